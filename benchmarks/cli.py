@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     print("\n".join([*lines, *format_summary(verdicts)]))
-    return 1 if options.strict and not all(one.is_met for one in verdicts) else 0
+    return 1 if options.strict and not all(target_result.is_met for target_result in verdicts) else 0
 
 
 def _run_mode(options: argparse.Namespace) -> tuple[Iterable[str], list[TargetResult]]:

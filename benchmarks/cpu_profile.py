@@ -52,8 +52,8 @@ def profile_case(storage: str, name: str, pool: Executor, seconds: float) -> tup
     ):
         lines += ["", title]
         lines += [
-            f"  {one[-80:]:<82}{number / total:>7.1%}"
-            for one, number in _count_samples(stacks, names).most_common(_LINES)
+            f"  {item[-80:]:<82}{number / total:>7.1%}"
+            for item, number in _count_samples(stacks, names).most_common(_LINES)
         ]
     return lines, []
 

@@ -57,7 +57,7 @@ def measure_ratios(
     for storage in storages:
         lines += ["", f"{f'{STORAGES[storage]}, µs of CPU a request':<46}{'node':>8}{'service':>10}  ratio"]
         beside = places.get(f"node, {storage}", places.get("node, memory", -1))
-        for name in (one for one in names if (places[storage], one) in figures):
+        for name in (name for name in names if (places[storage], name) in figures):
             ours, theirs, target = figures[places[storage], name], figures.get((beside, name)), RATIOS[name][storage]
             line = f"{TITLES[name]:<46}{median(theirs) * 1e6 if theirs else nan:>8.0f}{median(ours) * 1e6:>10.0f}"
             if theirs and target:

@@ -31,20 +31,20 @@ class DiskTooSmall(Exception):
     """The disk has no room for a large database."""
 
 
-def fill_database(place: Deployment, tokens: int, *, expired: bool = False) -> None:
+def fill_database(deployment: Deployment, tokens: int, *, expired: bool = False) -> None:
     """Store so many tokens, with applications, users and refresh tokens in proportion.
 
     The tokens are good for hours, or have ``expired`` days ago, one after the other. There have to be some of each
     kind, and nothing may use the database meanwhile. Raises NoRoom.
     """
-    database = place.ini.parent / "data" / "identity.sqlite"
-    folder = Path(tempfile.gettempdir()) if place.database_url else database.parent
+    database = deployment.ini.parent / "data" / "identity.sqlite"
+    folder = Path(tempfile.gettempdir()) if deployment.database_url else database.parent
     if (free := shutil.disk_usage(folder).free) < 2 * tokens * _COPY_BATCH_SIZE:
         raise DiskTooSmall(
             f"{2 * tokens * _COPY_BATCH_SIZE >> 30} GB are needed for a large database, {free >> 30} GB are free"
         )
-    if place.database_url:
-        _fill_postgresql(place.database_url, tokens, expired=expired)
+    if deployment.database_url:
+        _fill_postgresql(deployment.database_url, tokens, expired=expired)
         return
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
         # Nothing of it has to outlive a crash.

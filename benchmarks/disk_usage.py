@@ -20,34 +20,40 @@ _POSTGRESQL = "SELECT pg_database_size(current_database()), pg_wal_lsn_diff(pg_c
 def measure_disk_usage(storage: str, pool: Executor, count: int) -> tuple[list[str], list[TargetResult]]:
     """The bytes of each, sign-ins at most 150. Raises NotServing, LoadFailed."""
     lines = [f"{f'{storage}, {count:,} of each':<44}{'bytes':>8}{'log':>8}"]
-    with install_service(ServiceConfiguration(storage), pool) as one:
-        for title, number, act in _perform_requests(one, pool, count):
-            size, log = _database_size(one.deployment)
+    with install_service(ServiceConfiguration(storage), pool) as installation:
+        for title, number, act in _perform_requests(installation, pool, count):
+            size, log = _database_size(installation.deployment)
             act()
             grown = [
                 (after - before) / number
-                for after, before in zip(_database_size(one.deployment), (size, log), strict=True)
+                for after, before in zip(_database_size(installation.deployment), (size, log), strict=True)
             ]
             lines.append(f"{title:<44}{grown[0]:>8.0f}{grown[1]:>8.0f}")
     return lines, []
 
 
-def _perform_requests(one: Installation, pool: Executor, count: int) -> Iterator[tuple[str, int, Callable[[], object]]]:
-    for case in (one.cases[name] for name in CASES):
+def _perform_requests(
+    installation: Installation, pool: Executor, count: int
+) -> Iterator[tuple[str, int, Callable[[], object]]]:
+    for case in (installation.cases[name] for name in CASES):
         if case.source_case is not None:
-            collect_responses(case.source_case, count, one.deployment, pool)
-        yield case.name, count, lambda case=case: collect_responses(case, count, one.deployment, pool, alone=True)  # type: ignore[misc]
+            collect_responses(case.source_case, count, installation.deployment, pool)
+        yield (
+            case.name,
+            count,
+            lambda case=case: collect_responses(case, count, installation.deployment, pool, alone=True),
+        )  # type: ignore[misc]
     number = min(count, _MAX_SIGN_INS)
-    yield "sign-in with a password", number, lambda: list(map(sign_in_visitor, [one.fixtures] * number))
+    yield "sign-in with a password", number, lambda: list(map(sign_in_visitor, [installation.fixtures] * number))
 
 
-def _database_size(place: Deployment) -> tuple[int, int]:
-    if place.database_url is None:
-        with closing(sqlite3.connect(place.ini.parent / "data" / "identity.sqlite")) as database:
+def _database_size(deployment: Deployment) -> tuple[int, int]:
+    if deployment.database_url is None:
+        with closing(sqlite3.connect(deployment.ini.parent / "data" / "identity.sqlite")) as database:
             size, log = database.execute(_SQLITE).fetchone()
     else:
         import psycopg
 
-        with psycopg.connect(place.database_url.replace("+psycopg", ""), autocommit=True) as connection:
+        with psycopg.connect(deployment.database_url.replace("+psycopg", ""), autocommit=True) as connection:
             size, log = connection.execute(_POSTGRESQL).fetchone() or (0, 0)
     return int(size), int(log)

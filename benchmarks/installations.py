@@ -62,26 +62,26 @@ def install_service(
     pending_sign_ins: int = 0,
     presented_tokens: int = 50,
     starts: int = 1,
-    change: Callable[[Deployment], Deployment] = lambda place: place,
+    change: Callable[[Deployment], Deployment] = lambda deployment: deployment,
 ) -> Iterator[Installation]:
     """The service, with so many pending sign-ins; userinfo and introspection are asked about ``shown`` tokens in turn.
 
     It is started so many times, in the place that ``change`` makes of its own; ``start`` is the median of them. Nothing
     is left behind. Raises NotServing, LoadFailed, NoRoom.
     """
-    with create_deployment(setup) as place, ExitStack() as stack:
-        known = create_seed_data(place.ini, place.host, pending_sign_ins)
+    with create_deployment(setup) as deployment, ExitStack() as stack:
+        known = create_seed_data(deployment.ini, deployment.host, pending_sign_ins)
         if setup.stored_tokens:
-            _fill_database(setup, place, known, pool)
-        place = change(place)
+            _fill_database(setup, deployment, known, pool)
+        deployment = change(deployment)
         spans = []
         for _ in range(starts - 1):
-            with service_process.run_service(place) as (_, span):
+            with service_process.run_service(deployment) as (_, span):
                 spans.append(span)
-        running, span = stack.enter_context(service_process.run_service(place))
+        running, span = stack.enter_context(service_process.run_service(deployment))
         start, memory = statistics.median([*spans, span]), running.resident_bytes()
-        cases = _create_cases(known, place, pool, presented_tokens)
-        yield Installation(setup.storage, place, running, known, cases, start, memory)
+        cases = _create_cases(known, deployment, pool, presented_tokens)
+        yield Installation(setup.storage, deployment, running, known, cases, start, memory)
 
 
 @dataclass(frozen=True)
@@ -116,15 +116,15 @@ def install_node_provider(node: NodejsPackage, storage: str, pool: Executor) -> 
         port, program = service_process.find_free_port(), shutil.which("node") or "node"
         command = (program, str(_SCRIPT), str(node.folder), str(node.drivers or ""), str(port), kind)
         url = url.replace("+psycopg", "")
-        place = Deployment(
+        deployment = Deployment(
             data, port, data / "node.log", database, command=(*command, url), environment={"NODE_ENV": "production"}
         )
-        with service_process.run_service(place) as (running, start):
-            lines = place.log.read_text("utf-8").splitlines()
+        with service_process.run_service(deployment) as (running, start):
+            lines = deployment.log.read_text("utf-8").splitlines()
             made = json.loads(next(line for line in lines if line.startswith("{")))
             known = RequestFixtures(
-                issuer=f"http://{place.host}",
-                host=place.host,
+                issuer=f"http://{deployment.host}",
+                host=deployment.host,
                 opaque=AssertionSigner("opaque", "service-key", made["key"]),
                 jwt=AssertionSigner("jwt", "service-key", made["key"]),
                 introspection_credentials=made["basic"],
@@ -133,7 +133,7 @@ def install_node_provider(node: NodejsPackage, storage: str, pool: Executor) -> 
             )
             memory = running.resident_bytes()
             yield Installation(
-                f"node, {kind}", place, running, known, _create_cases(known, place, pool, 50), start, memory
+                f"node, {kind}", deployment, running, known, _create_cases(known, deployment, pool, 50), start, memory
             )
 
 
@@ -153,13 +153,13 @@ def find_nodejs_package() -> NodejsPackage:
 
 def _npm_install(folder: Path, *packages: str) -> str:
     """Let npm install these packages unless they are there; returns why that failed."""
-    if all(_version(folder, one) for one in packages):
+    if all(_version(folder, package) for package in packages):
         return ""
     if shutil.which("npm") is None:
         return "npm is not installed"
     command = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(folder), *packages]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    there = not done.returncode and all(_version(folder, one) for one in packages)
+    there = not done.returncode and all(_version(folder, package) for package in packages)
     return "" if there else f"npm cannot install {' '.join(packages)}: {done.stderr[-300:].strip()}"
 
 
@@ -192,31 +192,33 @@ def temporary_folder_on_disk() -> Iterator[Path]:
 
 
 def collect_responses(
-    case: RequestCase, count: int, place: Deployment, pool: Executor, *, alone: bool = False
+    case: RequestCase, count: int, deployment: Deployment, pool: Executor, *, alone: bool = False
 ) -> list[bytes]:
     """The bodies for so many requests of the case, after those of the case before unless ``alone``."""
     if case.source_case is not None and not alone:
-        collect_responses(case.source_case, count, place, pool)
-    load = LoadSpec(place.address, case.next_requests(count), case.expected, stores_responses=True)
+        collect_responses(case.source_case, count, deployment, pool)
+    load = LoadSpec(deployment.address, case.next_requests(count), case.expected, stores_responses=True)
     contents = pool.submit(run_load, load).result(timeout=2 * _NPM_TIMEOUT).bodies
     case.feed_responses(contents)
     return contents
 
 
-def _create_cases(known: RequestFixtures, place: Deployment, pool: Executor, shown: int) -> Mapping[str, RequestCase]:
+def _create_cases(
+    known: RequestFixtures, deployment: Deployment, pool: Executor, shown: int
+) -> Mapping[str, RequestCase]:
     tokens = [
         json.loads(body)["access_token"]
-        for body in collect_responses(requests.create_token_case(known), shown, place, pool)
+        for body in collect_responses(requests.create_token_case(known), shown, deployment, pool)
     ]
     return {case.name: case for case in requests.create_cases(known, tokens)}
 
 
-def _fill_database(setup: ServiceConfiguration, place: Deployment, known: RequestFixtures, pool: Executor) -> None:
+def _fill_database(setup: ServiceConfiguration, deployment: Deployment, known: RequestFixtures, pool: Executor) -> None:
     """Fill the database with copies, once there is a token of each kind."""
-    with service_process.run_service(place):
-        collect_responses(requests.create_token_case(known), 1, place, pool)
-        collect_responses(requests.create_cases(known, ())[-1], 1, place, pool)
-    fill_database(place, setup.stored_tokens, expired=setup.expired)
+    with service_process.run_service(deployment):
+        collect_responses(requests.create_token_case(known), 1, deployment, pool)
+        collect_responses(requests.create_cases(known, ())[-1], 1, deployment, pool)
+    fill_database(deployment, setup.stored_tokens, expired=setup.expired)
 
 
 @contextmanager

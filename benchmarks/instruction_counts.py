@@ -69,11 +69,11 @@ def _count_cases(side: Installation, names: Sequence[str], pool: Executor) -> di
             collect_responses(case.source_case, _COUNT, side.deployment, pool)
         _run_callgrind_control(side, "zero")
         collect_responses(case, _COUNT, side.deployment, pool, alone=True)
-        for one in folder.glob("out.*.*"):
-            one.unlink()
+        for path in folder.glob("out.*.*"):
+            path.unlink()
         _run_callgrind_control(side, "dump")
-        found = [_TOTALS.search(one.read_text("utf-8", "replace")) for one in folder.glob("out.*.*")]
-        counted[name] = sum(int(one[1]) for one in found if one is not None) / _COUNT
+        matches = [_TOTALS.search(path.read_text("utf-8", "replace")) for path in folder.glob("out.*.*")]
+        counted[name] = sum(int(item[1]) for item in matches if item is not None) / _COUNT
     return counted
 
 

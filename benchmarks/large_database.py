@@ -25,7 +25,10 @@ def measure_large_database(
             ServiceConfiguration(storage, stored_tokens=SMALL_TOKEN_COUNT),
             ServiceConfiguration(storage, stored_tokens=tokens),
         ]
-        sides = [stack.enter_context(install_service(one, pool, presented_tokens=_PRESENTED_TOKENS)) for one in both]
+        sides = [
+            stack.enter_context(install_service(service_configuration, pool, presented_tokens=_PRESENTED_TOKENS))
+            for service_configuration in both
+        ]
         figures = measure_cases(sides, [CASES, CASES], pool, amount)
     lines = [
         f"{storage}: {tokens:,} tokens and {tokens // PER_APPLICATION:,} applications, beside {SMALL_TOKEN_COUNT:,} tokens"

@@ -50,12 +50,18 @@ def measure_flood(
             ServiceConfiguration(storage, _SETTINGS),
             pools[0],
             pending_sign_ins=-(-_ATTEMPTS * rounds // _ATTEMPTS_PER_NAME),
-        ) as one:
-            idle, busy, floods = _measure_rounds(one, pools, rounds)
-        number, span = sum(len(one.latencies) for one in floods), sum(one.elapsed for one in floods)
+        ) as installation:
+            idle, busy, floods = _measure_rounds(installation, pools, rounds)
+        number, span = (
+            sum(len(load_result.latencies) for load_result in floods),
+            sum(load_result.elapsed for load_result in floods),
+        )
         lines.append(f"{storage}, {number / span:.0f} passwords a second over {_CONNECTIONS} connections")
         for place, name in enumerate(MEASURED_CASES):
-            before, during = _p95(each[place] for each in idle), _p95(each[place] for each in busy)
+            before, during = (
+                _p95(load_results[place] for load_results in idle),
+                _p95(load_results[place] for load_results in busy),
+            )
             verdicts.append(TargetResult(f"flood, {name} on {storage}", during / before, FLOOD))
             lines.append(f"  {name:<16}{before * 1e3:>8.1f} idle{during * 1e3:>8.1f} in the flood  × {verdicts[-1]}")
     return lines, verdicts

@@ -34,7 +34,7 @@ MeasuredRatios = Mapping[tuple[int, str], Sequence[float]]
 
 def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
     """How many times as much a request costs as on the other side: the median of each round's ratio."""
-    return statistics.median(one / other for one, other in zip(ours, theirs, strict=True))
+    return statistics.median(item / other for item, other in zip(ours, theirs, strict=True))
 
 
 def measure_cases(

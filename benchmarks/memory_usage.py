@@ -20,22 +20,22 @@ def measure_memory(
     """Resident memory at the start, after all cases, and after a password's hash; of each process at the end."""
     lines, verdicts = [], []
     for storage in storages:
-        with install_service(ServiceConfiguration(storage), pool, starts=_STARTS) as one:
-            measure_cases([one], [TITLES], pool, amount)
-            loaded = one.service.resident_bytes() / _MB
-            sign_in_visitor(one.fixtures)
-            hashed = one.service.resident_bytes() / _MB
+        with install_service(ServiceConfiguration(storage), pool, starts=_STARTS) as installation:
+            measure_cases([installation], [TITLES], pool, amount)
+            loaded = installation.service.resident_bytes() / _MB
+            sign_in_visitor(installation.fixtures)
+            hashed = installation.service.resident_bytes() / _MB
             each = ", ".join(
-                f"{process.memory_info().resident_bytes / _MB:.0f}" for process in one.service.list_processes()
+                f"{process.memory_info().resident_bytes / _MB:.0f}" for process in installation.service.list_processes()
             )
         lines += [
-            f"{storage}: {one.memory_at_start / _MB:.0f} MB after the start, {loaded:.0f} after the load,"
+            f"{storage}: {installation.memory_at_start / _MB:.0f} MB after the start, {loaded:.0f} after the load,"
             f" {hashed:.0f} after a sign-in with a password; of each process: {each}",
-            f"{storage}: {one.start_cpu_seconds:.2f} s of CPU until the first answer",
+            f"{storage}: {installation.start_cpu_seconds:.2f} s of CPU until the first answer",
         ]
         if storage == "sqlite":
             verdicts = [
                 TargetResult("MB after the load", loaded, MEMORY),
-                TargetResult("start", one.start_cpu_seconds, START),
+                TargetResult("start", installation.start_cpu_seconds, START),
             ]
     return lines, verdicts

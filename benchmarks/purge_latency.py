@@ -56,7 +56,10 @@ def measure_purge(storage: str, pool: Executor, rows: int) -> tuple[list[str], l
         f"{'ms without and beside the purge':<32}{'p50':>16}{'p99':>16}{'slowest':>16}  longer",
     ]
     for place, name in enumerate(MEASURED_CASES):
-        one, two = (sorted(span for each in slices for span in each[place].latencies) for slices in (alone[1:], beside))
+        one, two = (
+            sorted(span for load_results in slices for span in load_results[place].latencies)
+            for slices in (alone[1:], beside)
+        )
         verdicts.append(TargetResult(f"{name} beside a purge, ms", (two[-1] - one[-1]) * 1e3, PURGE))
         shown = "".join(
             f"{spans[int(len(spans) * share)] * 1e3:>8.1f}" for share in (0.5, 0.99, 0.9999) for spans in (one, two)
@@ -67,12 +70,12 @@ def measure_purge(storage: str, pool: Executor, rows: int) -> tuple[list[str], l
 
 def _start_purge(installation: Installation) -> "subprocess.Popen[bytes]":
     """The command, under way in a process of its own, with the default of what the service itself leaves alone."""
-    place = installation.deployment
-    other = place.ini.with_name("purge.ini")
-    lines = place.ini.read_text("utf-8").splitlines(keepends=True)
-    other.write_text("".join(line for line in lines if not line.startswith(_RETENTION_SETTING)), "utf-8")
+    deployment = installation.deployment
+    path = deployment.ini.with_name("purge.ini")
+    lines = deployment.ini.read_text("utf-8").splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if not line.startswith(_RETENTION_SETTING)), "utf-8")
     return subprocess.Popen(
-        [*PROGRAM, "purge", "-c", str(other)],
+        [*PROGRAM, "purge", "-c", str(path)],
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -42,7 +42,9 @@ def create_seed_data(ini: Path, host: str, waiting: int) -> RequestFixtures:
         with identity.transaction() as services:
             visitor = _add_visitor(services, outcome.organization_id, password)
             sign_ins = [_add_pending_sign_in(services, visitor, number) for number in range(waiting)]
-        signers = {one: _add_signer(identity, outcome.organization_id, one) for one in TokenFormat}
+        signers = {
+            token_format: _add_signer(identity, outcome.organization_id, token_format) for token_format in TokenFormat
+        }
     finally:
         identity.close()
     return RequestFixtures(
@@ -62,12 +64,12 @@ def _add_signer(identity: IdentityApplication, organization_id: str, token_forma
     with identity.transaction() as services:
         user = services.service_users.create(organization_id, command)
     with identity.transaction() as services:
-        file = services.service_users.add_key(user.id, AddServiceUserKey(), by=OPERATOR_PRINCIPAL)
+        file = services.service_users.add_key(user.id, AddServiceUserKey(), principal=OPERATOR_PRINCIPAL)
     return AssertionSigner(user.id, file.key_id, file.key)
 
 
 def _add_visitor(services: Services, organization_id: str, password: str) -> SignedInVisitor:
-    project = services.projects.create(organization_id, CreateProject(name="Benchmark"), by=OPERATOR_PRINCIPAL)
+    project = services.projects.create(organization_id, CreateProject(name="Benchmark"), principal=OPERATOR_PRINCIPAL)
     command = RegisterApplication(
         name="Benchmark",
         type=ApplicationType.WEB,
@@ -75,7 +77,7 @@ def _add_visitor(services: Services, organization_id: str, password: str) -> Sig
         response_types=frozenset({"code"}),
         grant_types=frozenset({"authorization_code", "refresh_token"}),
     )
-    application, secret = services.applications.register_with_secret(project.id, command, by=OPERATOR_PRINCIPAL)
+    application, secret = services.applications.register_with_secret(project.id, command, principal=OPERATOR_PRINCIPAL)
     assert secret is not None  # noqa: S101 - web applications have one
     person = CreateHumanUser(user_name="visitor", given_name="Ada", family_name="Example", email="ada@app.example")
     subject = services.storage.users.find_subject(services.users.create(organization_id, person).id)

@@ -77,11 +77,11 @@ class ServiceProcesses:
         processes = self.list_processes()
         if database and self._database is not None:
             processes += [self._database, *self._database.children(recursive=True)]
-        return sum(_cpu_seconds(one) for one in processes)
+        return sum(_cpu_seconds(process) for process in processes)
 
     def resident_bytes(self) -> int:
         """Resident bytes of all processes."""
-        return sum(one.memory_info().resident_bytes for one in self.list_processes())
+        return sum(process.memory_info().resident_bytes for process in self.list_processes())
 
     def list_processes(self) -> list[psutil.Process]:
         """The first process and all that it started."""
@@ -92,7 +92,7 @@ class ServiceProcesses:
 
     def list_workers(self) -> list[psutil.Process]:
         """The processes without children: those that answer."""
-        return [one for one in self.list_processes() if not one.children()]
+        return [process for process in self.list_processes() if not process.children()]
 
     def stop(self) -> None:
         """Stop all processes, by force after some seconds."""
@@ -107,22 +107,22 @@ class ServiceProcesses:
 
 
 @contextmanager
-def run_service(place: Deployment) -> Iterator[tuple[ServiceProcesses, float]]:
+def run_service(deployment: Deployment) -> Iterator[tuple[ServiceProcesses, float]]:
     """The service, and the CPU seconds until its first answer; stopped at the end of the block. Raises NotServing."""
     added = {"PYTHONUNBUFFERED": "1", "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": ""}
-    with place.log.open("ab") as log:
+    with deployment.log.open("ab") as log:
         process = psutil.Popen(
-            place.command or [*PROGRAM, "serve", "-c", str(place.ini)],
+            deployment.command or [*PROGRAM, "serve", "-c", str(deployment.ini)],
             cwd=ROOT,
-            env={**os.environ, **added, **place.environment},
+            env={**os.environ, **added, **deployment.environment},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             start_new_session=True,
         )
-    service = ServiceProcesses(process, place.database)
+    service = ServiceProcesses(process, deployment.database)
     try:
-        _wait_for_answer(place, process)
+        _wait_for_answer(deployment, process)
         yield service, service.cpu_seconds(database=False)
     finally:
         service.stop()
@@ -155,16 +155,21 @@ def write_ini(target: Path, setup: ServiceConfiguration, *, port: int, data: Pat
         ini.write(file)
 
 
-def _wait_for_answer(place: Deployment, process: psutil.Popen) -> None:
-    give_up_at = time.monotonic() + place.start_limit
-    request = f"GET {DISCOVERY} HTTP/1.1\r\nHost: {place.host}\r\nConnection: close\r\n\r\n".encode()
+def _wait_for_answer(deployment: Deployment, process: psutil.Popen) -> None:
+    give_up_at = time.monotonic() + deployment.start_limit
+    request = f"GET {DISCOVERY} HTTP/1.1\r\nHost: {deployment.host}\r\nConnection: close\r\n\r\n".encode()
     while time.monotonic() < give_up_at and process.poll() is None:
-        with suppress(OSError), socket.create_connection(place.address, timeout=place.start_limit) as connection:
+        with (
+            suppress(OSError),
+            socket.create_connection(deployment.address, timeout=deployment.start_limit) as connection,
+        ):
             connection.sendall(request)
             if connection.recv(65536).startswith(b"HTTP/1.1 200 "):
                 return
         time.sleep(0.005)
-    raise ServiceStartError(f"No answer at {DISCOVERY}. Its output:\n{place.log.read_text('utf-8', 'replace')[-2000:]}")
+    raise ServiceStartError(
+        f"No answer at {DISCOVERY}. Its output:\n{deployment.log.read_text('utf-8', 'replace')[-2000:]}"
+    )
 
 
 def _cpu_seconds(process: psutil.Process) -> float:

@@ -49,5 +49,7 @@ def format_summary(verdicts: list[TargetResult]) -> Iterator[str]:
     """The lines at the end of a run."""
     if verdicts:
         yield ""
-        yield f"verdict: {sum(one.is_met for one in verdicts)} of {len(verdicts)} targets hold"
-    yield from (f"  missed: {one.title} {one}" for one in verdicts if not one.is_met)
+        yield f"verdict: {sum(target_result.is_met for target_result in verdicts)} of {len(verdicts)} targets hold"
+    yield from (
+        f"  missed: {target_result.title} {target_result}" for target_result in verdicts if not target_result.is_met
+    )

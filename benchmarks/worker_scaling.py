@@ -21,7 +21,7 @@ def measure_worker_scaling(
         setups = (ServiceConfiguration("postgresql", server=(("workers", number),)) for number in ("1", "2"))
         sides = [stack.enter_context(install_service(setup, pool)) for setup in setups]
         figures = measure_cases(sides, [names, names], pool, amount)
-        workers = [one.memory_full_info() for one in sides[1].service.list_workers()]
+        workers = [worker.memory_full_info() for worker in sides[1].service.list_workers()]
     lines = [f"PostgreSQL, {amount.connections} connections: µs of CPU a request with one worker, and with two"]
     verdicts = []
     for name in names:
@@ -31,5 +31,7 @@ def measure_worker_scaling(
             verdicts.append(verdict)
         told = verdict if name == "opaque" else f"{verdict.value:.2f}"
         lines.append(f"{name:<16}{median(one) * 1e6:>8.0f}{median(two) * 1e6:>8.0f}  × {told}")
-    lines += [f"worker: {one.resident_bytes / 1e6:.0f} MB, {one.uss / 1e6:.0f} MB of its own" for one in workers]
+    lines += [
+        f"worker: {worker.resident_bytes / 1e6:.0f} MB, {worker.uss / 1e6:.0f} MB of its own" for worker in workers
+    ]
     return lines, verdicts

@@ -31,7 +31,7 @@ _QUICK_STORAGE = "postgresql"
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 if all is well, 1 if something has to be mended."""
     parser = argparse.ArgumentParser(prog="python -m faults", description=__doc__)
-    names = sorted({one.name for one in FAULTS} | {one.name for one in MIGRATION_FAULTS})
+    names = sorted({fault.name for fault in FAULTS} | {migration_fault.name for migration_fault in MIGRATION_FAULTS})
     parser.add_argument("--only", action="append", metavar="NAME", choices=names, help=", ".join(names))
     parser.add_argument("--storage", action="append", choices=STORAGES, help="such storages alone")
     parser.add_argument(
@@ -55,9 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             ):
                 with _temporary_folder() as folder:
                     reports.append(migration.run(storage, folder))
-        wanted = [fault for fault in FAULTS if _is_selected(fault, storage, given)]
+        faults = [fault for fault in FAULTS if _is_selected(fault, storage, given)]
         # Those that need the same kind of place share one.
-        for _, group in itertools.groupby(wanted, key=lambda fault: fault.environment_key):
+        for _, group in itertools.groupby(faults, key=lambda fault: fault.environment_key):
             reports += _run_all(list(group), storage, given.seconds, given.expired)
     print(format_reports(reports))
     for storage, reason in left_out.items():

@@ -155,7 +155,7 @@ def _race_key_rotations(scene: FaultEnvironment) -> None:
         lane = IdTokenLane(scene.stock, client, Ledger(), nodes)
         for _ in range(_ROTATIONS):
             _wait_for_rotated_key(scene, lane)
-        one, other = (sorted(key["kid"] for key in shown["keys"]) for shown in lane.published_keys())
+        one, other = (sorted(key["kid"] for key in published_key["keys"]) for published_key in lane.published_keys())
     if one != other or len(one) < _ROTATIONS:
         raise AssertionError(f"the nodes show the keys {one} and {other}")
     if tally.counts.total() > tally.counts[ResponseClass.RIGHT]:
@@ -188,7 +188,7 @@ def _wait_for_rotated_key(scene: FaultEnvironment, lane: IdTokenLane) -> None:
     folder = scene.nodes[0].ini.parent
     set_clock_offset(folder, clock_offset(folder), faster=_FASTER)
     give_up_at = time.monotonic() + _ROTATION_TIMEOUT
-    while not all(lane.signed_by in one for one in said):
+    while not all(lane.signed_by in item for item in said):
         if time.monotonic() > give_up_at:
             raise AssertionError(f"tokens are signed by {lane.signed_by}: {said}")
         lane.step()

@@ -125,14 +125,20 @@ DATABASE_FAULTS = (
     Fault(
         "stopped",
         "the database is stopped",
-        _begin_and_end(lambda one: one.stop(), lambda one: one.start()),
+        _begin_and_end(
+            lambda fault_database_server: fault_database_server.stop(),
+            lambda fault_database_server: fault_database_server.start(),
+        ),
         _SERVERS,
         expected_classes=_BUSY,
     ),
     Fault(
         "crashed",
         "kill -9 of all the database's processes",
-        _begin_and_end(lambda one: one.kill(), lambda one: one.start()),
+        _begin_and_end(
+            lambda fault_database_server: fault_database_server.kill(),
+            lambda fault_database_server: fault_database_server.start(),
+        ),
         _SERVERS,
         expected_classes=_BUSY,
         is_quick_on_all_storages=True,
@@ -140,7 +146,7 @@ DATABASE_FAULTS = (
     Fault(
         "frozen",
         "the database does nothing (SIGSTOP)",
-        _begin_and_end(lambda one: one.freeze(), _thaw, 4, at_least=8.0),
+        _begin_and_end(lambda fault_database_server: fault_database_server.freeze(), _thaw, 4, at_least=8.0),
         ("postgresql",),
         expected_classes=_BUSY,
         max_latency=10.0,
@@ -151,7 +157,7 @@ DATABASE_FAULTS = (
     Fault(
         "frozen",
         "the database does nothing (SIGSTOP)",
-        _begin_and_end(lambda one: one.freeze(), _thaw, 4, at_least=12.0),
+        _begin_and_end(lambda fault_database_server: fault_database_server.freeze(), _thaw, 4, at_least=12.0),
         ("mariadb",),
         is_quick_on_all_storages=True,
     ),
@@ -159,7 +165,10 @@ DATABASE_FAULTS = (
     Fault(
         "refusing",
         "the database's address refuses connections",
-        _begin_and_end(lambda one: one.proxy.refuse_connections(), lambda one: one.proxy.restore()),
+        _begin_and_end(
+            lambda fault_database_server: fault_database_server.proxy.refuse_connections(),
+            lambda fault_database_server: fault_database_server.proxy.restore(),
+        ),
         _SERVERS,
         expected_classes=_BUSY,
     ),

@@ -145,7 +145,7 @@ def run_fault(
             time.sleep(0.1)
             if time.monotonic() > ended + tally.failing_since(ended) + _CALM_SECONDS:
                 break
-    problems += [one for one in tally.violations if one not in problems]
+    problems += [violation for violation in tally.violations if violation not in problems]
     verdicts = [_verify_on_all_nodes(scene, ledger)]
     if mended is not None:
         mended(scene)
@@ -161,7 +161,7 @@ def run_fault(
         problems += latency_violation(tally.before, tally.since)
     if fault.keeps_reads_available and ledger.silence > RECOVERY_LIMIT:
         problems.append(f"for {ledger.silence:.1f} s nobody could learn that a token is active")
-    found = [verdict or LedgerFindings() for verdict in verdicts]
+    ledger_findingses = [verdict or LedgerFindings() for verdict in verdicts]
     return FaultReport(
         fault=fault,
         storage=scene.database.name,
@@ -173,9 +173,9 @@ def run_fault(
         if fault.wait_until_restored
         else fault.recovery_limit,
         slowest=tally.slowest,
-        checked=sum(verdict.checked for verdict in found),
-        lost=[one for verdict in found for one in verdict.lost],
-        duplicated=[one for verdict in found for one in verdict.duplicated],
+        checked=sum(verdict.checked for verdict in ledger_findingses),
+        lost=[item for verdict in ledger_findingses for item in verdict.lost],
+        duplicated=[item for verdict in ledger_findingses for item in verdict.duplicated],
         violations=problems,
         silence=ledger.silence,
     )

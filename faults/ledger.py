@@ -148,7 +148,7 @@ class Ledger:
             else:
                 # Of rotations that were lost the service knows nothing: then the one before them is good again.
                 used = chain.rotated[::-1]
-            if any(_redeem(client, refresh_form(one), stock.application).status == 200 for one in used):
+            if any(_redeem(client, refresh_form(item), stock.application).status == 200 for item in used):
                 verdict.duplicated.append("a refresh token was accepted after its successor")
             if chain.is_certain:
                 chain.rotated.append(chain.current)
@@ -159,12 +159,12 @@ class Ledger:
         for project in self._sample("projects", self.projects):
             verdict.checked += 1
             names = {project.first_name, project.name, *project.possible_names}
-            found = [one for one in present if one["name"] in names]
+            found = [item for item in present if item["name"] in names]
             if len(found) > 1:
                 verdict.duplicated.append(f"{len(found)} projects were made for one idempotency key")
             if project.id is None:
                 continue
-            if [one["id"] for one in found] != [project.id]:
+            if [item["id"] for item in found] != [project.id]:
                 verdict.lost.append("a project that was made is not there")
             elif found[0]["name"] not in {project.name, *project.possible_names}:
                 verdict.lost.append("a project's new name")

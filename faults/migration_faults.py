@@ -151,16 +151,16 @@ def _list_tables(connection: Connection) -> Sequence[Table]:
     there = inspect(connection)
     return [
         Table(
-            one.name,
+            table.name,
             MetaData(),
             *(
                 Column(column["name"], column["type"])
-                for column in there.get_columns(one.name)
+                for column in there.get_columns(table.name)
                 if "computed" not in column and column["name"] != "sequence"
             ),
         )
-        for one in metadata.sorted_tables
-        if there.has_table(one.name)
+        for table in metadata.sorted_tables
+        if there.has_table(table.name)
     ]
 
 

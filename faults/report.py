@@ -40,7 +40,7 @@ def list_failures(report: FaultReport) -> Sequence[str]:
         lines.append(f"  recovery took {report.recovery:.1f} s, {report.allowed:.1f} s are allowed")
     if report.slowest > report.fault.max_latency:
         lines.append(f"  somebody waited for {report.slowest:.1f} s, {report.fault.max_latency:.1f} s are allowed")
-    return lines + [f"  {one}" for one in (*report.lost[:10], *report.duplicated[:10], *report.violations[:10])]
+    return lines + [f"  {item}" for item in (*report.lost[:10], *report.duplicated[:10], *report.violations[:10])]
 
 
 def _format_row(report: FaultReport) -> tuple[str, ...]:

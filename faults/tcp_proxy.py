@@ -63,9 +63,9 @@ class TcpProxy:
                 self._listener.shutdown(socket.SHUT_RDWR)
                 self._listener.close()
                 self._listener = None
-            for one in self._live:
+            for item in self._live:
                 with suppress(OSError):
-                    one.shutdown(socket.SHUT_RDWR)
+                    item.shutdown(socket.SHUT_RDWR)
 
     def _accept(self, listener: socket.socket) -> None:
         while True:

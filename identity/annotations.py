@@ -17,4 +17,4 @@ if sys.version_info >= (3, 14):
 
 def annotated_names(cls: type) -> set[str]:
     """The names that a class annotates, or one that it is derived from."""
-    return {name for one in cls.__mro__ for name in get_annotations(one, **_AS)}
+    return {name for item in cls.__mro__ for name in get_annotations(item, **_AS)}

@@ -119,4 +119,4 @@ def is_public(name: str) -> bool:
     if any(part.startswith("_") for part in name.split(".")):
         return False
     modules = (module for family in PUBLIC_MODULES.values() for module in family)
-    return name == "identity" or any(name == one or name.startswith(f"{one}.") for one in modules)
+    return name == "identity" or any(name == module or name.startswith(f"{module}.") for module in modules)

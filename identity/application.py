@@ -97,7 +97,10 @@ class IdentityApplication:
                     if self.settings.smtp.host
                     else []
                 ),
-                *(SystemCheck(one.name, one.find_problem, affects_readiness=False) for one in self.senders.values()),
+                *(
+                    SystemCheck(outbox_sender.name, outbox_sender.find_problem, affects_readiness=False)
+                    for outbox_sender in self.senders.values()
+                ),
                 *(
                     offer.value
                     for offer in self.plugin_host.extensions(
@@ -209,12 +212,12 @@ class IdentityApplication:
     @contextmanager
     def lifespan(self) -> Iterator[None]:
         """Around all that a process answers: what plugins do meanwhile. Raises what they raise."""
-        shown = ServingProcess(
+        serving_process = ServingProcess(
             self.settings, lambda: self.read_session(SYSTEM), self._pool_usages, lambda: self.worker_replacements
         )
         with ExitStack() as stack:
             for _, hook in self.plugin_host.implementations("identity_lifespan"):
-                stack.enter_context(hook(process=shown))
+                stack.enter_context(hook(process=serving_process))
             yield
 
     def _pool_usages(self) -> Sequence[instrumentation.PoolUsage]:
@@ -239,7 +242,8 @@ class IdentityApplication:
 
     def _create_background_worker(self) -> BackgroundWorker:
         sending = (
-            BackgroundJob(one.name, _OUTBOX_INTERVAL, one.run, has_own_thread=True) for one in self.senders.values()
+            BackgroundJob(outbox_sender.name, _OUTBOX_INTERVAL, outbox_sender.run, has_own_thread=True)
+            for outbox_sender in self.senders.values()
         )
         return BackgroundWorker([*self.background_jobs.jobs, *sending])
 

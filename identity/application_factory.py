@@ -185,7 +185,7 @@ def _require_view_permissions(registry: Registry) -> None:
     for view in registry.introspector.get_category("views"):
         route, context = view["introspectable"]["route_name"], view["introspectable"]["context"]
         is_exception_view = route is None and context is not None
-        if not is_exception_view and not any(one.category_name == "permissions" for one in view["related"]):
+        if not is_exception_view and not any(item.category_name == "permissions" for item in view["related"]):
             raise PluginError(
                 f"A view of the route {route} names no permission. Pass one to add_view, or NO_PERMISSION_REQUIRED."
             )

@@ -115,18 +115,20 @@ class BackgroundJobs:
         limit, since = BATCH_SIZE, None
         while goes_on():
             with self._reading(SYSTEM) as services:
-                found = find_expired(services.storage, kind, before, services.legal_holds.list_holds().keys(), since)
+                purge_candidates = find_expired(
+                    services.storage, kind, before, services.legal_holds.list_holds().keys(), since
+                )
             start, so_far = 0, deleted[kind]
-            while start < len(found.keys) and goes_on():
-                batch = self._purge_batch(kind, found.keys[start : start + limit], before)
+            while start < len(purge_candidates.keys) and goes_on():
+                batch = self._purge_batch(kind, purge_candidates.keys[start : start + limit], before)
                 deleted[kind] += batch.deleted_count
                 start, limit = start + limit, batch.next_limit(limit)
             # What is found in the same place again is what others are changing.
-            if found.cursor is None or (found.cursor == since and deleted[kind] == so_far):
+            if purge_candidates.cursor is None or (purge_candidates.cursor == since and deleted[kind] == so_far):
                 return
-            if not found.keys:
+            if not purge_candidates.keys:
                 time.sleep(_BATCH_PAUSE_SECONDS)
-            since = found.cursor
+            since = purge_candidates.cursor
 
     def _purge_batch(self, kind: PurgeKind, keys: Sequence[Any], before: datetime) -> PurgeBatch:
         """Delete these, and let others have their turn."""

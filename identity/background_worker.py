@@ -60,14 +60,14 @@ class BackgroundWorker:
             self._start()
             self._woken_at = time.monotonic()
             self._wanted.set()
-        for other in self._others:
-            other.wake()
+        for worker in self._others:
+            worker.wake()
 
     def run_now(self, name: str) -> None:
         """Have the job of this name run at once, in its thread; nothing if there is none of this name."""
-        for other in self._others:
-            other.run_now(name)
-        job = next((one for one in self._jobs if one.name == name), None)
+        for worker in self._others:
+            worker.run_now(name)
+        job = next((job for job in self._jobs if job.name == name), None)
         if job is not None and not self._stopping.is_set():
             job.due_at = self._next_due = 0.0
             job.wake_at = time.monotonic()
@@ -79,9 +79,9 @@ class BackgroundWorker:
     @property
     def is_stopping(self) -> bool:
         """True once the process is about to end: long jobs look here between two steps, which is their sign of life."""
-        for one in (self, *self._others):
-            if one._thread is threading.current_thread():
-                one._heartbeat_at = time.monotonic()
+        for worker in (self, *self._others):
+            if worker._thread is threading.current_thread():
+                worker._heartbeat_at = time.monotonic()
         return self._stopping.is_set()
 
     def hung_jobs(self, limit: timedelta) -> dict[str, timedelta]:
@@ -89,11 +89,11 @@ class BackgroundWorker:
         long."""
         found = {}
         now = time.monotonic()
-        for one in (self, *self._others):
+        for worker in (self, *self._others):
             # Read once: its thread goes on meanwhile.
-            running, waits = one._running, one._wanted.is_set() and not one._stopping.is_set()
-            name = running or min(one._jobs, key=lambda job: job.due_at).name if one._jobs else ""
-            silent = now - (one._heartbeat_at if running else one._woken_at if waits else now)
+            running, waits = worker._running, worker._wanted.is_set() and not worker._stopping.is_set()
+            name = running or min(worker._jobs, key=lambda job: job.due_at).name if worker._jobs else ""
+            silent = now - (worker._heartbeat_at if running else worker._woken_at if waits else now)
             if silent > limit.total_seconds():
                 found[name] = timedelta(seconds=round(silent))
         return found
@@ -101,20 +101,20 @@ class BackgroundWorker:
     def failing_jobs(self, limit: timedelta) -> dict[str, timedelta]:
         """The jobs that have only failed for longer than this, and for how long."""
         now = time.monotonic()
-        since = {job.name: job.failing_since for one in (self, *self._others) for job in one._jobs}
+        since = {job.name: job.failing_since for worker in (self, *self._others) for job in worker._jobs}
         ages = {name: timedelta(seconds=round(now - began)) for name, began in since.items() if began is not None}
         return {name: age for name, age in ages.items() if age > limit}
 
     def stop(self, timeout: float = 5.0) -> None:
         """Let running jobs come to the end of their step, then end the threads; none is waited for any longer."""
         everyone = (self, *self._others)
-        for one in everyone:
-            one._stopping.set()
-            one._wanted.set()
+        for worker in everyone:
+            worker._stopping.set()
+            worker._wanted.set()
         end = time.monotonic() + timeout
-        for one in everyone:
-            if one._thread is not None:
-                one._thread.join(max(0.0, end - time.monotonic()))
+        for worker in everyone:
+            if worker._thread is not None:
+                worker._thread.join(max(0.0, end - time.monotonic()))
 
     def run_due(self) -> None:
         """Run every job whose time has come; a failing one is logged and tried again after its interval."""
@@ -142,8 +142,8 @@ class BackgroundWorker:
                 job.wake_at = time.monotonic() + again.total_seconds()
                 job.due_at = min(job.due_at, job.wake_at)
         self._next_due = min((job.due_at for job in self._jobs), default=float("inf"))
-        for other in self._others:
-            other.run_due()
+        for worker in self._others:
+            worker.run_due()
 
     def _start(self) -> None:
         with self._lock:

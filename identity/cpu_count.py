@@ -15,7 +15,7 @@ def available_cpus() -> int:
     A limit of one and a half counts as two.
     """
     given = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min([given, *(ceil(one) for one in _cgroup_limits())]))
+    return max(1, min([given, *(ceil(cgroup_limit) for cgroup_limit in _cgroup_limits())]))
 
 
 def _cgroup_limits() -> Iterator[float]:
@@ -48,4 +48,4 @@ def _cgroup_v1_limit(group: str) -> Iterator[float]:
 def _group_folders(top: Path, group: str) -> Iterator[Path]:
     """The group's and those above it. Within a container ``top`` is its own, whatever it is called outside."""
     folder = Path(group.lstrip("/"))
-    yield from (top / one for one in (folder, *folder.parents))
+    yield from (top / path for path in (folder, *folder.parents))

@@ -68,9 +68,9 @@ class DevelopmentMailbox(Mailer):
     def mails(self) -> Iterator[StoredMail]:
         """What is kept, newest first."""
         for name in self._names():
-            found = self.find(name)
-            if found is not None:
-                yield found
+            stored_mail = self.find(name)
+            if stored_mail is not None:
+                yield stored_mail
 
     def find(self, mail_id: str) -> StoredMail | None:
         """The mail with this id, if it is kept."""

@@ -55,7 +55,7 @@ class DomainVerifier:
         except (DNSException, OSError) as problem:
             log.info("no TXT record %s was found: %s", name, type(problem).__name__)
             return ()
-        return [b"".join(one.strings).decode("ascii", "replace") for one in answer]
+        return [b"".join(item.strings).decode("ascii", "replace") for item in answer]
 
     def _file_lines(self, url: str) -> Sequence[str]:
         try:

@@ -35,7 +35,7 @@ PasswordCheck = Callable[[User, str, Lookup], bool | None]
 def select_backend(host: PluginHost, wanted: str) -> Backend:
     """The storage of this name. Raises BadSetting if no plugin offers it."""
     backends: dict[str, Backend] = host.extensions_by_name(
-        "identity_storage_backends", lambda one: str(one.name), "storage"
+        "identity_storage_backends", lambda item: str(item.name), "storage"
     )
     if wanted not in backends:
         offered = ", ".join(sorted(backends)) or "none"
@@ -46,7 +46,7 @@ def select_backend(host: PluginHost, wanted: str) -> Backend:
 def collect_manager_roles(host: PluginHost) -> Mapping[str, ManagerRole]:
     """All manager roles by name."""
     roles: dict[str, ManagerRole] = host.extensions_by_name(
-        "identity_manager_roles", lambda one: str(one.name), "manager role"
+        "identity_manager_roles", lambda item: str(item.name), "manager role"
     )
     for role in roles.values():
         unknown = role.permissions - PERMISSIONS
@@ -58,17 +58,17 @@ def collect_manager_roles(host: PluginHost) -> Mapping[str, ManagerRole]:
 def build_protocol_registry(host: PluginHost) -> ProtocolRegistry:
     """What the protocol can do."""
     return ProtocolRegistry(
-        grant_types=host.extensions_by_name("identity_grant_types", lambda one: str(one.grant_type), "grant type"),
+        grant_types=host.extensions_by_name("identity_grant_types", lambda item: str(item.grant_type), "grant type"),
         response_types=_collect_response_types(host),
         interactions=_collect_interactions(host),
         factors=_collect_factors(host),
         scopes=Scopes(_collect_scopes(host)),
         client_authentication_methods=host.extensions_by_name(
-            "identity_client_authentication_methods", lambda one: str(one.name), "client authentication"
+            "identity_client_authentication_methods", lambda item: str(item.name), "client authentication"
         ),
-        directories=host.extensions_by_name("identity_directories", lambda one: str(one.name), "directory"),
+        directories=host.extensions_by_name("identity_directories", lambda item: str(item.name), "directory"),
         logout_handlers=host.extensions_by_name(
-            "identity_logout_handlers", lambda one: str(one.name), "way to sign out"
+            "identity_logout_handlers", lambda item: str(item.name), "way to sign out"
         ),
         user_claims=tuple(host.implementations("identity_user_claims")),
         token_claims=tuple(host.implementations("identity_token_claims")),
@@ -81,22 +81,24 @@ def _collect_scopes(host: PluginHost) -> list[Any]:
     """All scopes; a name offered twice stops the start."""
     return [
         *host.extensions_by_name(
-            "identity_scopes", lambda one: " ".join(one.names) or type(one).__qualname__, "scope"
+            "identity_scopes", lambda item: " ".join(item.names) or type(item).__qualname__, "scope"
         ).values()
     ]
 
 
 def _collect_response_types(host: PluginHost) -> Mapping[frozenset[str], ResponseType]:
     """All response types by their words; two with the same words stop the start."""
-    named = host.extensions_by_name("identity_response_types", lambda one: " ".join(sorted(one.values)), "response type")
-    return {one.values: one for one in named.values()}
+    named = host.extensions_by_name(
+        "identity_response_types", lambda item: " ".join(sorted(item.values)), "response type"
+    )
+    return {item.values: item for item in named.values()}
 
 
 def collect_deliveries(host: PluginHost, settings: Settings, mailer: Mailer) -> Mapping[str, Delivery]:
     """All ways out of the service by kind: mails, where something takes them, and what plugins offer."""
     mails = {MAIL_KIND: MailDelivery(mailer)} if mailer.is_enabled else {}
     offered: dict[str, Delivery] = host.extensions_by_name(
-        "identity_deliveries", lambda one: str(one.kind), "delivery", settings=settings
+        "identity_deliveries", lambda item: str(item.kind), "delivery", settings=settings
     )
     if MAIL_KIND in offered:
         raise PluginError(f'A plugin offers the delivery "{MAIL_KIND}", which is the service\'s own.')
@@ -110,42 +112,43 @@ def collect_observers(host: PluginHost) -> list[InstrumentationObserver]:
 
 def build_capabilities(host: PluginHost, protocol: ProtocolRegistry, *, can_send_mail: bool = True) -> Capabilities:
     """What applications can be registered for, and how people can sign in; ``mail`` tells whether mail can be sent."""
-    offered = host.extensions_by_name("identity_sign_in_methods", lambda one: str(one[0]), "way to sign in").values()
-    elsewhere = {one[0]: one[1] for one in offered}
+    offered = host.extensions_by_name("identity_sign_in_methods", lambda item: str(item[0]), "way to sign in").values()
+    elsewhere = {item[0]: item[1] for item in offered}
     factors = protocol.factors.items()
     return Capabilities(
         authentication_methods=tuple(protocol.client_authentication_methods),
         # A grant that knows no client is nothing that an application could be registered for.
         grants_by_type={
             name: GrantTypeCapability(
-                accepts_codes=one.accepts_codes,
-                issues_refresh_tokens=one.issues_refresh_tokens,
-                accepts_refresh_tokens=one.accepts_refresh_tokens,
-                requires_confidential_client=one.requires_confidential_client,
+                accepts_codes=grant_type.accepts_codes,
+                issues_refresh_tokens=grant_type.issues_refresh_tokens,
+                accepts_refresh_tokens=grant_type.accepts_refresh_tokens,
+                requires_confidential_client=grant_type.requires_confidential_client,
             )
-            for name, one in protocol.grant_types.items()
-            if one.client_requirement is not ClientRequirement.NONE
+            for name, grant_type in protocol.grant_types.items()
+            if grant_type.client_requirement is not ClientRequirement.NONE
         },
         responses_by_type={
-            one.value: ResponseTypeCapability(
-                is_code_only=one.artifacts == {Artifact.CODE}, uses_front_channel=one.uses_front_channel
+            response_type.value: ResponseTypeCapability(
+                is_code_only=response_type.artifacts == {Artifact.CODE},
+                uses_front_channel=response_type.uses_front_channel,
             )
-            for one in protocol.response_types.values()
+            for response_type in protocol.response_types.values()
         },
         sign_in_methods={
             PASSWORD_FACTOR: gettext_lazy("Password"),
             **elsewhere,
-            **{name: one.label for name, one in factors},
+            **{name: factor.label for name, factor in factors},
         },
-        passwordless_factors=frozenset(name for name, one in factors if one.is_passwordless),
+        passwordless_factors=frozenset(name for name, factor in factors if factor.is_passwordless),
         federated_methods=frozenset(elsewhere),
         second_factors=frozenset(
-            name for name, one in factors if not one.is_backup and (can_send_mail or not one.needs_mail)
+            name for name, factor in factors if not factor.is_backup and (can_send_mail or not factor.needs_mail)
         ),
-        mail_factors=frozenset(name for name, one in factors if one.needs_mail),
+        mail_factors=frozenset(name for name, factor in factors if factor.needs_mail),
         sign_in_method_checks=(
-            *((PASSWORD_FACTOR, _is_directory_account(one)) for one in protocol.directories.values()),
-            *((one[0], one[2]) for one in offered if len(one) > 2),
+            *((PASSWORD_FACTOR, _is_directory_account(directory)) for directory in protocol.directories.values()),
+            *((item[0], item[2]) for item in offered if len(item) > 2),
         ),
     )
 
@@ -158,14 +161,14 @@ def _is_directory_account(directory: Directory[Any]) -> HasSignInMethod:
 def _collect_interactions(host: PluginHost) -> Mapping[str, Interaction]:
     """All interactions by name, in the order in which they are asked: the late ones last."""
     named: dict[str, Interaction] = host.extensions_by_name(
-        "identity_interactions", lambda one: str(one.name), "interaction"
+        "identity_interactions", lambda item: str(item.name), "interaction"
     )
     return dict(sorted(named.items(), key=lambda offer: offer[1].runs_after_authentication))
 
 
 def _collect_factors(host: PluginHost) -> Mapping[str, Factor]:
     """All factors by name."""
-    named: dict[str, Factor] = host.extensions_by_name("identity_factors", lambda one: str(one.name), "factor")
+    named: dict[str, Factor] = host.extensions_by_name("identity_factors", lambda item: str(item.name), "factor")
     return named
 
 

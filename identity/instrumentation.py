@@ -75,26 +75,26 @@ def add_observers(watchers: Iterable[InstrumentationObserver]) -> None:
 def remove_observers(watchers: Iterable[InstrumentationObserver]) -> None:
     """Have these hear nothing any longer."""
     global _watchers
-    gone = {id(one) for one in watchers}
-    _watchers = tuple(one for one in _watchers if id(one) not in gone)
+    gone = {id(observer) for observer in watchers}
+    _watchers = tuple(observer for observer in _watchers if id(observer) not in gone)
 
 
 def record_duration(what: str, name: str, seconds: float) -> None:
     """Tell all of them how long something took that has just ended."""
-    for one in _watchers:
-        one.record_duration(what, name, seconds)
+    for observer in _watchers:
+        observer.record_duration(what, name, seconds)
 
 
 def record_outcome(what: str, name: str, outcome: str) -> None:
     """Tell all of them what an attempt came to."""
-    for one in _watchers:
-        one.record_outcome(what, name, outcome)
+    for observer in _watchers:
+        observer.record_outcome(what, name, outcome)
 
 
 def record_lag(what: str, seconds: float) -> None:
     """Tell all of them how old something was when it was used."""
-    for one in _watchers:
-        one.record_lag(what, seconds)
+    for observer in _watchers:
+        observer.record_lag(what, seconds)
 
 
 def record_server_refusal(status: int) -> None:

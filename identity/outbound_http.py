@@ -88,18 +88,18 @@ class DeadlineResolver:
             leave = self._semaphore.acquire()
         except NoFreeSlot:
             raise TimeoutError("too many names are looked up just now") from None
-        found: Future[Sequence[str]] = Future()
-        Thread(target=self._resolve, args=(host, found, leave), name="identity-names", daemon=True).start()
+        future: Future[Sequence[str]] = Future()
+        Thread(target=self._resolve, args=(host, future, leave), name="identity-names", daemon=True).start()
         try:
-            return found.result(seconds)
+            return future.result(seconds)
         except FutureTimeout:
             raise TimeoutError("no name server has answered") from None
 
-    def _resolve(self, host: str, found: "Future[Sequence[str]]", leave: Callable[[], None]) -> None:
+    def _resolve(self, host: str, future: "Future[Sequence[str]]", leave: Callable[[], None]) -> None:
         try:
-            found.set_result(resolve_host(host, 0))
+            future.set_result(resolve_host(host, 0))
         except (OSError, UnicodeError) as problem:
-            found.set_exception(OSError(type(problem).__name__))
+            future.set_exception(OSError(type(problem).__name__))
         finally:
             leave()
 
@@ -173,8 +173,8 @@ class OutboundHttpClient:
         if self._proxy is not None:
             target = self._proxy.hostname or "", self._proxy.port or _PORTS["http"]
             return socket.create_connection(target, timeout=_remaining_seconds(ends_at))
-        found = [ip_address(one.partition("%")[0]) for one in self._resolve(host, _remaining_seconds(ends_at))]
-        allowed = [one for one in found if is_public(one) or self._is_allowed_network(one)]
+        found = [ip_address(item.partition("%")[0]) for item in self._resolve(host, _remaining_seconds(ends_at))]
+        allowed = [item for item in found if is_public(item) or self._is_allowed_network(item)]
         if not allowed:
             raise ForbiddenDestination("no address that requests may go to")
         for address in allowed[:-1]:

@@ -35,8 +35,10 @@ def _prefix_plugin_settings(plugin: str) -> Iterator[None]:
         yield
     except InvalidSetting as problem:
         named = [
-            one if one.key.startswith(PREFIX) else one.with_prefix(f"{PLUGIN_PREFIX}{plugin}.")
-            for one in problem.errors
+            invalid_setting
+            if invalid_setting.key.startswith(PREFIX)
+            else invalid_setting.with_prefix(f"{PLUGIN_PREFIX}{plugin}.")
+            for invalid_setting in problem.errors
         ]
         raise InvalidSettings.combine(named) from None
 
@@ -168,7 +170,7 @@ class PluginHost:
         They take all of the hook's arguments by keyword, also where the plugin leaves some out.
         """
         found = reversed(getattr(self._manager.hook, hook).get_hookimpls())
-        return [(one.plugin_name, _accept_all_arguments(one.function, one.argnames)) for one in found]
+        return [(item.plugin_name, _accept_all_arguments(item.function, item.argnames)) for item in found]
 
     def extensions(self, hook: str, **arguments: Any) -> list[Extension]:
         """Everything offered through a hook, with provenance, in ini order. Raises what a plugin raises."""
@@ -185,10 +187,10 @@ class PluginHost:
         """
         found: dict[str, Extension] = {}
         for offer in self.extensions(hook, **arguments):
-            other = found.setdefault(name(offer.value), offer)
-            if other is not offer:
+            extension = found.setdefault(name(offer.value), offer)
+            if extension is not offer:
                 raise PluginError(
-                    f'The plugins "{other.plugin}" and "{offer.plugin}" both offer the {what} "{name(offer.value)}".'
+                    f'The plugins "{extension.plugin}" and "{offer.plugin}" both offer the {what} "{name(offer.value)}".'
                     " Take one of them out of identity.plugins."
                 )
         return {key: offer.value for key, offer in found.items()}

@@ -113,7 +113,7 @@ def _invalid_ports(settings: Mapping[str, str]) -> Iterator[InvalidSetting]:
 def listen_addresses(settings: Mapping[str, str]) -> list[str]:
     """Where the server named in the section listens: gunicorn by ``bind``, waitress by ``listen``."""
     if "bind" in settings:
-        return [one.strip() for one in settings["bind"].split(",") if one.strip()]
+        return [item.strip() for item in settings["bind"].split(",") if item.strip()]
     if "unix_socket" in settings:
         return [f"unix:{settings['unix_socket']}"]
     return settings.get("listen", "").split() or [
@@ -125,7 +125,7 @@ def is_loopback_only(settings: Mapping[str, str]) -> bool:
     """False where the section does not tell, and for sockets in the file system: a proxy may be behind one."""
     found = listen_addresses(settings)
     try:
-        return bool(found) and all(ip_address(one.rpartition(":")[0].strip("[]")).is_loopback for one in found)
+        return bool(found) and all(ip_address(item.rpartition(":")[0].strip("[]")).is_loopback for item in found)
     except ValueError:
         return False
 

@@ -136,8 +136,8 @@ def _convert(kind: Any, text: str) -> Any:
     if origin is tuple:
         return tuple(_convert(get_args(kind)[0], word) for word in text.split())
     if isinstance(kind, type) and issubclass(kind, Enum):
-        if text not in {one.value for one in kind}:
-            raise ValueError(f"must be one of {', '.join(str(one.value) for one in kind)}")
+        if text not in {item.value for item in kind}:
+            raise ValueError(f"must be one of {', '.join(str(item.value) for item in kind)}")
         return kind(text)
     if kind is bool:
         return _parse_boolean(text)
@@ -167,12 +167,12 @@ def _validate(one: "Field[Any]", value: Any) -> Any:
 
 def missing_paths(settings: Any, prefix: str) -> Iterator[tuple[str, Path]]:
     """Each file or folder that a setting of this dataclass names and that is not there, by the setting's full key."""
-    for one in fields(settings):
-        value = getattr(settings, one.name)
+    for item in fields(settings):
+        value = getattr(settings, item.name)
         paths = [path for path in (value if isinstance(value, tuple) else (value,)) if isinstance(path, Path)]
         for path in paths:
-            if not one.metadata.get("made") and not path.exists():
-                yield prefix + one.name, path
+            if not item.metadata.get("made") and not path.exists():
+                yield prefix + item.name, path
 
 
 def _suggestion(name: str, known: Iterable[str]) -> str:
@@ -192,7 +192,7 @@ def parse_settings(kind: type[Parsed], values: Mapping[str, str], prefix: str) -
     """
     hints = get_type_hints(kind)
     # A section of its own is filled in by whoever reads the file.
-    known: dict[str, Field[Any]] = {one.name: one for one in fields(kind) if "section" not in one.metadata}  # type: ignore[arg-type]
+    known: dict[str, Field[Any]] = {field.name: field for field in fields(kind) if "section" not in field.metadata}  # type: ignore[arg-type]
     problems, missing = SettingErrors(), False
     for name in values:
         if name not in known:
@@ -214,7 +214,7 @@ def parse_settings(kind: type[Parsed], values: Mapping[str, str], prefix: str) -
     try:
         made = kind(**arguments)
     except InvalidSetting as problem:
-        problems.errors += [one.with_prefix(prefix) for one in problem.errors]
+        problems.errors += [invalid_setting.with_prefix(prefix) for invalid_setting in problem.errors]
     problems.raise_if_any()
     return made
 
@@ -222,11 +222,11 @@ def parse_settings(kind: type[Parsed], values: Mapping[str, str], prefix: str) -
 def describe_settings(kind: type) -> Iterator[tuple[str, str, str, str]]:
     """Name, type, default and meaning of each field, for the settings reference."""
     hints = get_type_hints(kind)
-    for one in fields(kind):
-        if "section" in one.metadata:
+    for item in fields(kind):
+        if "section" in item.metadata:
             continue
-        default = "required" if one.default is MISSING else _format_value(one.default)
-        yield one.name, _type_name(hints[one.name]), default, one.metadata.get("doc", "") + _bounds_text(one)
+        default = "required" if item.default is MISSING else _format_value(item.default)
+        yield item.name, _type_name(hints[item.name]), default, item.metadata.get("doc", "") + _bounds_text(item)
 
 
 def _bounds_text(one: "Field[Any]") -> str:
@@ -245,7 +245,7 @@ def _type_name(kind: Any) -> str:
     if origin is tuple:
         return "words"
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return " | ".join(str(one.value) for one in kind)
+        return " | ".join(str(item.value) for item in kind)
     names = {str: "text", int: "number", bool: "true or false", timedelta: "span", Path: "file"}
     return names.get(kind, getattr(kind, "__name__", str(kind)))
 

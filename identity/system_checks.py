@@ -124,7 +124,7 @@ class SystemChecks:
             unproven = services.domains.list_unverified()
             if not unproven:
                 return None
-            names = ", ".join(one.name for one in unproven)
+            names = ", ".join(domain.name for domain in unproven)
         return f"Nobody has proven these domains: {names}. Have each proven or asserted in the console, or changed."
 
     def policies(self) -> str | None:
@@ -140,10 +140,12 @@ class SystemChecks:
                     " a mail server if codes are to be mailed, or change the policy: until then people cannot sign in."
                 )
             shut_out = ", ".join(
-                one.login_name for one in services.managers.list_without_sign_in_method()[:_MAX_LISTED_USERS]
+                subject.login_name for subject in services.managers.list_without_sign_in_method()[:_MAX_LISTED_USERS]
             )
             organizations = iterate_rows(services.storage.organizations.page)
-            aside = ", ".join(one.name for one in organizations if policies.list_ignored_rules(one.id))
+            aside = ", ".join(
+                organization.name for organization in organizations if policies.list_ignored_rules(organization.id)
+            )
         problems = []
         if shut_out:
             problems.append(
@@ -161,7 +163,9 @@ class SystemChecks:
     def files(self) -> str | None:
         """Which files and folders are named by settings and are not there."""
         sections = {PREFIX: self._settings, f"{PREFIX}smtp.": self._settings.smtp, **self._plugins}
-        missing = [one for prefix, settings in sections.items() for one in missing_paths(settings, prefix)]
+        missing = [
+            missing_path for prefix, settings in sections.items() for missing_path in missing_paths(settings, prefix)
+        ]
         return " ".join(f"{key}: {path} does not exist." for key, path in missing) or None
 
     def proxy(self) -> str | None:

@@ -75,9 +75,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def nothing_was_said() -> None:
     """What is logged once a minute is logged anew in each test."""
     for logger in logging.root.manager.loggerDict.values():
-        for one in getattr(logger, "filters", ()):
-            if isinstance(one, RepeatedMessageFilter):
-                one.reset()
+        for item in getattr(logger, "filters", ()):
+            if isinstance(item, RepeatedMessageFilter):
+                item.reset()
 
 
 @pytest.fixture(autouse=True)
@@ -89,7 +89,7 @@ def no_secret_in_any_line(request: pytest.FixtureRequest) -> Iterator[None]:
         for _, kind, text in request.node._report_sections:
             SEARCH.lines += text.splitlines() if kind == "stderr" else ()
         if found := SEARCH.found():
-            pytest.fail("\n".join(one[:LONGEST_SHOWN] for one in ["secrets were told", *found]), pytrace=False)
+            pytest.fail("\n".join(item[:LONGEST_SHOWN] for item in ["secrets were told", *found]), pytrace=False)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -108,10 +108,10 @@ def pytest_xdist_auto_num_workers() -> int:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     left_out = [name for name in OPTIONAL if not config.getoption(f"--{name}")]
-    config.hook.pytest_deselected(items=[one for one in items if any(map(one.get_closest_marker, left_out))])
-    items[:] = [one for one in items if not any(map(one.get_closest_marker, left_out))]
+    config.hook.pytest_deselected(items=[item for item in items if any(map(item.get_closest_marker, left_out))])
+    items[:] = [item for item in items if not any(map(item.get_closest_marker, left_out))]
     if row := config.getoption("--shows"):
-        items[:] = [one for one in items if any(row in mark.args for mark in one.iter_markers("shows"))]
+        items[:] = [item for item in items if any(row in mark.args for mark in item.iter_markers("shows"))]
 
 
 def pytest_collection_finish() -> None:

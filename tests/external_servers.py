@@ -46,7 +46,7 @@ class NameServer:
         self._thread.start()
 
     def set(self, name: str, kind: str, *turns: Iterable[str]) -> None:
-        self.records[name, kind] = [list(one) for one in turns]
+        self.records[name, kind] = [list(turn) for turn in turns]
 
     def prove(self, domain: Any) -> None:
         """Publish the record of a domain as the API shows it."""
@@ -136,7 +136,7 @@ def _certificate(folder: Path, names: Iterable[str]) -> Path:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(days=1))
         .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(one) for one in names]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )

@@ -36,5 +36,5 @@ def test_those_of_a_class_and_of_what_it_is_derived_from() -> None:
 def test_nothing_else_looks_for_them_where_python_keeps_them() -> None:
     """From Python 3.14 on they are not there."""
     for path in PACKAGE.rglob("*.py"):
-        names = {one.value for one in ast.walk(ast.parse(path.read_bytes())) if isinstance(one, ast.Constant)}
+        names = {item.value for item in ast.walk(ast.parse(path.read_bytes())) if isinstance(item, ast.Constant)}
         assert "__annotations__" not in names, path

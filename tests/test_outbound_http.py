@@ -71,9 +71,9 @@ def test_no_disguise_leads_to_a_private_address(canary: WebServer, host: str) ->
     ["127.0.0.1", "::1", "::ffff:127.0.0.1", "10.1.2.3", "169.254.169.254", "fd00::1", "fe80::1%lo", "0.0.0.0"],  # noqa: S104
 )
 def test_a_name_that_leads_to_a_private_address_is_refused(canary: WebServer, address: str) -> None:
-    way = OutboundHttpClient(resolve=lambda host, seconds: [address])
+    outbound_http_client = OutboundHttpClient(resolve=lambda host, seconds: [address])
     with pytest.raises(ForbiddenDestination):
-        way.send("GET", f"https://{HOST}:{canary.port}/", headers={})
+        outbound_http_client.send("GET", f"https://{HOST}:{canary.port}/", headers={})
     assert canary.connections == 0
 
 

@@ -16,9 +16,9 @@ CHEAP = Argon2Cost(memory_kib=19456, iterations=2)
 
 @pytest.fixture
 def hasher() -> Iterator[PasswordHasher]:
-    made = PasswordHasher(CHEAP, workers=1)
-    yield made
-    made.close()
+    password_hasher = PasswordHasher(CHEAP, workers=1)
+    yield password_hasher
+    password_hasher.close()
 
 
 def test_what_was_hashed_is_recognised(hasher: PasswordHasher) -> None:

@@ -86,8 +86,8 @@ def line(message: str, *arguments: object, failed: BaseException | None = None) 
 )
 def test_a_line_with_a_secret_is_found_once(record: logging.LogRecord) -> None:
     search = SecretSearch()
-    for one in (SECRET, "123456", "ab3", "registration", b"\x00\x01\x02\x03 key"):
-        search.note(one)
+    for item in (SECRET, "123456", "ab3", "registration", b"\x00\x01\x02\x03 key"):
+        search.note(item)
     search.hear(line("nothing of it"))
     search.hear(record)
     assert len(search.found()) == 1
@@ -96,7 +96,7 @@ def test_a_line_with_a_secret_is_found_once(record: logging.LogRecord) -> None:
 
 def test_words_parts_of_numbers_and_digests_are_no_secrets() -> None:
     search = SecretSearch()
-    for one in (
+    for item in (
         "short",
         "registration",
         "password",
@@ -107,7 +107,7 @@ def test_words_parts_of_numbers_and_digests_are_no_secrets() -> None:
         "0199f8a2-3c5d-7e1f-8a2b-3c4d5e6f7a8b",
         "https://a.example/",
     ):
-        search.note(one)
+        search.note(item)
     for text in (
         "a short password, shorter than 'x'",
         "at 1234567 ms",
@@ -194,7 +194,9 @@ def test_planted_secrets_are_found_wherever_they_are_told(tmp_path: Path) -> Non
         text=True,
         check=False,
     )
-    told = [one.partition(" - ")[0].split() for one in ran.stdout.splitlines() if one.startswith("ERROR ")]
-    planted_in = {one.partition("(")[0].removeprefix("def ") for one in PLANTED.splitlines() if one.startswith("def ")}
+    told = [line.partition(" - ")[0].split() for line in ran.stdout.splitlines() if line.startswith("ERROR ")]
+    planted_in = {
+        line.partition("(")[0].removeprefix("def ") for line in PLANTED.splitlines() if line.startswith("def ")
+    }
     assert {name.rpartition("::")[2].partition("[")[0] for _, name in told} == planted_in - {"test_nothing"}, ran.stdout
     assert "8 passed, 7 errors" in ran.stdout

@@ -53,7 +53,7 @@ def _marked(tree: ast.Module) -> Iterator[tuple[str, list[str]]]:
     for node in tree.body:
         for mark in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
             if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.shows":
-                yield node.name, [ast.literal_eval(one) for one in mark.args]
+                yield node.name, [ast.literal_eval(arg) for arg in mark.args]
 
 
 def coverage() -> str:
@@ -66,8 +66,8 @@ def coverage() -> str:
         parts += ["   * - Row", "     - What it says", "     - Tests"]
         for number, said in section.rows.items():
             parts += [f"   * - {number}", f"     - {said}"]
-            tests = [f"| {_sentence(one.test)} (``{one.file}``)" for one in by_tests.get(number, ())]
-            parts += [f"     - {tests[0]}", *(f"       {one}" for one in tests[1:])] if tests else ["     -"]
+            tests = [f"| {_sentence(item.test)} (``{item.file}``)" for item in by_tests.get(number, ())]
+            parts += [f"     - {tests[0]}", *(f"       {test}" for test in tests[1:])] if tests else ["     -"]
         parts.append("")
     return "\n".join(parts)
 

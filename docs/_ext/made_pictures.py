@@ -54,14 +54,14 @@ def tables(lines: Sequence[str]) -> tuple[Picture, str]:
     """The tables that are named, with lines from each reference to what it refers to. Raises Broken."""
     entities = _entities(lines)
     picture = Picture()
-    told = " ".join(one.told for one in entities.values() if one.shown)
+    told = " ".join(item.told for item in entities.values() if item.shown)
     grid = _Grid(entities)
-    for one in entities.values():
-        for number, (_, to, optional) in enumerate(one.references):
-            at = grid.top(one) + 38 + LINE * (len(one.keys) + number)
-            picture.line(grid.way(one, at, entities[to]), "optional" if optional else "line", head=True)
-    for one in entities.values():
-        _entity(picture, one, grid)
+    for item in entities.values():
+        for number, (_, to, optional) in enumerate(item.references):
+            at = grid.top(item) + 38 + LINE * (len(item.keys) + number)
+            picture.line(grid.way(item, at, entities[to]), "optional" if optional else "line", head=True)
+    for item in entities.values():
+        _entity(picture, item, grid)
     return picture, told
 
 
@@ -81,18 +81,23 @@ def _entities(lines: Sequence[str]) -> dict[str, Entity]:
             if word != name:
                 found[name] = Entity(name, row, column, shown=False)
                 continue
-            refer = {one.parent.name: one.column.table.name for one in metadata.tables[name].foreign_keys}
+            refer = {
+                foreign_key.parent.name: foreign_key.column.table.name
+                for foreign_key in metadata.tables[name].foreign_keys
+            }
             columns = list(metadata.tables[name].columns)
-            keys = tuple(one.name for one in columns if one.primary_key and one.name not in refer)
-            references = tuple((one.name, refer[one.name], bool(one.nullable)) for one in columns if one.name in refer)
-            others = tuple(one.name for one in columns if one.name not in refer and one.name not in keys)
+            keys = tuple(column.name for column in columns if column.primary_key and column.name not in refer)
+            references = tuple(
+                (column.name, refer[column.name], bool(column.nullable)) for column in columns if column.name in refer
+            )
+            others = tuple(column.name for column in columns if column.name not in refer and column.name not in keys)
             found[name] = Entity(name, row, column, True, keys, references, others)
-    for one in found.values():
-        for _, to, _ in one.references:
+    for item in found.values():
+        for _, to, _ in item.references:
             if to not in found:
-                raise Broken(f"{one.name} refers to {to}, which is missing here", one.row)
-            if abs(one.column - found[to].column) > 1:
-                raise Broken(f"{one.name} refers to {to}, which is no neighbour of its column", one.row)
+                raise Broken(f"{item.name} refers to {to}, which is missing here", item.row)
+            if abs(item.column - found[to].column) > 1:
+                raise Broken(f"{item.name} refers to {to}, which is no neighbour of its column", item.row)
     return found
 
 
@@ -100,12 +105,14 @@ class _Grid:
     """Where tables and lines lie: columns of their own heights, and beside them lanes, one for all lines to a table."""
 
     def __init__(self, entities: Mapping[str, Entity]) -> None:
-        columns = [one.column for one in entities.values()]
-        self._columns = [[one for one in entities.values() if one.column == each] for each in range(max(columns) + 1)]
+        columns = [item.column for item in entities.values()]
+        self._columns = [
+            [item for item in entities.values() if item.column == entry] for entry in range(max(columns) + 1)
+        ]
         self._lanes: dict[int, list[str]] = {}
         #: Lanes whose first line comes from the left; lines are laid out from where they come.
         self._from_left: set[int] = set()
-        for one, to in [(each, entities[to]) for each in entities.values() for _, to, _ in each.references]:
+        for one, to in [(entry, entities[to]) for entry in entities.values() for _, to, _ in entry.references]:
             lane = max(one.column, to.column)
             if lane not in self._lanes and one.column < lane:
                 self._from_left.add(lane)
@@ -121,8 +128,8 @@ class _Grid:
     def top(self, entity: Entity) -> float:
         """Where the box of a table begins: columns are centred."""
         above = self._columns[entity.column][: self._columns[entity.column].index(entity)]
-        highs = [sum(one.high + _ROOM for one in column) for column in self._columns]
-        return (max(highs) - highs[entity.column]) / 2 + sum(one.high + _ROOM for one in above)
+        highs = [sum(item.high + _ROOM for item in column) for column in self._columns]
+        return (max(highs) - highs[entity.column]) / 2 + sum(item.high + _ROOM for item in above)
 
     def _room(self, lane: int) -> float:
         lines = len(self._lanes.get(lane, ()))
@@ -157,7 +164,7 @@ def house(_: Sequence[str]) -> tuple[Picture, str]:
         each = (wide - 10 * (len(rooms) - 1)) / len(rooms)
         lines = [wrapped(says, each - (8 if len(rooms) > 1 else 100)) for _, says in rooms]
         above = LINE if len(rooms) > 1 else 0
-        high = LINE * max(len(one) for one in lines) + above + 16
+        high = LINE * max(len(line) for line in lines) + above + 16
         for number, (name, says) in enumerate(rooms):
             x = number * (each + 10)
             picture.box(x, y, each, high, "table")
@@ -173,7 +180,7 @@ def house(_: Sequence[str]) -> tuple[Picture, str]:
 def floors() -> Iterator[list[str]]:
     """The layers of the contract in ``pyproject.toml``."""
     contracts = tomllib.loads((_ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    (layers,) = (one["layers"] for one in contracts if one["type"] == "layers")
+    (layers,) = (contract["layers"] for contract in contracts if contract["type"] == "layers")
     for layer in layers:
         yield [name.strip() for name in layer.split("|")]
 

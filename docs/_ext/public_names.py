@@ -28,12 +28,12 @@ def _services() -> Iterator[str]:
     """The use cases that ``Services`` has and nobody has to import."""
     (bundle,) = _files(_BUNDLE)
     tree = ast.parse(bundle.read_text("utf-8"))
-    had = {ast.unparse(one.returns) for one in ast.walk(tree) if isinstance(one, _Function) and one.returns}
+    had = {ast.unparse(item.returns) for item in ast.walk(tree) if isinstance(item, _Function) and item.returns}
     for node in tree.body:
         if not isinstance(node, ast.ImportFrom) or not node.module or not node.module.startswith("identity.services."):
             continue
         if not is_public(node.module):
-            yield from _Module(next(_files(node.module))).lines({one.name for one in node.names} & had)
+            yield from _Module(next(_files(node.module))).lines({name.name for name in node.names} & had)
 
 
 def _files(module: str) -> Iterator[Path]:
@@ -42,10 +42,10 @@ def _files(module: str) -> Iterator[Path]:
     if not path.is_dir():
         yield path.with_suffix(".py")
         return
-    for one in sorted(path.rglob("*.py")):
-        parts = one.relative_to(_ROOT).with_suffix("").parts
+    for item in sorted(path.rglob("*.py")):
+        parts = item.relative_to(_ROOT).with_suffix("").parts
         if "migrations" not in parts and not any(part.startswith("_") and part != "__init__" for part in parts):
-            yield one
+            yield item
 
 
 class _Module:
@@ -60,7 +60,7 @@ class _Module:
 
     def lines(self, names: Container[str] | None = None) -> list[str]:
         """Its section, of these names alone if they are given; nothing if nothing in it is public."""
-        nodes = [one for one in self._tree.body if names is None or getattr(one, "name", "") in names]
+        nodes = [item for item in self._tree.body if names is None or getattr(item, "name", "") in names]
         told = [line for node in nodes for line in self._told(node)]
         title = f"``{self._name}``"
         head = [title, "-" * len(title), "", f".. py:currentmodule:: {self._name}", "", *_doc(self._tree)]
@@ -69,7 +69,7 @@ class _Module:
     def _told(self, node: ast.stmt, within: ast.ClassDef | None = None) -> Iterator[str]:
         if isinstance(node, ast.ClassDef) and _public(node.name):
             yield from _entry("class", node.name, _doc(node))
-            yield from (f"   {line}".rstrip() for one in node.body for line in self._told(one, node))
+            yield from (f"   {line}".rstrip() for item in node.body for line in self._told(item, node))
         elif isinstance(node, _Function) and _public(node.name):
             yield from self._function(node, within)
         elif isinstance(node, ast.AnnAssign | ast.Assign):
@@ -85,7 +85,7 @@ class _Module:
             yield from _entry("attribute" if within else "data", name, said, [*shown, *_default(node.value)])
 
     def _function(self, node: _Function, within: ast.ClassDef | None) -> Iterator[str]:
-        marks = {ast.unparse(one).rpartition(".")[2] for one in node.decorator_list}
+        marks = {ast.unparse(item).rpartition(".")[2] for item in node.decorator_list}
         # What overrides something is told where that stands; of a service its class tells.
         is_told = not within or ast.get_docstring(node) or (within.name == "Services" and "lazily" in marks)
         if node.name.startswith("test_") or not is_told:
@@ -96,9 +96,9 @@ class _Module:
             return
         if within and "staticmethod" not in marks:
             del (node.args.posonlyargs or node.args.args)[0]
-        for one in ast.walk(node.args):
-            if isinstance(one, ast.arg) and one.annotation:
-                one.annotation = self._spelled(one.annotation)
+        for item in ast.walk(node.args):
+            if isinstance(item, ast.arg) and item.annotation:
+                item.annotation = self._spelled(item.annotation)
         shown = [f":{mark}:" for mark in ("abstractmethod", "classmethod", "staticmethod") if mark in marks]
         signature = f"{node.name}({ast.unparse(node.args)}){returns}"
         yield from _entry("method" if within else "function", signature, _doc(node), shown)
@@ -132,7 +132,7 @@ class _Spelled(ast.NodeTransformer):
         self._full = {node.name: f"{module}.{node.name}" for node in tree.body if isinstance(node, ast.ClassDef)}
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("identity."):
-                self._full |= {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
+                self._full |= {name.asname or name.name: f"{node.module}.{name.name}" for name in node.names}
 
     def __call__(self, annotation: ast.expr) -> ast.expr:
         return ast.parse(ast.unparse(self.visit(annotation)), mode="eval").body
@@ -149,7 +149,7 @@ class _Spelled(ast.NodeTransformer):
 def _default(value: ast.expr | None) -> list[str]:
     """What a field is if nothing is said, where that is short."""
     if isinstance(value, ast.Call):
-        value = next((one.value for one in value.keywords if one.arg == "default"), None)
+        value = next((keyword.value for keyword in value.keywords if keyword.arg == "default"), None)
     if isinstance(value, ast.Constant) or (isinstance(value, ast.Tuple) and not value.elts):
         return [f":value: {ast.unparse(value)}"]
     return []
@@ -159,8 +159,8 @@ def _sentence(value: ast.expr | None) -> list[str]:
     """The sentence that a field is declared with: a setting's own, or the hint of a field for people."""
     if not isinstance(value, ast.Call):
         return []
-    for one in (*value.args[:1], *(one.value for one in value.keywords if one.arg == "hint")):
-        text = one.args[0] if isinstance(one, ast.Call) and one.args else one
+    for item in (*value.args[:1], *(keyword.value for keyword in value.keywords if keyword.arg == "hint")):
+        text = item.args[0] if isinstance(item, ast.Call) and item.args else item
         if isinstance(text, ast.Constant) and isinstance(text.value, str):
             return [text.value] if " " in text.value else []
     return []

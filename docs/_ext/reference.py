@@ -94,7 +94,9 @@ def plugins() -> str:
 
 def plugin_classes() -> list[tuple[str, Any]]:
     """The plugins that come with the service: name and class."""
-    points = [one for one in distribution("identity").entry_points if one.group == ENTRY_POINT_GROUP]
+    points = [
+        entry_point for entry_point in distribution("identity").entry_points if entry_point.group == ENTRY_POINT_GROUP
+    ]
     return [(point.name, point.load()) for point in points]
 
 
@@ -103,7 +105,7 @@ def roles() -> str:
     parts = [".. list-table::", "   :header-rows: 1", "   :widths: 25 15 30 30", ""]
     parts += ["   * - Role", "     - Held at", "     - What for", "     - Permissions"]
     for role in ROLES:
-        permissions = ", ".join(f"``{one}``" for one in sorted(role.permissions))
+        permissions = ", ".join(f"``{permission}``" for permission in sorted(role.permissions))
         parts += [f"   * - ``{role.name}``", f"     - {role.level.replace('_', ' ')}", f"     - {role.description}"]
         parts += [f"     - {permissions}"]
     return "\n".join([*parts, ""])
@@ -113,10 +115,15 @@ def endpoints() -> str:
     """The protocol endpoints: name in discovery, methods, address."""
     parts = [".. list-table::", "   :header-rows: 1", "", "   * - Member of the document", "     - Methods"]
     parts += ["     - Host", "     - Path"]
-    for one in ENDPOINTS:
-        member = one.advertised_as or ""
+    for endpoint in ENDPOINTS:
+        member = endpoint.advertised_as or ""
         shown = f"``{member}``" if member else "(the document itself)"
-        parts += [f"   * - {shown}", f"     - {', '.join(one.methods)}", f"     - {one.host}", f"     - ``{one.path}``"]
+        parts += [
+            f"   * - {shown}",
+            f"     - {', '.join(endpoint.methods)}",
+            f"     - {endpoint.host}",
+            f"     - ``{endpoint.path}``",
+        ]
     return "\n".join([*parts, ""])
 
 
@@ -158,7 +165,7 @@ def _help(words: list[str]) -> str:
     return shown.getvalue()
 
 
-DIRECTIVES = {one.__name__: one for one in (hooks, settings, plugins, roles, endpoints, commands, coverage)}
+DIRECTIVES = {item.__name__: item for item in (hooks, settings, plugins, roles, endpoints, commands, coverage)}
 
 
 def setup(app: Any) -> dict[str, bool]:
@@ -181,9 +188,9 @@ def setup(app: Any) -> dict[str, bool]:
 
     def ours_alone(app: Any, page: Any) -> None:
         """Only what is ours becomes a link: all else would be looked for in vain."""
-        for one in list(page.findall(pending_xref)):
-            if one["refdomain"] == "py" and not one["reftarget"].startswith("identity."):
-                one.replace_self(nodes.Text(one.children[-1].astext()))
+        for item in list(page.findall(pending_xref)):
+            if item["refdomain"] == "py" and not item["reftarget"].startswith("identity."):
+                item.replace_self(nodes.Text(item.children[-1].astext()))
 
     app.connect("doctree-read", ours_alone)
     for name, make in DIRECTIVES.items():

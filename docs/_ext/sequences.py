@@ -63,11 +63,11 @@ def read(lines: Sequence[str]) -> Flow:
             raise Broken(f"{step.kind} without its beginning", step.line)
         elif step.kind == "end":
             begun = open_.pop()
-            if all(one.kind in _WORDS for one in steps[steps.index(begun) : steps.index(step)]):
+            if all(item.kind in _WORDS for item in steps[steps.index(begun) : steps.index(step)]):
                 raise Broken(f"nothing happens in {begun.kind}", begun.line)
     if open_:
         raise Broken(f"{open_[-1].kind} has no end", open_[-1].line)
-    active = {one for step in steps if step.kind not in _WORDS for one in (step.first, step.last)}
+    active = {item for step in steps if step.kind not in _WORDS for item in (step.first, step.last)}
     if idle := [name for number, name in enumerate(names) if number not in active]:
         raise Broken(f"{idle[0]} does nothing")
     return Flow(tuple(names.values()), tuple(steps))
@@ -128,7 +128,9 @@ def draw(flow: Flow) -> Picture:
             y = _note(picture, step, places, y)
         elif step.kind in _BLOCKS:
             room = 40 - 12 * len(open_)
-            extents = [_extent(one, places) for one in flow.steps[at : _end(flow.steps, at)] if one.kind not in _WORDS]
+            extents = [
+                _extent(step, places) for step in flow.steps[at : _end(flow.steps, at)] if step.kind not in _WORDS
+            ]
             left, right = min(left for left, _ in extents) - room, max(right for _, right in extents) + room
             open_.append((step, y + 4, left, right))
             y += _condition(picture, step.text, left + _tab(step), right, y + 20) + 4
@@ -163,7 +165,7 @@ def _places(flow: Flow) -> list[float]:
     gaps = [(a + b) / 2 + 26 for a, b in pairwise(heads)]
     for step in sorted(flow.steps, key=lambda step: abs(step.last - step.first)):
         first, last = sorted((step.first, step.last))
-        wide = max(width(one) for one in _lines(step)) + 34
+        wide = max(width(line) for line in _lines(step)) + 34
         if step.kind in _MESSAGES and first < last:
             gaps[last - 1] += max(0, wide - sum(gaps[first:last]))
         elif step.kind in _MESSAGES and first < len(gaps):
@@ -175,7 +177,7 @@ def _places(flow: Flow) -> list[float]:
 
 
 def _wide(head: list[str]) -> float:
-    return max(70, *(width(one) for one in head)) + 20
+    return max(70, *(width(item) for item in head)) + 20
 
 
 def _lines(step: Step) -> list[str]:
@@ -192,10 +194,10 @@ def _extent(step: Step, places: list[float]) -> tuple[float, float]:
     """From where to where a step reaches."""
     left, right = sorted((places[step.first], places[step.last]))
     if step.kind == "note":
-        wide = max(right - left + 40 if right > left else 0, max(width(one) for one in _lines(step)) + 20)
+        wide = max(right - left + 40 if right > left else 0, max(width(line) for line in _lines(step)) + 20)
         return (left + right - wide) / 2, (left + right + wide) / 2
     if left == right:
-        return left, left + 36 + max(width(one) for one in _lines(step))
+        return left, left + 36 + max(width(line) for line in _lines(step))
     return left, right
 
 

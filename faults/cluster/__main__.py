@@ -27,7 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder.chmod(0o755)
     try:
         reports = _run_faults(
-            folder, [one for one in _FAULTS if given.pop_only_message is None or one.name in given.pop_only_message]
+            folder,
+            [fault for fault in _FAULTS if given.pop_only_message is None or fault.name in given.pop_only_message],
         )
     except FaultUnavailable as reason:
         print(f"The cluster cannot be played here: {reason}", file=sys.stderr)
@@ -40,10 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run_faults(folder: Path, faults: Sequence[Fault]) -> list[FaultReport]:
     began = time.monotonic()
-    own = folder / "service"
-    own.mkdir(mode=0o700)
+    path = folder / "service"
+    path.mkdir(mode=0o700)
     reports = []
-    with create_cluster(folder) as cluster, create_nodes(own, cluster, 2, {}) as nodes:
+    with create_cluster(folder) as cluster, create_nodes(path, cluster, 2, {}) as nodes:
         stock = create_seed_data(nodes[0].ini)
         scene = FaultEnvironment(cluster, nodes, stock, nodes.start(), 3.0)
         _print_progress(f"three servers under Patroni, {time.monotonic() - began:.0f} s")

@@ -97,9 +97,9 @@ def create_machines(names: Sequence[str], folder: Path) -> Iterator[Mapping[str,
 
 
 def _create_machine(name: str, space: str, address: str, link: str, folder: Path) -> NamespaceMachine:
-    own = folder / name
-    own.mkdir(mode=0o755)
-    return NamespaceMachine(space, address, link, own)
+    path = folder / name
+    path.mkdir(mode=0o755)
+    return NamespaceMachine(space, address, link, path)
 
 
 def _run(*command: str) -> None:

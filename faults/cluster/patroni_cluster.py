@@ -92,7 +92,9 @@ class PatroniCluster(FaultDatabase):
     def start_machine(self, name: str) -> None:
         """Have everything run there that does."""
         machine = self._machines[name]
-        peers = ",".join(f"{one}=http://{other.address}:2380" for one, other in self._machines.items())
+        peers = ",".join(
+            f"{item}=http://{namespace_machine.address}:2380" for item, namespace_machine in self._machines.items()
+        )
         data = machine.folder / "etcd"
         etcd = {
             "--name": name,
@@ -152,7 +154,10 @@ class PatroniCluster(FaultDatabase):
         give_up_at = time.monotonic() + _TIMEOUT_SECONDS
         while not is_so():
             if time.monotonic() > give_up_at:
-                logs = [(one.folder / "patroni.log").read_text()[-1500:] for one in self._machines.values()]
+                logs = [
+                    (namespace_machine.folder / "patroni.log").read_text()[-1500:]
+                    for namespace_machine in self._machines.values()
+                ]
                 raise ClusterTimeout("\n".join([f"there is no {what} after {_TIMEOUT_SECONDS:.0f} s", *logs]))
             time.sleep(0.2)
 
@@ -171,8 +176,8 @@ class PatroniCluster(FaultDatabase):
             try:
                 with psycopg.connect(
                     f"postgresql://{_SYSTEM_USER}@/postgres?host={self.folder}", autocommit=True
-                ) as one:
-                    one.execute("CREATE DATABASE identity")
+                ) as connection:
+                    connection.execute("CREATE DATABASE identity")
             except psycopg.OperationalError:
                 if time.monotonic() > give_up_at:
                     raise
@@ -186,7 +191,7 @@ class PatroniCluster(FaultDatabase):
             "scope": "identity",
             "name": name,
             "restapi": {"listen": f"{address}:8008", "connect_address": f"{address}:8008"},
-            "etcd3": {"hosts": [f"{one.address}:2379" for one in self._machines.values()]},
+            "etcd3": {"hosts": [f"{namespace_machine.address}:2379" for namespace_machine in self._machines.values()]},
             "bootstrap": {
                 "dcs": {
                     "ttl": PATRONI_TTL,
@@ -218,7 +223,7 @@ class PatroniCluster(FaultDatabase):
                 "parameters": {"unix_socket_directories": str(self._machines[name].folder)},
                 "pg_hba": [
                     "local all all trust",
-                    *(f"host {one} all 10.213.77.0/24 trust" for one in _PG_HBA_DATABASES),
+                    *(f"host {pg_hba_database} all 10.213.77.0/24 trust" for pg_hba_database in _PG_HBA_DATABASES),
                 ],
             },
         }
@@ -243,7 +248,7 @@ def _find_program(name: str) -> str:
 
 
 def _find_postgresql_binaries() -> Path:
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_rewind"))
-    if not found:
+    paths = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_rewind"))
+    if not paths:
         raise FaultUnavailable("PostgreSQL is not installed as Debian has it")
-    return found[-1].parent
+    return paths[-1].parent

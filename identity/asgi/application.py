@@ -84,10 +84,10 @@ class AsgiApplication:
         await send({"type": "lifespan.shutdown.complete"})
 
     def _loop_state(self) -> "_LoopState":
-        found = self._loop
-        if found is None:
-            found = self._loop = _LoopState(self._wsgi, self.registry.application)
-        return found
+        loop_state = self._loop
+        if loop_state is None:
+            loop_state = self._loop = _LoopState(self._wsgi, self.registry.application)
+        return loop_state
 
     async def _handle_http(self, scope: Scope, receive: Receive, send: Send) -> None:
         identity: IdentityApplication = self.registry.application
@@ -100,9 +100,9 @@ class AsgiApplication:
         request_id = choose_request_id(head.headers.get("x-request-id", ""), head.peer_address, trusted_proxy)
         try:
             found = self._endpoint_router.match(head)
-            kept = None if found is None else self._cached_document_response(found[0], head)
-            if kept is not None:
-                await self._send_immediate_response(kept, head, request_id, send)
+            immediate_response = None if found is None else self._cached_document_response(found[0], head)
+            if immediate_response is not None:
+                await self._send_immediate_response(immediate_response, head, request_id, send)
             elif found is not None:
                 await self._handle_endpoint(*found, head, request_id, receive, send)
             elif (immediate := self.registry.immediate_responses.get(head.path)) and immediate.fits(head.method):
@@ -114,9 +114,9 @@ class AsgiApplication:
         except ClientDisconnected:
             return
 
-    def _cached_document_response(self, place: EndpointRoute, head: RequestHead) -> ImmediateResponse | None:
+    def _cached_document_response(self, endpoint_route: EndpointRoute, head: RequestHead) -> ImmediateResponse | None:
         """What shows a document that the process has already; None if anything has to be asked."""
-        find = place.handler.endpoint.cached_document
+        find = endpoint_route.handler.endpoint.cached_document
         if find is None or head.method != "GET" or head.content_length != 0 or "origin" in head.headers:
             return None
         document = find(self._document_sources, self.registry.application.clock())
@@ -127,7 +127,7 @@ class AsgiApplication:
             self.registry.application.background_worker.wake()
             return document.response(head.headers.get("if-none-match"))
 
-        return ImmediateResponse(place.route_name, place.pattern, answer)
+        return ImmediateResponse(endpoint_route.route_name, endpoint_route.pattern, answer)
 
     async def _send_immediate_response(
         self, immediate: ImmediateResponse, head: RequestHead, request_id: str, send: Send
@@ -143,13 +143,13 @@ class AsgiApplication:
     ) -> ProtocolResponse:
         started, observers = perf_counter(), self.registry.request_observers
         method = normalized_method(head.method)
-        seen = ObservedRequest(method, head.peer_address, request_id, head.headers.get)
-        seen.route_name, seen.route_pattern = immediate.name, immediate.pattern
-        about_before = log_context.set(lambda: request_log_context(request_id, seen.trace_id))
+        request = ObservedRequest(method, head.peer_address, request_id, head.headers.get)
+        request.route_name, request.route_pattern = immediate.name, immediate.pattern
+        about_before = log_context.set(lambda: request_log_context(request_id, request.trace_id))
         try:
-            with observe_request(observers, seen) if observers else nullcontext():
+            with observe_request(observers, request) if observers else nullcontext():
                 answer = immediate.respond()
-                seen.status = answer.status
+                request.status = answer.status
             log_request(method, immediate.pattern, answer.status, perf_counter() - started)
         finally:
             log_context.reset(about_before)
@@ -157,7 +157,7 @@ class AsgiApplication:
 
     async def _handle_endpoint(
         self,
-        place: EndpointRoute,
+        endpoint_route: EndpointRoute,
         resumed: str | None,
         head: RequestHead,
         request_id: str,
@@ -169,7 +169,7 @@ class AsgiApplication:
         call = EndpointCall(
             registry.application,
             registry.request_observers,
-            place,
+            endpoint_route,
             resumed,
             head,
             request_id,
@@ -180,7 +180,7 @@ class AsgiApplication:
             unread = RequestBody(receive, head.content_length)
             call.body = await unread.read(MAX_BODY_BYTES)
         try:
-            answer = await loop.executor_for(place.handler, head).run(call)
+            answer = await loop.executor_for(endpoint_route.handler, head).run(call)
         except ThreadPoolFull:
             await send_service_unavailable(send, request_id, close=call.body is None)
         else:

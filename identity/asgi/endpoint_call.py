@@ -68,26 +68,26 @@ class EndpointRouter:
         for name, handler in registry.endpoint_handlers.items():
             route, endpoint = mapper.get_route(name), handler.endpoint
             start, names, _ = endpoint.path.partition("{")
-            place = EndpointRoute(handler, hosts[endpoint.host], name, route.pattern, route.match)
+            endpoint_route = EndpointRoute(handler, hosts[endpoint.host], name, route.pattern, route.match)
             if names:
-                self._with_parameters.append((start, place))
+                self._with_parameters.append((start, endpoint_route))
             else:
-                self._path_index.setdefault(endpoint.path, []).append(place)
+                self._path_index.setdefault(endpoint.path, []).append(endpoint_route)
 
     def match(self, head: RequestHead) -> tuple[EndpointRoute, str | None] | None:
         """The endpoint's place, and the id of the authorization request in its path, if there is one."""
         host = head.headers.get("host", "")
-        for place in self._path_index.get(head.path, ()):
-            if host in place.hosts or host.lower() in place.hosts:
-                return place, None
-        for start, place in self._with_parameters:
-            if head.path.startswith(start) and (host in place.hosts or host.lower() in place.hosts):
+        for endpoint_route in self._path_index.get(head.path, ()):
+            if host in endpoint_route.hosts or host.lower() in endpoint_route.hosts:
+                return endpoint_route, None
+        for start, endpoint_route in self._with_parameters:
+            if head.path.startswith(start) and (host in endpoint_route.hosts or host.lower() in endpoint_route.hosts):
                 try:
-                    found = place.match(head.path.encode("latin-1").decode("utf-8"))
+                    found = endpoint_route.match(head.path.encode("latin-1").decode("utf-8"))
                 except UnicodeDecodeError:
                     return None
                 if found is not None:
-                    return place, found.get("request")
+                    return endpoint_route, found.get("request")
         return None
 
 
@@ -102,7 +102,7 @@ class EndpointCall:
         self,
         identity: "IdentityApplication",
         observers: tuple[Any, ...],
-        place: EndpointRoute,
+        endpoint_route: EndpointRoute,
         resumed: str | None,
         head: RequestHead,
         request_id: str,
@@ -110,7 +110,7 @@ class EndpointCall:
     ) -> None:
         self._identity = identity
         self._observers = observers
-        self._route = place
+        self._route = endpoint_route
         self._resumed_request_id = resumed
         self._request_head = head
         self._request_id = request_id
@@ -143,7 +143,7 @@ class EndpointCall:
         return answer
 
     def _attempt_observed(self, *, may_repeat: bool) -> AsgiResponse:
-        seen = ObservedRequest(
+        request = ObservedRequest(
             method=normalized_method(self._request_head.method),
             peer=self._request_head.peer_address,
             request_id=self._request_id,
@@ -151,14 +151,14 @@ class EndpointCall:
             route_name=self._route.route_name,
             route_pattern=self._route.pattern,
         )
-        with observe_request(self._observers, seen):
-            self._trace_id = seen.trace_id
+        with observe_request(self._observers, request):
+            self._trace_id = request.trace_id
             try:
-                answer = self._attempt(may_repeat=may_repeat, observed=seen)
+                answer = self._attempt(may_repeat=may_repeat, observed=request)
             except _TransactionConflict:
-                seen.is_final = False
+                request.is_final = False
                 raise
-            seen.status = answer.status
+            request.status = answer.status
             return answer
 
     def _attempt(self, *, may_repeat: bool, observed: ObservedRequest | None = None) -> AsgiResponse:
@@ -260,7 +260,9 @@ class EndpointCall:
         environ = build_wsgi_environ(self._request_head, self._request_id)
         environ[ENDPOINT_RESULT_KEY] = EndpointResult(result, context)
         drawn = self._render_page(environ)
-        return AsgiResponse(drawn.status, [one for one in drawn.headers if one[0] != REQUEST_ID_HEADER], drawn.body)
+        return AsgiResponse(
+            drawn.status, [header for header in drawn.headers if header[0] != REQUEST_ID_HEADER], drawn.body
+        )
 
     def _request_services(self, transactions: ExplicitTransactionManager | None) -> RequestServices:
         return RequestServices(self._identity, self._actor, self._language, transactions, self._claimed_keys)

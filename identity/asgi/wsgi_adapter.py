@@ -104,7 +104,7 @@ class WsgiThreadAdapter:
     async def _send_stream(
         self, answer: AsgiResponse, pieces: Iterable[bytes], receive: Receive, send: Send, *, close: bool
     ) -> None:
-        left = asyncio.ensure_future(_wait_for_disconnect(receive))
+        task = asyncio.ensure_future(_wait_for_disconnect(receive))
         # Each piece may come from another thread, with the context variables of the one before.
         context, iterator = copy_context(), iter(pieces)
         try:
@@ -113,7 +113,7 @@ class WsgiThreadAdapter:
                 await send_body(send, answer.body, more=True)
             while True:
                 piece = await self._threads.run(lambda: context.run(next, iterator, None), has_begun=True)
-                if piece is None or left.done():
+                if piece is None or task.done():
                     break
                 async with asyncio.timeout(CHUNK_TIMEOUT):
                     await send_body(send, piece, more=True)
@@ -122,7 +122,7 @@ class WsgiThreadAdapter:
             # What the document is read from is others' turn.
             raise ClientDisconnected from None
         finally:
-            left.cancel()
+            task.cancel()
             await self._close_response(answer, context.run)
 
     async def _close_response(self, answer: AsgiResponse, run: Callable[..., Any] | None = None) -> None:

@@ -164,7 +164,7 @@ def _parse_arguments(parser: ArgumentParser, words: list[str]) -> Namespace:
     arguments, rest = parser.parse_known_args(words)
     given = getattr(arguments, "variables", None)
     variables = [*(given or ()), *rest]
-    wrong = rest if given is None else [word for word in variables if not _VARIABLE_ASSIGNMENT.match(word)]
+    wrong = rest if given is None else [variable for variable in variables if not _VARIABLE_ASSIGNMENT.match(variable)]
     if wrong:
         parser.error(f"{arguments.command} does not understand {' '.join(wrong)}")
     if given is not None:
@@ -186,7 +186,7 @@ def _load_application_for_plugins(words: list[str]) -> "IdentityApplication | No
 
 def _plugin_commands(identity: "IdentityApplication") -> list[CliCommand]:
     with translate_errors():
-        offered = identity.plugin_host.extensions_by_name("identity_commands", lambda one: str(one.name), "command")
+        offered = identity.plugin_host.extensions_by_name("identity_commands", lambda item: str(item.name), "command")
     for name in offered:
         if name in _BUILTIN_COMMANDS:
             raise CommandError(f"A plugin offers the command {name}, which the program has already.")

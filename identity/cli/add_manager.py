@@ -74,8 +74,10 @@ def _find_resource(services: "Services", arguments: Namespace) -> "Resource":
     from identity.domain.permissions import INSTANCE_KEY, ManagerLevel, ResourceKey
 
     if arguments.organization is not None:
-        found = services.storage.organizations.find_by_domain(arguments.organization)
-        key = ResourceKey(ManagerLevel.ORGANIZATION, arguments.organization if found is None else found.id)
+        organization = services.storage.organizations.find_by_domain(arguments.organization)
+        key = ResourceKey(
+            ManagerLevel.ORGANIZATION, arguments.organization if organization is None else organization.id
+        )
     elif arguments.project is not None:
         key = ResourceKey(ManagerLevel.PROJECT, arguments.project)
     elif arguments.project_grant is not None:
@@ -88,8 +90,8 @@ def _find_resource(services: "Services", arguments: Namespace) -> "Resource":
 def _primary_domain(services: "Services", organization_id: str | None) -> str:
     instance = services.storage.organizations.find_instance()
     organization_id = organization_id or (None if instance is None else instance.organization_id)
-    found = None if organization_id is None else services.storage.organizations.find(organization_id)
-    return "example.com" if found is None else found.primary_domain
+    organization = None if organization_id is None else services.storage.organizations.find(organization_id)
+    return "example.com" if organization is None else organization.primary_domain
 
 
 COMMAND = CliCommand("add-manager", "give a user or service user manager roles", add_arguments, run)

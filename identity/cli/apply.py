@@ -112,7 +112,7 @@ def _run_apply(services: "Services", state: "DesiredState", arguments: Namespace
 
     with_secrets = arguments.secrets_out is not None
     return apply_desired_state(
-        services, state, by=OPERATOR_PRINCIPAL, prune=arguments.prune_rows, with_secrets=with_secrets
+        services, state, principal=OPERATOR_PRINCIPAL, prune=arguments.prune_rows, with_secrets=with_secrets
     )
 
 
@@ -128,9 +128,12 @@ def _write_key_files(write: "SecretFileWriter", applied: "ApplyResult", folder: 
 
 def _write_secrets(write: "SecretFileWriter", applied: "ApplyResult", path: Path | None) -> None:
     new = {
-        one.client_id: {"name": one.name, "client_secret": one.secret}
-        for one in applied.applications
-        if one.secret is not None
+        registered_credentials.client_id: {
+            "name": registered_credentials.name,
+            "client_secret": registered_credentials.secret,
+        }
+        for registered_credentials in applied.applications
+        if registered_credentials.secret is not None
     }
     if path is not None and new:
         write(path, json.dumps({**_read_existing_secrets(path), **new}, indent=2, ensure_ascii=False))

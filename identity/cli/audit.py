@@ -40,11 +40,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Print the events, oldest first, one JSON object a line."""
     with open_application(arguments) as identity:
-        wanted = _build_filter(identity, arguments)
+        audit_filter = _build_filter(identity, arguments)
         if arguments.follow:
-            _follow_until_stopped(identity, wanted, _start_sequence(identity, wanted, arguments))
+            _follow_until_stopped(identity, audit_filter, _start_sequence(identity, audit_filter, arguments))
         else:
-            _print_until_now(identity, wanted, arguments)
+            _print_until_now(identity, audit_filter, arguments)
     return 0
 
 
@@ -88,13 +88,13 @@ def _resolve_organization_id(identity: "IdentityApplication", name: str) -> str:
     from identity.crypto.secrets import is_id
 
     with identity.read_session() as services:
-        found = services.storage.organizations.find_by_domain(name)
-    if found is None and not is_id(name):
+        organization = services.storage.organizations.find_by_domain(name)
+    if organization is None and not is_id(name):
         raise CommandError(f"There is no organization {name}. Give its id or its primary domain.")
-    return name if found is None else found.id
+    return name if organization is None else organization.id
 
 
-def _start_sequence(identity: "IdentityApplication", wanted: "AuditFilter", arguments: Namespace) -> int:
+def _start_sequence(identity: "IdentityApplication", audit_filter: "AuditFilter", arguments: Namespace) -> int:
     """The sequence number after which to begin."""
     from identity.storage.paging import iterate_rows
 
@@ -102,46 +102,46 @@ def _start_sequence(identity: "IdentityApplication", wanted: "AuditFilter", argu
     if arguments.limit is None:
         return after
     with identity.read_session() as services:
-        newest = iterate_rows(lambda request: services.storage.audit.page(request, wanted))
+        newest = iterate_rows(lambda request: services.storage.audit.page(request, audit_filter))
         last = next(islice(newest, max(arguments.limit - 1, 0), None), None)
     if last is None or last.sequence is None:
         return after
     return max(after, last.sequence - 1 if arguments.limit else last.sequence)
 
 
-def _print_until_now(identity: "IdentityApplication", wanted: "AuditFilter", arguments: Namespace) -> None:
+def _print_until_now(identity: "IdentityApplication", audit_filter: "AuditFilter", arguments: Namespace) -> None:
     from identity.storage.paging import PageRequest
 
     with identity.read_session() as services:
-        newest = services.storage.audit.page(PageRequest(limit=1), wanted).items
+        newest = services.storage.audit.page(PageRequest(limit=1), audit_filter).items
     last = (newest[0].sequence or 0) if newest else 0
-    sequence = _start_sequence(identity, wanted, arguments)
+    sequence = _start_sequence(identity, audit_filter, arguments)
     while sequence < last:
         before = sequence
-        sequence = _print_after(identity, wanted, sequence)
+        sequence = _print_after(identity, audit_filter, sequence)
         if sequence == before:
             # Somebody with a lower number has not committed yet.
             time.sleep(_INTERVAL_SECONDS)
 
 
-def _follow_until_stopped(identity: "IdentityApplication", wanted: "AuditFilter", sequence: int) -> None:
+def _follow_until_stopped(identity: "IdentityApplication", audit_filter: "AuditFilter", sequence: int) -> None:
     """Go on with new events until Ctrl-C or SIGTERM."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        _follow(identity, wanted, sequence)
+        _follow(identity, audit_filter, sequence)
     except KeyboardInterrupt:
         return
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
-def _follow(identity: "IdentityApplication", wanted: "AuditFilter", sequence: int) -> None:
+def _follow(identity: "IdentityApplication", audit_filter: "AuditFilter", sequence: int) -> None:
     from identity.storage.errors import StorageUnavailable
 
     away = False
     while True:
         try:
-            before, sequence = sequence, _print_after(identity, wanted, sequence)
+            before, sequence = sequence, _print_after(identity, audit_filter, sequence)
         except StorageUnavailable as problem:
             if not away:
                 print(f"identity: {problem} Trying again until it is back.", file=sys.stderr, flush=True)
@@ -152,10 +152,10 @@ def _follow(identity: "IdentityApplication", wanted: "AuditFilter", sequence: in
             _wait_or_detect_closed_pipe()
 
 
-def _print_after(identity: "IdentityApplication", wanted: "AuditFilter", sequence: int) -> int:
+def _print_after(identity: "IdentityApplication", audit_filter: "AuditFilter", sequence: int) -> int:
     """Print some of the events after this one; returns the number of the last, or the same if there are none."""
     with identity.read_session() as services:
-        events = services.storage.audit.list_after(sequence, _BATCH_SIZE, wanted)
+        events = services.storage.audit.list_after(sequence, _BATCH_SIZE, audit_filter)
     for event in events:
         print(_event_line(event))
     sys.stdout.flush()

@@ -84,11 +84,13 @@ def _assemble_despite_errors(
         return None, [str(problem)]
     except InvalidSetting as problem:
         wrong = problem.errors
-    if any(one.key != _MASTER_KEYS_SETTING for one in wrong):
-        return None, [str(one) for one in wrong]
+    if any(invalid_setting.key != _MASTER_KEYS_SETTING for invalid_setting in wrong):
+        return None, [str(invalid_setting) for invalid_setting in wrong]
     create_master_key_file(key)
     given = {**settings, _MASTER_KEYS_SETTING: f"1:{key}"}
-    return create_application(given, is_loopback_only=listens_locally), [str(one) for one in wrong]
+    return create_application(given, is_loopback_only=listens_locally), [
+        str(invalid_setting) for invalid_setting in wrong
+    ]
 
 
 def _find_invalid_settings(settings: Mapping[str, str], server: Mapping[str, str]) -> Iterator[str]:

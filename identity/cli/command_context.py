@@ -44,7 +44,7 @@ def read_variables(arguments: Namespace) -> dict[str, str]:
     """
     from identity.ini_file import check_variables, read_last_run
 
-    given = dict(one.split("=", 1) for one in arguments.variables)
+    given = dict(variable.split("=", 1) for variable in arguments.variables)
     check_variables(arguments.ini, given)
     return given or read_last_run(arguments.ini)
 

@@ -38,7 +38,7 @@ def read_desired_state_file(path: Path) -> Mapping[str, Any]:
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark
         place = "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: "
-        said = ", ".join(one for one in (problem.context, problem.problem) if one)
+        said = ", ".join(item for item in (problem.context, problem.problem) if item)
         raise CommandError(f"{path}: {place}{said}.") from None
     except MalformedRequest as problem:
         raise CommandError(f"{path}: {problem}") from None

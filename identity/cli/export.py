@@ -46,12 +46,12 @@ def _export_document(identity: "IdentityApplication", name: str) -> Iterator[str
 
     with identity.transaction() as services:
         organizations = services.storage.organizations
-        found = organizations.find_by_domain(name) or organizations.find(name)
-        if found is None:
+        organization = organizations.find_by_domain(name) or organizations.find(name)
+        if organization is None:
             raise CommandError(f"There is no organization {name}. Give its id or its primary domain.")
-        OrganizationTransfer(services).begin_export(found.id, by=OPERATOR_PRINCIPAL)
+        OrganizationTransfer(services).begin_export(organization.id, principal=OPERATOR_PRINCIPAL)
     with identity.snapshot() as services:
-        yield from OrganizationTransfer(services).export_document(found.id, by=OPERATOR_PRINCIPAL)
+        yield from OrganizationTransfer(services).export_document(organization.id, principal=OPERATOR_PRINCIPAL)
 
 
 @contextmanager

@@ -106,7 +106,7 @@ def _import_organization(
     words = f"{{:,}} of {incoming.user_count:,} users written"
     with identity.transaction() as services:
         organization = OrganizationTransfer(services).import_document(
-            document, by=OPERATOR_PRINCIPAL, keep_ids=keep_ids, progress=lambda more: progress.add(more, words)
+            document, principal=OPERATOR_PRINCIPAL, keep_ids=keep_ids, progress=lambda more: progress.add(more, words)
         )
     print(f"{organization.name} ({organization.primary_domain}) is there, with the id {organization.id}.")
 

@@ -28,8 +28,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Write both files; 0, and what to do next. Nothing is written over, and nothing if one cannot be."""
     folder: Path = arguments.folder
-    given = dict(one.split("=", 1) for one in arguments.variables)
-    texts = {one.name: one.read_text("utf-8") for one in sorted(_TEMPLATE_FOLDER.glob("*.ini"))}
+    given = dict(variable.split("=", 1) for variable in arguments.variables)
+    texts = {path.name: path.read_text("utf-8") for path in sorted(_TEMPLATE_FOLDER.glob("*.ini"))}
     texts["production.ini"] = _fill_in_variables(texts["production.ini"], given)
     there = [name for name in texts if (folder / name).exists()]
     if there:

@@ -71,10 +71,10 @@ def _find_user(services: "Services", given: str) -> str:
 
 def _find_organization(services: "Services", given: str) -> str:
     organizations = services.storage.organizations
-    found = organizations.find_by_domain(given) or organizations.find(given)
-    if found is None:
+    organization = organizations.find_by_domain(given) or organizations.find(given)
+    if organization is None:
         raise CommandError(f"There is no organization {given}. Give its id or its primary domain.")
-    return found.id
+    return organization.id
 
 
 def _hold_label(services: "Services", hold: "LegalHold") -> str:

@@ -47,11 +47,11 @@ def run(arguments: Namespace) -> int:
 
             def can_prove(held: Policy) -> bool:
                 """True if the person has a second factor that they may use, or can set one up."""
-                had = {one.factor for one in services.factors.list_enrolments(subject.user.id)}
+                had = {enrolment.factor for enrolment in services.factors.list_enrolments(subject.user.id)}
                 return any(
-                    one.name in had or one.can_enrol(subject, services)
-                    for one in identity.protocol_registry.factors.values()
-                    if not one.is_backup and (held.factors is None or one.name in held.factors)
+                    factor.name in had or factor.can_enrol(subject, services)
+                    for factor in identity.protocol_registry.factors.values()
+                    if not factor.is_backup and (held.factors is None or factor.name in held.factors)
                 )
 
             to_change = services.passwords.requires_change_after_reset(subject)

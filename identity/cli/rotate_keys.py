@@ -37,7 +37,7 @@ def run(arguments: Namespace) -> int:
 
 def _rotate_key(arguments: Namespace) -> int:
     with open_application(arguments) as identity, identity.transaction() as services:
-        present = {one.key.id for one in services.signing_keys.list_key_states()}
+        present = {key_state.key.id for key_state in services.signing_keys.list_key_states()}
         key = services.signing_keys.rotate(emergency=arguments.emergency)
         new = key.id not in present
     print(
@@ -65,11 +65,11 @@ def _withdraw_keys(arguments: Namespace) -> int:
 
 def _select_key_ids(asked: Sequence[str], stored: "Sequence[SigningKeyState]") -> tuple[str, ...]:
     """The ids that are asked for, each once. Raises Failed, telling those there are, if one is none of them."""
-    ids = tuple(one.key.id for one in stored)
+    ids = tuple(key_state.key.id for key_state in stored)
     chosen = ids if _ALL_KEYS in asked else tuple(dict.fromkeys(asked))
     for key_id in chosen:
         if key_id not in ids:
-            listed = ", ".join(f"{one.key.id} ({one.state})" for one in stored)
+            listed = ", ".join(f"{key_state.key.id} ({key_state.state})" for key_state in stored)
             raise CommandError(f"There is no signing key {key_id}. There are: {listed or 'none'}.")
     return chosen
 

@@ -23,14 +23,14 @@ def run(arguments: Namespace) -> int:
             listeners = control.send_command("show listeners")["listeners"]
     except ControlClientError:
         raise CommandError(f"No service of {arguments.ini} answers at {path}, or it runs as another user.") from None
-    where = ", ".join(one["address"] for one in listeners)
+    where = ", ".join(listener["address"] for listener in listeners)
     uptime = round(stats["uptime"] or 0)
     print(f"arbiter  process {stats['pid']:<8} up {uptime} s, {stats['reloads']} reloads  {where}")
     alive = 0
-    for one in workers:
+    for worker in workers:
         # None or below zero: it has not sent one yet.
-        age = -1 if one["last_heartbeat"] is None else one["last_heartbeat"]
-        print(f"worker   process {one['pid']:<8} {'starting' if age < 0 else f'last heartbeat {age:.1f} s ago'}")
+        age = -1 if worker["last_heartbeat"] is None else worker["last_heartbeat"]
+        print(f"worker   process {worker['pid']:<8} {'starting' if age < 0 else f'last heartbeat {age:.1f} s ago'}")
         alive += 0 <= age < _MAX_HEARTBEAT_AGE
     return 0 if alive >= stats["workers_target"] else 1
 

@@ -55,7 +55,9 @@ def parse_jwk_set(text: bytes) -> tuple[JwkPublicKey, ...]:
         raise InvalidKey("no key set") from None
     if not isinstance(keys, list) or len(keys) > MAX_KEYS:
         raise InvalidKey("no key set")
-    return tuple(found for one in keys if isinstance(one, dict) and (found := _parse_jwk(one)) is not None)
+    return tuple(
+        jwk_public_key for key in keys if isinstance(key, dict) and (jwk_public_key := _parse_jwk(key)) is not None
+    )
 
 
 def parse_ec_private_key(text: str) -> EcPrivateKey:

@@ -176,7 +176,7 @@ class Application:
         if self.type is not ApplicationType.NATIVE:
             return False
         portless = _without_loopback_port(uri)
-        return portless is not None and any(portless == _without_loopback_port(one) for one in self.redirect_uris)
+        return portless is not None and any(portless == _without_loopback_port(item) for item in self.redirect_uris)
 
     @property
     def web_origins(self) -> frozenset[str]:

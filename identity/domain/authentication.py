@@ -50,7 +50,7 @@ class Proof:
 
 def dated_proofs(proofs: Iterable[Proof]) -> tuple[Proof, ...]:
     """Those by which somebody proved who they are at the moment that they tell."""
-    return tuple(one for one in proofs if one.factor != REMEMBERED_FACTOR and UNDATED_METHOD not in one.methods)
+    return tuple(proof for proof in proofs if proof.factor != REMEMBERED_FACTOR and UNDATED_METHOD not in proof.methods)
 
 
 def proof_methods(proofs: Iterable[Proof]) -> tuple[str, ...]:
@@ -71,7 +71,7 @@ def acr_claim(methods: Iterable[str], requested: Iterable[str] = ()) -> str:
     known = frozenset(methods)
     reached = _reached(known)
     return next(
-        (one for one in requested if one in ACR_VALUES and ACR_VALUES.index(one) <= reached), ACR_VALUES[reached]
+        (item for item in requested if item in ACR_VALUES and ACR_VALUES.index(item) <= reached), ACR_VALUES[reached]
     )
 
 

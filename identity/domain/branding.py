@@ -28,7 +28,7 @@ _NOT_IN_SENDERS = frozenset('@<>",;:\\')
 def page_url_error(text: str) -> str | None:
     """The address of a page that is not ours."""
     good = text.startswith("https://") and len(text) <= _ADDRESS_LENGTH and is_printable(text)
-    if good and not any(one in text for one in " \"'<>\\"):
+    if good and not any(item in text for item in " \"'<>\\"):
         return None
     return gettext_lazy("Enter an address that starts with https://.")
 
@@ -154,12 +154,12 @@ _COLOURS = ("accent", "accent_dark")
 def merge_branding(upper: Branding, lower: Branding) -> Branding:
     """One above another: what the upper says, and besides it what the lower says. Colours and logos stay together."""
     said: dict[str, Any] = {}
-    for one in fields(Branding):
-        above, below = getattr(upper, one.name), getattr(lower, one.name)
-        if one.name in TEXT_FIELDS:
-            said[one.name] = {**below, **above}
-        elif one.name == "logo_dark":
-            said[one.name] = above if upper.logo else below
+    for field in fields(Branding):
+        above, below = getattr(upper, field.name), getattr(lower, field.name)
+        if field.name in TEXT_FIELDS:
+            said[field.name] = {**below, **above}
+        elif field.name == "logo_dark":
+            said[field.name] = above if upper.logo else below
         else:
-            said[one.name] = above if above or (one.name in _COLOURS and upper.accent) else below
+            said[field.name] = above if above or (field.name in _COLOURS and upper.accent) else below
     return Branding(**said)

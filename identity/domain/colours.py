@@ -129,7 +129,7 @@ def _parts(colour: str) -> Colour:
 
 
 def _luminance(colour: str) -> float:
-    red, green, blue = (_linear(one / _ALL) for one in _parts(colour))
+    red, green, blue = (_linear(part / _ALL) for part in _parts(colour))
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 

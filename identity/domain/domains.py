@@ -88,7 +88,7 @@ class DomainNamespace:
             return None
         if name == self.domain or name in self.hosts:
             return gettext_lazy("This name belongs to the service itself. Choose another.")
-        if any(name.endswith(f".{one}") for one in (self.domain, *self.hosts)):
+        if any(name.endswith(f".{item}") for item in (self.domain, *self.hosts)):
             return gettext_lazy("Below {domain}, choose one part without dots, such as acme.", domain=self.domain)
         if not _PUBLIC.match(name):
             return gettext_lazy("Enter a whole domain such as acme.example: neither a single name nor an address.")

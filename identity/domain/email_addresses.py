@@ -67,7 +67,7 @@ def _a_label(label: str) -> str | None:
         lowered = "".join(map(_lowered, label))
         if not unicodedata.is_normalized("NFC", label) or not unicodedata.is_normalized("NFKC", lowered):
             return None
-        if lowered.isascii() or not all(one == "-" or _is_of_word(one) for one in lowered):
+        if lowered.isascii() or not all(item == "-" or _is_of_word(item) for item in lowered):
             return None
         name = f"xn--{lowered.encode('punycode').decode()}"
     return name if _LABEL.match(name) else None
@@ -86,4 +86,4 @@ def _is_of_word(character: str) -> bool:
 
 
 def _is_text(local_part: str) -> bool:
-    return not any("\ud800" <= one <= "\udfff" for one in local_part)
+    return not any("\ud800" <= item <= "\udfff" for item in local_part)

@@ -133,9 +133,9 @@ def entity(cls: type[EntityT]) -> type[EntityT]:
     Raises TypeError for a field of which nothing is declared: whether it is shown and told is never left to chance.
     """
     made_of = dataclass(frozen=True, slots=True, kw_only=True)(cls)
-    for one in fields(made_of):  # type: ignore[arg-type]
-        if _DECLARED not in one.metadata:
-            raise TypeError(f"nothing is declared of {cls.__name__}.{one.name}")
+    for item in fields(made_of):  # type: ignore[arg-type]
+        if _DECLARED not in item.metadata:
+            raise TypeError(f"nothing is declared of {cls.__name__}.{item.name}")
     return made_of
 
 
@@ -149,16 +149,16 @@ def entity_fields(cls: type[Any]) -> Mapping[str, EntityField]:
 def _members(cls: Any) -> Mapping[str, EntityField]:
     types = get_type_hints(cls)
     found = {}
-    for one in fields(cls):
-        options = tuple(option for option in get_args(types[one.name]) if option is not NoneType)
-        nullable = NoneType in get_args(types[one.name])
-        found[one.name] = EntityField(
-            name=one.name,
-            type=options[0] if nullable else types[one.name],
+    for item in fields(cls):
+        options = tuple(option for option in get_args(types[item.name]) if option is not NoneType)
+        nullable = NoneType in get_args(types[item.name])
+        found[item.name] = EntityField(
+            name=item.name,
+            type=options[0] if nullable else types[item.name],
             nullable=nullable,
-            required=one.default is MISSING and one.default_factory is MISSING,
-            default=one.default_factory() if one.default_factory is not MISSING else one.default,
-            options=one.metadata.get(_DECLARED, _MADE),
+            required=item.default is MISSING and item.default_factory is MISSING,
+            default=item.default_factory() if item.default_factory is not MISSING else item.default,
+            options=item.metadata.get(_DECLARED, _MADE),
         )
     return MappingProxyType(found)
 

@@ -321,7 +321,10 @@ class EffectiveRule:
 
 def strictest_policy(above: Policy, below: Policy) -> Policy:
     """What holds where ``below`` overrides ``above``, which holds by itself: of each rule the tighter one."""
-    held = {one.name: _TIGHTER[one.name](getattr(above, one.name), getattr(below, one.name)) for one in fields(Policy)}
+    held = {
+        field.name: _TIGHTER[field.name](getattr(above, field.name), getattr(below, field.name))
+        for field in fields(Policy)
+    }
     return Policy(**held)
 
 
@@ -332,7 +335,7 @@ def merge_policies(above: Policy, below: Policy) -> Policy:
 
 def defined_rules(policy: Policy) -> Mapping[str, Any]:
     """The rules that are set, by name."""
-    values = {one.name: getattr(policy, one.name) for one in fields(Policy)}
+    values = {field.name: getattr(policy, field.name) for field in fields(Policy)}
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -391,7 +394,7 @@ def _common(above: tuple[str, ...] | None, below: tuple[str, ...] | None) -> tup
     """None allows all, none of them nothing."""
     if above is None or below is None:
         return below if above is None else above
-    return tuple(one for one in below if one in above)
+    return tuple(item for item in below if item in above)
 
 
 def _both(above: bool | None, below: bool | None) -> bool:

@@ -49,7 +49,7 @@ def id_prefix(query: str) -> str | None:
 
 def text_matches(query: str, text: str) -> bool:
     """True if the text has every word of the query in it."""
-    return all(word in text for word in search_terms(query))
+    return all(search_term in text for search_term in search_terms(query))
 
 
 class Searchable(Protocol):
@@ -64,12 +64,12 @@ class Searchable(Protocol):
         """Where searches look for it."""
 
 
-def matches_query(query: str, thing: Searchable, domain: str = "") -> bool:
+def matches_query(query: str, searchable: Searchable, domain: str = "") -> bool:
     """True if the query finds it; users have the primary domain of their organization, too."""
     words, start = search_terms(query), id_prefix(query)
-    if not words or (start is not None and thing.id.startswith(start)):
+    if not words or (start is not None and searchable.id.startswith(start)):
         return True
-    text = thing.search_text
+    text = searchable.search_text
     return all(word in text or _is_login_name(word, text, domain) for word in words)
 
 
@@ -81,5 +81,5 @@ def _is_login_name(word: str, text: str, domain: str) -> bool:
 def _folded(text: str) -> str:
     """Without case, accents and surplus space: "Zoë  Straße" is "zoe strasse", and "Michał" is "michal"."""
     decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
-    letters = "".join(each for each in decomposed if unicodedata.category(each) != "Mn").translate(_LETTERS)
+    letters = "".join(item for item in decomposed if unicodedata.category(item) != "Mn").translate(_LETTERS)
     return " ".join(letters.split())

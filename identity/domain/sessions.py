@@ -39,9 +39,9 @@ class Session:
     @property
     def last_proof_at(self) -> datetime | None:
         """When the person last proved who they are; None if another provider alone says so, and not when."""
-        if not any(UNDATED_METHOD in one.methods for one in self.proofs[:1]):
+        if not any(UNDATED_METHOD in proof.methods for proof in self.proofs[:1]):
             return self.authenticated_at
-        return max((one.at for one in dated_proofs(self.proofs)), default=None)
+        return max((proof.at for proof in dated_proofs(self.proofs)), default=None)
 
     def is_live(self, now: datetime, idle_timeout: timedelta, max_age: timedelta) -> bool:
         """True until it is ended, has been idle for ``idle_timeout``, reaches its absolute end, or the person proved who

@@ -64,7 +64,7 @@ class KeySchedule:
 
     def retires_at(self, key: SigningKey) -> datetime | None:
         """When a newer generation takes over from the key, if one exists."""
-        newer = [other.active_at for other in self.keys if other.generation > key.generation]
+        newer = [signing_key.active_at for signing_key in self.keys if signing_key.generation > key.generation]
         return min(newer) if newer else None
 
     def published_until(self, key: SigningKey) -> datetime | None:
@@ -88,9 +88,9 @@ class KeySchedule:
         if active is None:
             return
         yield active
-        shown = [key for key in self.published_keys(now) if key != active]
-        due = [key for key in shown if key.active_at <= now]
-        yield from (*due, *(key for key in reversed(shown) if key not in due))
+        signing_keys = [key for key in self.published_keys(now) if key != active]
+        due = [key for key in signing_keys if key.active_at <= now]
+        yield from (*due, *(key for key in reversed(signing_keys) if key not in due))
 
     def published_keys(self, now: datetime) -> tuple[SigningKey, ...]:
         """The keys that JWKS shows: waiting, active and retired ones, newest first."""

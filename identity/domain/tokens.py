@@ -143,17 +143,17 @@ class ConnectedApplication:
 
 
 def merge_consent(
-    consent: Consent, client: ApplicationClient, held: ConnectedApplication | None
+    consent: Consent, client: ApplicationClient, connected_application: ConnectedApplication | None
 ) -> ConnectedApplication:
     """The connection with what the person agreed to, whether or not the client holds anything right now."""
     at = consent.given_at
-    if held is None:
+    if connected_application is None:
         return ConnectedApplication(client=client, scope=consent.scope, offline=False, since=at, last_used_at=at)
     return replace(
-        held,
-        scope=tuple(dict.fromkeys((*held.scope, *consent.scope))),
-        since=min(held.since, at),
-        last_used_at=max(held.last_used_at, at),
+        connected_application,
+        scope=tuple(dict.fromkeys((*connected_application.scope, *consent.scope))),
+        since=min(connected_application.since, at),
+        last_used_at=max(connected_application.last_used_at, at),
     )
 
 
@@ -165,9 +165,9 @@ def connected_applications(
     Words of scopes come in the order of the families given.
     """
     of_client: dict[str, list[tuple[TokenFamily, ApplicationClient, datetime]]] = {}
-    for each in families:
-        of_client.setdefault(each[1].id, []).append(each)
-    found = [
+    for item in families:
+        of_client.setdefault(item[1].id, []).append(item)
+    applications = [
         ConnectedApplication(
             client=members[0][1],
             scope=tuple(dict.fromkeys(word for family, _, _ in members for word in family.scope)),
@@ -177,4 +177,4 @@ def connected_applications(
         )
         for _, members in sorted(of_client.items())
     ]
-    return tuple(sorted(found, key=lambda connection: connection.last_used_at, reverse=True))
+    return tuple(sorted(applications, key=lambda connection: connection.last_used_at, reverse=True))

@@ -68,7 +68,7 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 def issuer_error(text: str) -> str | None:
     """An issuer (OpenID Connect Discovery §3): https, without query and fragment; http on this machine alone."""
     wrong = gettext_lazy("Enter an issuer such as https://login.example.com.")
-    if len(text) > 500 or not is_printable(text) or any(one in text for one in " ?#@\\"):
+    if len(text) > 500 or not is_printable(text) or any(item in text for item in " ?#@\\"):
         return wrong
     try:
         parts = urlsplit(text)

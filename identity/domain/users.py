@@ -158,8 +158,8 @@ class HumanUser:
 
     def __post_init__(self) -> None:
         # Releases before 0011 write the profile alone.
-        by = self.email_verified_by or EmailVerifier.EARLIER if self.profile.email_verified else None
-        object.__setattr__(self, "email_verified_by", by)
+        email_verifier = self.email_verified_by or EmailVerifier.EARLIER if self.profile.email_verified else None
+        object.__setattr__(self, "email_verified_by", email_verifier)
 
     @property
     def display_name(self) -> str:

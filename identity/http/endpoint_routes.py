@@ -72,7 +72,7 @@ def build_response(request: Request, answer: ProtocolResponse) -> Response:
         headers = handler.response_headers(answer, origin, request.request_services, lambda: request.browser_state)
     if answer.form_post is not None:
         drawn: Response = request.registry.render_form_post(request, answer.form_post)
-        drawn.headerlist = [*drawn.headerlist, *(one for one in headers if one[0] not in _BODY_HEADERS)]
+        drawn.headerlist = [*drawn.headerlist, *(header for header in headers if header[0] not in _BODY_HEADERS)]
         return drawn
     return _ProtocolResponseAdapter(app_iter=[answer.body], status=answer.status, headerlist=headers)
 
@@ -110,8 +110,8 @@ def create_endpoint_view(handler: EndpointHandler) -> Callable[[Request], Respon
         if handler.is_preflight(request.method, request.environ.get("HTTP_ACCESS_CONTROL_REQUEST_METHOD")):
             return build_response(request, handler.preflight_response())
         handler.check_method(request.method)
-        asked = build_protocol_request(request, with_browser=handler.reads_browser_state)
-        return build_response(request, handler.handle(asked, request.request_services))
+        protocol_request = build_protocol_request(request, with_browser=handler.reads_browser_state)
+        return build_response(request, handler.handle(protocol_request, request.request_services))
 
     return view
 
@@ -140,5 +140,5 @@ def includeme(config: Configurator) -> None:
     config.registry.endpoint_handlers = {}
     config.add_directive("add_endpoint", add_endpoint)
     # Routes are tried in order, and programs ask more often than browsers.
-    for endpoint in sorted(ENDPOINTS, key=lambda one: one.host is EndpointHost.LOGIN):
+    for endpoint in sorted(ENDPOINTS, key=lambda endpoint: endpoint.host is EndpointHost.LOGIN):
         config.add_endpoint(endpoint)

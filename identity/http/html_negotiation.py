@@ -21,7 +21,9 @@ def wants_html(request: Request) -> bool:
 
 def is_login_host_route(route: Any) -> bool:
     """True if the route was added with ``host="login"``."""
-    return any(isinstance(one, HostPredicate) and one.text() == _LOGIN_HOST_TEXT for one in route.predicates)
+    return any(
+        isinstance(predicate, HostPredicate) and predicate.text() == _LOGIN_HOST_TEXT for predicate in route.predicates
+    )
 
 
 class WantsHtmlPredicate:

@@ -25,16 +25,18 @@ _MIB = 2**20
 _CHUNK_SIZE = 64 * 1024
 
 
-def organization_export_response(request: Request, organization_id: str, *, by: Principal) -> Response:
+def organization_export_response(request: Request, organization_id: str, *, principal: Principal) -> Response:
     """The organization as a file, which is read while it is sent.
 
     That somebody took it is committed before the first byte. A failure further on ends the connection before the end of
     the answer. Raises NotFound, Denied, Unavailable.
     """
-    organization = OrganizationTransfer(request.services).begin_export(organization_id, by=by)
+    organization = OrganizationTransfer(request.services).begin_export(organization_id, principal=principal)
     name = f"{organization.primary_domain}.json"
     return json_file_response(
-        request, name, lambda services: OrganizationTransfer(services).export_document(organization_id, by=by)
+        request,
+        name,
+        lambda services: OrganizationTransfer(services).export_document(organization_id, principal=principal),
     )
 
 

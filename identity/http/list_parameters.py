@@ -24,7 +24,7 @@ _STATES = {"": None, "active": True, "deactivated": False}
 
 def sort_values(orders: Iterable[str]) -> list[str]:
     """What ``sort`` can be where a list has these orders."""
-    return [f"{sign}{by}" for by in orders for sign in ("", DESCENDING_PREFIX)]
+    return [f"{sign}{order}" for order in orders for sign in ("", DESCENDING_PREFIX)]
 
 
 def parse_sort(text: str) -> SortOrder:

@@ -59,8 +59,8 @@ class IdentityRequest(Request):  # type: ignore[misc]
     @lazily
     def signed_in_account(self) -> SignedInAccount | None:
         """Who is signed in here, for the service's own pages: of several the one selected last."""
-        found: SignedInAccount | None = self.services.sessions.find_current(self.browser_state.sessions.values())
-        return found
+        account: SignedInAccount | None = self.services.sessions.find_current(self.browser_state.sessions.values())
+        return account
 
     @property
     def form_secret(self) -> str | None:

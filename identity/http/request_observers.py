@@ -80,30 +80,30 @@ def observer_tween_factory(handler: Callable[[Request], Response], registry: Reg
         if ENDPOINT_RESULT_KEY in environ:
             # A part of a request that is observed already.
             return handler(request)
-        seen = ObservedRequest(
+        observed_request = ObservedRequest(
             method=request.normalized_method,
             peer=environ.get(PEER_KEY, ""),
             request_id=request.request_id,
             header=lambda name: environ.get("HTTP_" + name.upper().replace("-", "_")),
         )
-        with observe_request(registry.request_observers, seen):
-            if seen.trace_id is not None:
-                environ[TRACE_ID_KEY] = seen.trace_id
+        with observe_request(registry.request_observers, observed_request):
+            if observed_request.trace_id is not None:
+                environ[TRACE_ID_KEY] = observed_request.trace_id
             try:
                 response = handler(request)
             except Exception as problem:
-                seen.is_final = not is_error_retryable(request, problem)
+                observed_request.is_final = not is_error_retryable(request, problem)
                 raise
             finally:
                 route = getattr(request, "matched_route", None)
                 if route is not None:
-                    seen.route_name, seen.route_pattern = route.name, route.pattern
-                seen.set_context(request.request_services.context)
-            seen.status = response.status_int
+                    observed_request.route_name, observed_request.route_pattern = route.name, route.pattern
+                observed_request.set_context(request.request_services.context)
+            observed_request.status = response.status_int
             answered = request.__dict__.get("exception")
             if answered is not None:
-                seen.error = type(answered)
-                seen.is_final = not (is_error_retryable(request, answered) or environ.get(UNREAD_BODY_KEY))
+                observed_request.error = type(answered)
+                observed_request.is_final = not (is_error_retryable(request, answered) or environ.get(UNREAD_BODY_KEY))
             return response
 
     return observing

@@ -46,10 +46,10 @@ class RequestServices:
     @property
     def services(self) -> UnitOfWork:
         """The use cases; made when first needed, and anew after a commit."""
-        made = self._services
-        if made is None:
-            made = self._services = self._create()
-        return made
+        unit_of_work = self._services
+        if unit_of_work is None:
+            unit_of_work = self._services = self._create()
+        return unit_of_work
 
     @property
     def refusals(self) -> list[AuditEvent]:
@@ -92,9 +92,9 @@ class RequestServices:
     def release(self) -> None:
         """Drop the services: they and the request refer to each other, and only the garbage collector would find
         them."""
-        made, self._services = self._services, None
-        if made is not None:
-            made.close()
+        services, self._services = self._services, None
+        if services is not None:
+            services.close()
 
     def close(self) -> None:
         """Drop the services, and return what was opened to read from."""
@@ -133,14 +133,14 @@ class RequestServices:
     def _create(self) -> UnitOfWork:
         if self._transactions is None:
             return self._identity.create_services(self._open_read_session, self._actor)
-        made = self._identity.create_services(
+        services = self._identity.create_services(
             self._join_transaction, self._actor, read_session=self._open_lookup_session
         )
-        made.on_after_commit_needed = lambda: self._after_commit(made)
-        made.language_getter = self._language
+        services.on_after_commit_needed = lambda: self._after_commit(services)
+        services.language_getter = self._language
         if self._claimed_keys:
-            made.idempotency.own_keys = self._claimed_keys
-        return made
+            services.idempotency.own_keys = self._claimed_keys
+        return services
 
     def _open_read_session(self) -> Storage:
         opened = self._identity.backend.read_session()

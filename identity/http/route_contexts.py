@@ -87,55 +87,55 @@ def context_factory(
 
 
 def _find_organization(services: Services, identifier: str) -> tuple[Any, Resource]:
-    found = services.organizations.get(identifier)
-    return found, organization_resource(found.id)
+    organization = services.organizations.get(identifier)
+    return organization, organization_resource(organization.id)
 
 
 def _find_project(services: Services, identifier: str) -> tuple[Any, Resource]:
-    found = services.projects.get(identifier)
-    return found, project_resource(found)
+    project = services.projects.get(identifier)
+    return project, project_resource(project)
 
 
 def _find_application(services: Services, identifier: str) -> tuple[Any, Resource]:
-    found = services.applications.get(identifier)
-    return found, project_resource(services.projects.get(found.project_id))
+    application = services.applications.get(identifier)
+    return application, project_resource(services.projects.get(application.project_id))
 
 
 def _find_project_grant(services: Services, identifier: str) -> tuple[Any, Resource]:
-    found = services.project_grants.get(identifier)
-    return found, project_grant_resource(found, services.projects.get(found.project_id))
+    project_grant = services.project_grants.get(identifier)
+    return project_grant, project_grant_resource(project_grant, services.projects.get(project_grant.project_id))
 
 
 def _find_user(services: Services, identifier: str) -> tuple[HumanUser, Resource]:
-    found = services.users.get(identifier)
-    return found, organization_resource(found.organization_id)
+    user = services.users.get(identifier)
+    return user, organization_resource(user.organization_id)
 
 
 def _find_service_user(services: Services, identifier: str) -> tuple[ServiceUser, Resource]:
-    found = services.service_users.get(identifier)
-    return found, organization_resource(found.organization_id)
+    service_user = services.service_users.get(identifier)
+    return service_user, organization_resource(service_user.organization_id)
 
 
 def _find_upstream_provider(services: Services, identifier: str) -> tuple[Any, Resource]:
-    found = services.upstream_providers.get(identifier)
-    return found, organization_resource(found.organization_id)
+    provider = services.upstream_providers.get(identifier)
+    return provider, organization_resource(provider.organization_id)
 
 
 def _find_user_grant(services: Services, identifier: str) -> tuple[Any, Resource]:
-    found = services.user_grants.get(identifier)
-    return found, services.user_grants.grant_resource(found)
+    user_grant = services.user_grants.get(identifier)
+    return user_grant, services.user_grants.grant_resource(user_grant)
 
 
 def _find_manager(services: Services, identifier: str) -> tuple[Any, Resource]:
-    found = services.managers.get(identifier)
-    return found, services.access_control.get_resource(found.resource)
+    manager = services.managers.get(identifier)
+    return manager, services.access_control.get_resource(manager.resource)
 
 
 def _find_audit_event(services: Services, identifier: str) -> tuple[Any, Resource]:
-    found = services.audit_trail.get(identifier)
-    if found.organization_id is None:
-        return found, INSTANCE_RESOURCE
-    return found, organization_resource(found.organization_id)
+    event = services.audit_trail.get(identifier)
+    if event.organization_id is None:
+        return event, INSTANCE_RESOURCE
+    return event, organization_resource(event.organization_id)
 
 
 organization_context = context_factory("organization", _find_organization)
@@ -161,7 +161,7 @@ def _is_manager(request: Request) -> bool:
 def _is_visible(request: Request, value: Any, resource: Resource) -> bool:
     """True if whoever asks may know of the thing; of the managers of a project grant, those of the own side alone."""
     services, principal = request.services, request.identity
-    if isinstance(value, Manager) and not services.managers.is_visible(value, by=principal):
+    if isinstance(value, Manager) and not services.managers.is_visible(value, principal=principal):
         return False
     reaches: bool = services.access_control.can_see_resource(principal, resource)
     return reaches

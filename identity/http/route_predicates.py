@@ -91,8 +91,13 @@ def allowed_methods(request: Request) -> tuple[str, ...]:
         match = route.match(path)
         if match is None:
             continue
-        methods = {name for one in route.predicates if isinstance(one, RequestMethodPredicate) for name in one.val}
-        others = (one for one in route.predicates if not isinstance(one, RequestMethodPredicate))
+        methods = {
+            name
+            for predicate in route.predicates
+            if isinstance(predicate, RequestMethodPredicate)
+            for name in predicate.val
+        }
+        others = (predicate for predicate in route.predicates if not isinstance(predicate, RequestMethodPredicate))
         if all(predicate({"match": match, "route": route}, request) for predicate in others):
             found |= methods
     return tuple(sorted(found))

@@ -13,7 +13,7 @@ USER_PARAM, APPLICATION_PARAM = "user_id", "application_id"
 
 
 def build_token_preview(
-    context: Context, by: Principal, *, user: str, application: str, scope: str, response_type: str
+    context: Context, principal: Principal, *, user: str, application: str, scope: str, response_type: str
 ) -> TokenPreviewResult:
     """What would come out for the user, named by id or login name, and the application, by client id.
 
@@ -21,7 +21,7 @@ def build_token_preview(
     exist or the caller may not read, and for a pair that no way to tokens is for.
     """
     problems: dict[str, str] = {}
-    subject, client = find_user(context, by, user), find_application(context, by, application)
+    subject, client = find_user(context, principal, user), find_application(context, principal, application)
     if user and subject is None:
         problems[USER_PARAM] = gettext_lazy("There is no such user.")
     if application and client is None:
@@ -30,10 +30,10 @@ def build_token_preview(
         problems[USER_PARAM] = gettext_lazy("Choose a user, an application or both.")
     if problems:
         raise Invalid(problems)
-    found = preview_tokens(subject, client, tuple(dict.fromkeys(scope.split())), response_type, context)
-    if not found.grant_previews and not found.unsupported_grant_types:
+    preview = preview_tokens(subject, client, tuple(dict.fromkeys(scope.split())), response_type, context)
+    if not preview.grant_previews and not preview.unsupported_grant_types:
         raise Invalid(_unsupported_reason(subject, client))
-    return found
+    return preview
 
 
 def _unsupported_reason(subject: Subject | None, client: ApplicationClient | None) -> dict[str, str]:
@@ -45,24 +45,24 @@ def _unsupported_reason(subject: Subject | None, client: ApplicationClient | Non
     return {APPLICATION_PARAM: gettext_lazy("A service user signs in by itself: leave the application empty.")}
 
 
-def find_user(context: Context, by: Principal, text: str) -> Subject | None:
+def find_user(context: Context, principal: Principal, text: str) -> Subject | None:
     """The user of this id or login name, if the caller may read it."""
     users = context.services.storage.users
-    found = (users.find_subject(text) or users.find_by_login_name(text)) if text else None
-    if found is None:
+    subject = (users.find_subject(text) or users.find_by_login_name(text)) if text else None
+    if subject is None:
         return None
-    permission = "service_user.read" if isinstance(found.user, ServiceUser) else "user.read"
-    resource = organization_resource(found.organization.id)
-    return found if context.services.access_control.is_permitted(by, permission, resource) else None
+    permission = "service_user.read" if isinstance(subject.user, ServiceUser) else "user.read"
+    resource = organization_resource(subject.organization.id)
+    return subject if context.services.access_control.is_permitted(principal, permission, resource) else None
 
 
-def find_application(context: Context, by: Principal, text: str) -> ApplicationClient | None:
+def find_application(context: Context, principal: Principal, text: str) -> ApplicationClient | None:
     """The application of this client id, if the caller may read it."""
-    found = context.services.storage.applications.find_client(text) if text else None
-    if found is None:
+    client = context.services.storage.applications.find_client(text) if text else None
+    if client is None:
         return None
     return (
-        found
-        if context.services.access_control.is_permitted(by, "application.read", project_resource(found.project))
+        client
+        if context.services.access_control.is_permitted(principal, "application.read", project_resource(client.project))
         else None
     )

@@ -30,7 +30,7 @@ def preview_stylesheet_path(looks: PageBranding) -> str:
 
 
 def preview_variables(
-    request: Request, looks: PageBranding, words: Translator, *, login_name: str
+    request: Request, looks: PageBranding, translator: Translator, *, login_name: str
 ) -> Mapping[str, object]:
     """What the template ``branding/preview.html`` takes besides the names in it."""
     pages: PageRenderer = request.registry.pages
@@ -38,17 +38,17 @@ def preview_variables(
     values = {
         "login_name": login_name,
         "link": f"{settings.login_url}/password/reset/…",
-        "works_once": describe_link_validity(settings.one_time_link_ttl, words),
+        "works_once": describe_link_validity(settings.one_time_link_ttl, translator),
     }
-    parts = render_mail_content(pages, "reset", values, words, looks)
+    parts = render_mail_content(pages, "reset", values, translator, looks)
     return {
         "previewed": looks,
         "preview_style": preview_stylesheet_path(looks),
-        "preview_t": words.gettext,
-        "preview_lang": words.language,
+        "preview_t": translator.gettext,
+        "preview_lang": translator.language,
         "preview_brand": pages.brand_name,
         "preview_subject": parts.subject,
-        "preview_mail": Markup(render_mail_html(pages, parts, words, template="body")),  # noqa: S704 - our template
+        "preview_mail": Markup(render_mail_html(pages, parts, translator, template="body")),  # noqa: S704 - our template
     }
 
 

@@ -77,7 +77,7 @@ def main() -> int:
     for language in LANGUAGES[1:]:
         catalog = update_catalog(language, source)
         write_catalog(catalog, LOCALE_DIR / language / CATALOG_FILE)
-        missing = len([one for one in catalog if one.id and not _is_translated(one.string)])
+        missing = len([item for item in catalog if item.id and not _is_translated(item.string)])
         sys.stdout.write(f"{language}: {len(catalog)} sentences, {missing} to be translated\n")
     return 0
 

@@ -14,37 +14,37 @@ _MINUTE, _HOUR, _DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=
 _MONTH, _YEAR = timedelta(days=30), timedelta(days=365)
 
 
-def format_relative_time(moment: datetime, now: datetime, words: Translator) -> Markup:
+def format_relative_time(moment: datetime, now: datetime, translator: Translator) -> Markup:
     """The largest whole unit between now and the moment: "in 7 days", "3 hours ago"."""
-    return _format_future(moment - now, words) if moment > now else _format_past(now - moment, words)
+    return _format_future(moment - now, translator) if moment > now else _format_past(now - moment, translator)
 
 
-def _format_future(span: timedelta, words: Translator) -> Markup:
+def _format_future(span: timedelta, translator: Translator) -> Markup:
     if span < _MINUTE:
-        return words.gettext("in less than a minute")
+        return translator.gettext("in less than a minute")
     if span < _HOUR:
-        return words.ngettext("in {n} minute", "in {n} minutes", span // _MINUTE)
+        return translator.ngettext("in {n} minute", "in {n} minutes", span // _MINUTE)
     if span < _DAY:
-        return words.ngettext("in {n} hour", "in {n} hours", span // _HOUR)
+        return translator.ngettext("in {n} hour", "in {n} hours", span // _HOUR)
     if span < _MONTH:
-        return words.ngettext("in {n} day", "in {n} days", span // _DAY)
+        return translator.ngettext("in {n} day", "in {n} days", span // _DAY)
     if span < _YEAR:
-        return words.ngettext("in {n} month", "in {n} months", span // _MONTH)
-    return words.ngettext("in {n} year", "in {n} years", span // _YEAR)
+        return translator.ngettext("in {n} month", "in {n} months", span // _MONTH)
+    return translator.ngettext("in {n} year", "in {n} years", span // _YEAR)
 
 
-def _format_past(span: timedelta, words: Translator) -> Markup:
+def _format_past(span: timedelta, translator: Translator) -> Markup:
     if span < _MINUTE:
-        return words.gettext("just now")
+        return translator.gettext("just now")
     if span < _HOUR:
-        return words.ngettext("{n} minute ago", "{n} minutes ago", span // _MINUTE)
+        return translator.ngettext("{n} minute ago", "{n} minutes ago", span // _MINUTE)
     if span < _DAY:
-        return words.ngettext("{n} hour ago", "{n} hours ago", span // _HOUR)
+        return translator.ngettext("{n} hour ago", "{n} hours ago", span // _HOUR)
     if span < _MONTH:
-        return words.ngettext("{n} day ago", "{n} days ago", span // _DAY)
+        return translator.ngettext("{n} day ago", "{n} days ago", span // _DAY)
     if span < _YEAR:
-        return words.ngettext("{n} month ago", "{n} months ago", span // _MONTH)
-    return words.ngettext("{n} year ago", "{n} years ago", span // _YEAR)
+        return translator.ngettext("{n} month ago", "{n} months ago", span // _MONTH)
+    return translator.ngettext("{n} year ago", "{n} years ago", span // _YEAR)
 
 
 def user_time_zone(subject: Subject | None) -> tzinfo | None:

@@ -70,7 +70,7 @@ class DevelopmentMailsPage(Page):
 
     def template_variables(self) -> Mapping[str, object]:
         """The mails."""
-        return {"mails": [_mail_variables(one) for one in _mailbox(self.request).mails()], "path": MAILBOX_PATH}
+        return {"mails": [_mail_variables(mail) for mail in _mailbox(self.request).mails()], "path": MAILBOX_PATH}
 
     def get(self) -> Response:
         """The page, which frames mails as HTML."""
@@ -79,11 +79,11 @@ class DevelopmentMailsPage(Page):
         return response
 
 
-def _mail_variables(kept: StoredMail) -> Mapping[str, object]:
-    mail = kept.mail
+def _mail_variables(stored_mail: StoredMail) -> Mapping[str, object]:
+    mail = stored_mail.mail
     return {
-        "id": kept.id,
-        "at": kept.stored_at,
+        "id": stored_mail.id,
+        "at": stored_mail.stored_at,
         "to": mail.to,
         "subject": mail.subject,
         "text": _with_links(mail.text),
@@ -102,11 +102,11 @@ def _with_links(text: str) -> Markup:
 
 def render_mail_view(request: Request) -> Response:
     """One mail as mail programs show it."""
-    kept = _mailbox(request).find(request.matchdict["mail"])
-    if kept is None or not kept.mail.html:
+    stored_mail = _mailbox(request).find(request.matchdict["mail"])
+    if stored_mail is None or not stored_mail.mail.html:
         raise HTTPNotFound
     # Links open in the whole window: what they lead to does not let itself be framed.
-    text = kept.mail.html.replace("<head>", '<head><base target="_top">', 1)
+    text = stored_mail.mail.html.replace("<head>", '<head><base target="_top">', 1)
     response = Response(text.encode(), content_type="text/html", charset="utf-8")
     response.headers["Content-Security-Policy"] = _MAIL_POLICY
     response.headers["X-Frame-Options"] = "SAMEORIGIN"

@@ -70,32 +70,32 @@ def render_error_page(
     """A page in the login frame. ``action`` is a link: words and address. Error and detail are for whoever is asked,
     ``sent``, an address that was not taken, for the developer."""
     pages: PageRenderer = request.registry.pages
-    words = pages.catalogs.translator(language or negotiate_language(request))
+    translator = pages.catalogs.translator(language or negotiate_language(request))
     variables = {
-        "title": words.gettext(title),
-        "texts": [words.gettext(text) for text in texts],
-        "advice": None if advice is None else words.gettext(advice),
-        "action": None if action is None else (words.gettext(action[0]), action[1]),
+        "title": translator.gettext(title),
+        "texts": [translator.gettext(text) for text in texts],
+        "advice": None if advice is None else translator.gettext(advice),
+        "action": None if action is None else (translator.gettext(action[0]), action[1]),
         # Whoever is stuck here with one account may have another one.
         "sign_out": CONFIRMATION_PATH if status in _DEAD_END_STATUSES and request.browser_state.sessions else None,
-        "facts_shown": _error_details(request, words, error, detail, received) if status >= 400 else [],
+        "facts_shown": _error_details(request, translator, error, detail, received) if status >= 400 else [],
         "failed": status >= 400,
     }
-    return pages.render(request, "error.html", variables, status=status, language=words.language)
+    return pages.render(request, "error.html", variables, status=status, language=translator.language)
 
 
 def _error_details(
-    request: Request, words: Translator, error: str | None, detail: str | None, sent: str
+    request: Request, translator: Translator, error: str | None, detail: str | None, sent: str
 ) -> list[tuple[str, Markup]]:
     identity: IdentityApplication = request.registry.application
     now = identity.clock()
     known = [
-        (words.gettext("Error"), error and Markup("<code>{}</code>").format(error)),
-        (words.gettext("Detail"), detail and Markup("{}").format(_translate_text(words, detail))),
-        (words.gettext("Address that was sent"), sent and Markup("<code>{}</code>").format(sent)),
-        (words.gettext("Request id"), Markup("<code>{}</code>").format(request.request_id)),
+        (translator.gettext("Error"), error and Markup("<code>{}</code>").format(error)),
+        (translator.gettext("Detail"), detail and Markup("{}").format(_translate_text(translator, detail))),
+        (translator.gettext("Address that was sent"), sent and Markup("<code>{}</code>").format(sent)),
+        (translator.gettext("Request id"), Markup("<code>{}</code>").format(request.request_id)),
         (
-            words.gettext("Time"),
+            translator.gettext("Time"),
             Markup('<time datetime="{}">{} UTC</time>').format(
                 now.strftime("%Y-%m-%dT%H:%M:%SZ"), now.strftime("%Y-%m-%d %H:%M:%S")
             ),
@@ -104,9 +104,9 @@ def _error_details(
     return [(term, value) for term, value in known if value]
 
 
-def _translate_text(words: Translator, said: str) -> str:
+def _translate_text(translator: Translator, said: str) -> str:
     """A sentence of ours in the page's language; what plugins and the protocol say as it is."""
-    return words.gettext(said) if isinstance(said, Message) else said
+    return translator.gettext(said) if isinstance(said, Message) else said
 
 
 def oauth_error(error: OAuthError, request: Request) -> Response:

@@ -204,7 +204,7 @@ _EVENTS = {
     "access.refused": (gettext_lazy("Action refused"), ""),
 }
 
-EVENT_LABELS = {name: words for name, (words, _) in _EVENTS.items()}
+EVENT_LABELS = {name: message for name, (message, _) in _EVENTS.items()}
 #: Of several events the first one is told; that of an import goes before those of what was in the document.
 _IMPORTED = "organization.imported"
 FLASH_MESSAGES = {name: _EVENTS[name][1] for name in (_IMPORTED, *_EVENTS) if _EVENTS[name][1]}
@@ -277,11 +277,11 @@ REASON_LABELS = {
 }
 
 
-def factor_label(event: AuditEvent, factors: Mapping[str, Factor], words: Translator) -> str:
+def factor_label(event: AuditEvent, factors: Mapping[str, Factor], translator: Translator) -> str:
     """Which factor an event is about, and what its person calls it; empty for any other event."""
     kind, name = event.detail.get("factor"), event.detail.get("name")
     if not event.event.startswith("factor.") or not isinstance(kind, str):
         return ""
     known = factors.get(kind)
-    label = kind if known is None else words.gettext_plain(known.label)
+    label = kind if known is None else translator.gettext_plain(known.label)
     return f"{label}: {name}" if isinstance(name, str) and name else label

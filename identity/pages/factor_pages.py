@@ -166,7 +166,7 @@ class EnrolPage(FactorPage):
         """True if the sign-in needs it set up, or was begun for that, and the policy lets people use it."""
         context = request_context(self.request)
         if self.sign_in.subject is None or not any(
-            one.name == self.factor.name for one in allowed_factors(context, self.policy)
+            factor.name == self.factor.name for factor in allowed_factors(context, self.policy)
         ):
             return False
         need = self.sign_in.step_up_requirement
@@ -199,12 +199,12 @@ class EnrolPage(FactorPage):
     ) -> Enrolment:
         """Keep it; for pages that have yet to show something. Then ``finish`` follows."""
         factors = self.request.services.factors
-        kept: Enrolment = (
+        enrolment: Enrolment = (
             factors.replace_all(self.human_user, self.factor.name, value, name=name)
             if replacing
             else factors.enrol(self.human_user, self.factor.name, value, name=name, key=key)
         )
-        return kept
+        return enrolment
 
     def complete_sign_in_step(self, methods: tuple[str, ...]) -> Response:
         """Count it as proved, and on with the sign-in."""
@@ -227,22 +227,22 @@ class EnrolPage(FactorPage):
 
 def factor_reason(page: SignInPage) -> Markup:
     """Who wants a second factor: the application, the organization's policy, or the person by having set one up."""
-    sign_in, words = page.sign_in, page.translator
+    sign_in, translator = page.sign_in, page.translator
     need, subject = sign_in.step_up_requirement, sign_in.subject
     if need is None or subject is None:
         return Markup()
-    asked = sign_in.request
-    if need.is_client_request and asked is not None:
-        name = page.page_branding.application or asked.client.application.name
-        return words.gettext("{application} asks for more than your password.", application=name)
+    authorization = sign_in.request
+    if need.is_client_request and authorization is not None:
+        name = page.page_branding.application or authorization.client.application.name
+        return translator.gettext("{application} asks for more than your password.", application=name)
     if sign_in.own_page_requirements:
-        return words.gettext("You are about to change how you sign in, so show that it is you.")
+        return translator.gettext("You are about to change how you sign in, so show that it is you.")
     services: Services = page.request.services
     if services.policies.requires_second_factor(subject):
-        return words.gettext(
+        return translator.gettext(
             "{organization} asks for a second factor.", organization=page.organization_label(subject.organization)
         )
-    return words.gettext("You have set up a second factor for your account.")
+    return translator.gettext("You have set up a second factor for your account.")
 
 
 def add_factor_pages(config: Configurator, prove: type[ProvePage] | None, enrol: type[EnrolPage]) -> None:

@@ -37,30 +37,32 @@ class MailContent:
     @property
     def text(self) -> str:
         """The mail as plain text."""
-        return "\n\n".join((*(one.text for one in self.paragraphs), *self.footer)) + "\n"
+        return "\n\n".join((*(paragraph.text for paragraph in self.paragraphs), *self.footer)) + "\n"
 
 
 def render_mail_content(
-    pages: PageRenderer, template: str, values: Mapping[str, object], words: Translator, looks: PageBranding
+    pages: PageRenderer, template: str, values: Mapping[str, object], translator: Translator, looks: PageBranding
 ) -> MailContent:
     """The parts of a mail. The template is text, whose first line is the subject; no paragraph of it is empty."""
-    drawn = pages.text_environment.get_template(f"mails/{template}.txt").render({"t": words.gettext_plain, **values})
+    drawn = pages.text_environment.get_template(f"mails/{template}.txt").render(
+        {"t": translator.gettext_plain, **values}
+    )
     subject, _, rest = drawn.strip().partition("\n")
     said = [looks.mail_intro, *(part.strip() for part in re.split(r"\n\s*\n", rest))]
-    support = words.gettext_plain("Do you need help? {support}", support=looks.support) if looks.support else ""
+    support = translator.gettext_plain("Do you need help? {support}", support=looks.support) if looks.support else ""
     return MailContent(
         subject=subject.strip(),
-        paragraphs=tuple(MailParagraph(one) for one in said if one),
-        footer=tuple(one for one in (looks.mail_footer, support) if one),
+        paragraphs=tuple(MailParagraph(item) for item in said if item),
+        footer=tuple(item for item in (looks.mail_footer, support) if item),
         name=looks.name or pages.brand_name,
         branding=looks,
     )
 
 
-def render_mail_html(pages: PageRenderer, parts: MailContent, words: Translator, *, template: str = "mail") -> str:
+def render_mail_html(pages: PageRenderer, parts: MailContent, translator: Translator, *, template: str = "mail") -> str:
     """The mail as HTML; ``body`` is what stands on its page, for other pages to show."""
     known = {name: getattr(parts, name) for name in ("subject", "blocks", "foot", "name", "looks")}
     drawn = pages.environment.get_template(f"mails/{template}.html").render(
-        {"t": words.gettext, "lang": words.language, "linked": template == "mail", **known}
+        {"t": translator.gettext, "lang": translator.language, "linked": template == "mail", **known}
     )
     return str(drawn)

@@ -106,7 +106,7 @@ def build_page_branding(branding: Branding, language: str, *, logo_owner_id: str
 
 def stylesheet_path(colours: tuple[str, str]) -> str:
     """Where the style sheet of these colours is served: at another address, if we make it otherwise one day."""
-    light, dark = (one.lower().removeprefix("#") for one in colours)
+    light, dark = (colour.lower().removeprefix("#") for colour in colours)
     return f"{_PREFIX}{light}-{dark}-{_digest(render_stylesheet(colours))}.css"
 
 

@@ -109,15 +109,15 @@ class PageRenderer:
         return self.environment.get_template("macros.html").make_module(self._template_globals(request, language))
 
     def _template_globals(self, request: Request, language: str) -> dict[str, object]:
-        words = self.catalogs.translator(language)
+        translator = self.catalogs.translator(language)
         return {
-            "t": words.gettext,
-            "tn": words.ngettext,
-            "listed": words.format_list,
-            "lang": words.language,
+            "t": translator.gettext,
+            "tn": translator.ngettext,
+            "listed": translator.format_list,
+            "lang": translator.language,
             "language_line": _language_links(request),
-            "distance": partial(_relative_time, self._registry, words),
-            "times": DatetimeFormatter(words.language, partial(_time_zone, request)),
+            "distance": partial(_relative_time, self._registry, translator),
+            "times": DatetimeFormatter(translator.language, partial(_time_zone, request)),
             "static": self.static.url_path,
             "operator_style": self.operator_style,
             "looks": DEFAULT_PAGE_BRANDING,

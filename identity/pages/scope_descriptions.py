@@ -20,14 +20,14 @@ _UNDESCRIBED_SCOPES = (":org:id:", ":org:domain:primary:", ":org:project:id:")
 
 
 def describe_scopes(
-    scope: Collection[str], project: str, words: Translator, namespaces: Collection[str]
+    scope: Collection[str], project: str, translator: Translator, namespaces: Collection[str]
 ) -> list[Markup]:
     """What an application of this project learns of a person by these scopes; nothing but who it is, if empty."""
-    found = [words.gettext(text) for word, text in _DESCRIPTIONS.items() if word in scope]
+    found = [translator.gettext(text) for word, text in _DESCRIPTIONS.items() if word in scope]
     if any(_is_scope_in_namespace(word, namespaces, _ORGANIZATION) for word in scope):
-        found.append(words.gettext("your organization"))
+        found.append(translator.gettext("your organization"))
     if any(_requests_roles(word, namespaces) for word in scope):
-        found.append(words.gettext("your roles in {project}", project=project))
+        found.append(translator.gettext("your roles in {project}", project=project))
     return found
 
 
@@ -45,4 +45,4 @@ def _requests_roles(word: str, namespaces: Collection[str]) -> bool:
 
 
 def _is_scope_in_namespace(word: str, namespaces: Collection[str], *rests: str) -> bool:
-    return word.startswith(tuple(f"{one}{rest}" for one in namespaces for rest in rests))
+    return word.startswith(tuple(f"{namespace}{rest}" for namespace in namespaces for rest in rests))

@@ -111,17 +111,19 @@ class SignInPage(FormPage):
         """Raise Again, with a sentence about the ``organization``, if its policy does not let people use this factor;
         told only to whoever has proved who they are by it."""
         if not self.request.services.policies.allows_factor(subject, factor):
-            said = gettext_lazy(error_message, organization=self.organization_label(subject.organization))
-            raise FormRedisplay(said, link=(self.base_path, gettext_lazy("Use another way.")), keep_changes=True)
+            message = gettext_lazy(error_message, organization=self.organization_label(subject.organization))
+            raise FormRedisplay(message, link=(self.base_path, gettext_lazy("Use another way.")), keep_changes=True)
 
     @property
     def scope_descriptions(self) -> list[Markup]:
         """What the application learns of the person by its scopes, in words."""
-        asked = self.sign_in.request
-        if asked is None:
+        authorization = self.sign_in.request
+        if authorization is None:
             return []
         namespaces = self.request.registry.application.settings.urn_namespaces
-        return describe_scopes(asked.claim_scopes, asked.client.project.name, self.translator, namespaces)
+        return describe_scopes(
+            authorization.claim_scopes, authorization.client.project.name, self.translator, namespaces
+        )
 
     def require_organization(self, subject: Subject) -> None:
         """Raise Again if an account of another organization is asked for; told only to whoever has proved that this one
@@ -139,7 +141,7 @@ class SignInPage(FormPage):
     @property
     def sign_in_options(self) -> list[Markup]:
         """Other ways in, which plugins offer."""
-        return [one for provide in self.renderer.sign_in_options for one in provide(self)]
+        return [item for provide in self.renderer.sign_in_options for item in provide(self)]
 
     @property
     def can_sign_in_by_email(self) -> bool:
@@ -170,11 +172,11 @@ class SignInPage(FormPage):
     @property
     def return_message(self) -> Message | None:
         """Where one ends up afterwards; None for our own pages."""
-        asked = self.sign_in.request
-        if asked is None:
+        authorization = self.sign_in.request
+        if authorization is None:
             return None
-        host = urlsplit(asked.redirect_uri).hostname
-        application = asked.client.application
+        host = urlsplit(authorization.redirect_uri).hostname
+        application = authorization.client.application
         if application.type is ApplicationType.NATIVE or not host:
             return gettext_lazy("After signing in you return to the app {application}.", application=application.name)
         return gettext_lazy("After signing in you return to {host}.", host=host)

@@ -134,9 +134,9 @@ class SignedInPage(Page):
         sessions = self.request.services.sessions
         accounts = sessions.list_by_secrets(self.request.browser_state.sessions.values())
         return tuple(
-            SwitchableAccount(reference=one.session.id, login_name=one.subject.login_name)
-            for one in accounts
-            if sessions.is_live(one) and one.session.id != self.signed_in_account.session.id
+            SwitchableAccount(reference=account.session.id, login_name=account.subject.login_name)
+            for account in accounts
+            if sessions.is_live(account) and account.session.id != self.signed_in_account.session.id
         )
 
 

@@ -38,16 +38,20 @@ if TYPE_CHECKING:
 _DAY, _HOUR, _MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
 
 
-def describe_link_validity(lifetime: timedelta, words: Translator) -> str:
+def describe_link_validity(lifetime: timedelta, translator: Translator) -> str:
     """How often and how long a link works, as a sentence of plain text."""
     if lifetime == _HOUR:
-        return words.gettext_plain("It works once, for 1 hour.")
+        return translator.gettext_plain("It works once, for 1 hour.")
     if lifetime >= _DAY:
         return str(
-            words.ngettext("It works once, for {n} day.", "It works once, for {n} days.", lifetime // _DAY).unescape()
+            translator.ngettext(
+                "It works once, for {n} day.", "It works once, for {n} days.", lifetime // _DAY
+            ).unescape()
         )
     minutes = max(1, lifetime // _MINUTE)
-    return str(words.ngettext("It works once, for {n} minute.", "It works once, for {n} minutes.", minutes).unescape())
+    return str(
+        translator.ngettext("It works once, for {n} minute.", "It works once, for {n} minutes.", minutes).unescape()
+    )
 
 
 def queue_password_reset_mail(
@@ -115,9 +119,11 @@ def _render_password_reset_mails(
             languages.setdefault(address, subject.user.profile.locale if isinstance(subject.user, HumanUser) else "")
         drawn = []
         for address, accounts in mails.items():
-            words = pages.catalogs.translator(choose_language(languages[address].replace("_", "-"), forgotten.language))
-            looks = load_page_branding(services, None, None, words.language)
-            drawn.append(_render_mail(identity, pages, "forgotten", address, {"accounts": accounts}, words, looks))
+            translator = pages.catalogs.translator(
+                choose_language(languages[address].replace("_", "-"), forgotten.language)
+            )
+            looks = load_page_branding(services, None, None, translator.language)
+            drawn.append(_render_mail(identity, pages, "forgotten", address, {"accounts": accounts}, translator, looks))
     return drawn
 
 
@@ -134,7 +140,7 @@ def queue_registration_mail(
     makes the account, or that there is one."""
     if registration.existing_subjects:
         template, reader = "known", registration.existing_subjects[0]
-        values: dict[str, object] = {"login_names": [one.login_name for one in registration.existing_subjects]}
+        values: dict[str, object] = {"login_names": [subject.login_name for subject in registration.existing_subjects]}
     else:
         template, reader = "registration", None
         values = {"link": registration.link}
@@ -245,11 +251,11 @@ def _queue_mail(
     forgotten: PasswordResetMail | None = None,
 ) -> bool:
     pages: PageRenderer = request.registry.pages
-    words = _reader_translator(request, reader, language)
-    looks = load_page_branding(request.services, organization, application, words.language)
+    translator = _reader_translator(request, reader, language)
+    looks = load_page_branding(request.services, organization, application, translator.language)
     if looks.organization and "organization" in values:
         values = {**values, "organization": looks.organization}
-    mail = _render_mail(request.registry.application, pages, template, to, values, words, looks)
+    mail = _render_mail(request.registry.application, pages, template, to, values, translator, looks)
     proved = reader is not None and isinstance(reader.user, HumanUser) and reader.user.profile.email_verified
     proved_by = reader.user.id if reader is not None and proved and to == user_email(reader) else ""
     organization_id = None if organization is None else organization.id
@@ -270,35 +276,35 @@ def _render_mail(
     template: str,
     to: str,
     values: Mapping[str, object],
-    words: Translator,
+    translator: Translator,
     looks: PageBranding,
 ) -> Mail:
     login_url = identity.settings.login_url
     known: dict[str, object] = {
-        "works_once": describe_link_validity(identity.settings.one_time_link_ttl, words),
+        "works_once": describe_link_validity(identity.settings.one_time_link_ttl, translator),
         "sign_in_url": f"{login_url}/login",
         "reset_url": f"{login_url}/password/reset",
         "account_url": f"{login_url}/account",
     }
-    parts = render_mail_content(pages, template, {**known, **values}, words, looks)
-    html = render_mail_html(pages, parts, words)
+    parts = render_mail_content(pages, template, {**known, **values}, translator, looks)
+    html = render_mail_html(pages, parts, translator)
     return Mail(to=to, subject=parts.subject, text=parts.text, html=html, sender=looks.mail_sender)
 
 
 def _render_notification(identity: "IdentityApplication", pages: PageRenderer, notice: Notification) -> Mail:
     """The mail that tells a person of their account, in their language."""
-    words = pages.catalogs.translator(choose_language(*(tags.replace("_", "-") for tags in notice.languages)))
+    translator = pages.catalogs.translator(choose_language(*(tags.replace("_", "-") for tags in notice.languages)))
     at = datetime.fromisoformat(notice.at)
     factor = identity.protocol_registry.factors.get(notice.values.get("factor", ""))
     about = {
         "at": f"{at:%Y-%m-%d %H:%M} UTC",
-        "device": describe_user_agent(notice.values.get("user_agent", ""), words).unescape(),
-        "what": notice.values.get("factor", "") if factor is None else words.gettext_plain(factor.label),
+        "device": describe_user_agent(notice.values.get("user_agent", ""), translator).unescape(),
+        "what": notice.values.get("factor", "") if factor is None else translator.gettext_plain(factor.label),
     }
     with identity.read_session(SYSTEM) as services:
         organization = services.storage.organizations.find(notice.organization_id)
-        looks = load_page_branding(services, organization, None, words.language)
-    return _render_mail(identity, pages, notice.template, notice.to, {**about, **notice.values}, words, looks)
+        looks = load_page_branding(services, organization, None, translator.language)
+    return _render_mail(identity, pages, notice.template, notice.to, {**about, **notice.values}, translator, looks)
 
 
 def includeme(config: Configurator) -> None:

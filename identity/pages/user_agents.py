@@ -30,12 +30,12 @@ _OPERATING_SYSTEMS = (
 _UNKNOWN = gettext_lazy("Unknown device")
 
 
-def describe_user_agent(user_agent: str, words: Translator) -> Markup:
+def describe_user_agent(user_agent: str, translator: Translator) -> Markup:
     """Browser and system, as far as they are known."""
     browser, system = _match_first(_BROWSERS, user_agent), _match_first(_OPERATING_SYSTEMS, user_agent)
     if browser and system:
-        return words.gettext("{browser} on {system}", browser=browser, system=system)
-    return Markup.escape(browser or system) if browser or system else words.gettext(_UNKNOWN)
+        return translator.gettext("{browser} on {system}", browser=browser, system=system)
+    return Markup.escape(browser or system) if browser or system else translator.gettext(_UNKNOWN)
 
 
 def _match_first(known: tuple[tuple[str, str], ...], user_agent: str) -> str:

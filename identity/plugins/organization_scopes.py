@@ -128,7 +128,7 @@ class OrganizationScopesPlugin:
     def identity_user_claims(self, user: User, scopes: tuple[str, ...], lookup: Lookup) -> Mapping[str, object]:
         """The user's organization, under the names that begin as the scope does."""
         # Words of namespaces that are not ours were dropped when the scopes were granted.
-        prefixes = [word for word in scopes if word.endswith(_OWNER)]
+        prefixes = [scope for scope in scopes if scope.endswith(_OWNER)]
         organization = lookup.find_organization(user.organization_id) if prefixes else None
         if organization is None:
             return {}

@@ -183,7 +183,7 @@ class WebhookDelivery(Delivery):
             "User-Agent": f"identity/{__version__}",
             "webhook-id": message_id,
             "webhook-timestamp": str(timestamp),
-            "webhook-signature": " ".join(sign_message(one, message_id, timestamp, content) for one in secrets),
+            "webhook-signature": " ".join(sign_message(secret, message_id, timestamp, content) for secret in secrets),
         }
 
 

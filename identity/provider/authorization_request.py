@@ -120,21 +120,21 @@ def parse_authorization_request(
     if response_type.uses_front_channel and "nonce" not in parameters:
         raise InvalidRequest("parameter nonce is missing: tokens that pass through the browser need one")
     claims = parameters.get_value("claims")
-    asked = ClaimsRequest() if claims is None else parse_claims_request(claims, context)
+    claims_request = ClaimsRequest() if claims is None else parse_claims_request(claims, context)
     return AuthorizationRequest(
         client=client,
         redirect_target=address,
         response_type=response_type,
         scope=scope,
-        claim_scopes=(*scope, *(word for word in _opening(asked, context) if word not in scope)),
+        claim_scopes=(*scope, *(word for word in _opening(claims_request, context) if word not in scope)),
         prompts=_prompts(message),
         parameters=dict(parameters),
         redirect_uri=address.uri,
         nonce=parameters.get_value("nonce"),
         max_age=_max_age(parameters),
         acr_values=parameters.get_space_delimited("acr_values"),
-        claims=asked,
-        required_subject_id=_subject(parameters, asked, context),
+        claims=claims_request,
+        required_subject_id=_subject(parameters, claims_request, context),
         login_hint=parameters.get("login_hint", ""),
         ui_locales=parameters.get("ui_locales", ""),
         code_challenge=_code_challenge(parameters, client, response_type),
@@ -149,7 +149,7 @@ def require_response_type(value: str, client: ApplicationClient, context: Contex
     words = frozenset(value.split())
     known = context.protocol.response_types.get(words)
     if known is None:
-        offered = ", ".join(one.value for one in context.protocol.response_types.values())
+        offered = ", ".join(response_type.value for response_type in context.protocol.response_types.values())
         raise UnsupportedResponseType(f"response_type must be one of {offered}")
     if not any(words == frozenset(enabled.split()) for enabled in client.application.response_types):
         raise UnauthorizedClient(f"the response type {known.value} is not enabled for this application")
@@ -199,16 +199,16 @@ def _prompts(message: "AuthorizationRequestMessage") -> frozenset[str]:
     return prompts
 
 
-def _opening(asked: ClaimsRequest, context: Context) -> tuple[str, ...]:
-    return context.protocol.scopes.scopes_for_claims((*asked.userinfo, *asked.id_token))
+def _opening(claims_request: ClaimsRequest, context: Context) -> tuple[str, ...]:
+    return context.protocol.scopes.scopes_for_claims((*claims_request.userinfo, *claims_request.id_token))
 
 
-def _subject(parameters: Parameters, asked: ClaimsRequest, context: Context) -> str | None:
+def _subject(parameters: Parameters, claims_request: ClaimsRequest, context: Context) -> str | None:
     text = parameters.get_value("id_token_hint")
     hinted = None if text is None else verify_id_token_hint(text, context).subject
-    if None not in (hinted, asked.subject) and hinted != asked.subject:
+    if None not in (hinted, claims_request.subject) and hinted != claims_request.subject:
         raise InvalidRequest("id_token_hint and claims name two subjects")
-    return hinted or asked.subject
+    return hinted or claims_request.subject
 
 
 def _max_age(parameters: Parameters) -> timedelta | None:

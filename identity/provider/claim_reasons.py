@@ -69,7 +69,7 @@ class ClaimReasons:
         self._context = context
         namespaces = context.settings.urn_namespaces
         self._role_names = tuple(f"{namespace}:org:project" for namespace in namespaces)
-        self.role_scopes = [word for word in granted.values if is_role_scope(word, namespaces)]
+        self.role_scopes = [value for value in granted.values if is_role_scope(value, namespaces)]
         with context.services.read_session() as storage:
             self._projects: Mapping[str, Project] = storage.projects.find_many(granted.audience)
 
@@ -102,7 +102,7 @@ class ClaimReasons:
         of_service_user = self._subject is not None and isinstance(self._subject.user, ServiceUser)
         if of_service_user and name in ("name", "preferred_username", "updated_at"):
             return gettext_lazy("always told of a service user")
-        word = opened_by or next((one for one in self._words if name.startswith(f"{one}:")), None)
+        word = opened_by or next((item for item in self._words if name.startswith(f"{item}:")), None)
         return gettext_lazy("a plugin adds it") if word is None else gettext_lazy("scope {scope}", scope=word)
 
     def _why_roles(self, carrier: ClaimsCarrier, name: str) -> str:
@@ -118,8 +118,8 @@ class ClaimReasons:
 
     def _asserted(self, name: str) -> bool:
         """True if a project that the claim is about asserts roles by itself."""
-        about = [one for one in self._projects.values() if f":{one.id}:" in name]
+        about = [project for project in self._projects.values() if f":{project.id}:" in name]
         if not about:
             own = None if self._client is None else self._client.project.id
-            about = [one for one in self._projects.values() if own in (None, one.id)]
-        return any(one.assert_roles for one in about)
+            about = [project for project in self._projects.values() if own in (None, project.id)]
+        return any(project.assert_roles for project in about)

@@ -32,7 +32,7 @@ def parse_claims_request(text: str, context: Context) -> ClaimsRequest:
     except (ValueError, RecursionError):
         raise InvalidRequest(_NO_OBJECT) from None
     userinfo, id_token = (_object(members.get(name)) for name in ("userinfo", "id_token"))
-    subjects = {_text(each["sub"].get("value")) for each in (userinfo, id_token) if _has(each, "sub", "value")}
+    subjects = {_text(item["sub"].get("value")) for item in (userinfo, id_token) if _has(item, "sub", "value")}
     if len(subjects) > 1:
         raise InvalidRequest("parameter claims asks for two subjects")
     known = context.protocol.scopes.claims
@@ -58,7 +58,7 @@ def _object(value: object) -> dict[str, Any]:
     """The members of what may be null. Each is null or an object in its turn, one level down."""
     if value is None:
         return {}
-    if not isinstance(value, dict) or not all(one is None or isinstance(one, dict) for one in value.values()):
+    if not isinstance(value, dict) or not all(item is None or isinstance(item, dict) for item in value.values()):
         raise InvalidRequest(_NO_OBJECT)
     return value
 

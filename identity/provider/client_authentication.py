@@ -45,14 +45,20 @@ def authenticate_client(request: ProtocolRequest, parameters: Parameters, contex
     body than in the credentials (RFC 6749 §2.3). Every failure is audited.
     """
     presented = [
-        one for one in context.protocol.client_authentication_methods.values() if one.is_used_in(request, parameters)
+        client_authentication_method
+        for client_authentication_method in context.protocol.client_authentication_methods.values()
+        if client_authentication_method.is_used_in(request, parameters)
     ]
     # A client_id beside credentials repeats whose they are, and is no second method.
-    methods = [one for one in presented if one.is_proof] or presented
+    methods = [
+        client_authentication_method
+        for client_authentication_method in presented
+        if client_authentication_method.is_proof
+    ] or presented
     foreign = [
         name
         for name in CREDENTIAL_PARAMETERS
-        if name in parameters and not any(name in one.parameters for one in methods)
+        if name in parameters and not any(name in method.parameters for method in methods)
     ]
     if len(methods) > 1 or (methods and foreign):
         raise InvalidRequest("use one client authentication method, not several")

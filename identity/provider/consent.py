@@ -40,8 +40,8 @@ def find_missing_consent(sign_in: SignIn, context: Context) -> GrantedScopes | N
 
     What is refused for another reason is not asked about: the answer says so.
     """
-    asked, subject = sign_in.request, sign_in.subject
-    if asked is None or subject is None or sign_in.has_completed(CONSENT_INTERACTION):
+    authorization, subject = sign_in.request, sign_in.subject
+    if authorization is None or subject is None or sign_in.has_completed(CONSENT_INTERACTION):
         return None
     try:
         offer = sign_in.consent_summary
@@ -57,21 +57,21 @@ def build_consent_summary(sign_in: SignIn, account: SignedInAccount | None, cont
 
     Raises OAuthError for what stands against it.
     """
-    asked, subject = sign_in.request, sign_in.subject if account is None else account.subject
-    if asked is None or subject is None:
+    authorization_request, subject = sign_in.request, sign_in.subject if account is None else account.subject
+    if authorization_request is None or subject is None:
         raise ValueError("nobody is there, or nothing was asked for")
     methods = proof_methods(list_proofs(sign_in)) if account is None else account.session.amr_methods
     authorization = authorization_from_sign_in(
         subject,
-        asked.client,
-        asked.scope,
-        asked.response_type.artifacts,
+        authorization_request.client,
+        authorization_request.scope,
+        authorization_request.response_type.artifacts,
         authenticated_at=context.now if account is None else account.session.authenticated_at,
         session_id="" if account is None else account.session.id,
-        nonce=asked.nonce,
+        nonce=authorization_request.nonce,
         methods=methods,
         acr=acr_claim(methods, requested_acr(sign_in)[0]),
-        claims=asked.claims,
+        claims=authorization_request.claims,
     )
     granted = check_and_resolve_scopes(authorization, context, organization=sign_in.required_organization)
     return ConsentSummary(authorization, granted, lacks_consent(authorization, granted, context))
@@ -87,7 +87,7 @@ def _has_to_agree(subject: Subject, client: ApplicationClient, granted: GrantedS
     """True unless the application belongs to the person's organization or that has accepted its project, or its
     settings say otherwise, or else the policy; managing in somebody's name needs their word in any case."""
     projects, rule = context.services.projects, client.application.consent
-    if any(projects.is_own_project(one) for one in granted.audience):
+    if any(projects.is_own_project(item) for item in granted.audience):
         return True
     if rule is ConsentRule.WHEN_FOREIGN:
         if context.services.policies.subject_policy(subject).consent is ConsentDefault.ALWAYS:

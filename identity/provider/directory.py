@@ -108,26 +108,26 @@ def select_directory_query(
     """
     login_name, subject = named.login_name, named.subject
     home = services.domains.find_organization(login_name.domain) if login_name.domain else None
-    for one in directories:
-        if subject is not None and one.serves_organization(subject.organization):
-            link = one.linked_entry_id(subject, services)
+    for directory in directories:
+        if subject is not None and directory.serves_organization(subject.organization):
+            link = directory.linked_entry_id(subject, services)
             if link is not None:
                 return DirectoryQuery(
-                    one,
+                    directory,
                     DirectoryAccountKind.LINKED,
                     sends_password=not is_rate_limited and not named.is_barred,
                     entry_id=link,
                 )
-    for one in directories:
-        there = home is not None and one.serves_organization(home)
+    for directory in directories:
+        there = home is not None and directory.serves_organization(home)
         if subject is not None:
-            if there or one.serves_organization(subject.organization):
-                return DirectoryQuery(one, DirectoryAccountKind.NONE, sends_password=False)
+            if there or directory.serves_organization(subject.organization):
+                return DirectoryQuery(directory, DirectoryAccountKind.NONE, sends_password=False)
         elif there or not login_name.domain:
             # Of a bare name at the service's own page nobody shall see whether a linked account has it.
             may = there and home is not None and home.active and login_name.has_own_domain and login_name.is_valid
             return DirectoryQuery(
-                one,
+                directory,
                 DirectoryAccountKind.UNKNOWN,
                 sends_password=may and not is_rate_limited and not named.is_barred,
                 organization=home,
@@ -138,6 +138,6 @@ def select_directory_query(
 def is_directory_account(directories: Iterable[Directory[Any]], subject: Subject, services: Services) -> bool:
     """True for people whose password a directory knows, and not the service."""
     return any(
-        one.serves_organization(subject.organization) and one.linked_entry_id(subject, services) is not None
-        for one in directories
+        directory.serves_organization(subject.organization) and directory.linked_entry_id(subject, services) is not None
+        for directory in directories
     )

@@ -21,11 +21,15 @@ def discovery_members(protocol: ProtocolRegistry, settings: Settings) -> Mapping
     scopes = protocol.scopes
     names = [name for scope in scopes.all for name in scope.names]
     methods = list(protocol.client_authentication_methods)
-    proving = [name for name, one in protocol.client_authentication_methods.items() if one.is_proof]
-    fronts_tokens = any(one.uses_front_channel for one in protocol.response_types.values())
+    proving = [
+        name
+        for name, client_authentication_method in protocol.client_authentication_methods.items()
+        if client_authentication_method.is_proof
+    ]
+    fronts_tokens = any(response_type.uses_front_channel for response_type in protocol.response_types.values())
     members: dict[str, Any] = {
         "scopes_supported": sorted(names, key=lambda name: name != OPENID_SCOPE),
-        "response_types_supported": [one.value for one in protocol.response_types.values()],
+        "response_types_supported": [response_type.value for response_type in protocol.response_types.values()],
         "response_modes_supported": [mode.value for mode in ResponseMode],
         "grant_types_supported": [*protocol.grant_types, *(["implicit"] if fronts_tokens else [])],
         "subject_types_supported": ["public"],

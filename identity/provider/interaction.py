@@ -134,12 +134,14 @@ class SignIn:
     @lazily
     def selectable_accounts(self) -> tuple[SignedInAccount, ...]:
         """The live sessions that could answer, after what the client's hints leave over."""
-        live = tuple(one for one in self.accounts if self.is_live(one) and self.matches_organization(one))
+        live = tuple(
+            account for account in self.accounts if self.is_live(account) and self.matches_organization(account)
+        )
         if self.request is None:
             return live
         if self.request.required_subject_id is not None:
-            return tuple(one for one in live if one.subject.user.id == self.request.required_subject_id)
-        hinted = tuple(one for one in live if matches_login_hint(one.subject, self.request.login_hint))
+            return tuple(account for account in live if account.subject.user.id == self.request.required_subject_id)
+        hinted = tuple(account for account in live if matches_login_hint(account.subject, self.request.login_hint))
         # A hint that fits nobody here means somebody who has yet to sign in.
         return hinted if self.request.login_hint and "select_account" not in self.prompts else live
 
@@ -150,7 +152,12 @@ class SignIn:
             return None
         if self.pending is not None and self.pending.session_id is not None:
             return next(
-                (one for one in self.accounts if one.session.id == self.pending.session_id and self.is_live(one)), None
+                (
+                    account
+                    for account in self.accounts
+                    if account.session.id == self.pending.session_id and self.is_live(account)
+                ),
+                None,
             )
         if self.has_completed("select_account") or self.has_completed("create"):
             return None
@@ -225,10 +232,10 @@ def next_interaction(interactions: Iterable[Interaction], sign_in: SignIn, conte
 
     Raises OAuthError; TypeError for an interaction that says neither True nor False: nobody gets past it.
     """
-    for one in interactions:
-        required: object = one.is_required(sign_in, context)
+    for interaction in interactions:
+        required: object = interaction.is_required(sign_in, context)
         if not isinstance(required, bool):
-            raise TypeError(f"the interaction {one.name} answered with {hook_type_error_text(required)}")
+            raise TypeError(f"the interaction {interaction.name} answered with {hook_type_error_text(required)}")
         if required:
-            return one
+            return interaction
     return None

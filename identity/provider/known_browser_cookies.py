@@ -9,5 +9,5 @@ def new_known_browser_cookies(user_id: str, browser: BrowserState, services: Ser
     """Cookies that make the browser one that the user signed in at, in place of what it has from before."""
     known = services.known_browsers
     id_, text = known.remember(user_id)
-    former = [Cookie(CookieKind.KNOWN_BROWSER, one) for one in known.list_ids(user_id, browser.known_browsers)]
+    former = [Cookie(CookieKind.KNOWN_BROWSER, item) for item in known.list_ids(user_id, browser.known_browsers)]
     return [Cookie(CookieKind.KNOWN_BROWSER, id_, text, KNOWN_BROWSER_LIFETIME), *former]

@@ -61,7 +61,7 @@ class Parameters(Mapping[str, str]):
             text = encoded.decode("ascii")
             if text.count("&") >= MAX_PARAMETERS:
                 raise InvalidRequest(f"the request has more than {MAX_PARAMETERS} parameters")
-            divided = [one.partition("=") for one in text.split("&") if one]
+            divided = [item.partition("=") for item in text.split("&") if item]
             pairs = [(_decoded(name), _decoded(value)) for name, _, value in divided]
         except UnicodeDecodeError:
             raise InvalidRequest("the request is not form-encoded UTF-8") from None
@@ -76,7 +76,7 @@ class Parameters(Mapping[str, str]):
                 )
         repeated = _repeated(pairs) if len(dict(pairs)) != len(pairs) else ()
         given = {name: value for name, value in pairs if value and name not in repeated}
-        several = {name: tuple(value for one, value in pairs if one == name and value) for name in repeated}
+        several = {name: tuple(value for item, value in pairs if item == name and value) for name in repeated}
         return cls(given, several)
 
     def __getitem__(self, name: str) -> str:

@@ -51,8 +51,8 @@ class _UntaggedMessage:
     _dict: dict[str, Any]
 
     def __init_subclass__(cls) -> None:
-        cls._kept = {name: _kept_as(one) for name, one in cls.c_param.items()}
-        cls._written = {name: one.serializer for name, one in cls.c_param.items() if isinstance(one.type, list)}
+        cls._kept = {name: _kept_as(item) for name, item in cls.c_param.items()}
+        cls._written = {name: item.serializer for name, item in cls.c_param.items() if isinstance(item.type, list)}
 
     @staticmethod
     def _extract_cparam(key: str, definitions: dict[str, Any]) -> Any:

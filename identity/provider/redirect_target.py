@@ -22,7 +22,7 @@ def redact_uri(uri: str) -> str:
     """An address that somebody sent, fit to be told: without query, fragment and credentials, which can be secrets,
     and without what does not print; cut if it is long."""
     bare = _CREDENTIALS.sub("", re.split(r"[?#]", uri, maxsplit=1)[0])
-    printable = "".join(each for each in bare[: 4 * _LONGEST] if each.isprintable())
+    printable = "".join(item for item in bare[: 4 * _LONGEST] if item.isprintable())
     return printable if len(printable) <= _LONGEST else printable[:_LONGEST] + "…"
 
 

@@ -94,8 +94,8 @@ def _within(wanted: _Wanted, project: Project, client: ApplicationClient | None,
     """Of the wanted roles those that the application's organization may know: all if it owns the project."""
     if client is None or client.organization.id == project.organization_id:
         return wanted
-    held = storage.project_grants.find_for_organization(project.id, client.organization.id)
-    allowed = held.roles if held is not None and held.active else frozenset()
+    project_grant = storage.project_grants.find_for_organization(project.id, client.organization.id)
+    allowed = project_grant.roles if project_grant is not None and project_grant.active else frozenset()
     return allowed if wanted is None else wanted & allowed
 
 
@@ -107,7 +107,9 @@ def _told(grant: UserGrant, wanted: Mapping[str, _Wanted]) -> frozenset[str]:
 def is_role_scope(word: str, namespaces: tuple[str, ...]) -> bool:
     """True for the scope that asks for all roles, and for those that ask for one."""
     namespace, _, key = word.partition(ONE_ROLE_INFIX)
-    return (bool(key) and namespace in namespaces) or any(word == one + ALL_ROLES_SUFFIX for one in namespaces)
+    return (bool(key) and namespace in namespaces) or any(
+        word == namespace + ALL_ROLES_SUFFIX for namespace in namespaces
+    )
 
 
 def refuse_without_role(
@@ -148,8 +150,8 @@ def _namespace(words: Iterable[str], context: Context) -> str:
 def _active(grants: Iterable[UserGrant], client: ApplicationClient | None, storage: Storage) -> list[Project]:
     """The projects of the grants, deactivated ones left out; that of the application is known already."""
     known = {client.project.id: client.project} if client is not None else {}
-    found = (known.get(id_) or storage.projects.find(id_) for id_ in {grant.project_id for grant in grants})
-    return [project for project in found if project is not None and project.active]
+    projects = (known.get(id_) or storage.projects.find(id_) for id_ in {grant.project_id for grant in grants})
+    return [project for project in projects if project is not None and project.active]
 
 
 def _domains(grants: Iterable[UserGrant], subject: Subject, storage: Storage) -> Mapping[str, str]:

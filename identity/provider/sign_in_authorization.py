@@ -32,7 +32,9 @@ def authorization_from_sign_in(
         client_id=client.id,
         # Without a code there is no refresh token (OpenID Connect Core §11).
         requested_scopes=tuple(
-            word for word in requested_scopes if word != OFFLINE_ACCESS_SCOPE or Artifact.CODE in artifacts
+            requested_scope
+            for requested_scope in requested_scopes
+            if requested_scope != OFFLINE_ACCESS_SCOPE or Artifact.CODE in artifacts
         ),
         authenticated_at=authenticated_at,
         session_id=session_id,

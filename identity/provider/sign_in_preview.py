@@ -43,20 +43,22 @@ def preview_sign_in(subject: Subject, client: ApplicationClient | None, context:
     policy = services.policies.subject_policy(subject)
     proof = Proof(PASSWORD_FACTOR, (PASSWORD_METHOD,), context.now)
     by_password = bool(services.policies.filter_valid_proofs(subject, (proof,)))
-    enrolled = {one.factor for one in services.factors.list_enrolments(subject.user.id)}
-    alone = tuple(one.name for one in allowed_factors(context, policy) if one.is_passwordless and one.name in enrolled)
+    enrolled = {enrolment.factor for enrolment in services.factors.list_enrolments(subject.user.id)}
+    alone = tuple(
+        factor.name for factor in allowed_factors(context, policy) if factor.is_passwordless and factor.name in enrolled
+    )
     need = find_step_up_requirement(_after(proof, subject, context), context)
-    told = SignInPreview(
+    sign_in_preview = SignInPreview(
         policy,
         (*([PASSWORD_FACTOR] if by_password else []), *alone),
         need,
         need is not None and not need.factors and not need.enrollable_factors,
         services.passwords.must_change(subject.user.id),
     )
-    return told if client is None else _at(client, told, subject, context)
+    return sign_in_preview if client is None else _at(client, sign_in_preview, subject, context)
 
 
-def _at(client: ApplicationClient, told: SignInPreview, subject: Subject, context: Context) -> SignInPreview:
+def _at(client: ApplicationClient, sign_in_preview: SignInPreview, subject: Subject, context: Context) -> SignInPreview:
     authorization = authorization_from_sign_in(
         subject,
         client,
@@ -71,8 +73,8 @@ def _at(client: ApplicationClient, told: SignInPreview, subject: Subject, contex
     try:
         granted = check_and_resolve_scopes(authorization, context)
     except OAuthError as refused:
-        return replace(told, error=refused)
-    return replace(told, needs_consent=lacks_consent(authorization, granted, context))
+        return replace(sign_in_preview, error=refused)
+    return replace(sign_in_preview, needs_consent=lacks_consent(authorization, granted, context))
 
 
 def _after(proof: Proof, subject: Subject, context: Context) -> SignIn:

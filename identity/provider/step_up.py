@@ -34,10 +34,10 @@ _UNMET = "The user cannot be authenticated in the way that acr asks for."
 
 def list_proofs(sign_in: SignIn) -> tuple[Proof, ...]:
     """What whoever is to answer has proved: in their session, and in this sign-in."""
-    given = () if sign_in.pending is None else sign_in.pending.proofs
+    proofs = () if sign_in.pending is None else sign_in.pending.proofs
     if sign_in.authenticated_subject is not None or sign_in.selected_account is None:
-        return given
-    return (*sign_in.selected_account.session.proofs, *given)
+        return proofs
+    return (*sign_in.selected_account.session.proofs, *proofs)
 
 
 def requested_acr(sign_in: SignIn) -> tuple[tuple[str, ...], bool]:
@@ -45,12 +45,12 @@ def requested_acr(sign_in: SignIn) -> tuple[tuple[str, ...], bool]:
 
     An essential claim counts before ``acr_values``, of which words that nobody knows ask for nothing.
     """
-    asked = sign_in.request
-    if asked is None or not (asked.acr_values or asked.claims.acr_values):
-        return (), asked is not None and asked.claims.acr_values is not None
-    values = asked.acr_values if asked.claims.acr_values is None else asked.claims.acr_values
-    known = tuple(one for one in values if one in ACR_VALUES)
-    return known, bool(known) or asked.claims.acr_values is not None
+    authorization = sign_in.request
+    if authorization is None or not (authorization.acr_values or authorization.claims.acr_values):
+        return (), authorization is not None and authorization.claims.acr_values is not None
+    values = authorization.acr_values if authorization.claims.acr_values is None else authorization.claims.acr_values
+    known = tuple(value for value in values if value in ACR_VALUES)
+    return known, bool(known) or authorization.claims.acr_values is not None
 
 
 def find_step_up_requirement(sign_in: SignIn, context: Context) -> StepUpRequirement | None:
@@ -80,7 +80,7 @@ def find_step_up_requirement(sign_in: SignIn, context: Context) -> StepUpRequire
         # Who was signed in before they set one up is not asked until they sign in again.
         return None
     proved = proof_methods(list_proofs(sign_in))
-    if asked and not any(satisfies_acr(proved, one) for one in wanted):
+    if asked and not any(satisfies_acr(proved, item) for item in wanted):
         return _need(sign_in, context, proved, wanted, by_client=True)
     if satisfies_acr(proved, ACR_TWO_FACTORS):
         return None
@@ -110,9 +110,9 @@ def remembered_proof(sign_in: SignIn, policy: Policy, context: Context) -> Proof
     subject = sign_in.subject
     if subject is None or not policy.remember_browser:
         return None
-    held = next((one for one in list_proofs(sign_in) if one.factor == REMEMBERED_FACTOR), None)
-    if held is not None or sign_in.authenticated_subject is None or not sign_in.browser_state.remembered_browsers:
-        return held
+    proof = next((item for item in list_proofs(sign_in) if item.factor == REMEMBERED_FACTOR), None)
+    if proof is not None or sign_in.authenticated_subject is None or not sign_in.browser_state.remembered_browsers:
+        return proof
     known = context.services.remembered_browsers
     since = known.remembered_since(
         subject.user.id, sign_in.browser_state.remembered_browsers, policy.remember_browser_lifetime
@@ -125,16 +125,16 @@ def can_step_up(subject: Subject, proved: Collection[str], context: Context) -> 
     if satisfies_acr(proved, ACR_TWO_FACTORS):
         return False
     had = _enrolled(subject, allowed_factors(context, context.services.policies.subject_policy(subject)), context)
-    return any(satisfies_acr((*proved, *one.methods), ACR_TWO_FACTORS) for one in had)
+    return any(satisfies_acr((*proved, *factor.methods), ACR_TWO_FACTORS) for factor in had)
 
 
 def initial_session_proofs(sign_in: SignIn, context: Context) -> tuple[Proof, ...]:
     """The proofs with which a session of whoever has just proved to be it begins."""
-    given, subject = list_proofs(sign_in), sign_in.subject
-    if subject is None or satisfies_acr(proof_methods(given), ACR_TWO_FACTORS):
-        return given
-    kept = remembered_proof(sign_in, context.services.policies.subject_policy(subject), context)
-    return given if kept is None else (*given, kept)
+    proofs, subject = list_proofs(sign_in), sign_in.subject
+    if subject is None or satisfies_acr(proof_methods(proofs), ACR_TWO_FACTORS):
+        return proofs
+    proof = remembered_proof(sign_in, context.services.policies.subject_policy(subject), context)
+    return proofs if proof is None else (*proofs, proof)
 
 
 def allowed_factors(context: Context, policy: Policy) -> tuple[Factor, ...]:
@@ -142,7 +142,7 @@ def allowed_factors(context: Context, policy: Policy) -> tuple[Factor, ...]:
     if policy.second_factor is SecondFactorRule.OFF:
         return ()
     allowed = policy.factors
-    return tuple(one for one in context.protocol.factors.values() if allowed is None or one.name in allowed)
+    return tuple(factor for factor in context.protocol.factors.values() if allowed is None or factor.name in allowed)
 
 
 def refuse_without_factor(authorization: Authorization, context: Context) -> None:
@@ -162,15 +162,15 @@ def _need(
     usable = allowed_factors(context, services.policies.subject_policy(subject))
     enrolled = _enrolled(subject, usable, context)
     for acr in wanted:
-        by = tuple(one.name for one in enrolled if satisfies_acr((*proved, *one.methods), acr))
+        by = tuple(factor.name for factor in enrolled if satisfies_acr((*proved, *factor.methods), acr))
         if by:
             return StepUpRequirement(acr, by_client, by)
-    possible = [one for one in usable if not one.is_backup and one.can_enrol(subject, services)]
+    possible = [factor for factor in usable if not factor.is_backup and factor.can_enrol(subject, services)]
     for acr in wanted:
-        to_enrol = tuple(one.name for one in possible if satisfies_acr((*proved, *one.methods), acr))
+        to_enrol = tuple(factor.name for factor in possible if satisfies_acr((*proved, *factor.methods), acr))
         if to_enrol and enrolled and not satisfies_acr(proved, ACR_TWO_FACTORS):
             # Nobody sets up another factor by the password alone who has one.
-            return StepUpRequirement(acr, by_client, tuple(one.name for one in enrolled), to_enrol)
+            return StepUpRequirement(acr, by_client, tuple(factor.name for factor in enrolled), to_enrol)
         if to_enrol:
             return StepUpRequirement(acr, by_client, (), to_enrol)
     if by_client:
@@ -182,8 +182,10 @@ def _enrolled(subject: Subject, usable: tuple[Factor, ...], context: Context) ->
     """Those of the factors that the person has set up, the one that was used last first, and spare ones last; having
     spare ones alone asks for nothing."""
     used: dict[str, datetime] = {}
-    for one in context.services.factors.list_enrolments(subject.user.id) if usable else ():
-        used[one.factor] = max(used.get(one.factor, one.added_at), one.last_used_at or one.added_at)
-    enrolled = tuple(one for one in usable if one.name in used)
-    enrolled = tuple(sorted(enrolled, key=lambda one: (not one.is_backup, used[one.name]), reverse=True))
-    return enrolled if any(not one.is_backup for one in enrolled) else ()
+    for enrolment in context.services.factors.list_enrolments(subject.user.id) if usable else ():
+        used[enrolment.factor] = max(
+            used.get(enrolment.factor, enrolment.added_at), enrolment.last_used_at or enrolment.added_at
+        )
+    enrolled = tuple(factor for factor in usable if factor.name in used)
+    enrolled = tuple(sorted(enrolled, key=lambda factor: (not factor.is_backup, used[factor.name]), reverse=True))
+    return enrolled if any(not factor.is_backup for factor in enrolled) else ()

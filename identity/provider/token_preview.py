@@ -119,9 +119,11 @@ def preview_tokens(
     run = _PreviewRun(PreviewInput(subject=subject, client=client, requested_scopes=requested_scopes), context)
     if client is not None and subject is not None and isinstance(subject.user, HumanUser):
         run.sign_in(subject, client, response_type)
-    if not any(way.refusal for way in run.ways):
+    if not any(grant_preview_builder.refusal for grant_preview_builder in run.ways):
         run.ask(context.protocol.grant_types.values())
-    return TokenPreviewResult(tuple(way.told() for way in run.ways), tuple(run.untold))
+    return TokenPreviewResult(
+        tuple(grant_preview_builder.told() for grant_preview_builder in run.ways), tuple(run.untold)
+    )
 
 
 @cache
@@ -142,7 +144,7 @@ class _PreviewRun:
     def sign_in(self, subject: Subject, client: ApplicationClient, response_type: str) -> None:
         """The way through the authorization endpoint."""
         asked, context = self.supposed.requested_scopes, self.context
-        with self._way(None) as way:
+        with self._way(None) as grant_preview_builder:
             if not client.is_active:
                 raise UnknownApplication("client_id names no active application")
             issues = require_response_type(response_type, client, context).artifacts
@@ -162,21 +164,25 @@ class _PreviewRun:
                 methods=(PASSWORD_METHOD,),
                 claims=ClaimsRequest(),
             )
-            way.admit(authorization, organization=organization, error=AccessDenied)
-            if lacks_consent(authorization, way.granted, context):
-                way.leave_out(
+            grant_preview_builder.admit(authorization, organization=organization, error=AccessDenied)
+            if lacks_consent(authorization, grant_preview_builder.granted, context):
+                grant_preview_builder.leave_out(
                     gettext_lazy("Consent"),
                     gettext_lazy("The person is asked first whether the application may have this."),
                 )
-            family = new_family(authorization, way.granted, context)
+            family = new_family(authorization, grant_preview_builder.granted, context)
             text = None
             if Artifact.CODE in issues:
-                text, code = new_code(authorization, way.granted, context, redirect_uri="", code_challenge=None)
-                way.carried.append(PreviewedClaims(carrier=ClaimsCarrier.CODE, expires_at=code.expires_at))
+                text, code = new_code(
+                    authorization, grant_preview_builder.granted, context, redirect_uri="", code_challenge=None
+                )
+                grant_preview_builder.carried.append(
+                    PreviewedClaims(carrier=ClaimsCarrier.CODE, expires_at=code.expires_at)
+                )
                 self.supposed = replace(self.supposed, code=PresentedCode(code, family, subject))
             if issues - {Artifact.CODE}:
-                way.mint(authorization, access_token=Artifact.ACCESS_TOKEN in issues, code=text)
-            way.tell_scopes(asked)
+                grant_preview_builder.mint(authorization, access_token=Artifact.ACCESS_TOKEN in issues, code=text)
+            grant_preview_builder.tell_scopes(asked)
 
     def ask(self, grants: Iterable[GrantType]) -> None:
         """The ways through the token endpoint."""
@@ -205,7 +211,7 @@ class _PreviewRun:
             refusal = error
         if authorization is None and refusal is None:
             return False
-        with self._way(grant.grant_type) as way:
+        with self._way(grant.grant_type) as grant_preview_builder:
             if client is not None and grant.client_requirement is not ClientRequirement.NONE:
                 if not client.is_active:
                     raise InvalidClient("the application, its project or its organization is deactivated")
@@ -214,9 +220,9 @@ class _PreviewRun:
             if refusal is not None:
                 raise refusal
             if authorization is not None:
-                way.admit(authorization, error=InvalidGrant)
-                self._remember(way.mint(authorization), authorization)
-                way.tell_scopes(authorization.requested_scopes)
+                grant_preview_builder.admit(authorization, error=InvalidGrant)
+                self._remember(grant_preview_builder.mint(authorization), authorization)
+                grant_preview_builder.tell_scopes(authorization.requested_scopes)
         return True
 
     def _remember(self, minted: MintedTokens, authorization: Authorization) -> None:
@@ -228,12 +234,12 @@ class _PreviewRun:
     @contextmanager
     def _way(self, grant_type: str | None) -> "Iterator[_GrantPreviewBuilder]":
         """One more way, which a refusal ends."""
-        way = _GrantPreviewBuilder(grant_type, self.context)
-        self.ways.append(way)
+        grant_preview_builder = _GrantPreviewBuilder(grant_type, self.context)
+        self.ways.append(grant_preview_builder)
         try:
-            yield way
+            yield grant_preview_builder
         except OAuthError as refusal:
-            way.refusal = refusal
+            grant_preview_builder.refusal = refusal
 
 
 def _require_active(subject: Subject | None) -> None:

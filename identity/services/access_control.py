@@ -130,9 +130,13 @@ class AccessControl:
             return None
         if principal.subject is None or not principal.subject.is_active:
             return frozenset()
-        held = tuple(manager for manager in principal.manager_entries if permission in self._of_roles(manager.roles))
+        managers = tuple(
+            manager for manager in principal.manager_entries if permission in self._of_roles(manager.roles)
+        )
         return frozenset(
-            one.resource for one, known in self._known_by(principal, held) if resource.organization_id == known
+            manager.resource
+            for manager, known in self._known_by(principal, managers)
+            if resource.organization_id == known
         )
 
     def can_see_organization(self, principal: Principal, organization_id: str | None) -> bool:
@@ -144,7 +148,7 @@ class AccessControl:
         if principal.subject is None:
             return True
         reaching = self._reaching(principal)
-        if any(one.resource == INSTANCE_KEY for one in reaching):
+        if any(manager.resource == INSTANCE_KEY for manager in reaching):
             return True
         return any(known == organization_id for _, known in self._known_by(principal, reaching))
 
@@ -155,7 +159,7 @@ class AccessControl:
             return True
         if resource.grantee is not None and self.can_see_organization(principal, resource.grantee.id):
             return True
-        return any(one.resource in resource.lineage for one in self._reaching(principal))
+        return any(manager.resource in resource.lineage for manager in self._reaching(principal))
 
     def visible_manager_organizations(self, principal: Principal, resource: Resource) -> frozenset[str] | None:
         """Whose people the principal may know among the managers of the resource, by organization; None for all.
@@ -173,18 +177,18 @@ class AccessControl:
     def page_organizations(self, principal: Principal, request: PageRequest) -> ResultPage[Organization]:
         """The organizations that the principal may know of, usually by name; those of a few are all on one page."""
         stored, seen = self._storage.organizations, self.visible_organization_ids(principal)
-        found = (
+        page = (
             stored.page(request)
             if seen is None
             else single_page(stored.find_many(seen).values(), request, ORGANIZATION_SORT_KEYS)
         )
-        return self.filter_page(principal, found)
+        return self.filter_page(principal, page)
 
-    def filter_page(self, principal: Principal, found: ResultPage[VisibleEntityT]) -> ResultPage[VisibleEntityT]:
+    def filter_page(self, principal: Principal, page: ResultPage[VisibleEntityT]) -> ResultPage[VisibleEntityT]:
         """The page without rows that a plugin denies to the principal. Where plugins deny, nobody is told a total."""
         if self._deny is None or principal.subject is None:
-            return found
-        return ResultPage(tuple(self.filter_visible(principal, found)), found.next_cursor)
+            return page
+        return ResultPage(tuple(self.filter_visible(principal, page)), page.next_cursor)
 
     def filter_visible(self, principal: Principal, found: Iterable[VisibleEntityT]) -> Iterable[VisibleEntityT]:
         """What no plugin denies to the principal of what its roles let it read; each place is asked about once."""
@@ -282,13 +286,15 @@ class AccessControl:
 
         With ``except_instance_managers`` it does not happen to those who have a role at the instance.
         """
-        found = self._storage.managers.list_for_users_of_organization(organization_id)
+        managers = self._storage.managers.list_for_users_of_organization(organization_id)
         spared = (
-            {one.user_id for one in found if one.resource == INSTANCE_KEY}
+            {manager.user_id for manager in managers if manager.resource == INSTANCE_KEY}
             if except_instance_managers
             else frozenset[str]()
         )
-        if self._above(principal, lambda: (one for one in found if one.user_id not in spared), home=organization_id):
+        if self._above(
+            principal, lambda: (manager for manager in managers if manager.user_id not in spared), home=organization_id
+        ):
             raise Denied(gettext_lazy("A user of this organization holds manager roles beyond your own."))
 
     def require_grantable(self, principal: Principal, role: ManagerRole, resource: Resource) -> None:
@@ -330,17 +336,19 @@ class AccessControl:
 
     def _known_by(self, principal: Principal, managers: tuple[Manager, ...]) -> Iterator[tuple[Manager, str]]:
         """Each manager with an organization of which the role tells the principal."""
-        at_grants = {one.resource.id for one in managers if one.resource.level is ManagerLevel.PROJECT_GRANT}
+        at_grants = {
+            manager.resource.id for manager in managers if manager.resource.level is ManagerLevel.PROJECT_GRANT
+        }
         grants = self._storage.project_grants.find_many(at_grants) if at_grants else {}
         home = None if principal.subject is None else principal.subject.organization.id
-        for one in managers:
-            if one.resource.level is not ManagerLevel.PROJECT_GRANT:
-                if one.organization_id is not None:
-                    yield one, one.organization_id
+        for manager in managers:
+            if manager.resource.level is not ManagerLevel.PROJECT_GRANT:
+                if manager.organization_id is not None:
+                    yield manager, manager.organization_id
             elif home is not None:
-                grant = grants.get(one.resource.id)
-                if home == one.organization_id or (grant is not None and home == grant.organization_id):
-                    yield one, home
+                grant = grants.get(manager.resource.id)
+                if home == manager.organization_id or (grant is not None and home == grant.organization_id):
+                    yield manager, home
 
     def _of_roles(self, names: frozenset[str]) -> frozenset[str]:
         permissions: set[str] = set()

@@ -71,10 +71,10 @@ class AccountDeletionService(EntityService[HumanUser]):
         with self._audit.acting_as(before.id):
             self._update("user.deletion_withdrawn", before, self._next_version(before, deletion_at=None))
 
-    def cancel(self, user_id: str, *, by: Principal) -> HumanUser:
+    def cancel(self, user_id: str, *, principal: Principal) -> HumanUser:
         """The same by whoever manages the person. Raises NotFound, Conflict; Denied if they hold more rights."""
         before = self._users.get(user_id)
-        self._access.require_not_more_privileged(by, before)
+        self._access.require_not_more_privileged(principal, before)
         return self._update("user.deletion_withdrawn", before, self._next_version(before, deletion_at=None))
 
     def list_due(self) -> tuple[str, ...]:
@@ -103,7 +103,7 @@ class AccountDeletionService(EntityService[HumanUser]):
         # Written first, so that nobody keeps an account that goes, nor the other way round.
         with translate_storage_errors("user", user_id):
             self._store.update(self._next_version(before))
-        self._users.remove(user_id, by=OPERATOR_PRINCIPAL)
+        self._users.remove(user_id, principal=OPERATOR_PRINCIPAL)
         return True
 
     def _refuse_last_owner(self, user: HumanUser) -> None:

@@ -77,23 +77,23 @@ class ApplicationService(DeactivatableEntityService[Application]):
         with self._look() as storage:
             return storage.applications.is_registered_origin(origin)
 
-    def can_change(self, owner: Project | Application, *, by: Principal) -> bool:
+    def can_change(self, owner: Project | Application, *, principal: Principal) -> bool:
         """True if whoever may change applications of a project may change those of this one, or this very one."""
-        return not self._is_of_instance(owner) or self.can_set_privileged_fields(by)
+        return not self._is_of_instance(owner) or self.can_set_privileged_fields(principal)
 
-    def can_set_privileged_fields(self, by: Principal) -> bool:
+    def can_set_privileged_fields(self, principal: Principal) -> bool:
         """True if the caller may let applications manage, and leave people unasked."""
-        return self._access.is_permitted(by, INSTANCE_WRITE, INSTANCE_RESOURCE)
+        return self._access.is_permitted(principal, INSTANCE_WRITE, INSTANCE_RESOURCE)
 
     def register_with_secret(
-        self, project_id: str, command: RegisterApplication, *, by: Principal
+        self, project_id: str, command: RegisterApplication, *, principal: Principal
     ) -> tuple[Application, str | None]:
         """A new application and its client secret, shown this once; None for a public client.
 
         Raises NotFound, Denied; Invalid for what the service does not offer, and for settings that do not fit each
         other.
         """
-        application = self.register(project_id, command, by=by)
+        application = self.register(project_id, command, principal=principal)
         return application, None if application.is_public else self._new_secret(application)[1]
 
     def register(
@@ -101,7 +101,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
         project_id: str,
         command: RegisterApplication,
         *,
-        by: Principal,
+        principal: Principal,
         id: str | None = None,  # noqa: A002
     ) -> Application:
         """The same without a secret, which it can get later; ``id`` is a client id that it had before.
@@ -110,7 +110,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
         """
         values = {**self.type_defaults(command.type), **self._given(command)}
         application = self._new_entity(Application, id=id or new_client_id(), project_id=project_id, **values)
-        self._govern(application, by)
+        self._govern(application, principal)
         application = self._consistent(application, command)
         self._add(
             "application.created", application, self._organization_id(application), parent=("project", project_id)
@@ -118,34 +118,39 @@ class ApplicationService(DeactivatableEntityService[Application]):
         return application
 
     def change(
-        self, application_id: str, command: ChangeApplication, *, by: Principal, expected_version: int | None = None
+        self,
+        application_id: str,
+        command: ChangeApplication,
+        *,
+        principal: Principal,
+        expected_version: int | None = None,
     ) -> Application:
         """The changed application. One that becomes public loses its secrets; one that was gets one on request.
 
         Raises NotFound, Denied, Conflict; Invalid for what the service does not offer, and for settings that do not fit
         each other.
         """
-        before = self._get_authorized(application_id, by)
+        before = self._get_authorized(application_id, principal)
         after = self._next_version(before, command, expected_version=expected_version, **self._given(command))
         if after.consent is not before.consent or after.may_manage:
-            self._govern(after, by)
+            self._govern(after, principal)
         after = self._consistent(after, command)
         after = self._update("application.changed", before, after)
         if after.is_public:
             for secret in self._storage.applications.list_secrets(application_id):
-                self.remove_secret(application_id, secret.id, by=by)
+                self.remove_secret(application_id, secret.id, principal=principal)
         return after
 
     def list_secrets(self, application_id: str) -> tuple[ClientSecret, ...]:
         """Its live secrets, oldest first. Raises NotFound."""
         return self._storage.applications.list_secrets(self.get(application_id).id)
 
-    def add_secret(self, application_id: str, *, by: Principal) -> tuple[ClientSecret, str]:
+    def add_secret(self, application_id: str, *, principal: Principal) -> tuple[ClientSecret, str]:
         """A second live secret and its text, shown this once, so that the first can be replaced without a gap.
 
         Raises NotFound, Denied; Conflict if two are live, and for a public client.
         """
-        application = self._get_authorized(application_id, by)
+        application = self._get_authorized(application_id, principal)
         if application.is_public:
             raise Conflict(
                 gettext_lazy("The application is public and has no secret. Choose another authentication method first.")
@@ -154,17 +159,17 @@ class ApplicationService(DeactivatableEntityService[Application]):
             raise Conflict(gettext_lazy("The application has two live secrets. End the older one first."))
         return self._new_secret(application)
 
-    def replace_oldest_secret(self, application_id: str, *, by: Principal) -> str:
+    def replace_oldest_secret(self, application_id: str, *, principal: Principal) -> str:
         """A new secret, shown this once; if two are live already, the older one ends. Raises NotFound, Denied."""
         secrets = self._storage.applications.list_secrets(application_id, locked=True)
         if len(secrets) >= MAX_LIVE_SECRETS:
-            self.remove_secret(application_id, secrets[0].id, by=by)
-        _, text = self.add_secret(application_id, by=by)
+            self.remove_secret(application_id, secrets[0].id, principal=principal)
+        _, text = self.add_secret(application_id, principal=principal)
         return text
 
-    def remove_secret(self, application_id: str, secret_id: str, *, by: Principal) -> None:
+    def remove_secret(self, application_id: str, secret_id: str, *, principal: Principal) -> None:
         """End one secret, and the tokens that the application got for itself by it. Raises NotFound, Denied."""
-        application = self._get_authorized(application_id, by)
+        application = self._get_authorized(application_id, principal)
         with translate_storage_errors("client secret", secret_id):
             self._storage.applications.remove_secret(application_id, secret_id)
         self._record_secret("client_secret.removed", application, secret_id)
@@ -177,7 +182,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
         stored = client.secrets if client is not None else ()
         if not stored:
             constant_time_equal(_NO_SECRET, given)
-        matching = [one.id for one in stored if constant_time_equal(one.digest, given)]
+        matching = [client_secret.id for client_secret in stored if constant_time_equal(client_secret.digest, given)]
         if client is None or not client.is_active or not matching:
             return None
         self._uses.record_client_secret(matching[0], self._now)
@@ -189,18 +194,22 @@ class ApplicationService(DeactivatableEntityService[Application]):
         values: dict[str, Any] = {"authentication_method": _METHODS[type]}
         if type is not ApplicationType.API:
             responses = self._choices.responses_by_type.items()
-            values["response_types"] = frozenset(name for name, one in responses if one.is_code_only)
-            values["grant_types"] = self._choices.select_grant_types(lambda one: one.accepts_codes)
+            values["response_types"] = frozenset(
+                name for name, response_type_capability in responses if response_type_capability.is_code_only
+            )
+            values["grant_types"] = self._choices.select_grant_types(
+                lambda grant_type_capability: grant_type_capability.accepts_codes
+            )
         return values
 
-    def _authorize(self, thing: Application, by: Principal) -> None:
+    def _authorize(self, thing: Application, principal: Principal) -> None:
         if self._is_of_instance(thing):
-            self._govern(thing, by)
+            self._govern(thing, principal)
 
-    def _govern(self, application: Application, by: Principal) -> None:
+    def _govern(self, application: Application, principal: Principal) -> None:
         """Raise Denied if only who manages the instance could make an application what this one is."""
         beyond = self._is_of_instance(application) or application.consent is ConsentRule.NEVER
-        if beyond and not self.can_set_privileged_fields(by):
+        if beyond and not self.can_set_privileged_fields(principal):
             raise Denied(
                 gettext_lazy(
                     "Only who manages the instance can change applications of its own project, let an application"
@@ -219,8 +228,13 @@ class ApplicationService(DeactivatableEntityService[Application]):
         given = {name: value for name, value in dict(command).items() if value is not None}
         problems: dict[str, str] = {}
         if command.response_types is not None:
-            offered = {frozenset(one.split()): one for one in self._choices.response_types}
-            named = {one: offered.get(frozenset(one.split()), one) for one in command.response_types}
+            offered = {
+                frozenset(response_type.split()): response_type for response_type in self._choices.response_types
+            }
+            named = {
+                response_type: offered.get(frozenset(response_type.split()), response_type)
+                for response_type in command.response_types
+            }
             given["response_types"] = frozenset(named.values())
         for field, known in self._choices.application_field_values.items():
             value = given.get(field, ())
@@ -257,7 +271,12 @@ class ApplicationService(DeactivatableEntityService[Application]):
     def _problems_of_grants(self, application: Application) -> Iterator[tuple[str, str]]:
         """What is wrong with its grant types, by what each says of itself."""
         chosen, choices = application.grant_types, self._choices
-        confidential = sorted(chosen & choices.select_grant_types(lambda one: one.requires_confidential_client))
+        confidential = sorted(
+            chosen
+            & choices.select_grant_types(
+                lambda grant_type_capability: grant_type_capability.requires_confidential_client
+            )
+        )
         if application.is_public and confidential:
             yield (
                 "grant_types",
@@ -265,8 +284,12 @@ class ApplicationService(DeactivatableEntityService[Application]):
                     "A public client has no credentials, so it cannot use {name}.", name=", ".join(confidential)
                 ),
             )
-        bringing = choices.select_grant_types(lambda one: one.issues_refresh_tokens)
-        if chosen & choices.select_grant_types(lambda one: one.accepts_refresh_tokens) and not chosen & bringing:
+        bringing = choices.select_grant_types(lambda grant_type_capability: grant_type_capability.issues_refresh_tokens)
+        if (
+            chosen
+            & choices.select_grant_types(lambda grant_type_capability: grant_type_capability.accepts_refresh_tokens)
+            and not chosen & bringing
+        ):
             names = " / ".join(name for name in choices.grants_by_type if name in bringing)
             sentence = gettext_lazy("Choose {names} too: refresh tokens come with it alone.", names=names)
             yield "grant_types", sentence if names else gettext_lazy("No grant type here brings refresh tokens.")

@@ -116,7 +116,7 @@ class AttemptService(Service):
         return AttemptReservation(self._now, address, counted, is_rate_limited=not hidden.allowed, error=refusal)
 
     def _reserve_shown(
-        self, name: str, subject: Subject | None, shown: AttemptLimits, *, is_owned: bool
+        self, name: str, subject: Subject | None, attempt_limits: AttemptLimits, *, is_owned: bool
     ) -> tuple[tuple[tuple[str, AttemptAllowance], ...], TooManyAttempts | None]:
         """What a stranger sees, by the limits shown.
 
@@ -126,14 +126,14 @@ class AttemptService(Service):
         Raises TooManyAttempts.
         """
         beyond = f"beyond:{name}"
-        if shown == self._limits_of_instance:
-            return ((name, self._reserve(name, subject, shown, is_owned=is_owned)),), None
+        if attempt_limits == self._limits_of_instance:
+            return ((name, self._reserve(name, subject, attempt_limits, is_owned=is_owned)),), None
         user_id = subject.user.id if subject is not None and is_owned else None
         # In the order in which `succeeded` clears them: who waits for a row holds none that comes later.
         also = self._storage.attempts.reserve(
             beyond, reserved_at=self._now, user_id=user_id, limits=self._limits_of_instance
         )
-        attempt = self._storage.attempts.reserve(name, reserved_at=self._now, user_id=user_id, limits=shown)
+        attempt = self._storage.attempts.reserve(name, reserved_at=self._now, user_id=user_id, limits=attempt_limits)
         counted = ((beyond, also),) if also.allowed else ()
         if attempt.allowed:
             return (*counted, (name, attempt)), None
@@ -199,13 +199,13 @@ class AttemptService(Service):
         """How many failures in a row stand against browsers that the accounts do not know, at passwords or at further
         factors, whichever are more; by user id."""
         keys = {
-            one.user.id: (
-                f"user:{one.user.id}",
-                _name_of(one, LoginName.parse(one.login_name)),
-                _name_of(one, LoginName.parse(one.user.user_name)),
-                f"{_FACTOR}user:{one.user.id}",
+            subject.user.id: (
+                f"user:{subject.user.id}",
+                _name_of(subject, LoginName.parse(subject.login_name)),
+                _name_of(subject, LoginName.parse(subject.user.user_name)),
+                f"{_FACTOR}user:{subject.user.id}",
             )
-            for one in subjects
+            for subject in subjects
         }
         found = self._storage.attempts.count_failures([key for of_one in keys.values() for key in of_one])
         return {user_id: max(found.get(key, 0) for key in of_one) for user_id, of_one in keys.items()}
@@ -243,9 +243,11 @@ class AttemptService(Service):
 
     def _limits_shown(self, login_name: LoginName) -> AttemptLimits:
         """The limits where the name leads, whether or not somebody has it."""
-        found = self._domains.find_organization(login_name.domain) if login_name.domain else None
+        organization = self._domains.find_organization(login_name.domain) if login_name.domain else None
         return policy_limits(
-            self._policies.instance_policy() if found is None else self._policies.organization_policy(found.id)
+            self._policies.instance_policy()
+            if organization is None
+            else self._policies.organization_policy(organization.id)
         )
 
     def _reserve(

@@ -89,8 +89,8 @@ class AuditRecorder:
         """Write the same event of many things, by their ids, each with its detail."""
         events = [self._event(event, kind, id_, organization_id, detail) for id_, detail in details]
         self._storage.audit.append_many(events)
-        for one in events:
-            self._written(one)
+        for audit_event in events:
+            self._written(audit_event)
 
     def record_once(
         self,
@@ -237,15 +237,17 @@ def diff_fields(before: Any, after: Any) -> dict[str, dict[str, object]]:
     """What a change did, field by field, as plain values: {"name": {"before": …, "after": …}}."""
     return {
         name: {"before": to_json_value(getattr(before, name)), "after": to_json_value(getattr(after, name))}
-        for name, one in entity_fields(type(after)).items()
-        if one.is_audited and getattr(before, name) != getattr(after, name)
+        for name, field in entity_fields(type(after)).items()
+        if field.is_audited and getattr(before, name) != getattr(after, name)
     }
 
 
 def dump_fields(value: Any) -> dict[str, object]:
     """What was created, field by field, as plain values."""
     return {
-        name: to_json_value(getattr(value, name)) for name, one in entity_fields(type(value)).items() if one.is_audited
+        name: to_json_value(getattr(value, name))
+        for name, field in entity_fields(type(value)).items()
+        if field.is_audited
     }
 
 
@@ -260,9 +262,9 @@ def to_json_value(value: Any) -> object:
     if isinstance(value, timedelta):
         return int(value.total_seconds())
     if isinstance(value, frozenset):
-        return sorted(to_json_value(one) for one in value)  # type: ignore[type-var]
+        return sorted(to_json_value(item) for item in value)  # type: ignore[type-var]
     if isinstance(value, tuple):
-        return [to_json_value(one) for one in value]
+        return [to_json_value(item) for item in value]
     if is_dataclass(value) and not isinstance(value, type):
         return dump_fields(value)
     return value

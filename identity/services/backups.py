@@ -192,7 +192,7 @@ class BackupReader:
             raise InvalidBackup(
                 f"{path} has the format {version}, and this version reads {VERSION}. Install a newer one."
             )
-        tables = [TableManifest(**one) for one in values.pop("tables")]
+        tables = [TableManifest(**item) for item in values.pop("tables")]
         return BackupManifest(**values, tables=tables)
 
     def _small(self, name: str) -> bytes:

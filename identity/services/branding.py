@@ -41,8 +41,8 @@ class BrandingService(Service):
         if not owner.branded:
             return DEFAULT_BRANDING
         with self._look() as storage:
-            found = storage.records.find(CORE_NAMESPACE, _BRANDING, _key(owner))
-        return DEFAULT_BRANDING if found is None else _read(found.value)
+            record = storage.records.find(CORE_NAMESPACE, _BRANDING, _key(owner))
+        return DEFAULT_BRANDING if record is None else _read(record.value)
 
     def effective_branding(self, organization: Organization | None, application: Application | None = None) -> Branding:
         """What people see who sign in to the application, or have to do with the organization alone."""
@@ -56,16 +56,16 @@ class BrandingService(Service):
     def find_logo(self, owner_id: str, name: str) -> SanitizedImage | None:
         """The picture of this name that the organization or application has now."""
         with self._look() as storage:
-            found = [storage.records.find(CORE_NAMESPACE, kind, token_digest(owner_id)) for kind in LOGO_FIELDS]
-        for one in found:
-            if one is not None and one.value.get("name") == name:
-                return SanitizedImage.from_base64(name, str(one.value.get("content", "")))
+            records = [storage.records.find(CORE_NAMESPACE, kind, token_digest(owner_id)) for kind in LOGO_FIELDS]
+        for record in records:
+            if record is not None and record.value.get("name") == name:
+                return SanitizedImage.from_base64(name, str(record.value.get("content", "")))
         return None
 
     def own_logos_base64(self, owner: BrandingOwner) -> dict[str, str]:
         """The owner's own logos in base64; empty where there is none."""
-        held = self.own_branding(owner)
-        pictures = {name: self.find_logo(owner.id, getattr(held, name)) for name in LOGO_FIELDS}
+        branding = self.own_branding(owner)
+        pictures = {name: self.find_logo(owner.id, getattr(branding, name)) for name in LOGO_FIELDS}
         return {name: "" if picture is None else picture.base64_text for name, picture in pictures.items()}
 
     def preview_change(self, owner: BrandingOwner, command: ChangeBranding) -> Branding:
@@ -74,13 +74,18 @@ class BrandingService(Service):
         return replace(self.own_branding(owner), **given)
 
     def change(
-        self, owner: BrandingOwner, command: ChangeBranding, *, by: Principal, expected_version: int | None = None
+        self,
+        owner: BrandingOwner,
+        command: ChangeBranding,
+        *,
+        principal: Principal,
+        expected_version: int | None = None,
     ) -> Branding:
         """The changed branding; it belongs to the owner, whose version counts.
 
         Raises NotFound, Denied, Conflict; Invalid for a picture that cannot be made harmless.
         """
-        if isinstance(owner, Application) and not self._applications.can_change(owner, by=by):
+        if isinstance(owner, Application) and not self._applications.can_change(owner, principal=principal):
             sentence = gettext_lazy("Only who manages the instance can change applications of its own project.")
             raise Denied(sentence, permission=INSTANCE_WRITE)
         kind = "application" if isinstance(owner, Application) else "organization"
@@ -89,7 +94,10 @@ class BrandingService(Service):
         before, after = self.own_branding(owner), self.preview_change(owner, command)
         pictures = {name: self._picture(name, getattr(command, name)) for name in LOGO_FIELDS}
         given = {name: picture for name, picture in pictures.items() if getattr(command, name) is not None}
-        named: dict[str, Any] = {name: "" if one is None else one.file_name for name, one in given.items()}
+        named: dict[str, Any] = {
+            name: "" if sanitized_image is None else sanitized_image.file_name
+            for name, sanitized_image in given.items()
+        }
         after = replace(after, **named)
         detail = diff_fields(before, after)
         if not detail:
@@ -159,12 +167,12 @@ def _tidied(value: Any) -> Any:
 
 def _written(branding: Branding) -> dict[str, Any]:
     """What is not empty."""
-    values = {one.name: getattr(branding, one.name) for one in fields(branding)}
+    values = {field.name: getattr(branding, field.name) for field in fields(branding)}
     return json.loads(json.dumps({name: value for name, value in values.items() if value}))  # type: ignore[no-any-return]
 
 
 def _read(stored: Mapping[str, Any]) -> Branding:
     """What a version of the service wrote that may have known more."""
     values: dict[str, Any] = {name: stored[name] for name in TEXT_FIELDS if isinstance(stored.get(name), Mapping)}
-    others = {one.name for one in fields(Branding)} - {*TEXT_FIELDS}
+    others = {field.name for field in fields(Branding)} - {*TEXT_FIELDS}
     return Branding(**values, **{name: stored[name] for name in others if isinstance(stored.get(name), str)})

@@ -76,9 +76,13 @@ class Capabilities:
     def uses_front_channel(self, response_types: Iterable[str]) -> bool:
         """True if tokens of one of them pass through the browser."""
         return any(
-            self.responses_by_type[one].uses_front_channel for one in response_types if one in self.responses_by_type
+            self.responses_by_type[response_type].uses_front_channel
+            for response_type in response_types
+            if response_type in self.responses_by_type
         )
 
     def select_grant_types(self, which: Callable[[GrantTypeCapability], bool]) -> frozenset[str]:
         """The names of those grants."""
-        return frozenset(name for name, one in self.grants_by_type.items() if which(one))
+        return frozenset(
+            name for name, grant_type_capability in self.grants_by_type.items() if which(grant_type_capability)
+        )

@@ -20,8 +20,8 @@ class ConsentService(Service):
     def covers_scopes(self, subject: Subject, client: ApplicationClient, scope: Iterable[str]) -> bool:
         """True if the person has agreed that the application gets all of this."""
         with self._look() as storage:
-            given = storage.records.find(*_place(subject.user.id, client.id))
-        return given is not None and {*scope} <= {*_scope(given)}
+            record = storage.records.find(*_place(subject.user.id, client.id))
+        return record is not None and {*scope} <= {*_scope(record)}
 
     def list_by_user(self, user_id: str) -> tuple[Consent, ...]:
         """All that the person has agreed to, last given first."""

@@ -30,9 +30,9 @@ class EntityService(Service, Generic[EntityT]):
         found: EntityT | None = self._store.find(id)
         return self._require_found(found, self._kind_label, id)
 
-    def remove(self, id: str, *, by: Principal) -> None:  # noqa: A002
+    def remove(self, id: str, *, principal: Principal) -> None:  # noqa: A002
         """Delete the thing with all that is its own. Raises NotFound; Denied and Conflict by its rules."""
-        thing = self._get_authorized(id, by)
+        thing = self._get_authorized(id, principal)
         self._refuse_deactivation(thing)
         self._refuse_removal(thing)
         organization_id = self._organization_id(thing)
@@ -44,7 +44,7 @@ class EntityService(Service, Generic[EntityT]):
 
     # --- rules -----------------------------------------------------------------------------------------------------
 
-    def _authorize(self, thing: EntityT, by: Principal) -> None:
+    def _authorize(self, thing: EntityT, principal: Principal) -> None:
         """Raise Denied if the caller may not change the thing, whatever the permission that addresses ask for."""
 
     def _refuse_deactivation(self, thing: EntityT) -> None:
@@ -74,10 +74,10 @@ class EntityService(Service, Generic[EntityT]):
     def _kind_label(self) -> str:
         return self.kind.replace("_", " ")
 
-    def _get_authorized(self, id: str, by: Principal) -> EntityT:  # noqa: A002
+    def _get_authorized(self, id: str, principal: Principal) -> EntityT:  # noqa: A002
         """The thing, if the caller may change it. Raises NotFound, Denied."""
         thing = self.get(id)
-        self._authorize(thing, by)
+        self._authorize(thing, principal)
         return thing
 
     def _new_entity(self, kind: type[EntityT], command: Command | None = None, **given: Any) -> EntityT:
@@ -150,21 +150,21 @@ def _is_same(before: Any, after: Any) -> bool:
     declared = entity_fields(type(after))
     return all(
         getattr(before, name) == getattr(after, name)
-        for name, one in declared.items()
-        if one.options.mutability is not Mutability.VERSIONED
+        for name, field in declared.items()
+        if field.options.mutability is not Mutability.VERSIONED
     )
 
 
 class DeactivatableEntityService(EntityService[EntityT]):
     """The same for things that can be deactivated."""
 
-    def deactivate(self, id: str, *, by: Principal) -> EntityT:  # noqa: A002
+    def deactivate(self, id: str, *, principal: Principal) -> EntityT:  # noqa: A002
         """The thing, without effect until it is reactivated. Raises NotFound; Denied and Conflict by its rules."""
-        before = self._get_authorized(id, by)
+        before = self._get_authorized(id, principal)
         self._refuse_deactivation(before)
         return self._update(f"{self.kind}.deactivated", before, self._next_version(before, active=False))
 
-    def reactivate(self, id: str, *, by: Principal) -> EntityT:  # noqa: A002
+    def reactivate(self, id: str, *, principal: Principal) -> EntityT:  # noqa: A002
         """Undo deactivate. Raises NotFound, Denied."""
-        before = self._get_authorized(id, by)
+        before = self._get_authorized(id, principal)
         return self._update(f"{self.kind}.reactivated", before, self._next_version(before, active=True))

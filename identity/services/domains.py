@@ -51,9 +51,9 @@ class OrganizationDomainService(Service):
 
     def find_organization(self, name: str) -> Organization | None:
         """The organization whose people have login names of this domain, or addresses of it that it has proven."""
-        found = self._storage.organizations.find_by_domain(name)
-        if found is not None:
-            return found
+        organization = self._storage.organizations.find_by_domain(name)
+        if organization is not None:
+            return organization
         holder = self._storage.organizations.find_effective_domain(name)
         proven = holder is not None and holder.is_verified
         return self._storage.organizations.find(holder.organization_id) if holder is not None and proven else None
@@ -62,9 +62,9 @@ class OrganizationDomainService(Service):
         """Some of those that count though they lie outside of the name space and nobody has proven them."""
         return self._storage.organizations.list_unproven_domains(self._settings.reserved_domains.domain, _FEW)
 
-    def can_assert(self, by: Principal | None) -> bool:
+    def can_assert(self, principal: Principal | None) -> bool:
         """True for whoever may say without a proof that a domain is somebody's."""
-        return by is not None and self._access.is_permitted(by, ASSERT_PERMISSION, INSTANCE_RESOURCE)
+        return principal is not None and self._access.is_permitted(principal, ASSERT_PERMISSION, INSTANCE_RESOURCE)
 
     def add(self, organization_id: str, command: AddDomain) -> OrganizationDomain:
         """The domain, waiting for its proof; one in the service's own name space counts at once.
@@ -79,7 +79,7 @@ class OrganizationDomainService(Service):
             return self._bind(self._new(organization_id, name), DomainProof.NAME_SPACE)
         return self._wait(organization_id, name)
 
-    def claim(self, organization_id: str, name: str, *, by: Principal | None) -> bool:
+    def claim(self, organization_id: str, name: str, *, principal: Principal | None) -> bool:
         """Whether the organization may go by this name from now on; if not, it waits for the proof.
 
         Who may assert does so by giving the name. Raises Invalid.
@@ -89,10 +89,10 @@ class OrganizationDomainService(Service):
             return True
         self._refuse_unfit(organization_id, name)
         if self._gives_out(organization_id, name):
-            self._bind(stored or self._new(organization_id, name), DomainProof.NAME_SPACE, by=by)
+            self._bind(stored or self._new(organization_id, name), DomainProof.NAME_SPACE, principal=principal)
             return True
-        if self.can_assert(by):
-            self._bind(stored or self._new(organization_id, name), DomainProof.ASSERTED, by=by)
+        if self.can_assert(principal):
+            self._bind(stored or self._new(organization_id, name), DomainProof.ASSERTED, principal=principal)
             return True
         if stored is None:
             self._wait(organization_id, name)
@@ -116,21 +116,21 @@ class OrganizationDomainService(Service):
         self._record("domain.verified", proven)
         return proven
 
-    def assert_domain(self, organization_id: str, name: str, *, by: Principal) -> OrganizationDomain:
+    def assert_domain(self, organization_id: str, name: str, *, principal: Principal) -> OrganizationDomain:
         """The domain that the organization waits for, which counts from now on because whoever may says so.
 
         What only a deleted organization had goes over. Raises NotFound, Denied; Conflict for another one's.
         """
-        self._require(by)
+        self._require(principal)
         stored = self.get(organization_id, name)
         if stored.is_verified:
             return stored
         try:
-            return self._bind(stored, DomainProof.ASSERTED, by=by)
+            return self._bind(stored, DomainProof.ASSERTED, principal=principal)
         except Invalid:
             raise Conflict(_HELD) from None
 
-    def remove(self, organization_id: str, name: str, *, by: Principal) -> None:
+    def remove(self, organization_id: str, name: str, *, principal: Principal) -> None:
         """Take it from the organization; others can have it then.
 
         Raises NotFound; Conflict for the primary domain; Denied for one that counts, unless the caller may assert.
@@ -140,7 +140,7 @@ class OrganizationDomainService(Service):
         if organization is not None and organization.primary_domain == name:
             raise Conflict(gettext_lazy("This is the primary domain. Make another one primary first."))
         if domain.is_effective:
-            self._require(by)
+            self._require(principal)
         self._remove(domain)
 
     def derive_free_domain(self, name: str, organization_id: str) -> str:
@@ -177,8 +177,8 @@ class OrganizationDomainService(Service):
         if problem is not None and not self._gives_out(organization_id, name):
             raise Invalid({"domain": problem})
 
-    def _require(self, by: Principal) -> None:
-        if not self.can_assert(by):
+    def _require(self, principal: Principal) -> None:
+        if not self.can_assert(principal):
             raise Denied(
                 gettext_lazy("Only who manages the instance can say whose a domain is, or release it."),
                 permission=ASSERT_PERMISSION,
@@ -197,10 +197,10 @@ class OrganizationDomainService(Service):
         return domain
 
     def _bind(
-        self, domain: OrganizationDomain, proof: DomainProof, *, by: Principal | None = None
+        self, domain: OrganizationDomain, proof: DomainProof, *, principal: Principal | None = None
     ) -> OrganizationDomain:
         """The domain, counting. Raises Invalid if it is another organization's."""
-        self._take_over(domain, by)
+        self._take_over(domain, principal)
         bound = replace(domain, proof=proof, verified_at=self._now)
         try:
             if self._storage.organizations.find_domain(domain.organization_id, domain.name) is None:
@@ -213,12 +213,12 @@ class OrganizationDomainService(Service):
             self._record("domain.asserted", bound)
         return bound
 
-    def _take_over(self, domain: OrganizationDomain, by: Principal | None) -> None:
+    def _take_over(self, domain: OrganizationDomain, principal: Principal | None) -> None:
         """Release what another organization has, if that is deleted and the caller may. Raises Invalid."""
         holder = self._storage.organizations.find_effective_domain(domain.name)
         if holder is None or holder.organization_id == domain.organization_id:
             return
-        if self._storage.organizations.find(holder.organization_id) is not None or not self.can_assert(by):
+        if self._storage.organizations.find(holder.organization_id) is not None or not self.can_assert(principal):
             raise Invalid({"domain": _HELD})
         self._remove(holder)
 

@@ -31,19 +31,19 @@ class FactorService(Service):
 
     def list_enrolments(self, user_id: str, factor: str | None = None) -> tuple[Enrolment, ...]:
         """What the person has set up, of one factor or of all, newest first."""
-        found = (_enrolment(one) for one in self._records.list_by_owner(_KIND, user_id=user_id))
-        return tuple(one for one in found if factor in (None, one.factor))
+        enrolments = (_enrolment(record) for record in self._records.list_by_owner(_KIND, user_id=user_id))
+        return tuple(enrolment for enrolment in enrolments if factor in (None, enrolment.factor))
 
     def find_by_key(self, factor: str, key: str) -> Enrolment | None:
         """What was added with this key, whosever it is."""
-        found = self._records.find(_KIND, _key(factor, key))
-        return None if found is None else _enrolment(found)
+        record = self._records.find(_KIND, _key(factor, key))
+        return None if record is None else _enrolment(record)
 
     def get(self, user_id: str, enrolment_id: str) -> Enrolment:
         """The person's own by its id. Raises NotFound."""
-        for one in self.list_enrolments(user_id):
-            if one.id == enrolment_id:
-                return one
+        for enrolment in self.list_enrolments(user_id):
+            if enrolment.id == enrolment_id:
+                return enrolment
         raise NotFound("factor", enrolment_id)
 
     def enrol(
@@ -60,11 +60,11 @@ class FactorService(Service):
         content = {"id": id_, "factor": factor, "name": name, "used_at": None, "value": dict(value)}
         if self._records.add(_KIND, key, content, user_id=subject.user.id, seal=True) is not None:
             raise Conflict(gettext_lazy("This is set up already."))
-        kept = self._records.find(_KIND, key)
-        if kept is None:
+        record = self._records.find(_KIND, key)
+        if record is None:
             raise NotFound("user", subject.user.id)
         self._tell("factor.added", subject, {"factor": factor, "name": name})
-        return _enrolment(kept)
+        return _enrolment(record)
 
     def update_after_use(self, enrolment: Enrolment, value: Mapping[str, Any]) -> Enrolment:
         """Note that it was used just now, with what the factor knows of it from now on.
@@ -96,8 +96,8 @@ class FactorService(Service):
 
     def replace_all(self, subject: Subject, factor: str, value: Mapping[str, Any], *, name: str = "") -> Enrolment:
         """Set up one in place of all that the person has of this factor. Raises NotFound."""
-        for one in self.list_enrolments(subject.user.id, factor):
-            self._storage.records.delete(CORE_NAMESPACE, _KIND, one.record.key)
+        for enrolment in self.list_enrolments(subject.user.id, factor):
+            self._storage.records.delete(CORE_NAMESPACE, _KIND, enrolment.record.key)
         return self.enrol(subject, factor, value, name=name)
 
     def remove_all(self, user_id: str) -> int:

@@ -49,8 +49,8 @@ class FormTokenService(Service):
             created_at=self._now,
             expires_at=self._now + lifetime,
         )
-        held = self._storage.records.add(used, replacing_expired=True)
-        return content if held is None else None
+        record = self._storage.records.add(used, replacing_expired=True)
+        return content if record is None else None
 
 
 def _place(purpose: str) -> str:

@@ -52,13 +52,13 @@ def ensure_instance(services: Services, *, registration: bool, email: str = "") 
         services.signing_keys.add_first()
         return instance, None
     try:
-        made = decode(CreateOrganization, {"name": "Identity", "registration": registration})
-        organization = services.organizations.create(made)
+        create_organization = decode(CreateOrganization, {"name": "Identity", "registration": registration})
+        organization = services.organizations.create(create_organization)
     except Invalid:
         # Nothing but the other call can have taken the domain: to the operator this is no mistake of theirs.
         raise DuplicateValue("instance") from None
     command = decode(CreateProject, {"name": "Identity"})
-    project = services.projects.create(organization.id, command, by=OPERATOR_PRINCIPAL)
+    project = services.projects.create(organization.id, command, principal=OPERATOR_PRINCIPAL)
     instance = Instance(organization_id=organization.id, project_id=project.id, created_at=services.now)
     services.storage.organizations.add_instance(instance)
     services.audit.record(
@@ -99,7 +99,7 @@ def ensure_key(services: Services, user: ServiceUser, existing: KeyFile | None) 
         stored = services.storage.credentials.find(ServiceUserKey, existing.key_id, user.id)
         if stored is not None and stored.is_live(services.now):
             return existing
-    return services.service_users.add_key(user.id, AddServiceUserKey(), by=OPERATOR_PRINCIPAL)
+    return services.service_users.add_key(user.id, AddServiceUserKey(), principal=OPERATOR_PRINCIPAL)
 
 
 def ensure_roles(
@@ -113,16 +113,19 @@ def ensure_roles(
     """The user as manager of the resource, holding at least these roles. Raises Invalid for unknown roles, and for who
     could not sign in with them unless they are recovered."""
     manager = next(
-        (one for one in services.storage.managers.list_for_user(user_id) if one.resource == resource.key), None
+        (manager for manager in services.storage.managers.list_for_user(user_id) if manager.resource == resource.key),
+        None,
     )
     if manager is None:
         command = decode(AddManager, {"user_id": user_id, "roles": roles})
         return services.managers.add(
-            resource, command, by=OPERATOR_PRINCIPAL, allow_without_sign_in_method=allow_without_sign_in_method
+            resource, command, principal=OPERATOR_PRINCIPAL, allow_without_sign_in_method=allow_without_sign_in_method
         )
     if roles <= manager.roles:
         return manager
-    return services.managers.change(manager.id, ChangeManager(roles=manager.roles | roles), by=OPERATOR_PRINCIPAL)
+    return services.managers.change(
+        manager.id, ChangeManager(roles=manager.roles | roles), principal=OPERATOR_PRINCIPAL
+    )
 
 
 def resolve_role_resource(services: Services, role: str, organization_id: str) -> Resource:
@@ -144,10 +147,12 @@ def ensure_introspection_client(
     application's.
     """
     rows = iterate_rows(lambda request: services.storage.applications.page(instance.project_id, request))
-    application = next((one for one in rows if one.name == INTROSPECTION_APPLICATION_NAME), None)
+    application = next(
+        (application for application in rows if application.name == INTROSPECTION_APPLICATION_NAME), None
+    )
     if application is None:
         command = decode(RegisterApplication, {"name": INTROSPECTION_APPLICATION_NAME, "type": ApplicationType.API})
-        return services.applications.register_with_secret(instance.project_id, command, by=OPERATOR_PRINCIPAL)
+        return services.applications.register_with_secret(instance.project_id, command, principal=OPERATOR_PRINCIPAL)
     if existing == application.id:
         return application, None
-    return application, services.applications.replace_oldest_secret(application.id, by=OPERATOR_PRINCIPAL)
+    return application, services.applications.replace_oldest_secret(application.id, principal=OPERATOR_PRINCIPAL)

@@ -23,15 +23,16 @@ class InstanceManagerService(Service):
         """True if the user has a role at the instance."""
         if user_id not in self._known:
             with self._look() as storage:
-                held = storage.managers.list_for_user(user_id)
-            self._known[user_id] = any(one.resource == INSTANCE_KEY for one in held)
+                managers = storage.managers.list_for_user(user_id)
+            self._known[user_id] = any(manager.resource == INSTANCE_KEY for manager in managers)
         return self._known[user_id]
 
     def list_ids(self) -> frozenset[str]:
         """The ids of all of them."""
         with self._look() as storage:
             return frozenset(
-                one.user_id for one in iterate_rows(lambda request: storage.managers.page(INSTANCE_KEY, request))
+                manager.user_id
+                for manager in iterate_rows(lambda request: storage.managers.page(INSTANCE_KEY, request))
             )
 
     def prefetch(self, user_ids: Iterable[str]) -> None:
@@ -43,8 +44,10 @@ class InstanceManagerService(Service):
         """True unless the user has a role at the instance and managers of their organization could have brought about
         the address: what opens an account is mailed to whoever proved the mailbox, or had it verified before that was
         stored."""
-        by = user.email_verified_by
-        proven = by is not None and (by.is_globally_trusted or by is EmailVerifier.EARLIER)
+        email_verifier = user.email_verified_by
+        proven = email_verifier is not None and (
+            email_verifier.is_globally_trusted or email_verifier is EmailVerifier.EARLIER
+        )
         return proven or not self.is_instance_manager(user.id)
 
     def invalidate(self, user_id: str) -> None:

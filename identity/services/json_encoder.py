@@ -11,9 +11,9 @@ def iterencode(value: Any, indent: str = "") -> Iterator[str]:
     What has an iterator in it is laid out member by member and item by item, everything else stands on one line.
     """
     if isinstance(value, Iterator):
-        yield from _laid_out("[", "]", (("", one) for one in value), indent)
+        yield from _laid_out("[", "]", (("", item) for item in value), indent)
     elif _is_open(value):
-        yield from _laid_out("{", "}", ((f"{_text(name)}: ", one) for name, one in value.items()), indent)
+        yield from _laid_out("{", "}", ((f"{_text(name)}: ", item) for name, item in value.items()), indent)
     else:
         yield _text(value)
 
@@ -28,7 +28,7 @@ def _laid_out(begin: str, end: str, parts: Iterator[tuple[str, Any]], indent: st
 
 
 def _is_open(value: Any) -> bool:
-    return isinstance(value, dict) and any(isinstance(one, Iterator) or _is_open(one) for one in value.values())
+    return isinstance(value, dict) and any(isinstance(item, Iterator) or _is_open(item) for item in value.values())
 
 
 def _text(value: Any) -> str:

@@ -51,7 +51,7 @@ def write_last_used(taken: dict[tuple[str, str], datetime], storage: Storage) ->
     """Move "last used" forward in the storage."""
 
     def of(kind: str) -> dict[str, datetime]:
-        return {identifier: at for (one, identifier), at in taken.items() if one == kind}
+        return {identifier: at for (item, identifier), at in taken.items() if item == kind}
 
     for uses, touch in (
         (of(_CLIENT_SECRET), storage.applications.update_secrets_last_used),

@@ -25,13 +25,13 @@ class LegalHoldService(Service):
     def list_holds(self) -> Mapping[str, LegalHold]:
         """Every hold there is, the oldest first."""
         with self._look() as storage:
-            found = storage.records.find(CORE_NAMESPACE, _KIND, _KEY)
-        return {} if found is None else _holds(found)
+            record = storage.records.find(CORE_NAMESPACE, _KIND, _KEY)
+        return {} if record is None else _holds(record)
 
     def get(self, hold_id: str) -> LegalHold:
         """The hold. Raises NotFound."""
-        found = next((hold for hold in self.list_holds().values() if hold.id == hold_id), None)
-        return self._require_found(found, "legal hold", hold_id)
+        legal_hold = next((hold for hold in self.list_holds().values() if hold.id == hold_id), None)
+        return self._require_found(legal_hold, "legal hold", hold_id)
 
     def list_holds_on_user(self, user: User) -> tuple[LegalHold, ...]:
         """The holds by which the account stays: its own, that of its organization, that of everything."""
@@ -76,7 +76,7 @@ class LegalHoldService(Service):
         record = self._record()
         if record.value.get(hold.target_id, {}).get("id") != hold_id:
             raise NotFound("legal hold", hold_id)
-        self._keep(record, {held: one for held, one in record.value.items() if held != hold.target_id})
+        self._keep(record, {held: item for held, item in record.value.items() if held != hold.target_id})
         self._record_change("legal_hold.released", hold)
 
     def _named(self, command: CreateLegalHold) -> tuple[str, str | None]:
@@ -98,9 +98,9 @@ class LegalHoldService(Service):
 
     def _record(self, *, locked: bool = False) -> Record:
         """What the holds stand in, made by whoever needs it first."""
-        found = self._storage.records.find(CORE_NAMESPACE, _KIND, _KEY, locked=locked)
-        if found is not None:
-            return found
+        record = self._storage.records.find(CORE_NAMESPACE, _KIND, _KEY, locked=locked)
+        if record is not None:
+            return record
         empty = Record(plugin=CORE_NAMESPACE, kind=_KIND, key=_KEY, value={}, created_at=self._now)
         if self._storage.records.add(empty) is None:
             return empty
@@ -122,12 +122,12 @@ class LegalHoldService(Service):
 
 
 def _holds(record: Record) -> Mapping[str, LegalHold]:
-    holds = [_hold(held, one) for held, one in record.value.items()]
+    holds = [_hold(held, item) for held, item in record.value.items()]
     return {hold.target_id: hold for hold in sorted(holds, key=lambda hold: hold.id)}
 
 
 def _over(user: User, holds: Mapping[str, LegalHold]) -> tuple[LegalHold, ...]:
-    return tuple(holds[one] for one in (user.id, user.organization_id, ALL_TARGETS) if one in holds)
+    return tuple(holds[item] for item in (user.id, user.organization_id, ALL_TARGETS) if item in holds)
 
 
 def _kept(hold: LegalHold) -> dict[str, object]:

@@ -53,7 +53,7 @@ class LoginNameService(Service):
         if is_person or key is None:
             return ResolvedLogin(login_name, subject)
         proving = self._storage.users.find_by_verified_email(key, is_proven=True, limit=_MOST_PROVING)
-        holders = [one for one in proving if self._holders.is_instance_manager(one.user.id)]
+        holders = [subject for subject in proving if self._holders.is_instance_manager(subject.user.id)]
         found = self._find_by_address(login_name, key, proving, holders)
         if subject is not None:
             # Service users do not sign in here: their names take the work of names that do not exist.
@@ -79,12 +79,12 @@ class LoginNameService(Service):
         lost = 0
         for key in users.list_email_keys_verified_in_other_organizations(organization_id, domain, MOST_LOSING):
             proving = users.find_by_verified_email(key, is_proven=True, active=True, limit=_MOST_PROVING)
-            elsewhere = [one for one in proving if one.organization.id != organization_id]
-            if len(elsewhere) > 1 or any(self._holders.is_instance_manager(one.user.id) for one in proving):
+            elsewhere = [subject for subject in proving if subject.organization.id != organization_id]
+            if len(elsewhere) > 1 or any(self._holders.is_instance_manager(subject.user.id) for subject in proving):
                 continue
-            there = users.find_by_verified_email(key, organization_id=organization_id, active=True, limit=_TWO)
+            subjects = users.find_by_verified_email(key, organization_id=organization_id, active=True, limit=_TWO)
             named = primary and users.find_by_name(organization_id, key.rpartition("@")[0]) is not None
-            lost += named or len(there) == 1
+            lost += named or len(subjects) == 1
         return lost
 
     def _find_by_address(
@@ -94,15 +94,19 @@ class LoginNameService(Service):
         users, organizations = self._storage.users, self._storage.organizations
 
         def usable(found: Iterable[Subject]) -> list[Subject]:
-            return [one for one in found if one.is_active and self._policies.subject_policy(one).sign_in_by_email]
+            return [
+                subject
+                for subject in found
+                if subject.is_active and self._policies.subject_policy(subject).sign_in_by_email
+            ]
 
         def of(organization_id: str) -> list[Subject]:
             return usable(users.find_by_verified_email(key, organization_id=organization_id, active=True, limit=_TWO))
 
         if login_name.organization is not None:
-            there = of(login_name.organization.id)
-            if there:
-                return _only(there)
+            subjects = of(login_name.organization.id)
+            if subjects:
+                return _only(subjects)
         ranking = usable(holders)
         if ranking:
             return _only(ranking)
@@ -114,5 +118,5 @@ class LoginNameService(Service):
         return _only(usable(proving))
 
 
-def _only(found: list[Subject]) -> Subject | None:
-    return found[0] if len(found) == 1 else None
+def _only(subjects: list[Subject]) -> Subject | None:
+    return subjects[0] if len(subjects) == 1 else None

@@ -67,15 +67,17 @@ class ManagerService(GrantAuditedService[Manager]):
         self._choices, self._factors, self._holders, self._policies = choices, factors, holders, policies
         self._sessions, self._roles, self._has_way = sessions, roles, has_way
 
-    def page(self, resource: Resource, request: PageRequest = FIRST_PAGE, *, by: Principal) -> ResultPage[Manager]:
+    def page(
+        self, resource: Resource, request: PageRequest = FIRST_PAGE, *, principal: Principal
+    ) -> ResultPage[Manager]:
         """The managers of the resource whom the caller may know, newest first."""
         return self._storage.managers.page(
-            resource.key, request, organization_ids=self._access.visible_manager_organizations(by, resource)
+            resource.key, request, organization_ids=self._access.visible_manager_organizations(principal, resource)
         )
 
-    def count_hidden(self, resource: Resource, *, by: Principal) -> RowTotal:
+    def count_hidden(self, resource: Resource, *, principal: Principal) -> RowTotal:
         """How many managers the resource has besides those whom the caller may know."""
-        sides = self._access.visible_manager_organizations(by, resource)
+        sides = self._access.visible_manager_organizations(principal, resource)
         if sides is None:
             return RowTotal(0)
         stored = self._storage.managers
@@ -83,9 +85,9 @@ class ManagerService(GrantAuditedService[Manager]):
         known = stored.page(resource.key, _COUNTED, organization_ids=sides).total or RowTotal(0)
         return RowTotal(every.count - known.count, every.is_exact)
 
-    def is_visible(self, manager: Manager, *, by: Principal) -> bool:
+    def is_visible(self, manager: Manager, *, principal: Principal) -> bool:
         """True unless the manager is of the other side of a project grant."""
-        sides = self._access.visible_manager_organizations(by, self._access.get_resource(manager.resource))
+        sides = self._access.visible_manager_organizations(principal, self._access.get_resource(manager.resource))
         return sides is None or self._home(manager.user_id) in sides
 
     def get_role(self, name: str) -> ManagerRole:
@@ -99,7 +101,12 @@ class ManagerService(GrantAuditedService[Manager]):
         return role
 
     def add(
-        self, resource: Resource, command: AddManager, *, by: Principal, allow_without_sign_in_method: bool = False
+        self,
+        resource: Resource,
+        command: AddManager,
+        *,
+        principal: Principal,
+        allow_without_sign_in_method: bool = False,
     ) -> Manager:
         """A user's roles at the resource; with ``recovering`` on the machine whoever could not sign in gets them too.
 
@@ -108,11 +115,11 @@ class ManagerService(GrantAuditedService[Manager]):
         may not see is unknown.
         """
         user = self._storage.users.find(command.user_id)
-        if user is None or not self._access.can_see_organization(by, user.organization_id):
+        if user is None or not self._access.can_see_organization(principal, user.organization_id):
             raise Invalid({"user_id": gettext_lazy("There is no such user.")})
         if resource.grantee is not None and user.organization_id not in (resource.organization_id, resource.grantee.id):
             raise Invalid({"user_id": _OF_NEITHER})
-        self.require_grantable_roles(resource, command.roles, by)
+        self.require_grantable_roles(resource, command.roles, principal)
         raised = self._raised(user.id, resource)
         if raised is not None and not allow_without_sign_in_method:
             self._refuse_shut_out(raised)
@@ -135,16 +142,16 @@ class ManagerService(GrantAuditedService[Manager]):
         alone = (
             self._choices.passwordless_factors if policy.second_factor is not SecondFactorRule.OFF else frozenset[str]()
         )
-        had = {one.factor for one in self._factors.list_enrolments(user_id)}
-        if any(self._policies.instance_allows_factor(one) for one in alone & had):
+        had = {enrolment.factor for enrolment in self._factors.list_enrolments(user_id)}
+        if any(self._policies.instance_allows_factor(item) for item in alone & had):
             return True
         return self._has_way(subject, self._policies.instance_allows_factor)
 
     def list_without_sign_in_method(self) -> tuple[Subject, ...]:
         """The active people with a role at the instance who have no way to sign in by its rules."""
         found = self._storage.users.find_subjects(self._holders.list_ids()).values()
-        people = (one for one in found if one.is_active and isinstance(one.user, HumanUser))
-        return tuple(one for one in people if not self.can_sign_in(one))
+        people = (subject for subject in found if subject.is_active and isinstance(subject.user, HumanUser))
+        return tuple(subject for subject in people if not self.can_sign_in(subject))
 
     def _raised(self, user_id: str, resource: Resource) -> Subject | None:
         """The user, if the resource is the instance and they hold no role there yet."""
@@ -170,21 +177,21 @@ class ManagerService(GrantAuditedService[Manager]):
         )
 
     def change(
-        self, manager_id: str, command: ChangeManager, *, by: Principal, expected_version: int | None = None
+        self, manager_id: str, command: ChangeManager, *, principal: Principal, expected_version: int | None = None
     ) -> Manager:
         """The manager with other roles. Raises NotFound, Invalid, Denied; Conflict for the last owner."""
-        before = self._get_authorized(manager_id, by)
+        before = self._get_authorized(manager_id, principal)
         resource = self._access.get_resource(before.resource)
-        self.require_grantable_roles(resource, command.roles, by)
+        self.require_grantable_roles(resource, command.roles, principal)
         if INSTANCE_OWNER_ROLE not in command.roles:
             self._refuse_deactivation(before)
         after = self._next_version(before, command, expected_version=expected_version)
         return self._update("manager.changed", before, after)
 
-    def _authorize(self, thing: Manager, by: Principal) -> None:
-        if not self.is_visible(thing, by=by):
+    def _authorize(self, thing: Manager, principal: Principal) -> None:
+        if not self.is_visible(thing, principal=principal):
             raise NotFound(self._kind_label, thing.id)
-        self._access.require_no_more_privileged_role(by, thing.user_id)
+        self._access.require_no_more_privileged_role(principal, thing.user_id)
 
     def _refuse_deactivation(self, thing: Manager) -> None:
         if INSTANCE_OWNER_ROLE in thing.roles:
@@ -213,17 +220,21 @@ class ManagerService(GrantAuditedService[Manager]):
         user = self._storage.users.find(user_id)
         return None if user is None else user.organization_id
 
-    def require_grantable_roles(self, resource: Resource, names: frozenset[str], by: Principal) -> None:
+    def require_grantable_roles(self, resource: Resource, names: frozenset[str], principal: Principal) -> None:
         """Raise Invalid unless these are roles of the resource's level, and Denied for one beyond the caller's own."""
         for name in sorted(names):
             role = self._roles.get(name)
             if role is None or role.level is not resource.key.level:
-                fitting = sorted(one.name for one in self._roles.values() if one.level is resource.key.level)
+                fitting = sorted(
+                    manager_role.name
+                    for manager_role in self._roles.values()
+                    if manager_role.level is resource.key.level
+                )
                 sentence = gettext_lazy(
                     "{name} is no role of this level. Choose from {names}.", name=name, names=", ".join(fitting)
                 )
                 raise Invalid({"roles": sentence})
-            self._access.require_grantable(by, role, resource)
+            self._access.require_grantable(principal, role, resource)
 
 
 def refuse_last_owner(storage: Storage, leaves: Callable[[Manager], bool]) -> None:

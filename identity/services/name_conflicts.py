@@ -44,11 +44,11 @@ def is_email_of_other_user(storage: Storage, organization_id: str, user_name: st
         return False
     login_name = f"{user_name}@{organization.primary_domain}"
     key = email_key(login_name)
-    found = storage.users.find_by_email(organization_id, login_name)
+    subjects = storage.users.find_by_email(organization_id, login_name)
     if key is not None:
-        found += storage.users.find_by_verified_email(key, organization_id=organization_id)
-    people = [one.user for one in found if one.user.id != but]
-    return any(isinstance(one, HumanUser) and one.profile.email_verified for one in people)
+        subjects += storage.users.find_by_verified_email(key, organization_id=organization_id)
+    people = [subject.user for subject in subjects if subject.user.id != but]
+    return any(isinstance(item, HumanUser) and item.profile.email_verified for item in people)
 
 
 def is_login_name_of_other_user(storage: Storage, user: HumanUser, address: str) -> bool:

@@ -101,10 +101,10 @@ class OneTimeLinkService(Service):
 
     def read(self, kind: OneTimeLinkKind, code: str) -> tuple[str | None, dict[str, str]]:
         """Whose link it is, by id, and what it carries; looking uses nothing up. Raises LinkUsed."""
-        found = self._storage.records.find(CORE_NAMESPACE, kind, token_digest(code))
-        if found is None or not found.is_live(self._now):
+        record = self._storage.records.find(CORE_NAMESPACE, kind, token_digest(code))
+        if record is None or not record.is_live(self._now):
             raise InvalidOneTimeLink
-        return found.user_id, self._content(found)
+        return record.user_id, self._content(record)
 
     def redeem(self, kind: OneTimeLinkKind, code: str) -> tuple[str | None, dict[str, str]]:
         """The same, used up: of racing callers exactly one gets it. Raises LinkUsed."""

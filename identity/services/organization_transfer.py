@@ -139,12 +139,12 @@ class OrganizationTransfer:
     def __init__(self, services: Services) -> None:
         self._services = services
 
-    def can_export(self, organization_id: str, *, by: Principal) -> bool:
+    def can_export(self, organization_id: str, *, principal: Principal) -> bool:
         """True for whoever may read all that is in the document."""
         resource = organization_resource(organization_id)
-        return all(self._services.access_control.is_permitted(by, permission, resource) for permission in _READS)
+        return all(self._services.access_control.is_permitted(principal, permission, resource) for permission in _READS)
 
-    def begin_export(self, organization_id: str, *, by: Principal) -> Organization:
+    def begin_export(self, organization_id: str, *, principal: Principal) -> Organization:
         """The organization, whose export is in the audit trail now: commit, and then read its ``document``.
 
         Raises NotFound; Denied for whoever may not read all that is in it.
@@ -153,13 +153,13 @@ class OrganizationTransfer:
         organization = services.organizations.get(organization_id)
         resource = organization_resource(organization_id)
         for permission in _READS:
-            services.access_control.require(by, permission, resource)
+            services.access_control.require(principal, permission, resource)
         services.audit.record(
             "organization.exported", kind="organization", id=organization_id, organization_id=organization_id
         )
         return organization
 
-    def export_document(self, organization_id: str, *, by: Principal) -> Iterator[str]:
+    def export_document(self, organization_id: str, *, principal: Principal) -> Iterator[str]:
         """The document piece by piece, as JSON in an order that depends on the content alone.
 
         It is read while it is taken, users page by page: in a snapshot it is of one moment. Raises NotFound.
@@ -170,7 +170,7 @@ class OrganizationTransfer:
                 "format": FORMAT,
                 "version": VERSION,
                 "instance": self._instance_id(),
-                "organization": _Export(self._services, organization, by).document(),
+                "organization": _Export(self._services, organization, principal).document(),
             }
         )
 
@@ -178,7 +178,7 @@ class OrganizationTransfer:
         self,
         document: OrganizationDocument,
         *,
-        by: Principal,
+        principal: Principal,
         keep_ids: bool | None = None,
         progress: Callable[[int], None] = lambda _: None,
     ) -> Organization:
@@ -193,14 +193,18 @@ class OrganizationTransfer:
         wants to keep ids without instance.write.
         """
         keeps = document.instance == self._instance_id() if keep_ids is None else keep_ids
-        if keeps and not self._services.access_control.is_permitted(by, PRESERVE_IDS_PERMISSION, INSTANCE_RESOURCE):
+        if keeps and not self._services.access_control.is_permitted(
+            principal, PRESERVE_IDS_PERMISSION, INSTANCE_RESOURCE
+        ):
             raise Denied(
                 "Only who manages the instance can keep ids. Import with new ids.", permission=PRESERVE_IDS_PERMISSION
             )
-        build = Reconciler(self._services, document.parse_report, by=by, fresh=True, keep_ids=keeps, progress=progress)
-        made = ensure_organizations(build, [("organization", document.organization)])
+        build = Reconciler(
+            self._services, document.parse_report, principal=principal, fresh=True, keep_ids=keeps, progress=progress
+        )
+        organizations = ensure_organizations(build, [("organization", document.organization)])
         build.finish()
-        organization = self._services.organizations.get(made[0].id)
+        organization = self._services.organizations.get(organizations[0].id)
         self._services.audit.record(
             "organization.imported",
             kind="organization",
@@ -218,11 +222,11 @@ class OrganizationTransfer:
 class _Export:
     """One organization, read part by part."""
 
-    def __init__(self, services: Services, organization: Organization, by: Principal) -> None:
+    def __init__(self, services: Services, organization: Organization, principal: Principal) -> None:
         self._services = services
         self._storage = services.storage
         self._organization = organization
-        self._by = by
+        self._by = principal
 
     def document(self) -> dict[str, Any]:
         """The organization with everything in it."""
@@ -235,7 +239,7 @@ class _Export:
             "users": (_members(user, ChangeHumanUser) for user in self._users(UserKind.HUMAN)),
             "service_users": (self._service_user(user) for user in self._users(UserKind.SERVICE)),
             "projects": (self._project(project) for project in projects),
-            "upstream_providers": [_provider(one) for one in sorted(self._providers(), key=_by_name)],
+            "upstream_providers": [_provider(provider) for provider in sorted(self._providers(), key=_by_name)],
             "managers": self._managers(organization_resource(organization.id).key),
         }
 
@@ -269,7 +273,10 @@ class _Export:
         return {
             **_members(project, CreateProject),
             "roles": [_values(role, AddProjectRole) for role in self._storage.projects.list_roles(project.id)],
-            "applications": [{**_members(one, RegisterApplication), **self._branding(one)} for one in applications],
+            "applications": [
+                {**_members(application, RegisterApplication), **self._branding(application)}
+                for application in applications
+            ],
             "grants": iter(sorted(grants, key=lambda grant: str(grant["organization"]))),
             "user_grants": self._user_grants(project),
             "managers": self._managers(project_resource(project).key),
@@ -294,8 +301,8 @@ class _Export:
 
     def _user_grants(self, project: Project) -> Iterator[dict[str, Any]]:
         grants = self._visible(partial(self._storage.user_grants.page, "project_id", project.id))
-        own = (grant for grant in grants if grant.project_grant_id is None)
-        return self._with_users(own, lambda grant: {"roles": sorted(grant.roles), "active": grant.active})
+        user_grants = (grant for grant in grants if grant.project_grant_id is None)
+        return self._with_users(user_grants, lambda grant: {"roles": sorted(grant.roles), "active": grant.active})
 
     def _managers(self, resource: ResourceKey) -> Iterator[dict[str, Any]]:
         managers = self._visible(partial(self._storage.managers.page, resource))
@@ -313,7 +320,7 @@ class _Export:
                 subject = subjects.get(row.user_id)
                 if subject is not None and sees(self._by, subject.organization.id):
                     found.append((self._rank(subject), self._reference(subject), row))
-        found.sort(key=lambda one: one[0])
+        found.sort(key=lambda item: item[0])
         return ({"user": reference, **members(row)} for _, reference, row in found)
 
     def _reference(self, subject: Subject) -> str:

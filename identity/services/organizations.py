@@ -51,7 +51,7 @@ class OrganizationService(DeactivatableEntityService[Organization]):
         self,
         command: CreateOrganization,
         *,
-        by: Principal | None = None,
+        principal: Principal | None = None,
         id: str | None = None,  # noqa: A002
     ) -> Organization:
         """A new organization; ``id`` is one that it had before. Raises Invalid if the primary domain is taken.
@@ -60,9 +60,9 @@ class OrganizationService(DeactivatableEntityService[Organization]):
         """
         organization_id = id or new_id()
         wanted = command.primary_domain
-        if wanted is None or not self._settle(organization_id, wanted, by):
+        if wanted is None or not self._settle(organization_id, wanted, principal):
             wanted = self._domains.derive_free_domain(command.name, organization_id)
-            self._settle(organization_id, wanted, by)
+            self._settle(organization_id, wanted, principal)
         organization = self._new_entity(Organization, command, id=organization_id, primary_domain=wanted)
         self._add("organization.created", organization, organization_id, parent=("organization", organization_id))
         return organization
@@ -72,7 +72,7 @@ class OrganizationService(DeactivatableEntityService[Organization]):
         organization_id: str,
         command: ChangeOrganization,
         *,
-        by: Principal | None = None,
+        principal: Principal | None = None,
         expected_version: int | None = None,
     ) -> Organization:
         """The changed organization. Raises NotFound, Conflict, Invalid; Denied for what takes more than the name does.
@@ -82,29 +82,29 @@ class OrganizationService(DeactivatableEntityService[Organization]):
         before = self.get(organization_id)
         given = {}
         wanted = command.primary_domain
-        if by is not None and getattr(command, "registration", None) not in (None, before.registration):
-            self._access.require(by, "organization_policy.write", organization_resource(organization_id))
+        if principal is not None and getattr(command, "registration", None) not in (None, before.registration):
+            self._access.require(principal, "organization_policy.write", organization_resource(organization_id))
         if wanted is not None and wanted != before.primary_domain:
-            if by is not None:
-                self._access.require(by, "organization_domain.write", organization_resource(organization_id))
+            if principal is not None:
+                self._access.require(principal, "organization_domain.write", organization_resource(organization_id))
                 # It renames all of its people.
-                self._access.require_no_more_privileged_user(by, organization_id)
+                self._access.require_no_more_privileged_user(principal, organization_id)
             self._domains.ensure_bound(before)
-            if not self._settle(organization_id, wanted, by):
+            if not self._settle(organization_id, wanted, principal):
                 given["primary_domain"] = before.primary_domain
         after = self._next_version(before, command, expected_version=expected_version, **given)
         if after.primary_domain != before.primary_domain:
             refuse_conflicting_domain(self._storage, after.id, after.primary_domain)
         return self._update("organization.changed", before, after)
 
-    def remove(self, id: str, *, by: Principal) -> None:  # noqa: A002
+    def remove(self, id: str, *, principal: Principal) -> None:  # noqa: A002
         """Delete it with all that is its own. Raises NotFound, Conflict; Denied also where the instance manages what
         would go with it."""
-        self._upstream_providers.require_can_remove_all(id, by=by)
-        super().remove(id, by=by)
+        self._upstream_providers.require_can_remove_all(id, principal=principal)
+        super().remove(id, principal=principal)
 
-    def _authorize(self, thing: Organization, by: Principal) -> None:
-        self._access.require_no_more_privileged_user(by, thing.id)
+    def _authorize(self, thing: Organization, principal: Principal) -> None:
+        self._access.require_no_more_privileged_user(principal, thing.id)
 
     def _refuse_deactivation(self, thing: Organization) -> None:
         instance = self._instance()
@@ -133,8 +133,8 @@ class OrganizationService(DeactivatableEntityService[Organization]):
     def _organization_id(self, thing: Organization) -> str:
         return thing.id
 
-    def _settle(self, organization_id: str, name: str, by: Principal | None) -> bool:
+    def _settle(self, organization_id: str, name: str, principal: Principal | None) -> bool:
         try:
-            return self._domains.claim(organization_id, name, by=by)
+            return self._domains.claim(organization_id, name, principal=principal)
         except Invalid as refused:
             raise Invalid({"primary_domain": refused.fields["domain"]}) from None

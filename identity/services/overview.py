@@ -74,7 +74,7 @@ class OverviewService(Service):
         super().__init__(state)
         self._access, self._signing_keys = access, signing_keys
 
-    def list_expiring(self, organization_id: str | None, *, by: Principal) -> tuple[ExpiringCredential, ...]:
+    def list_expiring(self, organization_id: str | None, *, principal: Principal) -> tuple[ExpiringCredential, ...]:
         """What expires within 30 days, soonest first, 50 at most, less what a plugin denies to ``by``.
 
         Keys and personal access tokens; without an organization also signing keys that are about to retire.
@@ -88,25 +88,29 @@ class OverviewService(Service):
         )
         holders = {key.user_id for key in keys} | {token.user_id for token in tokens}
         subjects = self._storage.users.find_subjects(holders)
-        owners = {one.user.id: one for one in self._access.filter_visible(by, subjects.values())}
+        owners = {subject.user.id: subject for subject in self._access.filter_visible(principal, subjects.values())}
         kinds = ((ExpiringCredentialKind.KEY, keys), (ExpiringCredentialKind.TOKEN, tokens))
-        found = [
-            ExpiringCredential(kind, one, owners[one.user_id], one.expires_at)
+        expiring_credentials = [
+            ExpiringCredential(kind, item, owners[item.user_id], item.expires_at)
             for kind, ones in kinds
-            for one in ones
-            if one.user_id in owners
+            for item in ones
+            if item.user_id in owners
         ]
         if organization_id is None:
-            found += self._retiring(until)
-        return tuple(sorted(found, key=lambda one: one.expires_at)[:_MOST_EXPIRING])
+            expiring_credentials += self._retiring(until)
+        return tuple(
+            sorted(expiring_credentials, key=lambda expiring_credential: expiring_credential.expires_at)[
+                :_MOST_EXPIRING
+            ]
+        )
 
-    def list_refused(self, organization_id: str | None, *, by: Principal) -> tuple[RefusalSummary, ...]:
+    def list_refused(self, organization_id: str | None, *, principal: Principal) -> tuple[RefusalSummary, ...]:
         """What was refused within 24 hours, the same attempts taken together, latest first, 20 at most, less what a
         plugin denies to ``by``."""
-        wanted = AuditFilter(organization_id=organization_id, result=Result.REFUSED, since=self._now - _LATELY)
+        audit_filter = AuditFilter(organization_id=organization_id, result=Result.REFUSED, since=self._now - _LATELY)
         found: dict[tuple[object, ...], RefusalSummary] = {}
         for event in self._access.filter_visible(
-            by, self._storage.audit.page(PageRequest(limit=MAX_PAGE_ROWS), wanted)
+            principal, self._storage.audit.page(PageRequest(limit=MAX_PAGE_ROWS), audit_filter)
         ):
             key = (event.event, event.actor.kind, event.actor.id, event.object_kind, event.object_id, event.reason)
             known = found.get(key)

@@ -199,9 +199,9 @@ class PasswordService(Service):
         """
         self._change(subject, hashed, keep=except_session, applications=self._settings.password_change_ends_access)
         # Last: whoever changed the password at the same moment has ended the session by now.
-        kept = None if except_session is None else self._storage.sessions.find(except_session)
-        if kept is not None and kept.ended_at is not None:
-            raise NotFound("session", kept.id)
+        session = None if except_session is None else self._storage.sessions.find(except_session)
+        if session is not None and session.ended_at is not None:
+            raise NotFound("session", session.id)
 
     def requires_change_after_reset(self, whose: Subject | Organization) -> bool:
         """True if a password that somebody else sets for them has to be changed by them."""
@@ -278,12 +278,14 @@ class PasswordService(Service):
         """Whom the address of this ``email_key`` can let back in: those who proved it themselves, and those of the
         organization, if one is named, who have it verified. Oldest first, MOST_WITH_ONE_EMAIL at most."""
         users = self._storage.users
-        found = users.find_by_verified_email(key, is_proven=True, active=True)
+        subjects = users.find_by_verified_email(key, is_proven=True, active=True)
         if organization_id:
             there = users.find_by_verified_email(key, organization_id=organization_id, active=True)
-            found = tuple({one.user.id: one for one in (*there, *found)}.values())
+            subjects = tuple({subject.user.id: subject for subject in (*there, *subjects)}.values())
         may_be = (
-            one for one in found if isinstance(one.user, HumanUser) and self._holders.is_address_trusted(one.user)
+            subject
+            for subject in subjects
+            if isinstance(subject.user, HumanUser) and self._holders.is_address_trusted(subject.user)
         )
         return tuple(may_be)[:MAX_USERS_PER_EMAIL]
 

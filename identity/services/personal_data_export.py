@@ -39,21 +39,26 @@ def export_personal_data(services: Services, subject: Subject, plugin_members: M
             "primary_domain": subject.organization.primary_domain,
         },
         "password": None if password is None else {"changed_at": _at(password.changed_at)},
-        "ways_to_sign_in": [_enrolment(one) for one in services.factors.list_enrolments(user.id)],
-        "remembered_browsers": [_browser(one) for one in services.remembered_browsers.list_by_user(user.id)],
-        "project_roles": [_grant(services, one) for one in grants],
-        "manager_roles": [_manager(one) for one in storage.managers.list_for_user(user.id)],
-        "sessions": [_session(one) for one in services.sessions.list_by_user(user.id)],
-        "applications": [_connection(one) for one in services.users.list_connected_applications(user.id)],
+        "ways_to_sign_in": [_enrolment(enrolment) for enrolment in services.factors.list_enrolments(user.id)],
+        "remembered_browsers": [
+            _browser(remembered_browser) for remembered_browser in services.remembered_browsers.list_by_user(user.id)
+        ],
+        "project_roles": [_grant(services, grant) for grant in grants],
+        "manager_roles": [_manager(manager) for manager in storage.managers.list_for_user(user.id)],
+        "sessions": [_session(session) for session in services.sessions.list_by_user(user.id)],
+        "applications": [
+            _connection(connected_application)
+            for connected_application in services.users.list_connected_applications(user.id)
+        ],
         **plugin_members,
-        "activity": (_event(one, user.id) for one in _activity(services, user.id)),
+        "activity": (_event(event, user.id) for event in _activity(services, user.id)),
     }
     return iterencode(members)
 
 
 def _activity(services: Services, user_id: str) -> Iterator[AuditEvent]:
-    wanted = AuditFilter(involved_id=user_id)
-    return iter(iterate_rows(lambda asked: services.audit_trail.page(wanted, asked)))
+    audit_filter = AuditFilter(involved_id=user_id)
+    return iter(iterate_rows(lambda page_request: services.audit_trail.page(audit_filter, page_request)))
 
 
 def _grant(services: Services, grant: UserGrant) -> dict[str, Any]:

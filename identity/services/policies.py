@@ -144,14 +144,14 @@ class PolicyService(Service):
         return self._together(above, self.get_stored_policy(organization_id).policy)
 
     def _at(self, owner: str, read: Callable[[], Policy]) -> Policy:
-        held = self._held.get(owner)
-        if held is not None:
-            return held
+        policy = self._held.get(owner)
+        if policy is not None:
+            return policy
         # What was changed here is not committed yet, and may never be.
         is_read = self._changed or self._is_supposed
-        held = read() if is_read else self._kept(owner) or self._read_and_keep(owner, read)
-        self._held[owner] = held
-        return held
+        policy = read() if is_read else self._kept(owner) or self._read_and_keep(owner, read)
+        self._held[owner] = policy
+        return policy
 
     def _kept(self, owner: str) -> Policy | None:
         if self._version is None:
@@ -163,10 +163,10 @@ class PolicyService(Service):
         # Where the rules are read, and before: what is kept is never older than its version.
         with self._look() as storage:
             version = storage.organizations.get_rules_version()
-        held = read()
+        policy = read()
         if version is not None:
-            self._policy_cache.store(owner, held, version, self._now)
-        return held
+            self._policy_cache.store(owner, policy, version, self._now)
+        return policy
 
     def subject_policy(self, subject: Subject) -> Policy:
         """What holds for this person. Nothing is asked where the organization says nothing of its own, nor whether the
@@ -176,8 +176,8 @@ class PolicyService(Service):
         usual, above = self.organization_policy(subject.organization.id), self.instance_policy()
         if usual == above or not self._holders.is_instance_manager(subject.user.id):
             return usual
-        held = replace(above, second_factor=usual.second_factor, consent=usual.consent)
-        return held if self._can_be_met_by(subject, held) else replace(above, consent=usual.consent)
+        policy = replace(above, second_factor=usual.second_factor, consent=usual.consent)
+        return policy if self._can_be_met_by(subject, policy) else replace(above, consent=usual.consent)
 
     def can_meet_second_factor(self, subject: Subject) -> bool:
         """True if the person has, or could set up, what their rules ask for."""
@@ -198,10 +198,10 @@ class PolicyService(Service):
     def list_ignored_rules(self, organization_id: str) -> tuple[str, ...]:
         """The rules of an organization, by name, that do not hold because together with the instance's nobody could
         sign in: there the instance's holds."""
-        own = self.get_stored_policy(organization_id).policy
+        policy = self.get_stored_policy(organization_id).policy
         above = self.instance_policy()
-        wanted, held = strictest_policy(above, own), self._together(above, own)
-        return tuple(one.name for one in fields(Policy) if getattr(wanted, one.name) != getattr(held, one.name))
+        wanted, held = strictest_policy(above, policy), self._together(above, policy)
+        return tuple(field.name for field in fields(Policy) if getattr(wanted, field.name) != getattr(held, field.name))
 
     def is_satisfiable(self, owner: str) -> bool:
         """True if the rules that hold at the instance or an organization leave a way to sign in."""
@@ -233,24 +233,24 @@ class PolicyService(Service):
 
     def get_stored_policy(self, owner: str) -> StoredPolicy:
         """What the instance or an organization sets itself, as stored right now."""
-        found = self._records.find(_KIND, owner)
-        if found is None:
+        record = self._records.find(_KIND, owner)
+        if record is None:
             return StoredPolicy(Policy(), 0, None)
-        marks = {name: (datetime.fromtimestamp(at, UTC), by) for name, (at, by) in found.value["marks"].items()}
-        changed_at = datetime.fromtimestamp(found.value["at"], UTC)
-        return StoredPolicy(policy_from_json(found.value["policy"]), found.version, changed_at, marks)
+        marks = {name: (datetime.fromtimestamp(at, UTC), by) for name, (at, by) in record.value["marks"].items()}
+        changed_at = datetime.fromtimestamp(record.value["at"], UTC)
+        return StoredPolicy(policy_from_json(record.value["policy"]), record.version, changed_at, marks)
 
     def list_effective_rules(self, owner: str) -> tuple[EffectiveRule, ...]:
         """Each rule as it holds at the instance or an organization, and who set it."""
-        here, above = self.get_stored_policy(owner), self.get_stored_policy(INSTANCE_OWNER_ID)
+        stored_policy, above = self.get_stored_policy(owner), self.get_stored_policy(INSTANCE_OWNER_ID)
         base = self.configured_policy if owner == INSTANCE_OWNER_ID else self.instance_policy()
-        held, bare = self.preview_policy(owner, here.policy), self.preview_policy(owner, Policy())
+        policy, bare = self.preview_policy(owner, stored_policy.policy), self.preview_policy(owner, Policy())
         level = PolicySource.INSTANCE if owner == INSTANCE_OWNER_ID else PolicySource.ORGANIZATION
-        found = []
-        for name in (one.name for one in fields(Policy)):
-            own, value = getattr(here.policy, name), getattr(held, name)
+        effective_rules = []
+        for name in (rule.name for rule in fields(Policy)):
+            own, value = getattr(stored_policy.policy, name), getattr(policy, name)
             if own is not None and (value == own or value != getattr(base, name)):
-                source, (at, by) = level, here.rule_authorship.get(name, (None, None))
+                source, (at, by) = level, stored_policy.rule_authorship.get(name, (None, None))
             elif owner != INSTANCE_OWNER_ID and name in defined_rules(above.policy):
                 source, (at, by) = PolicySource.INSTANCE, above.rule_authorship.get(name, (None, None))
             else:
@@ -264,8 +264,8 @@ class PolicyService(Service):
                 changed_at=at,
                 changed_by=by,
             )
-            found.append(rule)
-        return tuple(found)
+            effective_rules.append(rule)
+        return tuple(effective_rules)
 
     def amend_policy(self, owner: str, command: ChangePolicy) -> Policy:
         """The rules that the level sets itself, with what the command changes of them; nothing is stored.
@@ -282,7 +282,7 @@ class PolicyService(Service):
         Raises Invalid for a rule of an organization that allows more than the instance does, and for ways to sign in
         that nobody offers; Conflict if the rules are not of this version any more.
         """
-        before, found = self.get_stored_policy(owner), self._records.find(_KIND, owner)
+        before, record = self.get_stored_policy(owner), self._records.find(_KIND, owner)
         if version is not None and version != before.version:
             raise Conflict(_CHANGED)
         policy = self.amend_policy(owner, command)
@@ -290,11 +290,11 @@ class PolicyService(Service):
             return before
         now, by = int(self._now.timestamp()), self._audit.actor.id
         different = [
-            one.name for one in fields(Policy) if getattr(policy, one.name) != getattr(before.policy, one.name)
+            field.name for field in fields(Policy) if getattr(policy, field.name) != getattr(before.policy, field.name)
         ]
         marks = {name: [int(at.timestamp()), whose] for name, (at, whose) in before.rule_authorship.items()}
         marks |= {name: [now, by] for name in different}
-        self._store(owner, found, {"policy": policy_to_json(policy), "at": now, "marks": marks})
+        self._store(owner, record, {"policy": policy_to_json(policy), "at": now, "marks": marks})
         self._audit.record(
             "policy.changed",
             kind="instance" if owner == INSTANCE_OWNER_ID else "organization",
@@ -314,10 +314,10 @@ class PolicyService(Service):
         rule = self.subject_policy(subject).second_factor
         if rule in (SecondFactorRule.REQUIRED_FOR_IAM, SecondFactorRule.REQUIRED_FOR_MANAGERS):
             with self._look() as storage:
-                held = storage.managers.list_for_user(subject.user.id)
+                managers = storage.managers.list_for_user(subject.user.id)
             return any(
-                rule is SecondFactorRule.REQUIRED_FOR_MANAGERS or one.resource.level is ManagerLevel.INSTANCE
-                for one in held
+                rule is SecondFactorRule.REQUIRED_FOR_MANAGERS or manager.resource.level is ManagerLevel.INSTANCE
+                for manager in managers
             )
         return rule is SecondFactorRule.REQUIRED
 
@@ -335,8 +335,8 @@ class PolicyService(Service):
                     self.change(owner, ChangePolicy.build(**{name: None}))
                     gone.append(name)
 
-        take_back("factors", lambda held: held.factors is not None and PASSWORD_FACTOR not in held.factors)
-        take_back("second_factor", lambda held: self.requires_second_factor(subject) and not can_prove(held))
+        take_back("factors", lambda policy: policy.factors is not None and PASSWORD_FACTOR not in policy.factors)
+        take_back("second_factor", lambda policy: self.requires_second_factor(subject) and not can_prove(policy))
         return tuple(dict.fromkeys(gone))
 
     def lacks_factor(self, subject: Subject, methods: Iterable[str]) -> bool:
@@ -364,7 +364,7 @@ class PolicyService(Service):
         allowed = self.subject_policy(subject).factors
         if allowed is None:
             return tuple(proofs)
-        kept = tuple(one for one in proofs if one.factor in (*allowed, REMEMBERED_FACTOR))
+        kept = tuple(proof for proof in proofs if proof.factor in (*allowed, REMEMBERED_FACTOR))
         first = next(iter(proofs), None)
         return kept if first is not None and first in kept else ()
 
@@ -375,7 +375,7 @@ class PolicyService(Service):
             loose = looser_rules(self.instance_policy(), policy)
             said = {name: gettext_lazy("The instance does not allow that much.") for name in loose if name in changed}
         factors = policy.factors or ()
-        unknown = [one for one in factors if one not in self._choices.sign_in_methods]
+        unknown = [factor for factor in factors if factor not in self._choices.sign_in_methods]
         if "factors" in changed and unknown:
             said["factors"] = gettext_lazy("Choose from {names}.", names=", ".join(self._choices.sign_in_methods))
         asked = [name for name in ("factors", "second_factor") if name in changed]
@@ -393,11 +393,15 @@ class PolicyService(Service):
     def _together(self, above: Policy, own: Policy) -> Policy:
         """What holds where both do. What nobody could meet is left to the instance: its ways first, then its second
         factor."""
-        held = strictest_policy(above, own)
-        for one in (held, replace(held, factors=above.factors), replace(held, second_factor=above.second_factor)):
-            if self._can_be_met(one):
-                return one
-        return replace(held, factors=above.factors, second_factor=above.second_factor)
+        policy = strictest_policy(above, own)
+        for item in (
+            policy,
+            replace(policy, factors=above.factors),
+            replace(policy, second_factor=above.second_factor),
+        ):
+            if self._can_be_met(item):
+                return item
+        return replace(policy, factors=above.factors, second_factor=above.second_factor)
 
     def _can_be_met(self, policy: Policy, *, elsewhere: bool = True, mail: bool = True) -> bool:
         """True if somebody could sign in by these rules, with what plugins offer here.
@@ -409,22 +413,22 @@ class PolicyService(Service):
         alone = (
             choices.passwordless_factors & second if policy.second_factor is not SecondFactorRule.OFF else frozenset()
         )
-        if not any(_allows(policy, one) for one in (PASSWORD_FACTOR, *choices.federated_methods, *alone)):
+        if not any(_allows(policy, item) for item in (PASSWORD_FACTOR, *choices.federated_methods, *alone)):
             return False
         if policy.second_factor in SIGN_IN_ONLY_RULES:
             return True
-        return any(_allows(policy, one) for one in (*second, *(choices.federated_methods if elsewhere else ())))
+        return any(_allows(policy, item) for item in (*second, *(choices.federated_methods if elsewhere else ())))
 
     def _trusts_elsewhere(self, owner: str) -> bool:
         """True if what a provider says of second factors is believed of people of the organization, or of all."""
         with self._look() as storage:
             offered = storage.upstream_providers.list_available(None if owner == INSTANCE_OWNER_ID else owner)
-        return any(one.is_usable and one.trust_methods for one in offered)
+        return any(provider.is_usable and provider.trust_methods for provider in offered)
 
-    def _store(self, owner: str, found: Record | None, value: Mapping[str, object]) -> None:
+    def _store(self, owner: str, record: Record | None, value: Mapping[str, object]) -> None:
         self._move()
-        if found is not None:
-            self._records.replace(found, value)
+        if record is not None:
+            self._records.replace(record, value)
         elif self._records.add(_KIND, owner, value) is not None:
             raise Conflict(_CHANGED)
 

@@ -24,22 +24,31 @@ class ProjectGrantService(GrantAuditedService[ProjectGrant], DeactivatableEntity
     store = "project_grants"
     duplicate_messages = _TAKEN
 
-    def page_received(self, organization_id: str, request: PageRequest, *, by: Principal) -> ResultPage[ProjectGrant]:
+    def page_received(
+        self, organization_id: str, request: PageRequest, *, principal: Principal
+    ) -> ResultPage[ProjectGrant]:
         """The grants that an organization holds and ``by`` may read, newest first; who manages single ones gets these
         alone, all at once."""
-        parts = self._access.permitted_children(by, "project_grant.read", organization_resource(organization_id))
+        parts = self._access.permitted_children(principal, "project_grant.read", organization_resource(organization_id))
         stored = self._storage.project_grants
         if parts is None:
-            return self._access.filter_page(by, stored.page("organization_id", organization_id, request))
+            return self._access.filter_page(principal, stored.page("organization_id", organization_id, request))
         managed = stored.find_many([part.id for part in parts if part.level is ManagerLevel.PROJECT_GRANT]).values()
-        own = [one for one in managed if one.organization_id == organization_id and self._fits(one, request)]
-        return self._access.filter_page(by, ResultPage(tuple(sorted(own, key=lambda one: one.id, reverse=True))))
+        project_grants = [
+            project_grant
+            for project_grant in managed
+            if project_grant.organization_id == organization_id and self._fits(project_grant, request)
+        ]
+        return self._access.filter_page(
+            principal,
+            ResultPage(tuple(sorted(project_grants, key=lambda project_grant: project_grant.id, reverse=True))),
+        )
 
     def _fits(self, grant: ProjectGrant, request: PageRequest) -> bool:
         project = self._storage.projects.find(grant.project_id)
         return request.active in (None, grant.active) and project is not None and matches_query(request.query, project)
 
-    def add(self, project_id: str, command: AddProjectGrant, *, by: Principal) -> ProjectGrant:
+    def add(self, project_id: str, command: AddProjectGrant, *, principal: Principal) -> ProjectGrant:
         """A new grant of the project, accepted if the caller gives roles in the organization that gets it.
 
         Raises NotFound; Invalid for unknown roles or a second grant.
@@ -51,14 +60,14 @@ class ProjectGrantService(GrantAuditedService[ProjectGrant], DeactivatableEntity
             raise Invalid({"organization_id": gettext_lazy("There is no such organization.")})
         self._check_roles(project_id, command.roles)
         grant = self._new_entity(
-            ProjectGrant, command, project_id=project_id, accepted=self._speaks_for(by, command.organization_id)
+            ProjectGrant, command, project_id=project_id, accepted=self._speaks_for(principal, command.organization_id)
         )
         self._add("project_grant.added", grant, project.organization_id, parent=("project", project_id))
         return grant
 
-    def accept(self, grant: ProjectGrant, *, by: Principal) -> None:
+    def accept(self, grant: ProjectGrant, *, principal: Principal) -> None:
         """Note that the organization that holds it uses it, if the caller gives roles there."""
-        if grant.accepted or not self._speaks_for(by, grant.organization_id):
+        if grant.accepted or not self._speaks_for(principal, grant.organization_id):
             return
         after = self._next_version(grant, accepted=True)
         # Whoever changed it meanwhile may have accepted it, too; if not, it is accepted by the next role.
@@ -66,16 +75,16 @@ class ProjectGrantService(GrantAuditedService[ProjectGrant], DeactivatableEntity
             self._update("project_grant.accepted", grant, after, organization_id=grant.organization_id)
 
     def change(
-        self, grant_id: str, command: ChangeProjectGrant, *, by: Principal, expected_version: int | None = None
+        self, grant_id: str, command: ChangeProjectGrant, *, principal: Principal, expected_version: int | None = None
     ) -> ProjectGrant:
         """The grant with other roles; users lose what is no longer granted. Raises NotFound, Conflict, Invalid."""
-        before = self._get_authorized(grant_id, by)
+        before = self._get_authorized(grant_id, principal)
         self._check_roles(before.project_id, command.roles)
         after = self._next_version(before, command, expected_version=expected_version)
         return self._update("project_grant.changed", before, after)
 
-    def _speaks_for(self, by: Principal, organization_id: str) -> bool:
-        return self._access.is_permitted(by, "user_grant.write", organization_resource(organization_id))
+    def _speaks_for(self, principal: Principal, organization_id: str) -> bool:
+        return self._access.is_permitted(principal, "user_grant.write", organization_resource(organization_id))
 
     def _project(self, project_id: str) -> Project:
         return self._require_found(self._storage.projects.find(project_id), "project", project_id)

@@ -39,24 +39,26 @@ class ProjectService(DeactivatableEntityService[Project]):
         super().__init__(state)
         self._instance, self._access, self._add_creator = instance, access, add_creator
 
-    def page(self, organization_id: str, request: PageRequest = FIRST_PAGE, *, by: Principal) -> ResultPage[Project]:
+    def page(
+        self, organization_id: str, request: PageRequest = FIRST_PAGE, *, principal: Principal
+    ) -> ResultPage[Project]:
         """The organization's projects that ``by`` may read, usually by name.
 
         Who manages single projects gets these alone, all at once: nobody manages so many that they need pages.
         """
-        parts = self._access.permitted_children(by, "project.read", organization_resource(organization_id))
+        parts = self._access.permitted_children(principal, "project.read", organization_resource(organization_id))
         stored = self._storage.projects
         if parts is None:
-            return self._access.filter_page(by, stored.page(organization_id, request))
+            return self._access.filter_page(principal, stored.page(organization_id, request))
         own = stored.find_many([part.id for part in parts if part.level is ManagerLevel.PROJECT])
-        return self._access.filter_page(by, single_page(own.values(), request, PROJECT_SORT_KEYS))
+        return self._access.filter_page(principal, single_page(own.values(), request, PROJECT_SORT_KEYS))
 
     def create(
         self,
         organization_id: str,
         command: CreateProject,
         *,
-        by: Principal,
+        principal: Principal,
         id: str | None = None,  # noqa: A002
     ) -> Project:
         """A new project of the organization; ``id`` is one that it had before. Raises NotFound.
@@ -65,16 +67,16 @@ class ProjectService(DeactivatableEntityService[Project]):
         """
         project = self._new_entity(Project, command, id=id, organization_id=organization_id)
         self._add("project.created", project, organization_id, parent=("organization", organization_id))
-        held = self._access.list_permissions(by, organization_resource(organization_id))
-        if by.id is not None and "project.create" in held and "project.write" not in held:
-            self._add_creator(by.id, project_resource(project))
+        held = self._access.list_permissions(principal, organization_resource(organization_id))
+        if principal.id is not None and "project.create" in held and "project.write" not in held:
+            self._add_creator(principal.id, project_resource(project))
         return project
 
     def change(
-        self, project_id: str, command: ChangeProject, *, by: Principal, expected_version: int | None = None
+        self, project_id: str, command: ChangeProject, *, principal: Principal, expected_version: int | None = None
     ) -> Project:
         """The changed project. Raises NotFound, Conflict."""
-        before = self._get_authorized(project_id, by)
+        before = self._get_authorized(project_id, principal)
         return self._update(
             "project.changed", before, self._next_version(before, command, expected_version=expected_version)
         )
@@ -97,7 +99,7 @@ class ProjectService(DeactivatableEntityService[Project]):
         may manage: what they do with it is done with all that their users may as managers.
         """
         granted_by = NEVER if issued_at is None else issued_at + _CLOCKS_APART
-        own = frozenset(one for one in project_ids if self.is_own_project(one))
+        own = frozenset(item for item in project_ids if self.is_own_project(item))
         found = project_ids - own
         organizations = {party.organization.id for party in (subject, client) if party is not None}
         for organization_id in organizations if found else ():

@@ -70,8 +70,8 @@ class RecordService(Service):
     def find(self, kind: str, key: str) -> Record | None:
         """The record, unless it was taken or has expired."""
         with self._look() as storage:
-            found = storage.records.find(self._plugin, _checked(kind), token_digest(key))
-        return self._opened(found) if found is not None and found.is_live(self._now) else None
+            record = storage.records.find(self._plugin, _checked(kind), token_digest(key))
+        return self._opened(record) if record is not None and record.is_live(self._now) else None
 
     def replace(self, record: Record, value: Mapping[str, Any]) -> Record:
         """The record with another value, which is sealed if the one before was.
@@ -102,10 +102,10 @@ class RecordService(Service):
     ) -> tuple[Record, ...]:
         """The records of the user, of the application or of both together that can still be found, newest first."""
         with self._look() as storage:
-            found = storage.records.list_for_owner(
+            records = storage.records.list_for_owner(
                 self._plugin, _checked(kind), user_id=user_id, application_id=application_id
             )
-        return tuple(self._opened(one) for one in found if one.is_live(self._now))
+        return tuple(self._opened(record) for record in records if record.is_live(self._now))
 
     def delete(self, kind: str, key: str) -> bool:
         """Forget the record; False if there was none."""

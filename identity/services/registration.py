@@ -220,10 +220,10 @@ class RegistrationService(Service):
             raise Denied("Registration is closed.")
         command = command.model_copy(update={"email": content["email"]})
         self._require(self._open(organization), command.email)
-        made = self._create(organization, command, hashed or content["hash"], verified=True)
+        subject = self._create(organization, command, hashed or content["hash"], verified=True)
         # Last, so that a refusal leaves it as it was; of racing callers one gets through.
         self._links.redeem(OneTimeLinkKind.REGISTRATION, code)
-        return made
+        return subject
 
     def _open(self, organization: Organization) -> Organization:
         if not self.is_open(organization):
@@ -259,7 +259,7 @@ class RegistrationService(Service):
 
 def _nameable(text: str) -> str:
     """A user name made of a text, such as an email address."""
-    letters = "".join(one for one in text.partition("@")[0] if one.isalnum() or one in "._-")[:_LONGEST_NAME]
+    letters = "".join(item for item in text.partition("@")[0] if item.isalnum() or item in "._-")[:_LONGEST_NAME]
     return letters if letters and user_name_error(letters) is None else "user"
 
 

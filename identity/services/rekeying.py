@@ -41,19 +41,19 @@ def rekey(
     What somebody changes meanwhile is left to them. It can be stopped at any moment and done again: what is sealed
     anew already is passed over.
     """
-    found = RekeyingResult()
+    rekeying_result = RekeyingResult()
     with transaction() as services:
-        found.count, lost = services.signing_keys.rekey()
-    found.unreadable.update(_key_id(key.sealed_private_key) for key in lost)
-    found.signing_keys += [key.id for key in lost]
-    progress(found.count)
+        rekeying_result.count, lost = services.signing_keys.rekey()
+    rekeying_result.unreadable.update(_key_id(key.sealed_private_key) for key in lost)
+    rekeying_result.signing_keys += [key.id for key in lost]
+    progress(rekeying_result.count)
     for kind in SealedValueKind:
         for batch in _batches(transaction, sealer, kind):
             with transaction() as services:
-                count = sum(_reseal_one(services, sealer, kind, value, found) for value in batch)
-            found.count += count
+                count = sum(_reseal_one(services, sealer, kind, value, rekeying_result) for value in batch)
+            rekeying_result.count += count
             progress(count)
-    return found
+    return rekeying_result
 
 
 def count_remaining(transaction: Callable[[], AbstractContextManager[Services]], sealer: Sealer) -> Counter[str]:
@@ -76,24 +76,24 @@ def _batches(
     after: PrimaryKey | None = None
     while True:
         with transaction() as services:
-            found = services.storage.sealed_values.list_with_other_prefix(
+            sealed_value_batch = services.storage.sealed_values.list_with_other_prefix(
                 kind, sealer.active_prefix, _LOOK, cursor=after
             )
-        for start in range(0, len(found.values), BATCH):
-            yield found.values[start : start + BATCH]
-        after = found.cursor
+        for start in range(0, len(sealed_value_batch.values), BATCH):
+            yield sealed_value_batch.values[start : start + BATCH]
+        after = sealed_value_batch.cursor
         if after is None:
             return
 
 
 def _reseal_one(
-    services: Services, sealer: Sealer, kind: SealedValueKind, value: SealedValue, found: RekeyingResult
+    services: Services, sealer: Sealer, kind: SealedValueKind, value: SealedValue, rekeying_result: RekeyingResult
 ) -> int:
     place = sealing_context(kind, value.key)
     try:
         plain = sealer.open(value.sealed, associated_data=place)
     except UnsealingError:
-        found.unreadable[_key_id(value.sealed)] += 1
+        rekeying_result.unreadable[_key_id(value.sealed)] += 1
         return 0
     return services.storage.sealed_values.replace(kind, value, sealer.seal(plain, associated_data=place))
 

@@ -53,24 +53,30 @@ class RememberedBrowserService(Service):
         What was remembered longer ago than ``longest`` counts no more.
         """
         for id_, secret in presented.items():
-            found = self._records.find(RECORD_KIND, _key(id_, secret))
-            if found is not None and found.user_id == user_id and self._now < found.created_at + max_age:
-                return found.created_at
+            record = self._records.find(RECORD_KIND, _key(id_, secret))
+            if record is not None and record.user_id == user_id and self._now < record.created_at + max_age:
+                return record.created_at
         return None
 
     def list_by_user(self, user_id: str) -> tuple[RememberedBrowser, ...]:
         """All of a person, newest first."""
         return tuple(
             RememberedBrowser(
-                one.value["id"], one.value["user_agent"], one.value["client_address"], one.created_at, one.expires_at
+                record.value["id"],
+                record.value["user_agent"],
+                record.value["client_address"],
+                record.created_at,
+                record.expires_at,
             )
-            for one in self._records.list_by_owner(RECORD_KIND, user_id=user_id)
+            for record in self._records.list_by_owner(RECORD_KIND, user_id=user_id)
         )
 
     def forget(self, subject: Subject, browser_id: str) -> None:
         """Have the person be asked again there. Raises NotFound."""
-        for one in self._records.list_by_owner(RECORD_KIND, user_id=subject.user.id):
-            if one.value["id"] == browser_id and self._storage.records.delete(CORE_NAMESPACE, RECORD_KIND, one.key):
+        for record in self._records.list_by_owner(RECORD_KIND, user_id=subject.user.id):
+            if record.value["id"] == browser_id and self._storage.records.delete(
+                CORE_NAMESPACE, RECORD_KIND, record.key
+            ):
                 self._tell("browser.forgotten", subject)
                 return
         raise NotFound("browser", browser_id)

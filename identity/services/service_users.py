@@ -107,17 +107,17 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         return user
 
     def change(
-        self, user_id: str, command: ChangeServiceUser, *, by: Principal, expected_version: int | None = None
+        self, user_id: str, command: ChangeServiceUser, *, principal: Principal, expected_version: int | None = None
     ) -> ServiceUser:
         """The changed service user. Raises NotFound, Denied, Conflict, Invalid."""
-        before = self._get_authorized(user_id, by)
+        before = self._get_authorized(user_id, principal)
         after = self._next_version(before, command, expected_version=expected_version)
         if name_key(after.user_name) != name_key(before.user_name):
             refuse_conflicting_login_name(self._storage, after)
         return self._update("service_user.changed", before, after)
 
-    def _authorize(self, thing: ServiceUser, by: Principal) -> None:
-        self._access.require_not_more_privileged(by, thing)
+    def _authorize(self, thing: ServiceUser, principal: Principal) -> None:
+        self._access.require_not_more_privileged(principal, thing)
 
     def _refuse_deactivation(self, thing: ServiceUser) -> None:
         refuse_last_owner(self._storage, lambda owner: owner.user_id == thing.id)
@@ -135,14 +135,14 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
             self._storage.credentials.find(ServiceUserKey, key_id, self.get(user_id).id), "key", key_id
         )
 
-    def add_key(self, user_id: str, command: AddServiceUserKey, *, by: Principal) -> KeyFile:
+    def add_key(self, user_id: str, command: AddServiceUserKey, *, principal: Principal) -> KeyFile:
         """The key file of a new key: the only copy of its private half.
 
         Raises NotFound; Invalid for an expiration date in the past or too far away; Denied if the user holds manager
         roles beyond the caller's.
         """
         private_key = generate_rsa_private_key(command.key_size)
-        key = self._add_key(user_id, private_key.public_key(), command.expires_at, by)
+        key = self._add_key(user_id, private_key.public_key(), command.expires_at, principal)
         return KeyFile(key_id=key.id, key=private_key.to_pkcs1_pem(), user_id=user_id)
 
     def upload_key(
@@ -150,18 +150,18 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         user_id: str,
         command: UploadServiceUserKey,
         *,
-        by: Principal,
+        principal: Principal,
         id: str | None = None,  # noqa: A002
     ) -> ServiceUserKey:
         """A new key whose private half stays with its owner; ``id`` is one that it had before.
 
         Raises NotFound, Invalid, Denied.
         """
-        return self._add_key(user_id, parse_rsa_public_key(command.public_key), command.expires_at, by, id)
+        return self._add_key(user_id, parse_rsa_public_key(command.public_key), command.expires_at, principal, id)
 
-    def remove_key(self, user_id: str, key_id: str, *, by: Principal) -> None:
+    def remove_key(self, user_id: str, key_id: str, *, principal: Principal) -> None:
         """Delete the key; the tokens it obtained stop working. Raises NotFound, Denied."""
-        user = self._get_authorized(user_id, by)
+        user = self._get_authorized(user_id, principal)
         key = self.get_key(user_id, key_id)
         with translate_storage_errors("key", key_id):
             self._storage.credentials.delete(ServiceUserKey, user_id, key_id)
@@ -182,12 +182,12 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         """Its live secrets, oldest first. Raises NotFound."""
         return self._storage.credentials.list_secrets(self.get(user_id).id)
 
-    def add_secret(self, user_id: str, *, by: Principal) -> tuple[ServiceUserSecret, str]:
+    def add_secret(self, user_id: str, *, principal: Principal) -> tuple[ServiceUserSecret, str]:
         """A new secret and its text, shown this once; beside another one, so that this can be replaced without a gap.
 
         Raises NotFound; Conflict if two are live; Denied if the user holds manager roles beyond the caller's.
         """
-        user = self._get_authorized(user_id, by)
+        user = self._get_authorized(user_id, principal)
         if len(self._storage.credentials.list_secrets(user_id, locked=True)) >= MAX_LIVE_SECRETS:
             raise Conflict(gettext_lazy("The service user has two live secrets. End the older one first."))
         text = new_token()
@@ -197,9 +197,9 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         self._record_snapshot("service_user_secret.added", "service_user_secret", secret, user.organization_id)
         return secret, text
 
-    def remove_secret(self, user_id: str, secret_id: str, *, by: Principal) -> None:
+    def remove_secret(self, user_id: str, secret_id: str, *, principal: Principal) -> None:
         """Delete the secret; the tokens it obtained stop working. Raises NotFound, Denied."""
-        user = self._get_authorized(user_id, by)
+        user = self._get_authorized(user_id, principal)
         live = {secret.id: secret for secret in self._storage.credentials.list_secrets(user_id)}
         secret = self._require_found(live.get(secret_id), "secret", secret_id)
         with translate_storage_errors("secret", secret_id):
@@ -215,7 +215,11 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
             constant_time_equal(_NO_SECRET, given)
             return None
         subject, stored = holder
-        matching = [one.id for one in stored if constant_time_equal(one.digest, given)]
+        matching = [
+            service_user_secret.id
+            for service_user_secret in stored
+            if constant_time_equal(service_user_secret.digest, given)
+        ]
         if not matching or not subject.is_active:
             return None
         self._uses.record_service_user_secret(matching[0], self._now)
@@ -228,14 +232,14 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         return self._storage.credentials.page(PersonalAccessToken, self.get(user_id).id, request)
 
     def add_personal_access_token(
-        self, user_id: str, command: AddPersonalAccessToken, *, by: Principal
+        self, user_id: str, command: AddPersonalAccessToken, *, principal: Principal
     ) -> tuple[PersonalAccessToken, str]:
         """A new personal access token and its text, shown this once.
 
         Raises NotFound; Invalid for an expiration date in the past or too far away, and for projects that the
         organization neither owns nor was granted; Denied if the user holds manager roles beyond the caller's.
         """
-        user = self._get_authorized(user_id, by)
+        user = self._get_authorized(user_id, principal)
         audience = self._audience(user, command.project_ids)
         words = self._words(command.scope, audience)
         text = new_token()
@@ -266,11 +270,11 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         self._record_snapshot("personal_access_token.added", "personal_access_token", token, user.organization_id)
         return token, text
 
-    def remove_personal_access_token(self, user_id: str, token_id: str, *, by: Principal) -> None:
+    def remove_personal_access_token(self, user_id: str, token_id: str, *, principal: Principal) -> None:
         """End a personal access token at once. Raises NotFound, Denied."""
-        user = self._get_authorized(user_id, by)
-        found = self._storage.credentials.find(PersonalAccessToken, token_id, user_id)
-        token = self._require_found(found, "personal access token", token_id)
+        user = self._get_authorized(user_id, principal)
+        personal_access_token = self._storage.credentials.find(PersonalAccessToken, token_id, user_id)
+        token = self._require_found(personal_access_token, "personal access token", token_id)
         with translate_storage_errors("personal access token", token_id):
             self._storage.credentials.delete(PersonalAccessToken, user_id, token_id)
         self._record_removed("personal_access_token.removed", "personal_access_token", token, user.organization_id)
@@ -298,17 +302,17 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
     def _note(self, kind: str, expiring: Iterable[ServiceUserKey | PersonalAccessToken]) -> int:
         written, expiring = 0, tuple(expiring)
         # All at once, and without those that cannot be read: no row keeps the others from being told of.
-        owners = self._storage.users.find_subjects({one.user_id for one in expiring})
-        for one in expiring:
-            days = min(step for step in EXPIRY_WARNING_DAYS if one.expires_at - self._now <= timedelta(days=step))
-            owner = owners.get(one.user_id)
+        owners = self._storage.users.find_subjects({item.user_id for item in expiring})
+        for item in expiring:
+            days = min(step for step in EXPIRY_WARNING_DAYS if item.expires_at - self._now <= timedelta(days=step))
+            owner = owners.get(item.user_id)
             written += self._audit.record_once(
-                f"{kind}.expiring|{one.id}|{days}",
+                f"{kind}.expiring|{item.id}|{days}",
                 f"{kind}.expiring",
                 kind=kind,
-                id=one.id,
+                id=item.id,
                 organization_id=None if owner is None else owner.organization.id,
-                detail={"user_id": one.user_id, "expires_at": one.expires_at.isoformat(), "days_left": days},
+                detail={"user_id": item.user_id, "expires_at": item.expires_at.isoformat(), "days_left": days},
             )
         return written
 
@@ -339,10 +343,10 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         user_id: str,
         public_key: RsaPublicKey,
         expires_at: datetime | None,
-        by: Principal,
+        principal: Principal,
         id: str | None = None,  # noqa: A002
     ) -> ServiceUserKey:
-        user = self._get_authorized(user_id, by)
+        user = self._get_authorized(user_id, principal)
         key = ServiceUserKey(
             id=id or new_id(),
             user_id=user_id,

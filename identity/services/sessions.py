@@ -48,7 +48,12 @@ class SessionService(Service):
     def find_current(self, secrets: Collection[str]) -> SignedInAccount | None:
         """The session that the service's own pages work with: the live one that was selected last."""
         return next(
-            (one for one in self.list_by_secrets(secrets) if self.is_live(one) and self.satisfies_policy(one)), None
+            (
+                account
+                for account in self.list_by_secrets(secrets)
+                if self.is_live(account) and self.satisfies_policy(account)
+            ),
+            None,
         )
 
     def satisfies_policy(self, account: SignedInAccount) -> bool:
@@ -59,18 +64,18 @@ class SessionService(Service):
     def count_ended_by_policy(self, owner: str, policy: Policy) -> EndedSessionCount:
         """What would end if the instance or an organization set these rules; looked at up to a bound."""
         with self._look() as storage:
-            found = storage.sessions.list_open(
+            accounts = storage.sessions.list_open(
                 None if owner == INSTANCE_OWNER_ID else owner, self._now, _MOST_LOOKED_AT
             )
-        self._holders.prefetch({one.subject.user.id for one in found})
-        going_on = [one for one in found if self.is_live(one) and self.satisfies_policy(one)]
+        self._holders.prefetch({account.subject.user.id for account in accounts})
+        going_on = [account for account in accounts if self.is_live(account) and self.satisfies_policy(account)]
         with self._policies.overridden_policy(owner, policy):
-            ended = [one for one in going_on if not (self.is_live(one) and self.satisfies_policy(one))]
+            ended = [account for account in going_on if not (self.is_live(account) and self.satisfies_policy(account))]
         own = self._audit.actor.session_id
         return EndedSessionCount(
             sessions=len(ended),
-            has_more=len(found) == _MOST_LOOKED_AT,
-            includes_own=own is not None and any(one.session.id == own for one in ended),
+            has_more=len(accounts) == _MOST_LOOKED_AT,
+            includes_own=own is not None and any(account.session.id == own for account in ended),
         )
 
     def start(
@@ -139,7 +144,7 @@ class SessionService(Service):
         """
         secret, session = new_token(), account.session
         renewed = {proof.factor for proof in proofs}
-        together = (*(one for one in session.proofs if one.factor not in renewed), *proofs)
+        together = (*(proof for proof in session.proofs if proof.factor not in renewed), *proofs)
         again = self._proved(account, secret, together, session.authenticated_at, session.ends_at, client_id)
         if again is None:
             raise NotFound("session", session.id)
@@ -167,12 +172,12 @@ class SessionService(Service):
 
     def list_by_user(self, user_id: str) -> tuple[Session, ...]:
         """The person's live sessions at all browsers, last seen first."""
-        found = self._storage.sessions.list_for_user(user_id, self._now)
-        subject = self._storage.users.find_subject(user_id) if found else None
+        sessions = self._storage.sessions.list_for_user(user_id, self._now)
+        subject = self._storage.users.find_subject(user_id) if sessions else None
         if subject is None:
             return ()
         ages = self._ages(subject)
-        return tuple(session for session in found if session.is_live(self._now, *ages))
+        return tuple(session for session in sessions if session.is_live(self._now, *ages))
 
     def end_by_id(self, subject: Subject, session_id: str) -> None:
         """Sign the person out of one of their sessions. Raises NotFound if it is not theirs or has ended."""

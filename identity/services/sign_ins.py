@@ -122,15 +122,15 @@ class SignInService(Service):
 
     def set_login_name(self, pending: PendingAuthorization, login_name: str) -> PendingAuthorization:
         """Keep what was typed as login name."""
-        return self._update(pending, lambda one: replace(one, login_name=login_name))
+        return self._update(pending, lambda pending: replace(pending, login_name=login_name))
 
     def choose_other_method(self, pending: PendingAuthorization) -> PendingAuthorization:
         """Send them nowhere from now on, and let them choose among the ways of the instance."""
-        return self._update(pending, lambda one: replace(one, done=one.done | {OTHER_METHOD_STEP}))
+        return self._update(pending, lambda pending: replace(pending, done=pending.done | {OTHER_METHOD_STEP}))
 
     def set_language(self, pending: PendingAuthorization, ui_locales: str) -> PendingAuthorization:
         """Keep the language that was chosen."""
-        return self._update(pending, lambda one: replace(one, ui_locales=ui_locales))
+        return self._update(pending, lambda pending: replace(pending, ui_locales=ui_locales))
 
     def select_account(self, pending: PendingAuthorization, account: SignedInAccount | None) -> PendingAuthorization:
         """Note the account that is to answer; None for one that has yet to sign in.
@@ -139,11 +139,11 @@ class SignInService(Service):
         """
         return self._update(
             pending,
-            lambda one: replace(
-                one.restarted(),
+            lambda pending: replace(
+                pending.restarted(),
                 session_id=None if account is None else account.session.id,
                 login_name="" if account is None else account.subject.login_name,
-                done=(one.done & _BEFORE_LOGIN) | {"select_account"},
+                done=(pending.done & _BEFORE_LOGIN) | {"select_account"},
             ),
         )
 
@@ -151,10 +151,10 @@ class SignInService(Service):
         """Have them prove who they are, as well as they can, whoever is signed in at this browser or has proved it."""
         return self._update(
             pending,
-            lambda one: replace(
-                one.restarted(),
+            lambda pending: replace(
+                pending.restarted(),
                 login_name="",
-                done=(one.done & _BEFORE_LOGIN) | {"select_account", STRONGEST_PROOF_STEP},
+                done=(pending.done & _BEFORE_LOGIN) | {"select_account", STRONGEST_PROOF_STEP},
             ),
         )
 
@@ -173,13 +173,13 @@ class SignInService(Service):
         """
         return self._update(
             pending,
-            lambda one: replace(
-                one.restarted(),
+            lambda pending: replace(
+                pending.restarted(),
                 user_id=subject.user.id,
                 authenticated_at=self._now,
                 proofs=(Proof(factor, methods, self._now),),
                 login_name=subject.login_name,
-                done=(one.done & _BEFORE_LOGIN) | {"login"},
+                done=(pending.done & _BEFORE_LOGIN) | {"login"},
             ),
         )
 

@@ -227,15 +227,15 @@ class SigningKeyService(Service):
         schedule = self._ring.load_schedule(self._storage, self._now)
         signing, withdrawn = schedule.active_key(self._now), [self._taken_back(schedule, key_id) for key_id in key_ids]
         self._ring.invalidate()
-        made = None
+        signing_key = None
         if signing is None or signing in withdrawn or not self._ring.can_open(signing):
             # The generation that follows may be one that another node has just announced, and that signs later.
-            made = self._add(schedule.keys[-1].generation + 1, self._now)
-            while made.active_at > self._now:
-                made = self._add(made.generation + 1, self._now)
+            signing_key = self._add(schedule.keys[-1].generation + 1, self._now)
+            while signing_key.active_at > self._now:
+                signing_key = self._add(signing_key.generation + 1, self._now)
         for key in withdrawn:
             self._record("signing_key.withdrawn", key)
-        return made
+        return signing_key
 
     def _taken_back(self, schedule: KeySchedule, key_id: str) -> SigningKey:
         key = self._require_found(schedule.find(key_id), "signing key", key_id)
@@ -261,12 +261,12 @@ class SigningKeyService(Service):
         """Delete the keys whose tokens are all gone; returns how many went."""
         storage = self._storage
         schedule = self._ring.load_schedule(storage, self._now)
-        gone = [key for key in schedule.keys if schedule.key_state(key, self._now) is KeyState.REMOVED]
-        for key in gone:
+        signing_keys = [key for key in schedule.keys if schedule.key_state(key, self._now) is KeyState.REMOVED]
+        for key in signing_keys:
             storage.signing_keys.delete(key.id)
             self._record("signing_key.removed", key)
         self._ring.invalidate()
-        return len(gone)
+        return len(signing_keys)
 
     def rekey(self) -> tuple[int, list[SigningKey]]:
         """Seal every private key under the active master key; returns how many were sealed anew, and those that cannot
@@ -306,8 +306,10 @@ class SigningKeyService(Service):
             # Another node was faster; its key serves as well, and is missing from the copy. Or it is one of those that
             # cannot be read.
             self._ring.invalidate()
-            made = next((one for one in storage.signing_keys.list_all() if one.generation == generation), None)
-            return self._add(generation + 1, active_at) if made is None else made
+            signing_key = next(
+                (item for item in storage.signing_keys.list_all() if item.generation == generation), None
+            )
+            return self._add(generation + 1, active_at) if signing_key is None else signing_key
         self._record("signing_key.added", key)
         self._ring.invalidate()
         return key

@@ -86,7 +86,11 @@ class StatisticsService(Service):
         """
         held = self._legal_holds.list_holds().keys()
         return {
-            **{f"outbox: {kind}": self._unsent(kind) for kind, one in self._deliveries.items() if one.is_enabled},
+            **{
+                f"outbox: {kind}": self._unsent(kind)
+                for kind, delivery in self._deliveries.items()
+                if delivery.is_enabled
+            },
             "purge": max((self._unpurged(purged, held) for purged in PurgeKind), default=timedelta()),
             "key rotation": self._unrotated(),
             "account deletions": self._undeleted(),
@@ -128,7 +132,7 @@ class StatisticsService(Service):
         storage = self._storage
         keys = storage.credentials.list_expiring(ServiceUserKey, self._now, soonest, 1)
         tokens = storage.credentials.list_expiring(PersonalAccessToken, self._now, soonest, 1)
-        since = [*(one.created_at for one in keys), *(one.created_at for one in tokens)]
+        since = [*(key.created_at for key in keys), *(token.created_at for token in tokens)]
         if not since:
             return timedelta()
         try:

@@ -70,7 +70,7 @@ def sanitize_svg(content: bytes) -> bytes:
         raise UnsafeSvg(gettext_lazy("This drawing does not say how large it is (viewBox)."))
     for name in ("x", "y", "width", "height"):
         drawing.attrib.pop(name, None)
-    drawing.attrib = {"xmlns": _SVG, "viewBox": box, **{name: one for name, one in drawing.attrib.items() if one}}
+    drawing.attrib = {"xmlns": _SVG, "viewBox": box, **{name: item for name, item in drawing.attrib.items() if item}}
     return bytes(tostring(drawing, encoding="utf-8", xml_declaration=False))
 
 
@@ -105,7 +105,7 @@ class _Sanitizer:
 def _harmless(element: Element) -> Iterator[tuple[str, str]]:
     """Its attributes, as far as they are known and refer to nothing outside; what a style says are some of them."""
     for part in element.get("style", "").split(";"):
-        name, _, value = (one.strip() for one in part.partition(":"))
+        name, _, value = (item.strip() for item in part.partition(":"))
         if name in _LOOKS and _is_harmless(value):
             yield name, value
     styled = element.get("style", "")
@@ -133,15 +133,15 @@ def _box(root: Element) -> str | None:
     """The part of the plane that it shows."""
     given = root.get("viewBox", "").replace(",", " ").split()
     try:
-        numbers = [float(one) for one in given]
+        numbers = [float(item) for item in given]
     except ValueError:
         return None
-    if len(numbers) == 4 and all(abs(one) < 1e6 for one in numbers) and min(numbers[2:]) > 0:
-        return " ".join(f"{one:g}" for one in numbers)
+    if len(numbers) == 4 and all(abs(number) < 1e6 for number in numbers) and min(numbers[2:]) > 0:
+        return " ".join(f"{number:g}" for number in numbers)
     sides = [_NUMBER.fullmatch(root.get(name, "").strip()) for name in ("width", "height")]
-    if given or any(one is None or float(one[1]) <= 0 for one in sides):
+    if given or any(side is None or float(side[1]) <= 0 for side in sides):
         return None
-    return " ".join(("0 0", *(one[1] for one in sides if one is not None)))
+    return " ".join(("0 0", *(side[1] for side in sides if side is not None)))
 
 
 def _local(tag: str) -> str:

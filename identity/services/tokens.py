@@ -229,7 +229,9 @@ class TokenService(Service):
         lost = named - self._allowed(named, issued) if named else named
         if not lost:
             return issued
-        return replace(issued, token=replace(token, audience=tuple(one for one in token.audience if one not in lost)))
+        return replace(
+            issued, token=replace(token, audience=tuple(item for item in token.audience if item not in lost))
+        )
 
     def _allowed(self, project_ids: frozenset[str], issued: PresentedAccessToken) -> frozenset[str]:
         issued_at = issued.token.issued_at

@@ -54,29 +54,29 @@ class UpstreamProviderService(DeactivatableEntityService[UpstreamProvider]):
         organization_id: str,
         command: CreateUpstreamProvider,
         *,
-        by: Principal,
+        principal: Principal,
         id: str | None = None,  # noqa: A002
     ) -> UpstreamProvider:
         """A new one. Raises NotFound, Denied; Invalid for settings that do not fit each other."""
-        made = self._new_entity(UpstreamProvider, command, id=id, organization_id=organization_id)
-        self._authorize(made, by)
-        made = self._with_secret(made, command.client_secret)
-        _refuse_inconsistent(made)
-        self._add("upstream_provider.created", made, organization_id, parent=("organization", organization_id))
-        return made
+        provider = self._new_entity(UpstreamProvider, command, id=id, organization_id=organization_id)
+        self._authorize(provider, principal)
+        provider = self._with_secret(provider, command.client_secret)
+        _refuse_inconsistent(provider)
+        self._add("upstream_provider.created", provider, organization_id, parent=("organization", organization_id))
+        return provider
 
     def change(
         self,
         provider_id: str,
         command: ChangeUpstreamProvider,
         *,
-        by: Principal,
+        principal: Principal,
         expected_version: int | None = None,
     ) -> UpstreamProvider:
         """The changed one. Raises NotFound, Denied, Conflict; Invalid for settings that do not fit each other."""
-        before = self._get_authorized(provider_id, by)
+        before = self._get_authorized(provider_id, principal)
         after = self._next_version(before, command, expected_version=expected_version)
-        self._authorize(after, by)
+        self._authorize(after, principal)
         after = self._with_secret(after, command.client_secret)
         _refuse_inconsistent(after)
         return self._update("upstream_provider.changed", before, after)
@@ -87,7 +87,11 @@ class UpstreamProviderService(DeactivatableEntityService[UpstreamProvider]):
         One that came without its secret, out of a document, waits for it.
         """
         with self._look() as storage:
-            return tuple(one for one in storage.upstream_providers.list_available(organization_id) if one.is_usable)
+            return tuple(
+                provider
+                for provider in storage.upstream_providers.list_available(organization_id)
+                if provider.is_usable
+            )
 
     def find(self, provider_id: str) -> UpstreamProvider | None:
         """The one with this id, active or not."""
@@ -107,11 +111,11 @@ class UpstreamProviderService(DeactivatableEntityService[UpstreamProvider]):
         """True if this is its secret. Raises Unreadable."""
         return constant_time_equal(secret.encode(), self.open_secret(provider).encode())
 
-    def require_can_remove_all(self, organization_id: str, *, by: Principal) -> None:
+    def require_can_remove_all(self, organization_id: str, *, principal: Principal) -> None:
         """Raise Denied unless the caller may remove all providers of the organization, which go with it."""
         stored = self._storage.upstream_providers
-        for one in iterate_rows(lambda request: stored.page(organization_id, request)):
-            self._authorize(one, by)
+        for provider in iterate_rows(lambda request: stored.page(organization_id, request)):
+            self._authorize(provider, principal)
 
     def _with_secret(self, provider: UpstreamProvider, secret: str | None) -> UpstreamProvider:
         """The same with this secret, if one is given that it does not have already."""
@@ -122,12 +126,14 @@ class UpstreamProviderService(DeactivatableEntityService[UpstreamProvider]):
             _refuse_no_key(secret)
         return replace(provider, secret=sealed, secret_changed_at=self._now)
 
-    def _authorize(self, thing: UpstreamProvider, by: Principal) -> None:
+    def _authorize(self, thing: UpstreamProvider, principal: Principal) -> None:
         if not thing.instance_managed:
             # Who decides over it can sign in as whoever is linked there.
-            self._access.require_no_more_privileged_user(by, thing.organization_id, except_instance_managers=True)
+            self._access.require_no_more_privileged_user(
+                principal, thing.organization_id, except_instance_managers=True
+            )
         of_instance = thing.everywhere or thing.trust_methods or thing.instance_managed
-        if of_instance and not self._access.is_permitted(by, INSTANCE_WRITE, INSTANCE_RESOURCE):
+        if of_instance and not self._access.is_permitted(principal, INSTANCE_WRITE, INSTANCE_RESOURCE):
             raise Denied(
                 gettext_lazy(
                     "Only instance administrators can decide over a provider that the instance manages, that is for all"

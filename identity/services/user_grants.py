@@ -39,23 +39,27 @@ class UserGrantService(GrantAuditedService[UserGrant], DeactivatableEntityServic
         project = self._project(grant.project_id)
         if grant.project_grant_id is None:
             return project_resource(project)
-        found = self._storage.project_grants.find(grant.project_grant_id)
-        return project_grant_resource(self._require_found(found, "project grant", grant.project_grant_id), project)
-
-    def page_by_project(self, project_id: str, request: PageRequest, *, by: Principal) -> ResultPage[UserGrant]:
-        """The grants in a project; whom the caller is not told by name, no search finds."""
-        seen = self._access.visible_organization_ids(by)
-        return self._access.filter_page(
-            by, self._storage.user_grants.page("project_id", project_id, request, organization_ids=seen)
+        project_grant = self._storage.project_grants.find(grant.project_grant_id)
+        return project_grant_resource(
+            self._require_found(project_grant, "project grant", grant.project_grant_id), project
         )
 
-    def page_by_project_grant(self, grant_id: str, request: PageRequest, *, by: Principal) -> ResultPage[UserGrant]:
-        """The same of those that derive from a project grant."""
-        seen = self._access.visible_organization_ids(by)
-        page = self._storage.user_grants.page("project_grant_id", grant_id, request, organization_ids=seen)
-        return self._access.filter_page(by, page)
+    def page_by_project(self, project_id: str, request: PageRequest, *, principal: Principal) -> ResultPage[UserGrant]:
+        """The grants in a project; whom the caller is not told by name, no search finds."""
+        seen = self._access.visible_organization_ids(principal)
+        return self._access.filter_page(
+            principal, self._storage.user_grants.page("project_id", project_id, request, organization_ids=seen)
+        )
 
-    def add(self, command: AddUserGrant, *, by: Principal) -> UserGrant:
+    def page_by_project_grant(
+        self, grant_id: str, request: PageRequest, *, principal: Principal
+    ) -> ResultPage[UserGrant]:
+        """The same of those that derive from a project grant."""
+        seen = self._access.visible_organization_ids(principal)
+        page = self._storage.user_grants.page("project_grant_id", grant_id, request, organization_ids=seen)
+        return self._access.filter_page(principal, page)
+
+    def add(self, command: AddUserGrant, *, principal: Principal) -> UserGrant:
         """A user's roles in a project.
 
         Raises Invalid for unknown users, projects and roles, for a user whose organization has no grant of the project,
@@ -63,9 +67,9 @@ class UserGrantService(GrantAuditedService[UserGrant], DeactivatableEntityServic
         the user, or the project, is told that there is none.
         """
         user = self._storage.users.find(command.user_id)
-        if user is None or not self._access.can_see_organization(by, user.organization_id):
+        if user is None or not self._access.can_see_organization(principal, user.organization_id):
             raise Invalid({"user_id": _NO_USER})
-        project, project_grant = self._source(user, command.project_id, by)
+        project, project_grant = self._source(user, command.project_id, principal)
         self._check_roles(project, project_grant, command.roles)
         grant = self._new_entity(
             UserGrant,
@@ -75,14 +79,14 @@ class UserGrantService(GrantAuditedService[UserGrant], DeactivatableEntityServic
         )
         self._add("user_grant.added", grant, grant.organization_id, parent=("user", user.id))
         if project_grant is not None:
-            self._project_grants.accept(project_grant, by=by)
+            self._project_grants.accept(project_grant, principal=principal)
         return grant
 
     def change(
-        self, grant_id: str, command: ChangeUserGrant, *, by: Principal, expected_version: int | None = None
+        self, grant_id: str, command: ChangeUserGrant, *, principal: Principal, expected_version: int | None = None
     ) -> UserGrant:
         """The grant with other roles. Raises NotFound, Invalid, Denied, Conflict."""
-        before = self._get_authorized(grant_id, by)
+        before = self._get_authorized(grant_id, principal)
         project_grant = None
         if before.project_grant_id is not None:
             project_grant = self._storage.project_grants.find(before.project_grant_id)
@@ -93,29 +97,29 @@ class UserGrantService(GrantAuditedService[UserGrant], DeactivatableEntityServic
     def _project_grant(self, thing: UserGrant) -> ProjectGrant | None:
         return None if thing.project_grant_id is None else self._storage.project_grants.find(thing.project_grant_id)
 
-    def _authorize(self, thing: UserGrant, by: Principal) -> None:
-        self._access.require(by, _WRITE, self.grant_resource(thing))
+    def _authorize(self, thing: UserGrant, principal: Principal) -> None:
+        self._access.require(principal, _WRITE, self.grant_resource(thing))
 
-    def _source(self, user: User, project_id: str, by: Principal) -> tuple[Project, ProjectGrant | None]:
+    def _source(self, user: User, project_id: str, principal: Principal) -> tuple[Project, ProjectGrant | None]:
         """The project and, for a user of another organization, the project grant that the roles derive from."""
         project = self._storage.projects.find(project_id)
         if project is None:
             raise Invalid({"project_id": _NO_PROJECT})
-        sees_project = self._access.can_see_organization(by, project.organization_id)
+        sees_project = self._access.can_see_organization(principal, project.organization_id)
         if project.organization_id == user.organization_id:
-            self._require(by, project_resource(project), sees_project)
+            self._require(principal, project_resource(project), sees_project)
             return project, None
         grant = self._storage.project_grants.find_for_organization(project_id, user.organization_id)
         if grant is None or not grant.active:
             if not sees_project:
                 raise Invalid({"project_id": _NO_PROJECT})
             raise Invalid({"user_id": gettext_lazy("The organization of this user has no grant of the project.")})
-        self._require(by, project_grant_resource(grant, project), sees_project)
+        self._require(principal, project_grant_resource(grant, project), sees_project)
         return project, grant
 
-    def _require(self, by: Principal, resource: Resource, sees_project: bool) -> None:
+    def _require(self, principal: Principal, resource: Resource, sees_project: bool) -> None:
         try:
-            self._access.require(by, _WRITE, resource)
+            self._access.require(principal, _WRITE, resource)
         except Denied:
             if sees_project:
                 raise

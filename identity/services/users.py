@@ -120,7 +120,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
 
     def create_many(self, organization_id: str, people: Sequence[ImportedUser]) -> list[HumanUser | Invalid]:
         """New accounts without passwords, or in place of one that cannot be, why; for imports. Raises NotFound."""
-        users = [self._new(organization_id, one) for one in people]
+        users = [self._new(organization_id, imported_user) for imported_user in people]
         made: list[HumanUser | Invalid] = [*users]
         try:
             with translate_storage_errors("organization", organization_id):
@@ -133,7 +133,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
         return made
 
     def invite(
-        self, organization_id: str, command: InviteHumanUser, *, by: Principal, mailed: bool = False
+        self, organization_id: str, command: InviteHumanUser, *, principal: Principal, mailed: bool = False
     ) -> tuple[HumanUser, InitialCredential]:
         """A new account, and what its person first enters it by. Raises NotFound; Invalid if the user name is taken.
 
@@ -142,18 +142,20 @@ class UserService(DeactivatableEntityService[HumanUser]):
         user = self.create(organization_id, command)
         if command.initial == "link":
             mailed_to = user.profile.email if mailed else ""
-            return user, InitialCredential("link", self.issue_password_link(user.id, by=by, mailed_to=mailed_to))
-        return user, InitialCredential("one_time_password", self.set_one_time_password(user.id, by=by))
+            return user, InitialCredential(
+                "link", self.issue_password_link(user.id, principal=principal, mailed_to=mailed_to)
+            )
+        return user, InitialCredential("one_time_password", self.set_one_time_password(user.id, principal=principal))
 
     def change(
-        self, user_id: str, command: ChangeHumanUser, *, by: Principal, expected_version: int | None = None
+        self, user_id: str, command: ChangeHumanUser, *, principal: Principal, expected_version: int | None = None
     ) -> HumanUser:
         """The changed account; an address that changed is no longer a verified one.
 
         Raises NotFound, Conflict, Invalid; Denied if the user holds manager roles beyond the caller's: who can change
         the address can have a new password sent there.
         """
-        before = self._get_authorized(user_id, by)
+        before = self._get_authorized(user_id, principal)
         profile = command.apply_to(before.profile)
         renamed = command.user_name is not None and name_key(command.user_name) != name_key(before.user_name)
         given = {"profile": profile} | ({"named_at": self._now} if renamed else {})
@@ -162,36 +164,36 @@ class UserService(DeactivatableEntityService[HumanUser]):
             refuse_conflicting_login_name(self._storage, after)
         return self._change(before, after)
 
-    def deactivate(self, id: str, *, by: Principal) -> HumanUser:  # noqa: A002
+    def deactivate(self, id: str, *, principal: Principal) -> HumanUser:  # noqa: A002
         """The same as for everything; all sessions and tokens end now, and stay ended."""
-        after = super().deactivate(id, by=by)
+        after = super().deactivate(id, principal=principal)
         self._sessions.revoke_access(self._subject(id))
         return after
 
-    def reactivate(self, id: str, *, by: Principal) -> HumanUser:  # noqa: A002
+    def reactivate(self, id: str, *, principal: Principal) -> HumanUser:  # noqa: A002
         """The person can sign in again; nothing from before comes back. Raises NotFound, Denied."""
-        before = self._get_authorized(id, by)
-        after = super().reactivate(id, by=by)
+        before = self._get_authorized(id, principal)
+        after = super().reactivate(id, principal=principal)
         if not before.active:
             # A sign-in that raced with the deactivation may have left something behind.
             self._sessions.revoke_access(self._subject(id))
         return after
 
-    def unlock(self, user_id: str, *, by: Principal) -> HumanUser:
+    def unlock(self, user_id: str, *, principal: Principal) -> HumanUser:
         """Forget the wrong passwords that were tried at the account, so that it can be signed in to at any browser.
 
         Raises NotFound, Denied.
         """
-        user = self._get_authorized(user_id, by)
+        user = self._get_authorized(user_id, principal)
         if self.count_failed_attempts(user_id):
             self._attempts.reset(self._subject(user_id))
             self._audit.record("user.unlocked", kind="user", id=user_id, organization_id=user.organization_id)
         return user
 
-    def reset_factors(self, user_id: str, *, by: Principal) -> int:
+    def reset_factors(self, user_id: str, *, principal: Principal) -> int:
         """Remove all by which the person proves who they are beside the password, for whoever has lost it; returns how
         many there were. Raises NotFound, Denied."""
-        self._get_authorized(user_id, by)
+        self._get_authorized(user_id, principal)
         return self._factors.remove_all(user_id)
 
     def count_failed_attempts(self, user_id: str) -> int:
@@ -202,41 +204,43 @@ class UserService(DeactivatableEntityService[HumanUser]):
         """The ids of those of an organization whose passwords count only in browsers that they signed in at before."""
         failures = self._attempts.count_failures(Subject(user, organization) for user in users)
         most = policy_limits(self._policies.organization_policy(organization.id)).max
-        found = [one for one in users if failures[one.id] >= most]
-        people = (Subject(one, organization) for one in found)
-        limits = {one.user.id: policy_limits(self._policies.subject_policy(one)) for one in people}
-        return frozenset(user_id for user_id, one in limits.items() if failures[user_id] >= one.max)
+        human_users = [user for user in users if failures[user.id] >= most]
+        people = (Subject(user, organization) for user in human_users)
+        limits = {subject.user.id: policy_limits(self._policies.subject_policy(subject)) for subject in people}
+        return frozenset(
+            user_id for user_id, attempt_limits in limits.items() if failures[user_id] >= attempt_limits.max
+        )
 
-    def issue_password_link(self, user_id: str, *, by: Principal, mailed_to: str = "") -> str:
+    def issue_password_link(self, user_id: str, *, principal: Principal, mailed_to: str = "") -> str:
         """A link, good once, by which the person chooses a password; the present one stays valid until it is used.
 
         Earlier links stop working. With ``mailed_to`` it is for a mail to that address, and nobody else is shown it.
         Raises NotFound, Denied; Conflict for a deactivated user.
         """
-        self._refuse_deactivated(self._get_authorized(user_id, by))
+        self._refuse_deactivated(self._get_authorized(user_id, principal))
         return self._passwords.issue_reset_link(user_id, mailed_to=mailed_to)
 
-    def set_one_time_password(self, user_id: str, *, by: Principal) -> str:
+    def set_one_time_password(self, user_id: str, *, principal: Principal) -> str:
         """A new password, to be told once and changed at the first sign-in unless the policy lets it stay; the present
         one ends, with all that was opened as this person.
 
         Raises NotFound, Denied; Conflict for a deactivated user.
         """
-        self._refuse_deactivated(self._get_authorized(user_id, by))
+        self._refuse_deactivated(self._get_authorized(user_id, principal))
         return self._passwords.set_one_time_password(user_id)
 
     def list_sessions(self, user_id: str) -> tuple[Session, ...]:
         """The person's live sessions, last seen first. Raises NotFound."""
         return self._sessions.list_by_user(self.get(user_id).id)
 
-    def end_session(self, user_id: str, session_id: str, *, by: Principal) -> None:
+    def end_session(self, user_id: str, session_id: str, *, principal: Principal) -> None:
         """Sign the person out of one session. Raises NotFound, Denied."""
-        self._get_authorized(user_id, by)
+        self._get_authorized(user_id, principal)
         self._sessions.end_by_id(self._subject(user_id), session_id)
 
-    def end_sessions(self, user_id: str, *, by: Principal) -> int:
+    def end_sessions(self, user_id: str, *, principal: Principal) -> int:
         """Sign the person out everywhere; returns how many sessions ended. Raises NotFound, Denied."""
-        self._get_authorized(user_id, by)
+        self._get_authorized(user_id, principal)
         return self._sessions.end_all(self._subject(user_id))
 
     def user_states(self, users: Sequence[HumanUser]) -> Mapping[str, UserState]:
@@ -284,10 +288,12 @@ class UserService(DeactivatableEntityService[HumanUser]):
         """
         before = self.get(user_id)
         profile = command.apply_to(before.profile)
-        by = before.email_verified_by
+        email_verifier = before.email_verified_by
         if verified_email and profile.email == verified_email and not profile.email_verified:
-            profile, by = replace(profile, email_verified=True), verified_by
-        after = self._next_version(before, expected_version=expected_version, profile=profile, email_verified_by=by)
+            profile, email_verifier = replace(profile, email_verified=True), verified_by
+        after = self._next_version(
+            before, expected_version=expected_version, profile=profile, email_verified_by=email_verifier
+        )
         return self._change(before, after)
 
     def issue_email_link(self, user_id: str, email: str) -> str:
@@ -328,12 +334,17 @@ class UserService(DeactivatableEntityService[HumanUser]):
 
     def list_connected_applications(self, user_id: str) -> tuple[ConnectedApplication, ...]:
         """What applications hold of the person or may get without asking again, last used first."""
-        held = {one.client.id: one for one in self._storage.tokens.list_connected_applications(user_id, self._now)}
+        held = {
+            connected_application.client.id: connected_application
+            for connected_application in self._storage.tokens.list_connected_applications(user_id, self._now)
+        }
         for consent in self._consents.list_by_user(user_id):
             client = self._storage.applications.find_client(consent.application_id)
             if client is not None:
                 held[client.id] = merge_consent(consent, client, held.get(client.id))
-        return tuple(sorted(held.values(), key=lambda one: one.last_used_at, reverse=True))
+        return tuple(
+            sorted(held.values(), key=lambda connected_application: connected_application.last_used_at, reverse=True)
+        )
 
     def disconnect_application(self, subject: Subject, client_id: str) -> None:
         """Take from an application all that it holds of the person, and what they agreed to.
@@ -353,10 +364,12 @@ class UserService(DeactivatableEntityService[HumanUser]):
             detail={"user_id": subject.user.id},
         )
 
-    def disconnect_application_as_manager(self, user_id: str, client_id: str, *, by: Principal) -> None:
+    def disconnect_application_as_manager(self, user_id: str, client_id: str, *, principal: Principal) -> None:
         """The same for the person, done by whoever manages them. Raises NotFound, Denied."""
-        self._get_authorized(user_id, by)
-        if client_id not in {one.client.id for one in self.list_connected_applications(user_id)}:
+        self._get_authorized(user_id, principal)
+        if client_id not in {
+            connected_application.client.id for connected_application in self.list_connected_applications(user_id)
+        }:
             raise NotFound("application", client_id)
         self.disconnect_application(self._subject(user_id), client_id)
 
@@ -379,8 +392,8 @@ class UserService(DeactivatableEntityService[HumanUser]):
             return refusal
         return user
 
-    def _authorize(self, thing: HumanUser, by: Principal) -> None:
-        self._access.require_not_more_privileged(by, thing)
+    def _authorize(self, thing: HumanUser, principal: Principal) -> None:
+        self._access.require_not_more_privileged(principal, thing)
 
     def _refuse_deactivation(self, thing: HumanUser) -> None:
         refuse_last_owner(self._storage, lambda owner: owner.user_id == thing.id)

@@ -187,8 +187,8 @@ class AsgiWorker(gasgi.ASGIWorker):  # type: ignore[misc]
 
     async def _stop(self) -> None:
         # asyncio drops connections that a server has accepted and not handed on when it is closed.
-        for one in self.sockets:
-            self.loop.remove_reader(one.fileno())
+        for socket in self.sockets:
+            self.loop.remove_reader(socket.fileno())
         for _ in range(_ACCEPT_LOOP_ITERATIONS):
             await asyncio.sleep(0)
         for server in self.servers:

@@ -134,21 +134,23 @@ def page_in_memory(
     def place(row: IdentifiedRowT) -> tuple[str, str]:
         return value(row), row.id
 
-    found = [row for row in rows if request.active is None or getattr(row, "active", request.active) == request.active]
-    total = RowTotal.from_count(min(len(found), MAX_COUNTED_ROWS + 1)) if request.with_total else None
-    found.sort(key=place, reverse=sort.descending)
+    identifieds = [
+        row for row in rows if request.active is None or getattr(row, "active", request.active) == request.active
+    ]
+    total = RowTotal.from_count(min(len(identifieds), MAX_COUNTED_ROWS + 1)) if request.with_total else None
+    identifieds.sort(key=place, reverse=sort.descending)
     if request.cursor is not None:
         here = (request.cursor.value, request.cursor.id)
-        found = [row for row in found if (place(row) < here if sort.descending else place(row) > here)]
-    return build_page(found[: request.limit + 1], request.limit, lambda row: PageCursor(*place(row)), total)
+        identifieds = [row for row in identifieds if (place(row) < here if sort.descending else place(row) > here)]
+    return build_page(identifieds[: request.limit + 1], request.limit, lambda row: PageCursor(*place(row)), total)
 
 
 def single_page(
     rows: Iterable[SearchableRowT], request: PageRequest, orders: SortKeys[SearchableRowT]
 ) -> ResultPage[SearchableRowT]:
     """All that the request asks for of a few rows that lie in memory, on one page."""
-    found = [row for row in rows if matches_query(request.query, row)]
-    return page_in_memory(found, replace(request, limit=len(found), cursor=None), orders)
+    searchables = [row for row in rows if matches_query(request.query, row)]
+    return page_in_memory(searchables, replace(request, limit=len(searchables), cursor=None), orders)
 
 
 def sortable_timestamp(moment: datetime | None) -> str:

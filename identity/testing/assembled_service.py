@@ -101,8 +101,8 @@ class OperatorServices:
         """The answer of the use case that the path names, or any call below a service."""
         with self._service.transaction_services() as services:
             use_case = attrgetter(".".join(self._path))(services)
-            by = {"by": OPERATOR_PRINCIPAL} if "by" in signature(use_case).parameters else {}
-            return use_case(*arguments, **(by | members))
+            principal = {"principal": OPERATOR_PRINCIPAL} if "principal" in signature(use_case).parameters else {}
+            return use_case(*arguments, **(principal | members))
 
 
 class AssembledService:

@@ -112,9 +112,9 @@ class Browser:
 
     def tab(self) -> "Browser":
         """Another window of the same browser."""
-        other = Browser(self.world, user_agent=self.user_agent, languages=self.languages)
-        other.cookies, other.address = self.cookies, self.address
-        return other
+        browser = Browser(self.world, user_agent=self.user_agent, languages=self.languages)
+        browser.cookies, browser.address = self.cookies, self.address
+        return browser
 
     @property
     def page(self) -> Any:
@@ -160,13 +160,13 @@ class Browser:
 
     def click(self, text: str) -> Any:
         """Follow the link of the shown page that holds these words."""
-        found = [one for one in self.page.html.find_all("a", href=True) if text in one.get_text()]
+        found = [item for item in self.page.html.find_all("a", href=True) if text in item.get_text()]
         assert len(found) == 1, f"{len(found)} links hold {text!r} on\n{self.page}"
         return self._go(self._from_page("GET", urljoin(self.url, found[0]["href"])))
 
     def find_form(self, name: str | None = None) -> Any:
         """A form of the shown page, WebTest's, by id; if none is named, what the page is for, or its only one."""
-        forms = {id(one): one for one in self.page.forms.values()}
+        forms = {id(item): item for item in self.page.forms.values()}
         if name is not None or PAGE_FORM_ID in self.page.forms:
             return self.page.forms[name or PAGE_FORM_ID]
         assert len(forms) == 1, f"{len(forms)} forms on\n{self.page}"
@@ -193,8 +193,8 @@ class Browser:
         if filled.method.upper() == "GET":
             return self._go(self._from_page("GET", f"{target.partition('?')[0]}?{urlencode(pairs)}"))
         if filled.enctype == "multipart/form-data":
-            files = [(name, one.filename, one.content) for name, one in pairs if isinstance(one, Upload)]
-            texts = [(name, one) for name, one in pairs if not isinstance(one, Upload)]
+            files = [(name, item.filename, item.content) for name, item in pairs if isinstance(item, Upload)]
+            texts = [(name, item) for name, item in pairs if not isinstance(item, Upload)]
             kind, body = self._app.encode_multipart(texts, files)
             return self._go(replace(self._from_page("POST", target, body), content_type=kind))
         return self._go(self._from_page("POST", target, urlencode(pairs).encode()))
@@ -208,7 +208,9 @@ class Browser:
 
     def select_account(self, words: str) -> Any:
         """Press the button of the chooser that holds these words: an account, or another one."""
-        found = [one for one in self.page.html.find_all("button", attrs={"name": "session"}) if words in one.get_text()]
+        found = [
+            item for item in self.page.html.find_all("button", attrs={"name": "session"}) if words in item.get_text()
+        ]
         assert len(found) == 1, f"{len(found)} accounts hold {words!r} on\n{self.page}"
         return self.submit(button=("session", found[0]["value"]), form=found[0].get("form"))
 
@@ -249,7 +251,7 @@ class Browser:
         site = sec_fetch_site(request.source, request.url)
         answers: list[Any] = []
         while True:
-            assert len(answers) < MOST_REDIRECTS, f"redirects without end: {[one.location for one in answers]}"
+            assert len(answers) < MOST_REDIRECTS, f"redirects without end: {[answer.location for answer in answers]}"
             # Of all that a way went through, the most foreign site counts.
             site = max(site, sec_fetch_site(request.source, request.url), key=_FOREIGNNESS)
             answer = self._send(request, site)

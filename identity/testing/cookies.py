@@ -62,13 +62,16 @@ class CookieJar:
     @property
     def names(self) -> frozenset[str]:
         """The names of all cookies, expired ones among them."""
-        return frozenset(one.name for one in self)
+        return frozenset(cookie.name for cookie in self)
 
     def store(self, url: str, header: str, now: datetime) -> None:
         """Take in one Set-Cookie of an answer from ``url``; what browsers ignore is ignored."""
         first, *attributes = (part.strip() for part in header.split(";"))
         name, separator, value = (part.strip() for part in first.partition("="))
-        known = {key.strip().lower(): value.strip() for key, _, value in (one.partition("=") for one in attributes)}
+        known = {
+            key.strip().lower(): value.strip()
+            for key, _, value in (attribute.partition("=") for attribute in attributes)
+        }
         parts = urlsplit(url)
         host, domain = parts.hostname or "", known.get("domain", "").lstrip(".").lower()
         secure = "secure" in known
@@ -101,22 +104,22 @@ class CookieJar:
     def header(self, url: str, now: datetime, *, method: str = "GET", site: str = "none") -> str:
         """The Cookie header of a top-level request; ``site`` is its Sec-Fetch-Site."""
         foreign = site == "cross-site"
-        shown = [
-            one
-            for one in self
-            if one.matches_url(url)
-            and (one.expires_at is None or one.expires_at > now)
-            and not (foreign and one.same_site == "strict")
-            and not (foreign and one.same_site == "lax" and method not in SAFE_METHODS)
+        cookies = [
+            cookie
+            for cookie in self
+            if cookie.matches_url(url)
+            and (cookie.expires_at is None or cookie.expires_at > now)
+            and not (foreign and cookie.same_site == "strict")
+            and not (foreign and cookie.same_site == "lax" and method not in SAFE_METHODS)
         ]
-        shown.sort(key=lambda one: (-len(one.path), one.creation_order))
-        return "; ".join(f"{one.name}={one.value}" for one in shown)
+        cookies.sort(key=lambda cookie: (-len(cookie.path), cookie.creation_order))
+        return "; ".join(f"{cookie.name}={cookie.value}" for cookie in cookies)
 
     def delete(self, name: str) -> None:
         """Delete all cookies of this name, as a person can."""
-        for one in self:
-            if one.name == name:
-                del self._cookies[one.key]
+        for cookie in self:
+            if cookie.name == name:
+                del self._cookies[cookie.key]
 
     def clear(self) -> None:
         """Delete everything."""

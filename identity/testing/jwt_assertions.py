@@ -116,7 +116,7 @@ def verify_jwt(token: str, keys: Sequence[Mapping[str, Any]]) -> tuple[dict[str,
     signing_input, _, signature = token.rpartition(".")
     header, claims = decode_jwt_unverified(token)
     assert header["alg"] == "RS256", header
-    (key,) = (one for one in keys if one["kid"] == header["kid"])
+    (key,) = (key for key in keys if key["kid"] == header["kid"])
     assert key["kty"] == "RSA"
     numbers = RSAPublicNumbers(*(int.from_bytes(_unpacked(key[name])) for name in ("e", "n")))
     numbers.public_key().verify(_unpacked(signature), signing_input.encode(), padding.PKCS1v15(), hashes.SHA256())

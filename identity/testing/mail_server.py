@@ -56,7 +56,9 @@ class MailServer:
 
     def pop_only_message(self) -> EmailMessage:
         """The one letter that came; it is taken out."""
-        assert len(self.received_messages) == 1, [str(one["To"]) for one in self.received_messages]
+        assert len(self.received_messages) == 1, [
+            str(received_message["To"]) for received_message in self.received_messages
+        ]
         return self.received_messages.pop()
 
     async def handle_RCPT(  # noqa: N802 - the name is given by aiosmtpd

@@ -71,10 +71,10 @@ class MariadbServer:
         self._account = ("--user=mysql",) if os.geteuid() == 0 else ()
         # A server that starts deletes temporary tables where it keeps its own, whosever they are.
         self._environ = {**os.environ, "TMPDIR": str(folder / "tmp")}
-        for one in (folder, folder / "tmp"):
-            one.mkdir(parents=True, exist_ok=True)
+        for path in (folder, folder / "tmp"):
+            path.mkdir(parents=True, exist_ok=True)
             if self._account:
-                shutil.chown(one, "mysql")
+                shutil.chown(path, "mysql")
         if not (folder / "data").exists():
             self._install()
 

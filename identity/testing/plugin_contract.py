@@ -57,9 +57,9 @@ class PluginContract:
         assert host.hook_names(self.name) != []
 
     def test_instances_do_not_share_state(self, plugin_class: Any, host: PluginHost) -> None:
-        other = PluginHost.load([self.name], {self.name: self.settings})
+        plugin_host = PluginHost.load([self.name], {self.name: self.settings})
         for hook in host.hook_names(self.name):
-            ours, theirs = (getattr(one.hook, hook).get_hookimpls()[0].plugin for one in (host, other))
+            ours, theirs = (getattr(item.hook, hook).get_hookimpls()[0].plugin for item in (host, plugin_host))
             assert ours is not theirs
 
     def test_its_settings_are_a_frozen_dataclass(self, plugin_class: Any) -> None:
@@ -88,7 +88,9 @@ class PluginContract:
         undocumented = [] if plugin_class.__doc__ else ["the class"]
         if not _own_docstring(plugin_class.Settings):
             undocumented.append("Settings")
-        undocumented += [f"Settings.{one.name}" for one in fields(plugin_class.Settings) if not one.metadata.get("doc")]
+        undocumented += [
+            f"Settings.{field.name}" for field in fields(plugin_class.Settings) if not field.metadata.get("doc")
+        ]
         undocumented += [hook for hook in host.hook_names(self.name) if not inspect.getdoc(getattr(plugin_class, hook))]
         assert undocumented == []
 

@@ -48,9 +48,9 @@ class PostgresqlServer:
         self._server: Any = import_server_module().get_server(folder, cleanup_mode="delete", start=False)
         with self._server._lock:
             self._server.ensure_pgdata_inited()
-            own = folder / "postgresql.auto.conf"
-            if settings not in own.read_text():
-                with own.open("a") as file:
+            path = folder / "postgresql.auto.conf"
+            if settings not in path.read_text():
+                with path.open("a") as file:
                     file.write(settings)
         # Whoever gave it up and takes it again gets the same object back, and is counted as a user anew.
         self._server.start()

@@ -168,18 +168,18 @@ class RelyingParty:
         return SentAuthorizationRequest(self.client.discovery["authorization_endpoint"], given, verifier)
 
     def check_response(
-        self, response: Any, asked: SentAuthorizationRequest, *, mode: str | None = None
+        self, response: Any, authorization: SentAuthorizationRequest, *, mode: str | None = None
     ) -> dict[str, str]:
         """The members of an answer, checked: delivered as asked, with the state unchanged and our issuer (RFC 9207)."""
-        mode = mode or asked.mode
+        mode = mode or authorization.mode
         assert response.headers.get("Cache-Control") == "no-store", format_response(response)
         assert response.headers.get("Referrer-Policy") == "no-referrer", format_response(response)
         assert response.headers.get("X-Content-Type-Options") == "nosniff", format_response(response)
-        uri = asked.parameters["redirect_uri"]
+        uri = authorization.parameters["redirect_uri"]
         pairs = _posted(response, uri) if mode == "form_post" else _redirected(response, uri, mode)
         members = dict(pairs)
         assert len(members) == len(pairs), f"a member stands twice: {format_response(response)}"
-        assert members.pop("state", None) == asked.parameters.get("state"), format_response(response)
+        assert members.pop("state", None) == authorization.parameters.get("state"), format_response(response)
         assert members.pop("iss", None) == self.client.issuer_url, format_response(response)
         for name in ("code", "access_token", "id_token"):
             if name in members:
@@ -190,48 +190,48 @@ class RelyingParty:
         self, browser: Browser, response_type: str | None = "code", scope: str | None = "openid", **parameters: Any
     ) -> SentAuthorizationRequest:
         """A request as ``ask`` makes it, with which the browser was sent to us; ``browser.page`` is what came of it."""
-        asked = self.new_request(response_type, scope, **parameters)
-        browser.open(asked.url, initiator=self.origin)
-        return asked
+        authorization = self.new_request(response_type, scope, **parameters)
+        browser.open(authorization.url, initiator=self.origin)
+        return authorization
 
     def sign_in_silently(self, browser: Browser, *what: str | None, **parameters: Any) -> ReceivedTokens:
         """What such a request brings where no page comes before the answer."""
-        asked = self.open_request(browser, *what, **parameters)
-        return self.obtain_tokens(browser.page, asked)
+        authorization = self.open_request(browser, *what, **parameters)
+        return self.obtain_tokens(browser.page, authorization)
 
     def expect_error_at_once(
         self, browser: Browser, error: str, *what: str | None, mode: str | None = None, **parameters: Any
     ) -> str:
         """Check that such a request is answered with this error at once; returns its description."""
-        asked = self.open_request(browser, *what, **parameters)
-        return self.check_error_response(browser.page, asked, error, mode=mode)
+        authorization = self.open_request(browser, *what, **parameters)
+        return self.check_error_response(browser.page, authorization, error, mode=mode)
 
     def check_error_response(
-        self, answer: Any, asked: SentAuthorizationRequest, error: str, *, mode: str | None = None
+        self, answer: Any, authorization: SentAuthorizationRequest, error: str, *, mode: str | None = None
     ) -> str:
         """Check that the answer is this error and nothing else; returns its description."""
-        members = self.check_response(answer, asked, mode=mode)
+        members = self.check_response(answer, authorization, mode=mode)
         assert set(members) == {"error", "error_description"}, format_response(answer)
         assert members["error"] == error, format_response(answer)
         description = members["error_description"]
         # RFC 6749 §4.1.2.1
         assert description, format_response(answer)
-        assert all(" " <= one <= "~" and one not in '"\\' for one in description), format_response(answer)
+        assert all(" " <= item <= "~" and item not in '"\\' for item in description), format_response(answer)
         return description
 
-    def extract_code(self, answer: Any, asked: SentAuthorizationRequest) -> str:
+    def extract_code(self, answer: Any, authorization: SentAuthorizationRequest) -> str:
         """The code in the answer, which holds nothing else."""
-        members = self.check_response(answer, asked)
+        members = self.check_response(answer, authorization)
         assert set(members) == {"code"}, format_response(answer)
         return members["code"]
 
-    def redeem(self, code: str, asked: SentAuthorizationRequest, **parameters: str | None) -> Any:
+    def redeem(self, code: str, authorization: SentAuthorizationRequest, **parameters: str | None) -> Any:
         """The token endpoint's answer to a code; parameters replace the right ones, None leaves one out."""
         form = {
             "grant_type": "authorization_code",
             "code": code,
-            "redirect_uri": asked.parameters["redirect_uri"],
-            "code_verifier": asked.verifier,
+            "redirect_uri": authorization.parameters["redirect_uri"],
+            "code_verifier": authorization.verifier,
         }
         return self._ask_for_tokens(form | parameters)
 
@@ -239,28 +239,28 @@ class RelyingParty:
         """The token endpoint's answer to a refresh token."""
         return self._ask_for_tokens({"grant_type": "refresh_token", "refresh_token": refresh_token} | parameters)
 
-    def obtain_tokens(self, answer: Any, asked: SentAuthorizationRequest) -> ReceivedTokens:
+    def obtain_tokens(self, answer: Any, authorization: SentAuthorizationRequest) -> ReceivedTokens:
         """What a sign-in brought, however it comes: a code is redeemed, an ID token verified against the request."""
-        response_type = set(asked.parameters["response_type"].split())
+        response_type = set(authorization.parameters["response_type"].split())
         if response_type == {"code"}:
-            redeemed = self.redeem(self.extract_code(answer, asked), asked)
+            redeemed = self.redeem(self.extract_code(answer, authorization), authorization)
             assert redeemed.status_int == 200, format_response(redeemed)
             members = redeemed.json
         else:
-            members = self.check_response(answer, asked)
+            members = self.check_response(answer, authorization)
             fronted = {"token_type", "access_token"} if "token" in response_type else set()
             assert set(members) >= fronted | {"id_token", "expires_in", "scope"}, format_response(answer)
             assert ("access_token" in members) == ("token" in response_type), format_response(answer)
             assert "refresh_token" not in members, format_response(answer)
         claims = self.check_id_token(
-            members["id_token"], asked, access_token=members.get("access_token"), code=members.get("code")
+            members["id_token"], authorization, access_token=members.get("access_token"), code=members.get("code")
         )
         return ReceivedTokens(members, claims)
 
     def check_id_token(
         self,
         text: str,
-        asked: SentAuthorizationRequest | None = None,
+        authorization: SentAuthorizationRequest | None = None,
         *,
         access_token: str | None = None,
         code: str | None = None,
@@ -279,11 +279,11 @@ class RelyingParty:
         assert claims["iat"] <= now < claims["exp"]
         assert isinstance(claims["sub"], str)
         assert claims["sub"]
-        if asked is not None:
+        if authorization is not None:
             assert claims["sid"]
-            assert claims.get("nonce") == asked.parameters.get("nonce")
-            if "max_age" in asked.parameters:
-                assert now - claims["auth_time"] <= int(asked.parameters["max_age"])
+            assert claims.get("nonce") == authorization.parameters.get("nonce")
+            if "max_age" in authorization.parameters:
+                assert now - claims["auth_time"] <= int(authorization.parameters["max_age"])
         if access_token is not None:
             assert claims["at_hash"] == left_half_hash(access_token)
         if code is not None:

@@ -77,4 +77,4 @@ def format_response(response: Any) -> str:
 
 def comparable_headers(answer: Any) -> list[tuple[str, str]]:
     """The headers of an answer, but for the one that no two answers have alike."""
-    return [one for one in answer.headerlist if one[0] != "X-Request-ID"]
+    return [item for item in answer.headerlist if item[0] != "X-Request-ID"]

@@ -187,13 +187,13 @@ class World(AssembledService):
         key = self.key_pool.next()
         upload = UploadServiceUserKey(public_key=RsaPublicKey(key.public_key()).to_pem(), expires_at=expires_at)
         with self.transaction_services() as services:
-            stored = services.service_users.upload_key(user.id, upload, by=OPERATOR_PRINCIPAL)
+            stored = services.service_users.upload_key(user.id, upload, principal=OPERATOR_PRINCIPAL)
         return ServiceUserProgram(self, user, organization, stored.id, key)
 
     def make_service_user_secret(self, robot: ServiceUserProgram, *, in_form: bool = False) -> Credentials:
         """A new secret of the service user, with its id: what it shows to be a client."""
         with self.transaction_services() as services:
-            _, secret = services.service_users.add_secret(robot.id, by=OPERATOR_PRINCIPAL)
+            _, secret = services.service_users.add_secret(robot.id, principal=OPERATOR_PRINCIPAL)
         self.client.secrets.add(secret)
         return (FormCredentials if in_form else Credentials)(robot.id, secret)
 
@@ -201,7 +201,7 @@ class World(AssembledService):
         """A new personal access token of the service user, by default for the service itself."""
         command = AddPersonalAccessToken(**({"name": _unique("Token")} | members))
         with self.transaction_services() as services:
-            _, text = services.service_users.add_personal_access_token(robot.id, command, by=OPERATOR_PRINCIPAL)
+            _, text = services.service_users.add_personal_access_token(robot.id, command, principal=OPERATOR_PRINCIPAL)
         self.client.secrets.add(text)
         return text
 
@@ -219,7 +219,9 @@ class World(AssembledService):
         resource = resource or organization_resource(home)
         with self.transaction_services() as services:
             command = AddManager(user_id=user.id, roles=frozenset({role}))
-            return services.managers.add(resource, command, by=OPERATOR_PRINCIPAL, allow_without_sign_in_method=True)
+            return services.managers.add(
+                resource, command, principal=OPERATOR_PRINCIPAL, allow_without_sign_in_method=True
+            )
 
     def make_human_user(self, organization: Organization | None = None) -> HumanUser:
         """A new human user."""
@@ -235,7 +237,7 @@ class World(AssembledService):
         with self.transaction_services() as services:
             organization = organization or self._organization(services)
             project = services.projects.create(
-                organization.id, CreateProject.build(name=_unique("Project"), **members), by=OPERATOR_PRINCIPAL
+                organization.id, CreateProject.build(name=_unique("Project"), **members), principal=OPERATOR_PRINCIPAL
             )
             for key in roles:
                 services.projects.add_role(project.id, AddProjectRole.build(key=key, display_name=key))
@@ -247,21 +249,21 @@ class World(AssembledService):
         organization: Organization,
         *,
         roles: Iterable[str] = (),
-        by: Principal = OPERATOR_PRINCIPAL,
+        principal: Principal = OPERATOR_PRINCIPAL,
     ) -> ProjectGrant:
         """The project, with these of its roles, granted to the organization."""
         command = AddProjectGrant(organization_id=organization.id, roles=frozenset(roles))
         with self.transaction_services() as services:
-            return services.project_grants.add(project.id, command, by=by)
+            return services.project_grants.add(project.id, command, principal=principal)
 
     def make_user_grant(
         self, user: User, project: Project, *roles: str, grant: ProjectGrant | None = None
     ) -> UserGrant:
         """These roles of the project given to the user, where asked by way of a project grant."""
-        given = make_user_grant(user, project, grant, roles=frozenset(roles))
+        user_grant = make_user_grant(user, project, grant, roles=frozenset(roles))
         with self.transaction_services() as services:
-            services.storage.user_grants.add(given)
-        return given
+            services.storage.user_grants.add(user_grant)
+        return user_grant
 
     def make_application(
         self,
@@ -282,7 +284,7 @@ class World(AssembledService):
             organization = organization or self._organization(services)
             usual = {"name": _unique("Elsewhere"), "issuer": "https://login.elsewhere.example", "client_id": "identity"}
             command = CreateUpstreamProvider.build(**{**usual, "client_secret": new_token(), **members})
-            return services.upstream_providers.create(organization.id, command, by=OPERATOR_PRINCIPAL)
+            return services.upstream_providers.create(organization.id, command, principal=OPERATOR_PRINCIPAL)
 
     def make_web_application(self, project_id: str | None = None, **members: Any) -> Credentials:
         """A new application that people sign in to: it may use codes and refresh."""
@@ -301,7 +303,9 @@ class World(AssembledService):
             **({"name": _unique("Application"), "consent": ConsentRule.NEVER} | members)
         )
         with self.transaction_services() as services:
-            application, secret = services.applications.register_with_secret(project_id, command, by=OPERATOR_PRINCIPAL)
+            application, secret = services.applications.register_with_secret(
+                project_id, command, principal=OPERATOR_PRINCIPAL
+            )
         if secret is not None:
             self.client.secrets.add(secret)
         return application, secret
@@ -402,7 +406,7 @@ class World(AssembledService):
 
     def _organization(self, services: Services, **overrides: Any) -> Organization:
         members: dict[str, Any] = {"name": _unique("Organization"), "registration": True}
-        return services.organizations.create(CreateOrganization(**(members | overrides)), by=OPERATOR_PRINCIPAL)
+        return services.organizations.create(CreateOrganization(**(members | overrides)), principal=OPERATOR_PRINCIPAL)
 
 
 _WEB: dict[str, Any] = {

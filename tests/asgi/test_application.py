@@ -228,13 +228,13 @@ class StubPages:
 
 @pytest.fixture
 def pages(isolated_world: World) -> StubPages:
-    made = StubPages()
+    stub_pages = StubPages()
     with Configurator(registry=isolated_world.app.registry) as config:
         config.setup_registry = lambda *_: None  # type: ignore[method-assign]
         for name in ("wait", "stream", "fail", "take", "split"):
             config.add_route(f"try.{name}", f"/try/{name}")
-            config.add_view(getattr(made, name), route_name=f"try.{name}", permission=NO_PERMISSION_REQUIRED)
-    return made
+            config.add_view(getattr(stub_pages, name), route_name=f"try.{name}", permission=NO_PERMISSION_REQUIRED)
+    return stub_pages
 
 
 @pytest.fixture
@@ -260,8 +260,8 @@ def test_requests_wait_for_threads_in_a_short_queue_and_healthz_waits_for_nothin
     assert own("/healthz", method="GET").ask().status == 200
     assert own("/oauth/v2/keys", method="GET").ask().status == 200
     pages.may_answer.set()
-    for one in running:
-        one.result(30)
+    for item in running:
+        item.result(30)
     assert {client.status for client in clients} == {200}
     assert pages.begun == most
 
@@ -277,8 +277,8 @@ def test_a_thread_that_waits_gives_its_place_away(
     wait_for(lambda: pages.begun == 3 * MAX_REQUEST_THREADS)
     assert own("/login", method="GET").ask().status == 303
     pages.may_answer.set()
-    for one in running:
-        one.result(30)
+    for item in running:
+        item.result(30)
     assert loop.thread_pool.active_count == 0
     wait_for(lambda: loop.thread_pool._busy == 0)
 
@@ -291,8 +291,8 @@ def test_who_leaves_cancels_nothing_that_has_begun(pages: StubPages, own: Callab
     clients = [own("/try/wait", method="GET") for _ in range(MAX_REQUEST_THREADS + 1)]
     running = [client.begin() for client in clients]
     wait_for(lambda: pages.begun == MAX_REQUEST_THREADS)
-    for one in running:
-        one.cancel()
+    for item in running:
+        item.cancel()
     pages.may_answer.set()
     wait_for(lambda: own("/try/wait", method="GET").ask().status == 200)
 
@@ -409,60 +409,60 @@ def test_documents_on_their_way_in_are_shared_fairly(pages: StubPages, own: Call
         return client
 
     slow = [sender(1) for _ in range(8)]
-    running = [one.begin() for one in slow]
-    wait_for(lambda: all(one.received == 100_000 for one in slow))
+    running = [client.begin() for client in slow]
+    wait_for(lambda: all(client.received == 100_000 for client in slow))
     refused = sender(1)
     refusal = refused.begin()
     wait_for(lambda: bool(refused.sent))
     assert (refused.status, refused.header("retry-after")) == (503, "5")
     refused.leave()
     refusal.result(30)
-    other = sender(2)
-    other.send(b"a" * 50_000)
-    other.begin().result(30)
-    assert (other.status, other.body) == (200, b"150000")
-    for one in slow:
-        one.send(b"a" * 50_000)
-    for each in running:
-        each.result(30)
-    assert {one.status for one in slow} == {200}
+    asgi_test_client = sender(2)
+    asgi_test_client.send(b"a" * 50_000)
+    asgi_test_client.begin().result(30)
+    assert (asgi_test_client.status, asgi_test_client.body) == (200, b"150000")
+    for item in slow:
+        item.send(b"a" * 50_000)
+    for entry in running:
+        entry.result(30)
+    assert {client.status for client in slow} == {200}
 
 
 def test_slow_bodies_hold_no_thread(pages: StubPages, own: Callable[..., AsgiTestClient]) -> None:
     """Security 20.13."""
     slow = [own("/try/wait", (b"content-length", b"2")) for _ in range(300)]
-    for one in slow:
-        one.send(b"a", more=True)
-    running = [one.begin() for one in slow]
-    wait_for(lambda: all(one.received for one in slow))
+    for client in slow:
+        client.send(b"a", more=True)
+    running = [client.begin() for client in slow]
+    wait_for(lambda: all(client.received for client in slow))
     assert pages.begun == 0
     assert own("/login", method="GET").ask().status == 303
-    for one in slow:
-        one.leave()
-    for each in running:
-        each.result(30)
-    assert [one.sent for one in slow] == [[]] * 300
+    for client in slow:
+        client.leave()
+    for item in running:
+        item.result(30)
+    assert [client.sent for client in slow] == [[]] * 300
     assert pages.begun == 0
 
 
 def test_slow_readers_hold_no_thread(pages: StubPages, own: Callable[..., AsgiTestClient]) -> None:
     """Security 20.13."""
     slow = [own("/try/stream", method="GET") for _ in range(300)]
-    for one in slow:
-        one.takes = 3
-        one.send()
+    for client in slow:
+        client.takes = 3
+        client.send()
     running = []
     try:
         # As many as may wait for a thread to begin.
         for at in range(0, len(slow), MAX_QUEUED_REQUESTS):
-            running += [one.begin() for one in slow[at : at + MAX_QUEUED_REQUESTS]]
-            wait_for(lambda: all(len(one.sent) == 3 for one in slow[: len(running)]))  # noqa: B023
+            running += [client.begin() for client in slow[at : at + MAX_QUEUED_REQUESTS]]
+            wait_for(lambda: all(len(client.sent) == 3 for client in slow[: len(running)]))  # noqa: B023
         assert own("/login", method="GET").ask().status == 303
     finally:
-        for one in slow:
-            one.leave()
-    for each in running:
-        each.result(30)
+        for client in slow:
+            client.leave()
+    for item in running:
+        item.result(30)
     assert pages.closed == ["stream"] * 300
 
 

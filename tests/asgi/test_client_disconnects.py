@@ -89,7 +89,7 @@ def check_nothing_is_lost(world: World, application: AsgiApplication) -> None:
     wait_for(lambda: not application._loop_state()._is_busy)
     assert not greenlets._waiters
     assert 0 < len(greenlets._idle) <= AT_ONCE
-    assert all(one.gr_frame is not None for one in greenlets._idle), "each can be used again"
+    assert all(greenlet.gr_frame is not None for greenlet in greenlets._idle), "each can be used again"
     assert all((load.in_use, load.queued) == (0, 0) for load in world.identity.backend.pool_usages)
 
 
@@ -103,7 +103,7 @@ def test_what_began_ends_and_others_get_their_own_answers(
 ) -> None:
     """Some servers cancel the task of a client that has left, others only tell it."""
     robots: list[ServiceUserProgram] = [world.make_service_user_program() for _ in range(CLIENTS)]
-    assertions = [one.assertion(jti=one.id) for one in robots]
+    assertions = [program.assertion(jti=program.id) for program in robots]
     # One assertion comes twice, and is granted once.
     assertions[4] = assertions[2]
     before = stored_tokens(world)
@@ -112,7 +112,7 @@ def test_what_began_ends_and_others_get_their_own_answers(
         for assertion in assertions
     ]
     with nobody_can_write(world):
-        running = [one.begin() for one in clients]
+        running = [client.begin() for client in clients]
         wait_for(lambda: application._loop is not None and greenlets_of(application).active_count == AT_ONCE)
         for client, one in list(zip(clients, running, strict=True))[1::2]:
             client.leave()
@@ -148,12 +148,12 @@ def test_what_began_ends_and_others_get_their_own_answers(
 
     # And the service goes on.
     after = [
-        token_request(world, application, grant_type=JWT_BEARER, assertion=one.assertion(), scope="openid")
-        for one in robots
+        token_request(world, application, grant_type=JWT_BEARER, assertion=program.assertion(), scope="openid")
+        for program in robots
     ]
     for one in [client.begin() for client in after]:
         one.result(30)
-    assert {one.status for one in after} == {200}
+    assert {client.status for client in after} == {200}
     check_nothing_is_lost(world, application)
 
 
@@ -166,12 +166,12 @@ def test_a_refresh_whose_client_left_has_rotated_its_token(world: World, applica
         for token in tokens
     ]
     with nobody_can_write(world):
-        running = [one.begin() for one in clients]
+        running = [client.begin() for client in clients]
         wait_for(lambda: application._loop is not None and greenlets_of(application).active_count == len(tokens))
-        for one in running[1::2]:
-            one.cancel()
-    for one in running[::2]:
-        one.result(30)
+        for item in running[1::2]:
+            item.cancel()
+    for item in running[::2]:
+        item.result(30)
     check_nothing_is_lost(world, application)
     for number in range(0, len(tokens), 2):
         assert clients[number].status == 200

@@ -44,14 +44,14 @@ class BlockedCall:
 
 @pytest.fixture
 def held() -> Iterator[BlockedCall]:
-    made = BlockedCall()
-    yield made
-    made.release()
+    blocked_call = BlockedCall()
+    yield blocked_call
+    blocked_call.release()
 
 
-def holding(held: BlockedCall, function: Any) -> Any:
+def holding(blocked_call: BlockedCall, function: Any) -> Any:
     def wait(*arguments: Any, **named: Any) -> Any:
-        held.wait()
+        blocked_call.wait()
         return function(*arguments, **named)
 
     return wait
@@ -65,15 +65,15 @@ def test_pages_that_wait_for_a_thread_hold_up_no_program(
     application = AsgiApplication(isolated_world.app)
     monkeypatch.setattr(application, "_wsgi", holding(held, application._wsgi))
     pages = [AsgiTestClient(application, AUTHORIZE, host, method="GET") for _ in range(10)]
-    running = [one.begin() for one in pages]
+    running = [client.begin() for client in pages]
     wait_for(lambda: held.came == MAX_REQUEST_THREADS)
     form = [*host, (b"content-type", FORM), (b"content-length", b"12")]
     assert AsgiTestClient(application, TOKEN, form).ask(b"grant_type=x").status == 400
     assert AsgiTestClient(application, KEYS, host, method="GET").ask().status == 200
     held.release()
-    for one in running:
-        one.result(30)
-    assert {one.status for one in pages} == {400}
+    for item in running:
+        item.result(30)
+    assert {client.status for client in pages} == {400}
     assert not application._loop_state()._is_busy
 
 
@@ -86,14 +86,14 @@ def test_what_asks_no_storage_does_not_wait_for_those_that_do(
     monkeypatch.setattr(backend, "read_session", holding(held, backend.read_session))
     bearer = [*host, (b"authorization", b"Bearer unknown")]
     waiting = [AsgiTestClient(application, "/oauth/v2/userinfo", bearer, method="GET") for _ in range(3)]
-    running = [one.begin() for one in waiting]
+    running = [client.begin() for client in waiting]
     wait_for(lambda: held.came == 2)
     for path in (DISCOVERY, "/healthz"):
         assert AsgiTestClient(application, path, host, method="GET").ask().status == 200
     held.release()
-    for one in running:
-        one.result(30)
-    assert {one.status for one in waiting} == {401}
+    for item in running:
+        item.result(30)
+    assert {client.status for client in waiting} == {401}
 
 
 @pytest.mark.storages("memory", "sqlite", "postgresql")
@@ -119,7 +119,7 @@ def test_a_script_that_asks_does_not_have_the_loop_wait_for_a_storage_that_block
     assert AsgiTestClient(application, DISCOVERY, [*host, origin], method="GET").ask().status == 200
     assert AsgiTestClient(application, DISCOVERY, [*host, origin, preflight], method="OPTIONS").ask().status == 204
     assert len(threads) == 2
-    assert all(one == "greenlet" or one.startswith("identity-request") for one in threads)
+    assert all(thread == "greenlet" or thread.startswith("identity-request") for thread in threads)
     assert ("greenlet" in threads) is (backend.max_greenlets > 0)
 
 

@@ -48,10 +48,10 @@ def _masked(text: str) -> str:
 def alike(ways: tuple[ServiceTestClient, ServiceTestClient], make: Callable[[], Ask]) -> int:
     """The status with which both answer a request, which is made for each of them anew."""
     answers = []
-    for way in ways:
+    for client in ways:
         method, path, headers, body = make()
-        url = way.issuer_url + path if path.startswith("/") else path
-        answers.append(shown(way.request(method, url, headers=headers, body=body)))
+        url = client.issuer_url + path if path.startswith("/") else path
+        answers.append(shown(client.request(method, url, headers=headers, body=body)))
     assert answers[0] == answers[1]
     return answers[0][0]
 
@@ -177,7 +177,7 @@ def test_codes_and_pages_of_authorization(ways: tuple[ServiceTestClient, Service
 def test_static_files(ways: tuple[ServiceTestClient, ServiceTestClient], world: World, method: str) -> None:
     for found in world.app.registry.pages.static:
         path = f"/static/{found.name}"
-        answers = [shown(way.request(method, way.issuer_url + path), exact=method != "POST") for way in ways]
+        answers = [shown(client.request(method, client.issuer_url + path), exact=method != "POST") for client in ways]
         assert answers[0] == answers[1]
         assert (answers[0][0] == 200) is (method != "POST")
 
@@ -191,10 +191,10 @@ def test_wrong_hosts(ways: tuple[ServiceTestClient, ServiceTestClient]) -> None:
 @pytest.mark.parametrize("path", ["/.well-known/openid-configuration", "/oauth/v2/keys"])
 def test_documents_that_are_known_already(ways: tuple[ServiceTestClient, ServiceTestClient], path: str) -> None:
     tag = ways[0].get(ways[0].issuer_url + path).headers["ETag"]
-    answers = [shown(way.get(way.issuer_url + path, {"If-None-Match": tag}), exact=True) for way in ways]
+    answers = [shown(client.get(client.issuer_url + path, {"If-None-Match": tag}), exact=True) for client in ways]
     assert answers[0] == answers[1]
     assert answers[0][0] == 304
-    answers = [shown(way.get(way.issuer_url + path), exact=True) for way in ways]
+    answers = [shown(client.get(client.issuer_url + path), exact=True) for client in ways]
     assert answers[0] == answers[1]
 
 
@@ -273,16 +273,16 @@ def test_failures_are_told_alike(isolated_world: World, monkeypatch: pytest.Monk
             for headers in ({}, bearer_headers("some-token"), {"Accept": "text/html"}):
                 body = form if method == "POST" else b""
                 sent = {"Content-Type": FORM_CONTENT_TYPE, **headers}
-                answers = [_sent(way, method, isolated_world.issuer + path, sent, body) for way in ways]
+                answers = [_sent(client, method, isolated_world.issuer + path, sent, body) for client in ways]
                 assert answers[0] == answers[1], (method, path)
-        answers = [_sent(way, "GET", f"{isolated_world.issuer}{path}?{query}", {}, b"") for way in ways]
+        answers = [_sent(client, "GET", f"{isolated_world.issuer}{path}?{query}", {}, b"") for client in ways]
         assert answers[0] == answers[1], path
 
 
-def _sent(way: ServiceTestClient, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Any:
+def _sent(client: ServiceTestClient, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Any:
     """An answer, or the class of the error that the server gets to log."""
     try:
-        return shown(way.request(method, url, headers=headers, body=body))
+        return shown(client.request(method, url, headers=headers, body=body))
     except RuntimeError as mistake:
         return type(mistake)
 
@@ -297,7 +297,7 @@ def test_each_request_is_one_line_in_the_log(make_world: WorldFactory, caplog: p
         client = ServiceTestClient(TestApp(app), world.issuer)
         for path in ("/healthz", "/oauth/v2/keys", "/readyz", _AUTHORIZE, "/nothing"):
             client.get(world.issuer + path)
-        assert [one.getMessage().rpartition(",")[0] for one in caplog.records if one.name == name] == [
+        assert [record.getMessage().rpartition(",")[0] for record in caplog.records if record.name == name] == [
             "GET /healthz 200",
             "GET /oauth/v2/keys 200",
             "GET /readyz 200",

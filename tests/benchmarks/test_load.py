@@ -60,7 +60,7 @@ def get(path: str) -> bytes:
 def test_each_request_is_sent_once_and_locations_are_handed_back() -> None:
     with serving() as (address, clients):
         answers = run_load(
-            LoadSpec(address, [get(f"/{one}") for one in range(5)], FOUND, 2, 10.0, stores_responses=True)
+            LoadSpec(address, [get(f"/{item}") for item in range(5)], FOUND, 2, 10.0, stores_responses=True)
         )
     assert {content[-1:] for content in answers.bodies} == {b"0", b"1", b"2", b"3", b"4"}
     assert answers.statuses == {303: 5}
@@ -83,9 +83,9 @@ def test_spaces_in_json_are_no_difference() -> None:
 def test_a_pace_is_kept() -> None:
     with serving() as (address, _):
         paces = [LoadSpec(address, [get("/hello")] * 100, OK, per_second=50, seconds=0.2) for _ in range(2)]
-        found = run_paced_load(paces)
-    assert [len(answers.latencies) for answers in found] == [10, 10]
-    assert all(answers.elapsed >= 0.18 for answers in found)
+        load_results = run_paced_load(paces)
+    assert [len(answers.latencies) for answers in load_results] == [10, 10]
+    assert all(answers.elapsed >= 0.18 for answers in load_results)
 
 
 @pytest.mark.thorough

@@ -30,9 +30,9 @@ def profile_errors(scene: BrowserScenario) -> None:
 @page("/account/profile", names=True, status=409)
 def profile_conflict(scene: BrowserScenario) -> None:
     profile(scene)
-    other = scene.profile.tab()
-    other.open(scene.tab.url)
-    other.send(nickname="Änne")
+    tab = scene.profile.tab()
+    tab.open(scene.tab.url)
+    tab.send(nickname="Änne")
     scene.tab.send(nickname="Anni")
 
 
@@ -48,9 +48,9 @@ def _factor(scene: BrowserScenario) -> str:
     with scene.site.world.transaction_services() as services:
         subject = services.storage.users.find_subject(user_id)
         assert subject is not None
-        made = services.factors.enrol(subject, "pager", {}, name=LONG_WORD if scene.long else "Phone")
+        enrolment = services.factors.enrol(subject, "pager", {}, name=LONG_WORD if scene.long else "Phone")
         services.remembered_browsers.remember(subject, "Firefox/1 Windows", timedelta(days=30))
-    return made.id
+    return enrolment.id
 
 
 @page("/account/security", main=True, names=True)
@@ -76,9 +76,13 @@ def _provider(scene: BrowserScenario) -> str:
     """The id of an identity provider of the person's organization."""
     world, organization = scene.site.world, scene.organization
     with world.read_only_services() as services:
-        found = [one for one in services.upstream_providers.list_available(organization.id) if not one.everywhere]
+        providers = [
+            provider
+            for provider in services.upstream_providers.list_available(organization.id)
+            if not provider.everywhere
+        ]
     name = LONG_WORD if scene.long else "Elsewhere"
-    return (found or [world.make_upstream_provider(organization, name=name)])[0].id
+    return (providers or [world.make_upstream_provider(organization, name=name)])[0].id
 
 
 @page("/account/identities/new/1", names=True)
@@ -96,8 +100,8 @@ def identity_unlink(scene: BrowserScenario) -> None:
     world, provider_id = scene.site.world, _provider(scene)
     with world.transaction_services() as services:
         links = LinkedIdentities(services.record_service(world.app.registry.upstream.name_space), services.now)
-        somebody = ExternalUser(issuer="https://login.elsewhere.example", subject=scene.person.user.id, claims={})
-        link = links.add(services.upstream_providers.get(provider_id), somebody, scene.person.user.id)
+        external_user = ExternalUser(issuer="https://login.elsewhere.example", subject=scene.person.user.id, claims={})
+        link = links.add(services.upstream_providers.get(provider_id), external_user, scene.person.user.id)
     scene.open(f"/account/identities/{link.id}/remove")
 
 
@@ -150,11 +154,11 @@ def _connect(scene: BrowserScenario) -> None:
     scene.sign_in()
     shop = scene.site.make_application("Shop", scene.organization)
     for party, scope in ((scene.party, "openid profile email offline_access"), (shop, "openid")):
-        asked = scene.site.ask(scene.tab, party, scope=scope)
+        authorization = scene.site.ask(scene.tab, party, scope=scope)
         if "/consent" in scene.tab.url:
             scene.tab.send()
         code = scene.site.application.received[-1].members["code"]
-        assert party.redeem(code, asked).status_int == 200
+        assert party.redeem(code, authorization).status_int == 200
 
 
 @page("/account/applications")

@@ -48,7 +48,7 @@ def branded(scene: BrowserScenario) -> Organization:
     organization: Organization = site.world.make_organization()
     with site.world.transaction_services() as services:
         command = LONG_BRANDING if scene.long else BRANDING
-        services.branding.change(organization, command, by=OPERATOR_PRINCIPAL)
+        services.branding.change(organization, command, principal=OPERATOR_PRINCIPAL)
         found = services.storage.organizations.find(organization.id)
     assert found is not None
     return found

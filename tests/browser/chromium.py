@@ -87,9 +87,9 @@ class Chromium:
     def put_back(self, context: str, window: str) -> None:
         """Empty a person's browser for the next one: no cookies, one window, no history."""
         windows = self.ask("Target.getTargets")["targetInfos"]
-        for one in windows:
-            if one["type"] == "page" and one.get("browserContextId") == context and one["targetId"] != window:
-                self.ask("Target.closeTarget", targetId=one["targetId"])
+        for item in windows:
+            if item["type"] == "page" and item.get("browserContextId") == context and item["targetId"] != window:
+                self.ask("Target.closeTarget", targetId=item["targetId"])
         self.ask("Storage.clearCookies", browserContextId=context)
         self.ask("Browser.setDownloadBehavior", behavior="default", browserContextId=context)
         self.ask("Browser.resetPermissions", browserContextId=context)
@@ -188,7 +188,7 @@ class ChromiumProfile:
     def _read_console(self) -> None:
         entries = self.chromium.driver.get_log("browser")  # type: ignore[no-untyped-call]
         said = (str(entry["message"]) for entry in entries if entry["level"] != "DEBUG")
-        self._console += [one for one in said if _STATUS_REMARK not in one]
+        self._console += [item for item in said if _STATUS_REMARK not in item]
 
 
 #: Makes browsers of different people: ``make_profile(languages="de")``.

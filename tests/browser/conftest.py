@@ -30,14 +30,14 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
 @pytest.fixture
 def make_profile(chromium: Chromium) -> Iterator[MakeProfile]:
     """Makes browsers of different people; at the end nothing may stand in their consoles."""
-    made: list[ChromiumProfile] = []
+    chromium_profiles: list[ChromiumProfile] = []
 
     def make(**options: str | bool) -> ChromiumProfile:
-        made.append(chromium.profile(**options))  # type: ignore[arg-type]
-        return made[-1]
+        chromium_profiles.append(chromium.profile(**options))  # type: ignore[arg-type]
+        return chromium_profiles[-1]
 
     yield make
-    for profile in made:
+    for profile in chromium_profiles:
         profile.close()
 
 

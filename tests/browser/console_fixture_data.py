@@ -71,27 +71,29 @@ def estate(site: ExampleCompany, long: bool) -> ConsoleFixtureData:
         for one, called in ((organization, name), (partner, f"Partner {name}"[:200]), (empty, "Seedlings")):
             services.organizations.change(one.id, ChangeOrganization(name=called))
         for project_id, called in ((project.id, word), (granted.id, f"Fleet {name}"[:200])):
-            services.projects.change(project_id, ChangeProject(name=called), by=OPERATOR_PRINCIPAL)
-        proven, asserted = (f"{one}-{organization.id}.example" for one in ("proven", "asserted"))
+            services.projects.change(project_id, ChangeProject(name=called), principal=OPERATOR_PRINCIPAL)
+        proven, asserted = (f"{item}-{organization.id}.example" for item in ("proven", "asserted"))
         for domain in (DOMAIN, proven, asserted):
             services.domains.add(organization.id, AddDomain(domain=domain))
         services.domains.verify(services.domains.get(organization.id, proven), DomainProof.DNS)
-        services.domains.assert_domain(organization.id, asserted, by=OPERATOR_PRINCIPAL)
+        services.domains.assert_domain(organization.id, asserted, principal=OPERATOR_PRINCIPAL)
         web = RegisterApplication(name=word, type=ApplicationType.WEB, redirect_uris=(CALLBACK,))
-        application, _ = services.applications.register_with_secret(project.id, web, by=OPERATOR_PRINCIPAL)
+        application, _ = services.applications.register_with_secret(project.id, web, principal=OPERATOR_PRINCIPAL)
         services.applications.register_with_secret(
-            project.id, RegisterApplication(name="Reports", type=ApplicationType.API), by=OPERATOR_PRINCIPAL
+            project.id, RegisterApplication(name="Reports", type=ApplicationType.API), principal=OPERATOR_PRINCIPAL
         )
         described = ChangeServiceUser(description="Deploys the shop each night.")
-        services.service_users.change(robot.id, described, by=OPERATOR_PRINCIPAL)
-        asked = AddPersonalAccessToken(name=word, expires_at=world.clock() + timedelta(days=90))
-        token, _ = services.service_users.add_personal_access_token(robot.id, asked, by=OPERATOR_PRINCIPAL)
-        secret, _ = services.service_users.add_secret(robot.id, by=OPERATOR_PRINCIPAL)
+        services.service_users.change(robot.id, described, principal=OPERATOR_PRINCIPAL)
+        add_personal_access_token = AddPersonalAccessToken(name=word, expires_at=world.clock() + timedelta(days=90))
+        token, _ = services.service_users.add_personal_access_token(
+            robot.id, add_personal_access_token, principal=OPERATOR_PRINCIPAL
+        )
+        secret, _ = services.service_users.add_secret(robot.id, principal=OPERATOR_PRINCIPAL)
         provider = CreateUpstreamProvider.build(
             name=word, issuer="https://login.elsewhere.example", client_id="identity", client_secret=new_token()
         )
         ids = {
-            "provider": services.upstream_providers.create(organization.id, provider, by=OPERATOR_PRINCIPAL).id,
+            "provider": services.upstream_providers.create(organization.id, provider, principal=OPERATOR_PRINCIPAL).id,
             "proven": proven,
             "asserted": asserted,
             "token": token.id,
@@ -187,14 +189,14 @@ def _idle(site: ExampleCompany, organization: Organization, partner: Organizatio
     grant, provider = world.make_project_grant(project, partner), world.make_upstream_provider(organization)
     with world.transaction_services() as services:
         command = RegisterApplication(name="Old shop", type=ApplicationType.API)
-        application, _ = services.applications.register_with_secret(project.id, command, by=OPERATOR_PRINCIPAL)
-        services.service_users.deactivate(robot.id, by=OPERATOR_PRINCIPAL)
-        services.users.deactivate(person.user.id, by=OPERATOR_PRINCIPAL)
-        services.applications.deactivate(application.id, by=OPERATOR_PRINCIPAL)
-        services.project_grants.deactivate(grant.id, by=OPERATOR_PRINCIPAL)
-        services.projects.deactivate(project.id, by=OPERATOR_PRINCIPAL)
-        services.upstream_providers.deactivate(provider.id, by=OPERATOR_PRINCIPAL)
-        services.organizations.deactivate(closed.id, by=OPERATOR_PRINCIPAL)
+        application, _ = services.applications.register_with_secret(project.id, command, principal=OPERATOR_PRINCIPAL)
+        services.service_users.deactivate(robot.id, principal=OPERATOR_PRINCIPAL)
+        services.users.deactivate(person.user.id, principal=OPERATOR_PRINCIPAL)
+        services.applications.deactivate(application.id, principal=OPERATOR_PRINCIPAL)
+        services.project_grants.deactivate(grant.id, principal=OPERATOR_PRINCIPAL)
+        services.projects.deactivate(project.id, principal=OPERATOR_PRINCIPAL)
+        services.upstream_providers.deactivate(provider.id, principal=OPERATOR_PRINCIPAL)
+        services.organizations.deactivate(closed.id, principal=OPERATOR_PRINCIPAL)
     return {
         "idle_robot": robot.id,
         "idle_person": person.user.id,

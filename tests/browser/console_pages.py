@@ -12,10 +12,10 @@ _NUMBERS = count(1)
 
 def enter(scene: BrowserScenario, path: str) -> None:
     """Sign the manager in, and open the address below /console; ``{e}`` in it is the estate."""
-    held = estate(scene.site, scene.long)
-    scene.person = held.manager
+    console_fixture_data = estate(scene.site, scene.long)
+    scene.person = console_fixture_data.manager
     scene.sign_in()
-    scene.open(f"/console{path.format(e=held)}")
+    scene.open(f"/console{path.format(e=console_fixture_data)}")
 
 
 def keep(name: str, walk: Walk, path: str, **options: bool | int) -> None:
@@ -287,9 +287,9 @@ def _application_registered(scene: BrowserScenario) -> None:
 
 def _project_conflict(scene: BrowserScenario) -> None:
     enter(scene, f"{IDLE_PROJECT}/edit")
-    other = scene.profile.tab()
-    other.open(scene.tab.url)
-    other.send(name=f"Orders {next(_NUMBERS)}")
+    tab = scene.profile.tab()
+    tab.open(scene.tab.url)
+    tab.send(name=f"Orders {next(_NUMBERS)}")
     scene.tab.send(name=LONG_WORD if scene.long else "Parcels")
 
 

@@ -117,7 +117,7 @@ class ExampleCompany:
         self.url = world.identity.settings.login_url
         with world.transaction_services() as services:
             command = CreateOrganization(name="Acme GmbH", primary_domain="acme.example", registration=True)
-            self.organization = services.organizations.create(command, by=OPERATOR_PRINCIPAL)
+            self.organization = services.organizations.create(command, principal=OPERATOR_PRINCIPAL)
         self.party = self.make_application("Invoices", self.organization)
         self._numbers = count(1)
 
@@ -184,9 +184,9 @@ class ExampleCompany:
 
     def ask(self, tab: Tab, party: RelyingParty | None = None, **parameters: Any) -> SentAuthorizationRequest:
         """Open an authorization request, as an application has the browser do."""
-        asked = (party or self.party).new_request(**parameters)
-        tab.open(asked.url)
-        return asked
+        authorization = (party or self.party).new_request(**parameters)
+        tab.open(authorization.url)
+        return authorization
 
     def sign_in(self, tab: Tab, person: CompanyUser) -> None:
         """From the page for the login name on."""
@@ -200,19 +200,19 @@ class ExampleCompany:
         profile.keep({"name": name, "value": value, "url": self.url, "httpOnly": True, "sameSite": "Lax"})
         return session.id
 
-    def tokens(self, tab: Tab, asked: SentAuthorizationRequest) -> ReceivedTokens:
+    def tokens(self, tab: Tab, authorization: SentAuthorizationRequest) -> ReceivedTokens:
         """What the application gets for the code with which the tab has come back to it, all of it checked."""
-        assert tab.url.startswith(f"{asked.parameters['redirect_uri']}?"), f"{tab.url}\n{tab.text}"
-        return self.redeemed(dict(parse_qsl(urlsplit(tab.url).query)), asked)
+        assert tab.url.startswith(f"{authorization.parameters['redirect_uri']}?"), f"{tab.url}\n{tab.text}"
+        return self.redeemed(dict(parse_qsl(urlsplit(tab.url).query)), authorization)
 
-    def redeemed(self, members: dict[str, str], asked: SentAuthorizationRequest) -> ReceivedTokens:
+    def redeemed(self, members: dict[str, str], authorization: SentAuthorizationRequest) -> ReceivedTokens:
         """The same for the members of an answer, however they came."""
         assert set(members) == {"code", "state", "iss"}, members
-        assert members["state"] == asked.parameters["state"]
+        assert members["state"] == authorization.parameters["state"]
         assert members["iss"] == self.world.issuer
-        answer = self.party.redeem(members["code"], asked)
+        answer = self.party.redeem(members["code"], authorization)
         assert answer.status_int == 200, answer
-        return ReceivedTokens(answer.json, self.party.check_id_token(answer.json["id_token"], asked))
+        return ReceivedTokens(answer.json, self.party.check_id_token(answer.json["id_token"], authorization))
 
     def try_passwords(self, person: CompanyUser, times: int) -> None:
         """So many wrong passwords of a stranger's; then the time has come for the next one, if there is one."""
@@ -255,9 +255,9 @@ class ExampleCompany:
         """The code in the last mail that went out by now; the mails are taken out."""
         assert self.post is not None
         self._delivered(self.post)
-        letters = [message_text(one) for one in self.post.received_messages]
+        letters = [message_text(received_message) for received_message in self.post.received_messages]
         self.post.received_messages.clear()
-        codes = [one for letter in letters for one in re.findall(r"^\d{6}$", letter, re.MULTILINE)]
+        codes = [item for letter in letters for item in re.findall(r"^\d{6}$", letter, re.MULTILINE)]
         return str(codes[-1])
 
 

@@ -129,7 +129,7 @@ def consent_of_others(scene: BrowserScenario) -> None:
     if scene.long:
         with world.transaction_services() as services:
             services.organizations.change(owner.id, ChangeOrganization(name=LONG))
-            services.projects.change(fleet.id, ChangeProject(name=LONG_WORD), by=OPERATOR_PRINCIPAL)
+            services.projects.change(fleet.id, ChangeProject(name=LONG_WORD), principal=OPERATOR_PRINCIPAL)
     foreign = scene.site.make_application(
         LONG_WORD if scene.long else "Parcels", owner, consent=ConsentRule.WHEN_FOREIGN
     )
@@ -169,9 +169,9 @@ def sign_in_took_too_long(scene: BrowserScenario) -> None:
 
 @page("/login/1", status=400)
 def sign_in_of_another_browser(scene: BrowserScenario) -> None:
-    other = scene.make_profile().tab()
-    scene.site.ask(other)
-    scene.tab.open(other.url)
+    tab = scene.make_profile().tab()
+    scene.site.ask(tab)
+    scene.tab.open(tab.url)
 
 
 @page("/login/1", status=404)

@@ -99,8 +99,8 @@ class Tab:
         width, height, zoom = self._size
         self.command("Emulation.setScrollbarsHidden", hidden=whether)
         # The page is laid out again when the window changes, not before.
-        for one in (height + 1, height):
-            self.size(width, one, zoom=zoom)
+        for item in (height + 1, height):
+            self.size(width, item, zoom=zoom)
 
     # --- what is shown ------------------------------------------------------------------------------------------------
 
@@ -123,8 +123,8 @@ class Tab:
     @property
     def heading(self) -> str:
         """The words of the h1."""
-        (one,) = self.all("h1")
-        return one.text
+        (element,) = self.all("h1")
+        return element.text
 
     @property
     def text(self) -> str:
@@ -133,9 +133,11 @@ class Tab:
 
     def one(self, selector: str) -> WebElement:
         """The only element of the CSS selector."""
-        found = self.all(selector)
-        assert len(found) == 1, f"{len(found)} of {selector} at {self.url}\n{self.text if selector != 'body' else ''}"
-        return found[0]
+        elements = self.all(selector)
+        assert len(elements) == 1, (
+            f"{len(elements)} of {selector} at {self.url}\n{self.text if selector != 'body' else ''}"
+        )
+        return elements[0]
 
     def all(self, selector: str) -> list[WebElement]:
         """All elements of the CSS selector."""

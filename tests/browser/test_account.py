@@ -38,10 +38,10 @@ def test_what_is_wrong_in_the_closed_part_opens_it(site: ExampleCompany, profile
 
 def test_two_tabs_that_change_the_same_profile(site: ExampleCompany, profile: ChromiumProfile) -> None:
     site.start_session(profile, site.make_user())
-    one, other = profile.tab(), profile.tab()
-    for each in (one, other):
-        each.open(f"{site.url}/account/profile")
-    one.send(nickname="Änne")
+    tab, other = profile.tab(), profile.tab()
+    for item in (tab, other):
+        item.open(f"{site.url}/account/profile")
+    tab.send(nickname="Änne")
     other.send(phone="+49 30 1234567")
     assert (other.status, other.focused) == (409, "errors")
     assert "Saved now: Änne" in other.text
@@ -54,8 +54,8 @@ def test_the_password_is_changed_and_other_sessions_end(
 ) -> None:
     anna = site.make_user()
     elsewhere = make_profile()
-    for each in (profile, elsewhere):
-        site.start_session(each, anna)
+    for chromium_profile in (profile, elsewhere):
+        site.start_session(chromium_profile, anna)
     tab.open(f"{site.url}/account/password")
     assert tab.focused == "field-current_password"
     new = "an entirely new one"
@@ -84,7 +84,7 @@ def test_the_session_of_another_browser_is_ended(
     site.start_session(profile, anna)
     tab.open(f"{site.url}/account/sessions")
     assert tab.words(".badge") == "This one"
-    (row,) = (one for one in tab.all("tbody tr") if "Chrome on Linux" in one.text)
+    (row,) = (element for element in tab.all("tbody tr") if "Chrome on Linux" in element.text)
     assert "127.0.0.1" in row.text
     with tab.leaving():
         row.find_element("css selector", "button").click()
@@ -104,9 +104,9 @@ def test_ending_ones_own_session_leads_to_the_end(site: ExampleCompany, profile:
 
 def test_a_connected_application_is_disconnected(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     site.start_session(profile, site.make_user())
-    asked = site.ask(tab, scope="openid email offline_access", prompt="consent")
+    authorization = site.ask(tab, scope="openid email offline_access", prompt="consent")
     tab.press("Allow")
-    tokens = site.tokens(tab, asked)
+    tokens = site.tokens(tab, authorization)
     tab.open(f"{site.url}/account/applications")
     assert "Invoices" in tab.one("tbody tr").text
     tab.follow("Disconnect …")
@@ -141,10 +141,10 @@ def test_one_switches_to_another_account(site: ExampleCompany, profile: Chromium
     # Times are whole seconds: who was here last is a question of at least one.
     site.world.clock.advance(seconds=2)
     tab.open(f"{site.url}/account/profile")
-    here, there = (anna, bert) if tab.value("given_name") == "Anna" else (bert, anna)
-    tab.press(f"Account menu for {here.user.display_name}")
-    tab.press(f"Switch to {there.login_name}")
-    assert tab.value("given_name") == there.user.profile.given_name
+    company_user, user = (anna, bert) if tab.value("given_name") == "Anna" else (bert, anna)
+    tab.press(f"Account menu for {company_user.user.display_name}")
+    tab.press(f"Switch to {user.login_name}")
+    assert tab.value("given_name") == user.user.profile.given_name
 
 
 def test_the_skip_link_leads_past_the_navigation(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
@@ -160,7 +160,7 @@ def test_on_a_phone_the_navigation_is_a_menu(site: ExampleCompany, profile: Chro
     site.start_session(profile, site.make_user())
     tab.size(390, 844)
     tab.open(f"{site.url}/account/profile")
-    assert [one.is_displayed() for one in tab.all(".navigation")] == [False, False]
+    assert [element.is_displayed() for element in tab.all(".navigation")] == [False, False]
     tab.press("Profile")
     tab.follow("Sessions")
     assert tab.heading == "Sessions"

@@ -53,7 +53,7 @@ def test_logo_is_seen_on_dark_pages(scene: BrowserScenario) -> None:
     light = tab.run("return arguments[0].currentSrc", tab.one(".brand__logo"))
     with site.world.transaction_services() as services:
         command = ChangeBranding(logo_dark=base64.b64encode(MARK.replace("#12261d", "#ffffff").encode()).decode())
-        services.branding.change(organization, command, by=OPERATOR_PRINCIPAL)
+        services.branding.change(organization, command, principal=OPERATOR_PRINCIPAL)
     for dark in (True, False):
         tab.look(dark=dark)
         tab.reload()
@@ -112,7 +112,7 @@ def test_a_mail_is_read_in_the_light_and_in_the_dark(
     assert site.post is not None
     organization = site.world.make_organization()
     with site.world.transaction_services() as services:
-        services.branding.change(organization, BRANDING, by=OPERATOR_PRINCIPAL)
+        services.branding.change(organization, BRANDING, principal=OPERATOR_PRINCIPAL)
     person = site.make_user(organization=organization, email=site.make_email_address())
     tab.open(f"{site.url}/password/reset")
     tab.send(login_name=person.login_name)
@@ -135,9 +135,9 @@ def test_nothing_is_left_of_looks_that_are_taken_back(scene: BrowserScenario) ->
     party = site.make_application("Invoices", organization)
     with site.world.transaction_services() as services:
         nothing = ChangeBranding.build(
-            **{one.name: getattr(DEFAULT_BRANDING, one.name) for one in fields(DEFAULT_BRANDING)}
+            **{field.name: getattr(DEFAULT_BRANDING, field.name) for field in fields(DEFAULT_BRANDING)}
         )
-        services.branding.change(organization, nothing, by=OPERATOR_PRINCIPAL)
+        services.branding.change(organization, nothing, principal=OPERATOR_PRINCIPAL)
     site.ask(tab, party)
     assert tab.heading == "Sign in"
     assert tab.one(".brand__name").text == "Identity"

@@ -121,7 +121,7 @@ def test_a_lost_phone_is_replaced_by_a_recovery_code(company: ExampleCompany, ta
     tab.follow("I have saved the codes")
     assert tab.heading == "Security"
     sign_out(company, tab)
-    asked = company.ask(tab, acr_values=TWO)
+    authorization = company.ask(tab, acr_values=TWO)
     company.sign_in(tab, anna)
     if tab.heading != "Choose how to go on":
         tab.follow("Use another way")
@@ -130,7 +130,7 @@ def test_a_lost_phone_is_replaced_by_a_recovery_code(company: ExampleCompany, ta
     tab.send(code=codes[3].lower().replace("-", ""))
     if "/consent" in tab.url:
         tab.send()
-    assert company.tokens(tab, asked).claims["acr"] == TWO
+    assert company.tokens(tab, authorization).claims["acr"] == TWO
     # What was lost proves nothing any more, and a new one takes its place.
     tab.open(f"{company.url}/account/security")
     assert "9 codes left" in tab.text
@@ -161,7 +161,7 @@ def test_somebody_of_another_provider_lands_in_the_application(
         provider.id, ChangeUpstreamProvider.build(client_id=registered.client_id, client_secret=registered.secret)
     )
     carla = elsewhere.make_user("Carla", "Rossi")
-    asked = company.ask(tab, scope="openid profile")
+    authorization = company.ask(tab, scope="openid profile")
     seen(tab, "12-buttons")
     tab.follow("Sign in with Elsewhere")
     assert tab.url.startswith(elsewhere.url)
@@ -170,7 +170,7 @@ def test_somebody_of_another_provider_lands_in_the_application(
     if "/consent" in tab.url:
         tab.send()
     assert tab.heading == "Welcome to Invoices", tab.text
-    claims = company.tokens(tab, asked).claims
+    claims = company.tokens(tab, authorization).claims
     made = company.world.operator_services.users.get(claims["sub"])
     assert (made.profile.given_name, made.profile.family_name) == ("Carla", "Rossi")
     assert made.organization_id == company.organization.id

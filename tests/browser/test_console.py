@@ -223,10 +223,10 @@ def test_on_a_phone_the_navigation_is_a_menu(
 ) -> None:
     tab.size(390, 844)
     tab.open(of_organization(site, organization, "/service-users"))
-    assert [one.is_displayed() for one in tab.all(".navigation")] == [False, False]
+    assert [element.is_displayed() for element in tab.all(".navigation")] == [False, False]
     tab.press("Menu · Service users")
     tab.type(Keys.TAB, Keys.ESCAPE)
-    assert [one.is_displayed() for one in tab.all(".navigation")] == [False, False]
+    assert [element.is_displayed() for element in tab.all(".navigation")] == [False, False]
     tab.type(Keys.ENTER)
     tab.follow("Projects", inside=".navigation")
     assert tab.heading == "Projects"
@@ -300,7 +300,7 @@ def test_who_loses_the_role_meanwhile_is_told_and_changes_nothing(
     site.start_session(profile, person)
     tab.open(of_organization(site, organization, "/projects/new"))
     with site.world.transaction_services() as services:
-        services.managers.remove(held.id, by=OPERATOR_PRINCIPAL)
+        services.managers.remove(held.id, principal=OPERATOR_PRINCIPAL)
     tab.send(name="Rockets")
     assert tab.status in (403, 404)
     with site.world.read_only_services() as services:
@@ -395,8 +395,8 @@ def test_addresses_break_between_words_alone(site: ExampleCompany, profile: Chro
         """
     )
     assert len(lines) >= 4
-    assert any(len(one) > 1 for one in lines)
-    for one in lines:
-        for ended, begun in pairwise(one):
-            assert ended[-1] in "._+-@" or begun[0] == "@", one
+    assert any(len(line) > 1 for line in lines)
+    for line in lines:
+        for ended, begun in pairwise(line):
+            assert ended[-1] in "._+-@" or begun[0] == "@", line
     assert tab.run("return document.documentElement.scrollWidth <= window.innerWidth")

@@ -19,9 +19,9 @@ def test_a_form_of_ours_that_another_origin_posts_is_refused(
     site.start_session(profile, anna)
     tab.open(f"{site.url}/account/profile")
     fields = {
-        str(one.get_attribute("name")): str(one.get_property("value"))
-        for one in tab.all("#page-form input, #page-form select, #page-form textarea")
-        if one.get_attribute("name")
+        str(element.get_attribute("name")): str(element.get_property("value"))
+        for element in tab.all("#page-form input, #page-form select, #page-form textarea")
+        if element.get_attribute("name")
     }
     assert fields["csrf_token"]
     target, changed = f"{site.url}/account/profile", {**fields, "given_name": "Mallory"}
@@ -111,7 +111,7 @@ def test_a_form_of_ours_cannot_be_made_to_post_elsewhere(
     tab.run("document.getElementById('page-form').action = arguments[0]", f"{site.application.origin}/steal")
     tab.one(".button--primary").click()
     tab.wait(lambda: any("form-action" in said for said in profile.console))
-    assert all(one.path != "/steal" for one in site.application.received)
+    assert all(received_response.path != "/steal" for received_response in site.application.received)
     profile.console.clear()
 
 

@@ -28,19 +28,19 @@ class DocsExample:
 
 @pytest.fixture
 def example(site: ExampleCompany) -> Iterator[DocsExample]:
-    made = DocsExample(free_port())
+    docs_example = DocsExample(free_port())
     client = site.world.make_web_application(
         site.world.make_project(site.organization).id,
-        redirect_uris=(f"{made.home}callback",),
-        post_logout_redirect_uris=(made.home,),
+        redirect_uris=(f"{docs_example.home}callback",),
+        post_logout_redirect_uris=(docs_example.home,),
         development=True,
     )
-    words = [site.world.identity.settings.issuer_url, client.client_id, client.secret, str(made.port)]
+    words = [site.world.identity.settings.issuer_url, client.client_id, client.secret, str(docs_example.port)]
     with subprocess.Popen([sys.executable, SCRIPT, *words], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            assert made.home in process.stdout.readline()
-            yield made
+            assert docs_example.home in process.stdout.readline()
+            yield docs_example
         finally:
             process.terminate()
 

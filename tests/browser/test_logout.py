@@ -19,9 +19,9 @@ def is_signed_in(site: ExampleCompany, profile: ChromiumProfile) -> bool:
 def signed_in(site: ExampleCompany, tab: Tab) -> tuple[CompanyUser, str]:
     """Somebody who has signed in to the application, and the ID token that it got."""
     anna = site.make_user()
-    asked = site.ask(tab)
+    authorization = site.ask(tab)
     site.sign_in(tab, anna)
-    return anna, site.tokens(tab, asked).id_token
+    return anna, site.tokens(tab, authorization).id_token
 
 
 def test_the_application_signs_out_and_gets_the_person_back(

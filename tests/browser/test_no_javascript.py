@@ -20,7 +20,7 @@ def test_the_pages_own_script_does_not_run(site: ExampleCompany, tab: Tab) -> No
 
 def test_signing_in(site: ExampleCompany, tab: Tab) -> None:
     anna = site.make_user(must_change=True)
-    asked = site.ask(tab)
+    authorization = site.ask(tab)
     assert tab.focused == "field-login_name"
     tab.send(login_name="")
     assert (tab.status, tab.focused) == (422, "field-login_name")
@@ -33,7 +33,7 @@ def test_signing_in(site: ExampleCompany, tab: Tab) -> None:
     # The summary of errors has the focus although it is no control.
     assert tab.focused == "errors"
     tab.send(new_password="an entirely new one", new_password_again="an entirely new one")
-    site.tokens(tab, asked)
+    site.tokens(tab, authorization)
 
 
 def test_another_language(site: ExampleCompany, tab: Tab) -> None:
@@ -46,22 +46,22 @@ def test_another_language(site: ExampleCompany, tab: Tab) -> None:
 def test_choosing_an_account(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     anna = site.make_user()
     site.start_session(profile, anna)
-    asked = site.ask(tab, prompt="select_account")
+    authorization = site.ask(tab, prompt="select_account")
     tab.press(anna.login_name)
-    site.tokens(tab, asked)
+    site.tokens(tab, authorization)
 
 
 def test_the_answer_is_posted_by_a_button(site: ExampleCompany, tab: Tab) -> None:
-    asked = site.ask(tab, response_mode="form_post")
+    authorization = site.ask(tab, response_mode="form_post")
     site.sign_in(tab, site.make_user())
     assert tab.heading == "Signing you in"
     tab.press("Continue to Invoices")
-    site.redeemed(site.application.received[-1].members, asked)
+    site.redeemed(site.application.received[-1].members, authorization)
 
 
 @pytest.mark.thorough
 def test_making_an_account(site: ExampleCompany, tab: Tab) -> None:
-    asked = site.ask(tab, prompt="create")
+    authorization = site.ask(tab, prompt="create")
     password = "an entirely new one"
     tab.send(
         user_name="lise",
@@ -73,7 +73,7 @@ def test_making_an_account(site: ExampleCompany, tab: Tab) -> None:
     )
     assert (tab.heading, "lise@acme.example" in tab.text) == ("Your account is ready", True)
     tab.send()
-    site.tokens(tab, asked)
+    site.tokens(tab, authorization)
 
 
 @pytest.mark.thorough

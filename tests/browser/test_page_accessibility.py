@@ -99,11 +99,11 @@ def violations(tab: Tab, asked: dict[str, Any]) -> list[str]:
         {**asked, "resultTypes": ["violations"], "preload": False},
     )
     return [
-        f"{one['id']}: {one['help']}: {node['html']} {node['failureSummary']}"
-        for one in found
-        for node in one["nodes"]
+        f"{item['id']}: {item['help']}: {node['html']} {node['failureSummary']}"
+        for item in found
+        for node in item["nodes"]
         # It does not know yet what HTML says of passkeys (autofill detail tokens).
-        if not (one["id"] == "autocomplete-valid" and 'autocomplete="username webauthn"' in node["html"])
+        if not (item["id"] == "autocomplete-valid" and 'autocomplete="username webauthn"' in node["html"])
     ]
 
 
@@ -126,8 +126,8 @@ def tab_problems(tab: Tab) -> list[str]:
         reached, around = once_around(looked_at(tab, "watched"))
         if around:
             break
-    problems = [f"no ring: {one['name']}" for one in reached.values() if not one["ring"]]
-    problems += [f"out of sight: {one['name']}" for one in reached.values() if not one["inView"]]
+    problems = [f"no ring: {item['name']}" for item in reached.values() if not item["ring"]]
+    problems += [f"out of sight: {item['name']}" for item in reached.values() if not item["inView"]]
     order = list(reached)
     start = order.index(min(order))
     if order[start:] + order[:start] != sorted(wanted):
@@ -186,10 +186,10 @@ def test_the_page_is_sound(name: str, make_scenario: MakeScene, thorough: bool) 
     problems = looked_at(tab, "structure") + violations(tab, EVERYTHING)
     problems += tab_problems(tab) + link_problems(tab) + layout_problems(tab)
     if thorough:
-        problems += [f"{SIZES[-1][0]}: {one}" for one in violations(tab, EVERYTHING)]
+        problems += [f"{SIZES[-1][0]}: {violation}" for violation in violations(tab, EVERYTHING)]
         tab.size(*SIZES[0])
         tab.look(dark=True)
-        problems += [f"dark: {one}" for one in violations(tab, COLOURS_ALONE)]
+        problems += [f"dark: {violation}" for violation in violations(tab, COLOURS_ALONE)]
         tab.look()
     for language in page.languages if thorough else ():
         tab.size(*SIZES[0])
@@ -197,12 +197,12 @@ def test_the_page_is_sound(name: str, make_scenario: MakeScene, thorough: bool) 
         tab = in_language(scene, page, language, make_scenario)
         tab.let_scripts_run(True)
         found = looked_at(tab, "structure") + layout_problems(tab) + violations(tab, ALL_BUT_COLOURS)
-        problems += [f"{language}: {one}" for one in found]
+        problems += [f"{language}: {item}" for item in found]
     assert not problems, "\n".join(problems)
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", [one.name for one in PAGES.values() if one.names])
+@pytest.mark.parametrize("name", [page_under_test.name for page_under_test in PAGES.values() if page_under_test.names])
 def test_the_longest_names_fit(name: str, make_scenario: MakeScene) -> None:
     tab = make_scenario(PAGES[name], long=True).tab
     tab.let_scripts_run(True)

@@ -39,14 +39,14 @@ def test_a_passkey_is_added_and_signs_in_alone(site: ExampleCompany, tab: Tab) -
     add_passkey(site, tab, anna)
     (credential,) = device.credentials
     assert (credential["isResidentCredential"], credential["rpId"]) == (True, "localhost")
-    (kept,) = passkeys(site, anna)
-    assert kept.name.endswith(" on Linux")
+    (enrolment,) = passkeys(site, anna)
+    assert enrolment.name.endswith(" on Linux")
     sign_out(site, tab)
     device.present(False)
-    asked = site.ask(tab, acr_values=PHR)
+    authorization = site.ask(tab, acr_values=PHR)
     device.present(True)
     tab.press(BUTTON)
-    claims = site.tokens(tab, asked).claims
+    claims = site.tokens(tab, authorization).claims
     assert (claims["sub"], claims["acr"], claims["amr"]) == (anna.user.id, PHR, ["swk", "user", "mfa"])
 
 
@@ -55,12 +55,12 @@ def test_the_browser_offers_it_in_the_field_of_the_login_name(site: ExampleCompa
     anna, device = site.make_user(), DevToolsAuthenticator(tab)
     add_passkey(site, tab, anna)
     sign_out(site, tab)
-    asked = site.party.new_request()
+    authorization = site.party.new_request()
     with tab.leaving():
-        tab.open(asked.url)
+        tab.open(authorization.url)
         assert device.credentials
-    tab.wait(lambda: tab.url.startswith(asked.parameters["redirect_uri"]))
-    assert site.tokens(tab, asked).claims["sub"] == anna.user.id
+    tab.wait(lambda: tab.url.startswith(authorization.parameters["redirect_uri"]))
+    assert site.tokens(tab, authorization).claims["sub"] == anna.user.id
 
 
 def test_also_beside_the_password(site: ExampleCompany, tab: Tab) -> None:
@@ -68,11 +68,11 @@ def test_also_beside_the_password(site: ExampleCompany, tab: Tab) -> None:
     add_passkey(site, tab, anna)
     sign_out(site, tab)
     device.present(False)
-    asked = site.ask(tab)
+    authorization = site.ask(tab)
     tab.send(login_name=anna.login_name)
     device.present(True)
     tab.press(BUTTON)
-    assert site.tokens(tab, asked).claims["sub"] == anna.user.id
+    assert site.tokens(tab, authorization).claims["sub"] == anna.user.id
 
 
 def test_as_second_factor_by_a_security_key_without_a_pin(site: ExampleCompany, tab: Tab) -> None:
@@ -89,11 +89,11 @@ def test_as_second_factor_by_a_security_key_without_a_pin(site: ExampleCompany, 
     add_passkey(site, tab, anna)
     assert passkeys(site, anna)[0].name == "Security key"
     sign_out(site, tab)
-    asked = site.ask(tab)
+    authorization = site.ask(tab)
     site.sign_in(tab, anna)
     assert tab.heading == "Confirm with your passkey"
     tab.send()
-    claims = site.tokens(tab, asked).claims
+    claims = site.tokens(tab, authorization).claims
     assert (claims["acr"], claims["amr"]) == (PHR, ["pwd", "hwk", "user", "mfa"])
     assert passkeys(site, anna)[0].last_used_at is not None
 
@@ -104,7 +104,7 @@ def test_a_policy_has_it_added_in_the_sign_in(site: ExampleCompany, tab: Tab) ->
         services.policies.change(strict.id, ChangePolicy(second_factor=SecondFactorRule.REQUIRED))
     anna = site.make_user(organization=strict)
     DevToolsAuthenticator(tab)
-    asked = site.ask(tab)
+    authorization = site.ask(tab)
     site.sign_in(tab, anna)
     assert tab.heading == "Set up a second factor"
     tab.press("Passkey")
@@ -112,7 +112,7 @@ def test_a_policy_has_it_added_in_the_sign_in(site: ExampleCompany, tab: Tab) ->
     tab.send()
     if "/consent" in tab.url:
         tab.send()
-    assert site.tokens(tab, asked).claims["acr"] == PHR
+    assert site.tokens(tab, authorization).claims["acr"] == PHR
 
 
 def test_who_is_not_recognised_is_told(site: ExampleCompany, tab: Tab) -> None:
@@ -120,16 +120,16 @@ def test_who_is_not_recognised_is_told(site: ExampleCompany, tab: Tab) -> None:
     add_passkey(site, tab, anna)
     sign_out(site, tab)
     device.recognise(False)
-    asked = site.ask(tab)
+    authorization = site.ask(tab)
     before = tab.url
-    (button,) = [one for one in tab.all("button") if one.text == BUTTON]
+    (button,) = [element for element in tab.all("button") if element.text == BUTTON]
     button.click()
     tab.wait(lambda: "No passkey was used. Try again, or use another way." in tab.text)
     assert tab.url == before
     device.recognise(True)
     with tab.leaving():
         button.click()
-    site.tokens(tab, asked)
+    site.tokens(tab, authorization)
 
 
 def test_a_passkey_is_not_added_twice_to_a_device(site: ExampleCompany, tab: Tab) -> None:
@@ -151,20 +151,20 @@ def test_a_copy_whose_counter_lags_is_refused(site: ExampleCompany, make_profile
     for _ in range(2):
         sign_out(site, tab)
         device.present(False)
-        asked = site.ask(tab)
+        authorization = site.ask(tab)
         device.present(True)
         tab.press(BUTTON)
-        site.tokens(tab, asked)
+        site.tokens(tab, authorization)
     thief = make_profile().tab()
     copy = DevToolsAuthenticator(thief, defaultBackupEligibility=False, defaultBackupState=False)
     copy.present(False)
     copy.add({**copied, "signCount": 0})
-    asked = site.ask(thief)
+    authorization = site.ask(thief)
     copy.present(True)
     thief.press(BUTTON)
     assert (thief.heading, thief.status) == (BUTTON, 422)
     assert "somebody seems to have a copy of it" in thief.text
-    assert [one.event for one in site.world.audit_events(object_id=anna.user.id)].count("factor.suspected") == 1
+    assert [event.event for event in site.world.audit_events(object_id=anna.user.id)].count("factor.suspected") == 1
 
 
 def test_a_removed_passkey_opens_nothing(site: ExampleCompany, tab: Tab) -> None:
@@ -190,13 +190,13 @@ def test_a_page_that_was_open_for_long_asks_again(site: ExampleCompany, tab: Tab
     add_passkey(site, tab, anna)
     sign_out(site, tab)
     device.present(False)
-    asked = site.ask(tab)
+    authorization = site.ask(tab)
     site.world.clock.advance(timedelta(minutes=6).total_seconds())
     device.present(True)
     tab.press(BUTTON)
     assert "This page had been open for too long." in tab.text
     tab.send()
-    site.tokens(tab, asked)
+    site.tokens(tab, authorization)
 
 
 def test_another_language_is_no_passkey(site: ExampleCompany, tab: Tab) -> None:

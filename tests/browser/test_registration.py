@@ -29,20 +29,20 @@ def grace(number: int) -> dict[str, str]:
 
 @pytest.mark.parametrize("number", [1, 2], ids=["asked for by the application", "by the link"])
 def test_somebody_makes_an_account(site: ExampleCompany, tab: Tab, number: int) -> None:
-    asked = site.ask(tab, **({"prompt": "create"} if number == 1 else {}))
+    authorization = site.ask(tab, **({"prompt": "create"} if number == 1 else {}))
     if number == 2:
         tab.follow("Create an account")
     assert (tab.heading, tab.focused) == ("Create your account", "field-user_name")
     tab.send(**grace(number))
     go_on(tab, f"grace{number}@acme.example")
-    claims = site.tokens(tab, asked).claims
+    claims = site.tokens(tab, authorization).claims
     with site.world.read_only_services() as services:
         user = services.users.get(claims["sub"])
     assert (user.user_name, user.profile.email_verified) == (f"grace{number}", False)
 
 
 def test_all_that_is_wrong_is_told_at_once(site: ExampleCompany, tab: Tab) -> None:
-    asked = site.ask(tab, prompt="create")
+    authorization = site.ask(tab, prompt="create")
     tab.send(**(grace(3) | {"email": "grace", "family_name": "", "password_again": "something else"}))
     assert (tab.status, tab.focused) == (422, "errors")
     assert tab.words("#errors h2") == "Check 3 fields"
@@ -57,7 +57,7 @@ def test_all_that_is_wrong_is_told_at_once(site: ExampleCompany, tab: Tab) -> No
     right = grace(3)
     tab.send(**{name: right[name] for name in ("email", "family_name", "password", "password_again")})
     go_on(tab, "grace3@acme.example")
-    site.tokens(tab, asked)
+    site.tokens(tab, authorization)
 
 
 def test_another_language_keeps_the_whole_form(site: ExampleCompany, tab: Tab) -> None:
@@ -96,11 +96,11 @@ def test_in_the_browser_where_it_began_the_sign_in_goes_on(
     mailing_site: ExampleCompany, profile: ChromiumProfile, tab: Tab
 ) -> None:
     site = mailing_site
-    asked = site.ask(tab, prompt="create")
+    authorization = site.ask(tab, prompt="create")
     tab.send(**grace(6))
     other = profile.tab()
     other.open(site.link_in_mail())
     other.send()
     go_on(other, "grace6@acme.example")
-    site.tokens(other, asked)
+    site.tokens(other, authorization)
     assert "grace6@acme.example" in message_text(site.mail())

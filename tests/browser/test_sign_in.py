@@ -12,8 +12,8 @@ WRONG = "The login name or the password is wrong. Check both and try again."
 
 def test_a_person_signs_in_and_the_application_gets_its_code(site: ExampleCompany, tab: Tab) -> None:
     anna = site.make_user()
-    asked = site.party.new_request(scope="openid profile")
-    tab.open(site.application.link_to(asked.url))
+    authorization = site.party.new_request(scope="openid profile")
+    tab.open(site.application.link_to(authorization.url))
     tab.follow("Sign in")
     assert (tab.heading, tab.focused, tab.status) == ("Sign in", "field-login_name", 200)
     assert "to continue to Invoices · Acme GmbH" in tab.text
@@ -22,12 +22,12 @@ def test_a_person_signs_in_and_the_application_gets_its_code(site: ExampleCompan
     assert anna.login_name in tab.text
     tab.send(password=anna.password)
     assert tab.heading == "Welcome to Invoices"
-    assert site.tokens(tab, asked).claims["sub"] == anna.user.id
+    assert site.tokens(tab, authorization).claims["sub"] == anna.user.id
 
 
 def test_by_keyboard_alone(site: ExampleCompany, tab: Tab) -> None:
     anna = site.make_user()
-    asked = site.ask(tab)
+    authorization = site.ask(tab)
     tab.type(anna.login_name)
     with tab.leaving():
         tab.type(Keys.ENTER)
@@ -45,12 +45,12 @@ def test_by_keyboard_alone(site: ExampleCompany, tab: Tab) -> None:
     assert tab.words(":focus") == "Sign in"
     with tab.leaving():
         tab.type(Keys.SPACE)
-    site.tokens(tab, asked)
+    site.tokens(tab, authorization)
 
 
 def test_a_wrong_password_is_told_at_its_field(site: ExampleCompany, tab: Tab) -> None:
     anna = site.make_user()
-    asked = site.ask(tab)
+    authorization = site.ask(tab)
     tab.send(login_name=anna.login_name)
     tab.send(password="not hers")
     assert tab.status == 422
@@ -61,7 +61,7 @@ def test_a_wrong_password_is_told_at_its_field(site: ExampleCompany, tab: Tab) -
     assert tab.words(f"#{first}") == f"Error: {WRONG}"
     assert tab.focused == "field-password"
     tab.send(password=anna.password)
-    site.tokens(tab, asked)
+    site.tokens(tab, authorization)
 
 
 def test_an_unknown_name_gets_the_very_same_page(site: ExampleCompany, tab: Tab) -> None:
@@ -84,7 +84,7 @@ def test_the_login_name_is_kept_by_not_you(site: ExampleCompany, tab: Tab) -> No
 
 def test_a_password_for_one_use_has_to_be_changed(site: ExampleCompany, tab: Tab) -> None:
     anna = site.make_user(must_change=True)
-    asked = site.ask(tab)
+    authorization = site.ask(tab)
     site.sign_in(tab, anna)
     assert (tab.heading, tab.focused) == ("Choose a new password", "field-new_password")
     tab.send(new_password="short", new_password_again="other")
@@ -93,45 +93,45 @@ def test_a_password_for_one_use_has_to_be_changed(site: ExampleCompany, tab: Tab
     tab.all("#errors a")[0].click()
     assert tab.focused == "field-new_password"
     tab.send(new_password="an entirely new one", new_password_again="an entirely new one")
-    site.tokens(tab, asked)
+    site.tokens(tab, authorization)
 
 
 def test_of_two_accounts_one_is_chosen(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     anna, bert = site.make_user(), site.make_user("Bert", "Sommer")
     for person in (anna, bert):
         site.start_session(profile, person)
-    asked = site.ask(tab)
+    authorization = site.ask(tab)
     assert tab.heading == "Choose an account"
     tab.press(anna.login_name)
-    assert site.tokens(tab, asked).claims["sub"] == anna.user.id
+    assert site.tokens(tab, authorization).claims["sub"] == anna.user.id
 
 
 def test_the_application_lets_the_person_choose(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     anna, bert = site.make_user(), site.make_user("Bert", "Sommer")
     site.start_session(profile, anna)
-    asked = site.ask(tab, prompt="select_account")
+    authorization = site.ask(tab, prompt="select_account")
     assert tab.heading == "Choose an account"
     tab.press("Use another account")
     site.sign_in(tab, bert)
-    assert site.tokens(tab, asked).claims["sub"] == bert.user.id
+    assert site.tokens(tab, authorization).claims["sub"] == bert.user.id
 
 
 def test_the_application_wants_the_password_again(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     anna = site.make_user()
     site.start_session(profile, anna)
-    asked = site.ask(tab, prompt="login")
+    authorization = site.ask(tab, prompt="login")
     assert tab.heading == "Enter your password"
     assert "Invoices asks you to enter your password again." in tab.text
     tab.send(password=anna.password)
-    site.tokens(tab, asked)
+    site.tokens(tab, authorization)
 
 
 def test_consent_is_given_and_refused(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     site.start_session(profile, site.make_user())
-    asked = site.ask(tab, prompt="consent", scope="openid email")
+    authorization = site.ask(tab, prompt="consent", scope="openid email")
     assert tab.heading == "Allow access?"
     tab.press("Allow")
-    site.tokens(tab, asked)
+    site.tokens(tab, authorization)
     site.ask(tab, prompt="consent", scope="openid email")
     tab.press("Refuse")
     assert "error=access_denied" in tab.url
@@ -139,7 +139,7 @@ def test_consent_is_given_and_refused(site: ExampleCompany, profile: ChromiumPro
 
 def test_another_language_keeps_what_was_typed(site: ExampleCompany, tab: Tab) -> None:
     anna = site.make_user()
-    asked = site.ask(tab)
+    authorization = site.ask(tab)
     tab.fill(login_name=anna.login_name)
     tab.press("Deutsch")
     assert (tab.heading, tab.value("login_name")) == ("Anmelden", anna.login_name)
@@ -148,7 +148,7 @@ def test_another_language_keeps_what_was_typed(site: ExampleCompany, tab: Tab) -
     # The pages that follow speak it too.
     assert tab.one("html").get_attribute("lang") == "de"
     tab.send(password=anna.password)
-    site.tokens(tab, asked)
+    site.tokens(tab, authorization)
 
 
 @pytest.mark.parametrize("languages", ["de-CH,en;q=0.5", "zh-Hans", "pl, it;q=0.1"])
@@ -164,19 +164,19 @@ def test_pages_speak_the_language_of_the_browser(
 
 def test_the_answer_is_posted_to_the_application(site: ExampleCompany, tab: Tab) -> None:
     """Form Post Response Mode: the page sends itself on."""
-    asked = site.ask(tab, response_mode="form_post")
+    authorization = site.ask(tab, response_mode="form_post")
     site.sign_in(tab, site.make_user())
     tab.wait(lambda: tab.url.startswith(site.application.origin))
     received = site.application.received[-1]
     assert (received.method, received.path) == ("POST", "/callback")
-    site.redeemed(received.members, asked)
+    site.redeemed(received.members, authorization)
 
 
 def test_the_answer_comes_in_the_fragment(site: ExampleCompany, tab: Tab) -> None:
-    asked = site.ask(tab, response_type="id_token")
+    authorization = site.ask(tab, response_type="id_token")
     site.sign_in(tab, site.make_user())
     address, _, fragment = tab.url.partition("#")
-    assert address == asked.parameters["redirect_uri"]
+    assert address == authorization.parameters["redirect_uri"]
     assert tab.words("#fragment") == f"#{fragment}"
     assert site.application.received[-1].members == {}
     assert "id_token=" in fragment
@@ -184,10 +184,10 @@ def test_the_answer_comes_in_the_fragment(site: ExampleCompany, tab: Tab) -> Non
 
 def test_the_application_may_lead_on_to_another_site(site: ExampleCompany, tab: Tab) -> None:
     """Browsers apply form-action to all that follows a POST: pages of a sign-in must not carry it (pages §3.4)."""
-    asked = site.ask(tab, redirect_uri=site.application.onward)
+    authorization = site.ask(tab, redirect_uri=site.application.onward)
     site.sign_in(tab, site.make_user())
     assert tab.url.startswith(f"{site.application.other_origin}/welcome?")
-    assert f"state={asked.parameters['state']}" in tab.url
+    assert f"state={authorization.parameters['state']}" in tab.url
 
 
 def test_the_accounts_own_pages_sign_in_too(site: ExampleCompany, tab: Tab) -> None:
@@ -200,12 +200,12 @@ def test_the_accounts_own_pages_sign_in_too(site: ExampleCompany, tab: Tab) -> N
 
 def test_a_password_can_be_looked_at(site: ExampleCompany, tab: Tab) -> None:
     anna = site.make_user()
-    asked = site.ask(tab)
+    authorization = site.ask(tab)
     tab.send(login_name=anna.login_name)
     tab.fill(password=anna.password)
     for shown, kind in (("Show", "text"), ("Hide", "password"), ("Show", "text")):
-        (button,) = (one for one in tab.all("#page-form button[type=button]") if shown in one.text)
+        (button,) = (element for element in tab.all("#page-form button[type=button]") if shown in element.text)
         button.click()
         assert tab.field("password").get_attribute("type") == kind
     tab.send()
-    site.tokens(tab, asked)
+    site.tokens(tab, authorization)

@@ -13,13 +13,13 @@ def test_two_tabs_that_sign_in_at_once_do_not_disturb_each_other(
     site: ExampleCompany, profile: ChromiumProfile
 ) -> None:
     anna, bert = site.make_user(), site.make_user("Bert", "Sommer")
-    one, other = profile.tab(), profile.tab()
-    first, second = site.ask(one), site.ask(other)
-    one.send(login_name=anna.login_name)
+    tab, other = profile.tab(), profile.tab()
+    first, second = site.ask(tab), site.ask(other)
+    tab.send(login_name=anna.login_name)
     other.send(login_name=bert.login_name)
-    one.send(password=anna.password)
+    tab.send(password=anna.password)
     other.send(password=bert.password)
-    assert site.tokens(one, first).claims["sub"] == anna.user.id
+    assert site.tokens(tab, first).claims["sub"] == anna.user.id
     assert site.tokens(other, second).claims["sub"] == bert.user.id
 
 
@@ -27,12 +27,12 @@ def test_the_second_tab_of_the_same_sign_in_is_told_that_it_is_done(
     site: ExampleCompany, profile: ChromiumProfile
 ) -> None:
     anna = site.make_user()
-    one, other = profile.tab(), profile.tab()
-    asked = site.ask(one)
-    one.send(login_name=anna.login_name)
-    other.open(one.url)
-    one.send(password=anna.password)
-    site.tokens(one, asked)
+    tab, other = profile.tab(), profile.tab()
+    authorization = site.ask(tab)
+    tab.send(login_name=anna.login_name)
+    other.open(tab.url)
+    tab.send(password=anna.password)
+    site.tokens(tab, authorization)
     came = len(site.application.received)
     other.send(password=anna.password)
     assert (other.heading, other.status) == ("This sign-in is done", 200)
@@ -44,9 +44,9 @@ def test_the_second_tab_of_the_same_sign_in_is_told_that_it_is_done(
 
 def test_back_after_it_is_done_gives_no_second_code(site: ExampleCompany, tab: Tab) -> None:
     anna = site.make_user()
-    asked = site.ask(tab)
+    authorization = site.ask(tab)
     site.sign_in(tab, anna)
-    site.tokens(tab, asked)
+    site.tokens(tab, authorization)
     came = len(site.application.received)
     tab.back()
     assert tab.heading == "This sign-in is done"
@@ -56,24 +56,24 @@ def test_back_after_it_is_done_gives_no_second_code(site: ExampleCompany, tab: T
 
 def test_back_to_the_login_name_lets_somebody_else_sign_in(site: ExampleCompany, tab: Tab) -> None:
     anna, bert = site.make_user(), site.make_user("Bert", "Sommer")
-    asked = site.ask(tab)
+    authorization = site.ask(tab)
     tab.send(login_name=anna.login_name)
     tab.back()
     assert tab.heading == "Sign in"
     site.sign_in(tab, bert)
-    assert site.tokens(tab, asked).claims["sub"] == bert.user.id
+    assert site.tokens(tab, authorization).claims["sub"] == bert.user.id
 
 
 def test_a_page_that_was_open_for_too_long_is_sent_again(site: ExampleCompany, profile: ChromiumProfile) -> None:
     """Signed out and in again meanwhile: the token belongs to a session that is over."""
     anna = site.make_user()
     site.start_session(profile, anna)
-    old, other = profile.tab(), profile.tab()
+    old, tab = profile.tab(), profile.tab()
     old.open(f"{site.url}/account/profile")
-    other.open(f"{site.url}/sign-out")
-    other.send()
-    other.open(f"{site.url}/account/profile")
-    site.sign_in(other, anna)
+    tab.open(f"{site.url}/sign-out")
+    tab.send()
+    tab.open(f"{site.url}/account/profile")
+    site.sign_in(tab, anna)
     old.send(nickname="Änne")
     assert (old.status, old.focused) == (422, "errors")
     assert "This page had been open for too long. Check what you typed and send it again." in old.text
@@ -85,19 +85,19 @@ def test_a_page_that_was_open_for_too_long_is_sent_again(site: ExampleCompany, p
 
 def test_a_page_of_a_sign_in_with_a_stale_token_is_sent_again(site: ExampleCompany, tab: Tab) -> None:
     anna = site.make_user()
-    asked = site.ask(tab)
+    authorization = site.ask(tab)
     tab.run("document.getElementsByName('csrf_token')[0].value = 'x'")
     tab.send(login_name=anna.login_name)
     assert (tab.status, tab.heading, tab.value("login_name")) == (422, "Sign in", anna.login_name)
     assert tab.title.startswith("Error: ")
     tab.send()
     tab.send(password=anna.password)
-    site.tokens(tab, asked)
+    site.tokens(tab, authorization)
 
 
 def test_a_sign_in_that_took_too_long_is_started_again(site: ExampleCompany, tab: Tab) -> None:
     anna = site.make_user()
-    asked = site.ask(tab)
+    authorization = site.ask(tab)
     tab.send(login_name=anna.login_name)
     site.world.clock.advance(minutes=31)
     tab.send(password=anna.password)
@@ -105,7 +105,7 @@ def test_a_sign_in_that_took_too_long_is_started_again(site: ExampleCompany, tab
     tab.press("Start again")
     assert tab.heading == "Sign in"
     site.sign_in(tab, anna)
-    site.tokens(tab, asked)
+    site.tokens(tab, authorization)
 
 
 def test_another_browser_cannot_go_on_with_a_sign_in(site: ExampleCompany, tab: Tab, make_profile: MakeProfile) -> None:

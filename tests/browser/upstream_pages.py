@@ -23,9 +23,9 @@ def _came_from_elsewhere(scene: BrowserScenario) -> Organization:
     with world.transaction_services() as services:
         pending = services.storage.authorization_requests.find(request_id)
         assert pending is not None
-        somebody = ExternalUser(issuer="https://github.com", subject=request_id, claims=claims)
+        external_user = ExternalUser(issuer="https://github.com", subject=request_id, claims=claims)
         unlinked_identities.store_unlinked_identity(
-            services.record_service(RecordNamespace("upstream")), pending, provider, somebody
+            services.record_service(RecordNamespace("upstream")), pending, provider, external_user
         )
     scene.open(f"/login/{request_id}/upstream/unlinked")
     return organization

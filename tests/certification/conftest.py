@@ -61,14 +61,18 @@ class Suite:
         return url
 
     def authorize(
-        self, asked: SentAuthorizationRequest, *, by: RelyingParty | None = None, posted: bool = False
+        self,
+        authorization: SentAuthorizationRequest,
+        *,
+        relying_party: RelyingParty | None = None,
+        posted: bool = False,
     ) -> Any:
         """The answer to the request, after the person has done on every page what it asks for."""
-        sender = (by or self.first).origin
+        sender = (relying_party or self.first).origin
         if posted:
-            answer = self.browser.post_form(asked.endpoint, dict(asked.parameters), initiator=sender)
+            answer = self.browser.post_form(authorization.endpoint, dict(authorization.parameters), initiator=sender)
         else:
-            answer = self.browser.open(asked.url, initiator=sender)
+            answer = self.browser.open(authorization.url, initiator=sender)
         self.seen = []
         while self.browser.sign_in_step is not None:
             step = self.browser.sign_in_step
@@ -83,12 +87,12 @@ class Suite:
         return answer
 
     def tokens(
-        self, response_type: str = "code", *, by: RelyingParty | None = None, **parameters: Any
+        self, response_type: str = "code", *, relying_party: RelyingParty | None = None, **parameters: Any
     ) -> ReceivedTokens:
         """What a run through the authorization endpoint, and the token endpoint, brings."""
-        party = by or self.first
-        asked = party.new_request(response_type, **parameters)
-        return party.obtain_tokens(self.authorize(asked, by=party), asked)
+        party = relying_party or self.first
+        authorization = party.new_request(response_type, **parameters)
+        return party.obtain_tokens(self.authorize(authorization, relying_party=party), authorization)
 
 
 def make_user_with_all_claims(world: World) -> HumanUser:

@@ -21,7 +21,7 @@ UNTRUSTED = "We cannot send you back to this application"
 def test_the_code_flow(suite: Any, client: str) -> None:
     """oidcc-server, oidcc-server-client-secret-post."""
     party: RelyingParty = getattr(suite, client)
-    tokens = suite.tokens(by=party, scope="openid")
+    tokens = suite.tokens(relying_party=party, scope="openid")
     assert suite.seen == [""]
     assert tokens.members["token_type"] == "Bearer"
     assert tokens.members["expires_in"] > 0
@@ -75,7 +75,7 @@ def test_scopes(suite: Any, claims_of: dict[str, set[str]], scope: str) -> None:
     tokens = suite.tokens(scope=f"openid {scope}")
     assert tokens.scope == ["openid", *scope.split()]
     told = suite.first.fetch_userinfo(tokens)
-    assert set(told) == {"sub"}.union(*(claims_of[one] for one in scope.split()))
+    assert set(told) == {"sub"}.union(*(claims_of[item] for item in scope.split()))
     every = set().union(*claims_of.values())
     assert not every & set(tokens.claims)
     if "address" in told:
@@ -201,7 +201,7 @@ def test_a_missing_redirect_uri(suite: Any) -> None:
 def test_a_redirect_uri_with_a_query(suite: Any) -> None:
     """oidcc-redirect-uri-query-OK: it is kept."""
     party = RelyingParty.register(suite.world, redirect_uri="https://app.example/cb?dummy1=lorem&dummy2=ipsum")
-    assert suite.tokens(by=party).claims["sub"] == suite.person.id
+    assert suite.tokens(relying_party=party).claims["sub"] == suite.person.id
     assert "?dummy1=lorem&dummy2=ipsum&" in suite.browser.external_redirect
 
 
@@ -265,8 +265,8 @@ def test_the_claims_parameter(suite: Any) -> None:
 def test_refreshing(suite: Any, client: str) -> None:
     """oidcc-refresh-token: the ID token repeats what OpenID Connect Core §12.2 says; no other client can use it."""
     party: RelyingParty = getattr(suite, client)
-    other: RelyingParty = suite.second if party is suite.first else suite.first
-    first = suite.tokens(by=party, scope="openid offline_access", prompt="consent")
+    relying_party: RelyingParty = suite.second if party is suite.first else suite.first
+    first = suite.tokens(relying_party=party, scope="openid offline_access", prompt="consent")
     assert "consent" in suite.seen
     suite.world.clock.advance(10)
     answer = party.refresh(first.refresh_token)
@@ -277,7 +277,7 @@ def test_refreshing(suite: Any, client: str) -> None:
     assert claims["iat"] == first.claims["iat"] + 10
     assert answer.json["refresh_token"] != first.refresh_token
     assert answer.json["access_token"] != first.access_token
-    check_oauth_error(other.refresh(answer.json["refresh_token"]), "invalid_grant")
+    check_oauth_error(relying_party.refresh(answer.json["refresh_token"]), "invalid_grant")
     assert party.refresh(answer.json["refresh_token"]).status_int == 200
 
 
@@ -327,7 +327,7 @@ def test_key_rotation(own_suite: Any) -> None:
     own_suite.world.operator_services.signing_keys.rotate(emergency=True)
     own_suite.world.clock.advance(30)
     second = own_suite.tokens(prompt="none")
-    headers = [decode_jwt_unverified(one.id_token)[0] for one in (first, second)]
+    headers = [decode_jwt_unverified(item.id_token)[0] for item in (first, second)]
     assert headers[0]["kid"] != headers[1]["kid"]
     assert own_suite.first.check_id_token(first.id_token) == first.claims
     assert second.claims["sub"] == first.claims["sub"]

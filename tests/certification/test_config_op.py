@@ -106,7 +106,7 @@ def test_the_keys(provider: World, document: dict[str, Any]) -> None:
     answer = provider.client.get(document["jwks_uri"])
     assert answer.content_type in ("application/json", "application/jwk-set+json")
     keys = answer.json["keys"]
-    assert len({one["kid"] for one in keys}) == len(keys) >= 1
+    assert len({key["kid"] for key in keys}) == len(keys) >= 1
     for key in keys:
         assert (key["kty"], key["use"], key["alg"]) == ("RSA", "sig", "RS256")
         assert not set(key) & {"d", "p", "q", "dp", "dq", "qi", "k", "oth"}
@@ -124,12 +124,12 @@ def test_there_is_no_authorization_server_metadata(provider: World) -> None:
 def test_keys_rotate_without_notice(own_suite: Any) -> None:
     """oidcc-server-rotate-keys: in time before its first use, a new key is there, with another kid."""
     world = own_suite.world
-    before = {one["kid"] for one in world.client.fetch_jwks().json["keys"]}
+    before = {item["kid"] for item in world.client.fetch_jwks().json["keys"]}
     world.operator_services.signing_keys.rotate()
     world.clock.advance(30)
-    announced = {one["kid"] for one in world.client.fetch_jwks().json["keys"]}
+    announced = {item["kid"] for item in world.client.fetch_jwks().json["keys"]}
     assert announced > before
     own_suite.tokens()
     world.clock.advance(minutes=6)
     own_suite.tokens(prompt="none")
-    assert {one["kid"] for one in world.client.fetch_jwks().json["keys"]} == announced
+    assert {item["kid"] for item in world.client.fetch_jwks().json["keys"]} == announced

@@ -36,7 +36,7 @@ def test_the_answer_is_posted(suite: Any, response_type: str) -> None:
     assert form.find("button", attrs={"type": "submit"})
     assert suite.browser.external_redirect is None
     assert (headers["Cache-Control"], headers["Referrer-Policy"]) == ("no-store", "no-referrer")
-    (sender,) = (one["src"] for one in page.find_all("script") if "form_post" in one["src"])
+    (sender,) = (item["src"] for item in page.find_all("script") if "form_post" in item["src"])
     script = suite.browser.tab().open(sender)
     assert script.status_int == 200
     assert "submit" in script.text

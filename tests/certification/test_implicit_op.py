@@ -54,7 +54,7 @@ def test_userinfo(suite: Any, how: str) -> None:
 @pytest.mark.parametrize("scope", ["profile", "email", "address", "phone", "profile email address phone"])
 def test_scopes(suite: Any, claims_of: dict[str, set[str]], scope: str) -> None:
     """oidcc-scope-*: with id_token alone the claims stand in it (OpenID Connect Core §5.4), else in userinfo."""
-    wanted = set().union(*(claims_of[one] for one in scope.split()))
+    wanted = set().union(*(claims_of[item] for item in scope.split()))
     every = set().union(*claims_of.values())
     assert every & set(suite.tokens(ID_TOKEN, scope=f"openid {scope}").claims) == wanted
     tokens = suite.tokens(TOKEN, scope=f"openid {scope}")
@@ -126,7 +126,7 @@ def test_redirect_uris(suite: Any, response_type: str) -> None:
     )
     check_page(suite.browser.open(suite.first.new_request(response_type, redirect_uri=None).url), 400, UNTRUSTED)
     party = RelyingParty.register(suite.world, redirect_uri="https://app.example/cb?dummy1=lorem")
-    suite.tokens(response_type, by=party)
+    suite.tokens(response_type, relying_party=party)
     check_page(
         suite.browser.open(party.new_request(response_type, redirect_uri="https://app.example/cb").url), 400, UNTRUSTED
     )

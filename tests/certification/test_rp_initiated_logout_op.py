@@ -141,7 +141,7 @@ def test_what_was_issued_in_the_session_is_dead(suite: Any, response_type: str) 
     tokens = suite.tokens(response_type)
     offline = suite.tokens(scope="openid offline_access", prompt="none")
     sign_out(suite, tokens.id_token)
-    for one in (tokens, offline):
-        if "access_token" in one.members:
-            assert suite.world.client.fetch_userinfo(one.access_token).status_int == 401
+    for item in (tokens, offline):
+        if "access_token" in item.members:
+            assert suite.world.client.fetch_userinfo(item.access_token).status_int == 401
     assert suite.first.refresh(offline.refresh_token).status_int == 200

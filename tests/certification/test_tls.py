@@ -44,7 +44,7 @@ def served(
 def fields(page: requests.Response) -> dict[str, str]:
     """What the page's form sends before anybody fills it in."""
     form = BeautifulSoup(page.text, "html.parser").find("form", id="page-form")
-    return {one["name"]: one.get("value", "") for one in form.find_all("input") if one.get("name")}
+    return {item["name"]: item.get("value", "") for item in form.find_all("input") if item.get("name")}
 
 
 def submit(session: requests.Session, page: requests.Response, typed: dict[str, str], *, leave: bool) -> Any:
@@ -69,8 +69,8 @@ def test_once_through_everything(served: tuple[World, requests.Session]) -> None
     assert session.get(discovery["jwks_uri"], timeout=30).json()["keys"]
 
     # The person signs in on the pages; cookies are for https and this host alone.
-    asked = party.new_request(scope="openid profile offline_access", response_mode="query")
-    page = session.get(asked.url, timeout=30)
+    authorization = party.new_request(scope="openid profile offline_access", response_mode="query")
+    page = session.get(authorization.url, timeout=30)
     assert page.url.startswith(f"{world.issuer}/login/")
     page = submit(session, page, {"login_name": login_name}, leave=False)
     done = submit(session, page, {"password": PASSWORD}, leave=True)
@@ -85,16 +85,16 @@ def test_once_through_everything(served: tuple[World, requests.Session]) -> None
 
     # The application redeems the code and asks about the person.
     members = {name: value for name, [value] in parse_qs(urlsplit(answer.headers["Location"]).query).items()}
-    assert (members["state"], members["iss"]) == (asked.parameters["state"], world.issuer)
+    assert (members["state"], members["iss"]) == (authorization.parameters["state"], world.issuer)
     form = {
         "grant_type": "authorization_code",
         "code": members["code"],
         "redirect_uri": party.redirect_uri,
-        "code_verifier": asked.verifier,
+        "code_verifier": authorization.verifier,
     }
     headers = {"Authorization": party.credentials.header}
     tokens = session.post(discovery["token_endpoint"], data=form, headers=headers, timeout=30).json()
-    claims = party.check_id_token(tokens["id_token"], asked, access_token=tokens["access_token"])
+    claims = party.check_id_token(tokens["id_token"], authorization, access_token=tokens["access_token"])
     told = session.get(
         discovery["userinfo_endpoint"], headers=bearer_headers(tokens["access_token"]), timeout=30
     ).json()
@@ -102,13 +102,13 @@ def test_once_through_everything(served: tuple[World, requests.Session]) -> None
     assert told["preferred_username"]
 
     # Silently again, then out; the session is over, the refresh token is not.
-    asked = party.new_request(prompt="none")
-    answer = session.get(asked.url, allow_redirects=False, timeout=30)
+    authorization = party.new_request(prompt="none")
+    answer = session.get(authorization.url, allow_redirects=False, timeout=30)
     assert "code=" in answer.headers["Location"]
     answer = session.get(party.logout_url(tokens["id_token"], state="s"), allow_redirects=False, timeout=30)
     assert answer.headers["Location"] == f"{party.post_logout_redirect_uri}?state=s"
     assert not [cookie.name for cookie in session.cookies if cookie.name.startswith("__Host-session-")]
-    answer = session.get(asked.url, allow_redirects=False, timeout=30)
+    answer = session.get(authorization.url, allow_redirects=False, timeout=30)
     assert "error=login_required" in answer.headers["Location"]
     answer = session.get(discovery["userinfo_endpoint"], headers=bearer_headers(tokens["access_token"]), timeout=30)
     assert answer.status_code == 401

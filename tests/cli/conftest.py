@@ -107,13 +107,20 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CliService]:
     folder = tmp_path_factory.mktemp("service")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        made = CliService(free.getsockname()[1], folder / "data")
-    words = [sys.executable, "-m", "pyramid.scripts.pserve", INI, f"http_port={made.port}", f"data={made.data}"]
+        cli_service = CliService(free.getsockname()[1], folder / "data")
+    words = [
+        sys.executable,
+        "-m",
+        "pyramid.scripts.pserve",
+        INI,
+        f"http_port={cli_service.port}",
+        f"data={cli_service.data}",
+    ]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(words, stdout=log, stderr=log)
     try:
-        _wait_for(made, process, folder / "log")
-        yield made
+        _wait_for(cli_service, process, folder / "log")
+        yield cli_service
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(60)

@@ -53,7 +53,7 @@ class TestAddManager:
 
     def test_is_audited_as_done_by_the_operator(self, on_data, stored):
         on_data("add-manager", "--user", "example", "--role", "IAM_OWNER")
-        event = next(one for one in stored.audit.page().items if one.event == "manager.added" and one.detail)
+        event = next(item for item in stored.audit.page().items if item.event == "manager.added" and item.detail)
         assert event.actor.kind is ActorKind.OPERATOR
 
 
@@ -104,9 +104,9 @@ class TestRecoverAdmin:
             identity.process_state.policy_cache.entries.clear()
             with identity.read_session() as services:
                 # What the organization says of factors does not concern an owner.
-                held = services.policies.subject_policy(subject)
+                policy = services.policies.subject_policy(subject)
                 # Factors are offered again: one of them is set up with the password.
-                assert (held.factors, held.second_factor) == (None, SecondFactorRule.REQUIRED)
+                assert (policy.factors, policy.second_factor) == (None, SecondFactorRule.REQUIRED)
                 assert services.policies.filter_valid_proofs(subject, (Proof("password", ("pwd",), services.now),))
 
     def test_leaves_a_policy_under_which_one_gets_in(self, on_data, data):
@@ -133,7 +133,7 @@ class TestRecoverAdmin:
 
     def test_is_audited(self, on_data, stored):
         on_data("recover-admin", "--user", "admin")
-        events = {one.event for one in stored.audit.page().items}
+        events = {item.event for item in stored.audit.page().items}
         assert {"user.recovered", "password.set"} <= events
 
     def test_says_who_cannot_be_recovered(self, on_data):
@@ -154,7 +154,7 @@ def test_a_password_link_leads_to_the_login_host(on_data, stored):
     assert ran.status == 0
     [link] = re.findall(r"http://localhost:8080/password/reset/([A-Za-z0-9]{43})", ran.out)
     assert re.search(r"^until +\d{4}-\d\d-\d\d \d\d:\d\d UTC$", ran.out, re.MULTILINE)
-    assert "password.link_issued" in {one.event for one in stored.audit.page().items}
+    assert "password.link_issued" in {item.event for item in stored.audit.page().items}
     assert link not in str(stored.audit.page().items)
 
 
@@ -190,7 +190,7 @@ def test_a_secret_is_printed_with_the_client_id_that_goes_with_it(on_data, store
     [text] = SECRET.findall(ran.out)
     assert re.search(rf"^client id +{user.id}$", ran.out, re.MULTILINE)
     assert re.search(rf"^live secrets +{secret.id} \(\d{{4}}-\d\d-\d\d \d\d:\d\d UTC\)$", ran.out, re.MULTILINE)
-    event = next(one for one in stored.audit.page().items if one.event == "service_user_secret.added")
+    event = next(item for item in stored.audit.page().items if item.event == "service_user_secret.added")
     assert event.actor.kind is ActorKind.OPERATOR
     assert text not in str(stored.audit.page().items)
 

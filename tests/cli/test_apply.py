@@ -52,19 +52,19 @@ class TestTheExample:
 
         first = on_data("apply", *words)
         assert (first.status, first.err) == (0, "")
-        assert [one for one in plan.out.splitlines() if one[:1] in "+~-"] == [
-            one for one in first.out.splitlines() if one[:1] in ("+", "~", "-")
+        assert [line for line in plan.out.splitlines() if line[:1] in "+~-"] == [
+            line for line in first.out.splitlines() if line[:1] in ("+", "~", "-")
         ]
         [key_file] = keys.iterdir()
         assert key_file.name == "reports@acme.example.json"
         assert set(json.loads(key_file.read_text())) == {"type", "keyId", "key", "userId"}
         held = json.loads(secrets.read_text())
-        assert {one["name"].rpartition(" / ")[2] for one in held.values()} == {"Website", "Stock API"}
+        assert {item["name"].rpartition(" / ")[2] for item in held.values()} == {"Website", "Stock API"}
         assert all(client_id in first.out for client_id in held)
         for path in (key_file, secrets):
             assert stat.S_IMODE(path.stat().st_mode) == 0o600
         shown = first.out + first.err
-        assert not any(one["client_secret"] in shown for one in held.values())
+        assert not any(item["client_secret"] in shown for item in held.values())
 
         after, files = events(), (key_file.read_bytes(), secrets.read_bytes())
         second = on_data("apply", *words)
@@ -317,7 +317,7 @@ class TestProblems:
 
     def test_two_things_of_one_name_need_an_id(self, applied):
         organization = {"name": "Twin"}
-        both = [{**organization, "primary_domain": f"{one}.example"} for one in "ab"]
+        both = [{**organization, "primary_domain": f"{item}.example"} for item in "ab"]
         assert applied({"version": 1, "organizations": both}).status == 0
         ran = applied({"version": 1, "organizations": [organization]})
         assert "organizations[0].name: There are several of the name Twin." in ran.err

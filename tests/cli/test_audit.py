@@ -107,8 +107,8 @@ def follow(ini, data):
         return started[-1]
 
     yield follow
-    for one in started:
-        with one.process as process:
+    for following in started:
+        with following.process as process:
             process.kill()
 
 
@@ -151,4 +151,4 @@ class TestFollow:
         captured = capsys.readouterr()
         assert captured.err.count("\n") == 1
         assert "The database does not answer. Trying again" in captured.err
-        assert len({one["sequence"] for one in lines(captured.out)}) == len(lines(captured.out)) > 0
+        assert len({line["sequence"] for line in lines(captured.out)}) == len(lines(captured.out)) > 0

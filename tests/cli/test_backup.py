@@ -42,7 +42,7 @@ def postgresql_ini(postgresql_server: PostgresqlServer, tmp_path: Path) -> Itera
     file = tmp_path / "postgresql.ini"
     lines = Path(INI).read_text().splitlines()
     quoted = url.replace("%", "%%")
-    changed = [f"identity.plugin.sql.url = {quoted}" if "plugin.sql.url" in one else one for one in lines]
+    changed = [f"identity.plugin.sql.url = {quoted}" if "plugin.sql.url" in line else line for line in lines]
     file.write_text("\n".join(changed))
     yield file
     drop_database(postgresql_server, url)
@@ -131,7 +131,7 @@ class TestFile:
 
         monkeypatch.setattr(progress.ProgressReporter, "add", stop)
         assert on_data("backup", "--output", tmp_path / "stopped").status == 130
-        assert not [one for one in tmp_path.iterdir() if one.is_file()]
+        assert not [path for path in tmp_path.iterdir() if path.is_file()]
 
     def test_it_can_be_checked_without_being_restored(self, on_data: Run, backup: Path) -> None:
         ran = on_data("restore", "--file", backup, "--check")
@@ -195,7 +195,7 @@ class TestRefusals:
 def rewrite(backup: Path, name: str, change: object) -> None:
     """Write the archive again with one entry changed, or without it."""
     with zipfile.ZipFile(backup) as archive:
-        entries = {one: archive.read(one) for one in archive.namelist()}
+        entries = {item: archive.read(item) for item in archive.namelist()}
     with zipfile.ZipFile(backup, "w") as archive:
         for one, text in entries.items():
             written = change(text) if one == name else text  # type: ignore[operator]

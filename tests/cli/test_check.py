@@ -63,15 +63,15 @@ def every_setting() -> Iterator[tuple[str, str]]:
     sections += [(f"{PLUGIN_PREFIX}{name}.", available[name].load().Settings) for name in listed]
     for prefix, kind in sections:
         hints = get_type_hints(kind)
-        for one in fields(kind):
-            if "section" not in one.metadata and prefix + one.name not in ANY:
-                yield prefix + one.name, wrong(hints[one.name])
+        for field in fields(kind):
+            if "section" not in field.metadata and prefix + field.name not in ANY:
+                yield prefix + field.name, wrong(hints[field.name])
 
 
 def wrong(kind: Any) -> str:
     if isinstance(kind, type) and issubclass(kind, Enum):
         return "none of them"
-    return WRONG[next(one for one in (kind, *get_args(kind)) if one in WRONG)]
+    return WRONG[next(item for item in (kind, *get_args(kind)) if item in WRONG)]
 
 
 @pytest.fixture
@@ -226,7 +226,7 @@ def _wait_until_refused(url: str) -> None:
 def is_told(told: dict[str, str], words: str, *settings: str) -> None:
     """One cause, told once, with the settings that are to be looked at."""
     assert words in told["storage"], told
-    assert all(one in told["storage"] for one in settings), told
+    assert all(setting in told["storage"] for setting in settings), told
     others = {name: sentence for name, sentence in told.items() if name != "storage"}
     assert others
     assert set(others.values()) == {"Not looked at: mend first what stands at storage."}

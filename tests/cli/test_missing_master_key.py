@@ -49,15 +49,15 @@ def test_no_command_makes_a_key_or_a_folder_on_the_side(run: Run, command: str, 
 def test_a_restore_says_which_key_file_is_missing_and_goes_on_once_it_is_there(
     run: Run, data: Path, backup: Path, tmp_path: Path
 ) -> None:
-    there = tmp_path / "there"
-    ran = run("restore", "-c", INI, f"data={there}", "--file", backup)
+    path = tmp_path / "there"
+    ran = run("restore", "-c", INI, f"data={path}", "--file", backup)
     assert ran.status == 1
-    assert f"the master key {there}/master.key does not exist" in ran.err
+    assert f"the master key {path}/master.key does not exist" in ran.err
     assert "wrong" not in ran.err
-    there.mkdir()
-    shutil.copy2(data / "master.key", there)
-    assert run("restore", "-c", INI, f"data={there}", "--file", backup).status == 0
-    assert run("check", "-c", INI, f"data={there}").status == 0
+    path.mkdir()
+    shutil.copy2(data / "master.key", path)
+    assert run("restore", "-c", INI, f"data={path}", "--file", backup).status == 0
+    assert run("check", "-c", INI, f"data={path}").status == 0
 
 
 @pytest.mark.parametrize("command", ["bootstrap", "check", "backup", "export", "rotate-master-key", "start"])

@@ -39,13 +39,13 @@ class TestExport:
         file.write_text("mine")
         ran = on_data("export", "--organization", OWN, "--output", file)
         assert (ran.status, ran.err) == (1, f"identity: {file} exists already; move it away, or choose another file.\n")
-        assert [one.read_text() for one in tmp_path.iterdir() if one.is_file()] == ["mine"]
+        assert [path.read_text() for path in tmp_path.iterdir() if path.is_file()] == ["mine"]
 
     def test_names_what_it_does_not_find(self, on_data: Run, tmp_path: Path) -> None:
         ran = on_data("export", "--organization", "nowhere", "--output", tmp_path / "x.json")
         assert ran.status == 1
         assert ran.err == "identity: There is no organization nowhere. Give its id or its primary domain.\n"
-        assert not [one for one in tmp_path.iterdir() if one.is_file()]
+        assert not [path for path in tmp_path.iterdir() if path.is_file()]
 
     def test_leaves_nothing_when_it_is_stopped(
         self, on_data: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -55,7 +55,7 @@ class TestExport:
 
         monkeypatch.setattr(progress.ProgressReporter, "add", stop)
         assert on_data("export", "--organization", OWN, "--output", tmp_path / "x.json").status == 130
-        assert not [one for one in tmp_path.iterdir() if one.is_file()]
+        assert not [path for path in tmp_path.iterdir() if path.is_file()]
 
 
 def make_document(domain: str, **members: object) -> str:
@@ -145,11 +145,11 @@ class TestProgress:
     ) -> None:
         now = 0.0
         monkeypatch.setattr(progress.time, "monotonic", lambda: now)
-        with progress.ProgressReporter() as told:
-            told.add(1000, "{:,} done")
+        with progress.ProgressReporter() as progress_reporter:
+            progress_reporter.add(1000, "{:,} done")
             now = 2.5
-            told.add(1000, "{:,} done")
-            told.add(1000, "{:,} done")
+            progress_reporter.add(1000, "{:,} done")
+            progress_reporter.add(1000, "{:,} done")
         assert capsys.readouterr().err == "2,000 done\n"
 
     def test_stays_in_one_place_on_a_terminal(
@@ -157,7 +157,7 @@ class TestProgress:
     ) -> None:
         monkeypatch.setattr(progress, "_INTERVAL_SECONDS", 0)
         monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-        with progress.ProgressReporter() as told:
-            told.add(1, "{} done")
-            told.add(1, "{} done")
+        with progress.ProgressReporter() as progress_reporter:
+            progress_reporter.add(1, "{} done")
+            progress_reporter.add(1, "{} done")
         assert capsys.readouterr().err == "\r\x1b[K1 done\r\x1b[K2 done\n"

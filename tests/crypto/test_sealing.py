@@ -215,9 +215,9 @@ class TestReading:
         assert "at least one" in refusal()
 
     def test_ids_and_keys_are_unique(self, tmp_path: Path) -> None:
-        one, two = make_key_file(tmp_path), make_key_file(tmp_path, name="two")
-        assert "twice" in refusal(f"k1:{one}", f"k1:{two}")
-        assert "are the same" in refusal(f"k1:{one}", f"k2:{one}")
+        path, two = make_key_file(tmp_path), make_key_file(tmp_path, name="two")
+        assert "twice" in refusal(f"k1:{path}", f"k1:{two}")
+        assert "are the same" in refusal(f"k1:{path}", f"k2:{path}")
 
     def test_a_key_in_the_place_of_a_file_is_not_quoted(self) -> None:
         for text in (base64.b64encode(NEW.key).decode(), NEW.key.hex()):

@@ -44,7 +44,7 @@ def test_the_nearest_colour_passes_and_no_nearer_one_does(scheme: ColourScheme, 
         return
     # One step back towards the colour that was asked for is not enough.
     steps = [_mixed(colour, scheme.mix_colour, part / 255) for part in range(256)]
-    assert all(min_contrast(one, scheme) < MIN_CONTRAST for one in steps[: steps.index(found)])
+    assert all(min_contrast(step, scheme) < MIN_CONTRAST for step in steps[: steps.index(found)])
 
 
 @given(colour=COLOURS)

@@ -20,7 +20,7 @@ class Lamp:
 
 
 def named(quality: str) -> set[str]:
-    return {name for name, one in entity_fields(Lamp).items() if getattr(one, quality)}
+    return {name for name, field in entity_fields(Lamp).items() if getattr(field, quality)}
 
 
 def test_each_field_is_for_whom_it_says() -> None:

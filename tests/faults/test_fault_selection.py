@@ -19,19 +19,19 @@ from faults.storages import STORAGES
 
 def wanted(*, quick: bool, only: list[str] | None = None) -> set[tuple[str, str]]:
     given = argparse.Namespace(quick=quick, only=only)
-    return {(one.name, storage) for one in FAULTS for storage in STORAGES if _is_selected(one, storage, given)}
+    return {(fault.name, storage) for fault in FAULTS for storage in STORAGES if _is_selected(fault, storage, given)}
 
 
 def test_a_quick_run_has_each_fault_and_is_a_part_of_the_whole() -> None:
     quick, whole = wanted(quick=True), wanted(quick=False)
-    assert {name for name, _ in quick} == {name for name, _ in whole} == {one.name for one in FAULTS}
+    assert {name for name, _ in quick} == {name for name, _ in whole} == {fault.name for fault in FAULTS}
     assert quick < whole
     assert {storage for name, storage in quick if name == "kill-all"} == set(STORAGES)
     assert {storage for _, storage in quick} == set(STORAGES)
 
 
 def test_one_fault_alone_runs_on_the_storages_that_can_have_it() -> None:
-    assert wanted(quick=False, only=["frozen"]) == {("frozen", one) for one in ("postgresql", "pgbouncer", "mariadb")}
+    assert wanted(quick=False, only=["frozen"]) == {("frozen", item) for item in ("postgresql", "pgbouncer", "mariadb")}
 
 
 class _Node(BaseHTTPRequestHandler):
@@ -51,10 +51,10 @@ class _Node(BaseHTTPRequestHandler):
 @pytest.fixture
 def ports() -> Iterator[list[int]]:
     servers = [HTTPServer(("127.0.0.1", 0), _Node) for _ in range(2)]
-    threads = [threading.Thread(target=one.serve_forever, kwargs={"poll_interval": 0.02}) for one in servers]
+    threads = [threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}) for server in servers]
     for thread in threads:
         thread.start()
-    yield [one.server_address[1] for one in servers]
+    yield [server.server_address[1] for server in servers]
     for one, thread in zip(servers, threads, strict=True):
         one.shutdown()
         thread.join()
@@ -67,7 +67,9 @@ def test_each_process_is_asked_in_turn(ports: list[int], stays: int | None, turn
     with closing(FailoverClient(ports, "localhost", tally, stays=stays)) as client:
         answers = [client.get("/", {}, 200) for _ in range(4)]
     assert tally.violations == []
-    assert [one and one.json for one in answers] == [ports[turn] for turn in turns]
+    assert [received_response and received_response.json for received_response in answers] == [
+        ports[turn] for turn in turns
+    ]
 
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n"
@@ -142,5 +144,5 @@ def test_each_fault_says_how_it_shows() -> None:
     by_themselves = {"worker", "reload", "redemptions", "resets", "hostile", "rotations", "slow", "purge"}
     # How long a MariaDB must do nothing until somebody is told is up to chance, and whom the load asks at what moment.
     by_themselves |= {"frozen", "damaged"}
-    assert {one.name for one in FAULTS if not one.expected_classes} == by_themselves
-    assert all(one.expected_classes for one in FAULTS if one.name == "frozen" and "postgresql" in one.storages)
+    assert {fault.name for fault in FAULTS if not fault.expected_classes} == by_themselves
+    assert all(fault.expected_classes for fault in FAULTS if fault.name == "frozen" and "postgresql" in fault.storages)

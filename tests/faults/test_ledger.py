@@ -367,4 +367,4 @@ QUICK = [0.02] * 990 + [0.08] * 10
 )
 def test_requests_that_wait_for_something_are_found_by_those_before(since: list[float], found: str) -> None:
     said = latency_violation(QUICK, since)
-    assert said == [] if not found else [one[: len(found)] for one in said] == [found]
+    assert said == [] if not found else [item[: len(found)] for item in said] == [found]

@@ -13,8 +13,8 @@ pytestmark = pytest.mark.storages("memory")
 def routes_of_pages(world: World) -> set[str]:
     """The names of the routes of the login host that are no endpoints of the protocol."""
     found = set()
-    for one in world.app.registry.introspector.get_category("routes"):
-        route = one["introspectable"]["object"]
+    for item in world.app.registry.introspector.get_category("routes"):
+        route = item["introspectable"]["object"]
         hosts = [predicate.text() for predicate in route.predicates if isinstance(predicate, HostPredicate)]
         if hosts == ["host = login"] and not route.name.startswith(PROTOCOL_ROUTE_PREFIX):
             found.add(route.name)
@@ -24,7 +24,7 @@ def routes_of_pages(world: World) -> set[str]:
 def test_every_page_is_opened_in_a_browser(world: World) -> None:
     """Otherwise: a line in tests/browser/*_pages.py, or a reason in tests/browser/table.py."""
     url = world.identity.settings.login_url
-    opened = {name: route_of(world, url + one.path) for name, one in PAGES.items()}
+    opened = {name: route_of(world, url + page_under_test.path) for name, page_under_test in PAGES.items()}
     assert {name for name, route in opened.items() if route is None} == {"error-not-found", "error-not-found-signed-in"}
     routes = routes_of_pages(world)
     assert routes - set(opened.values()) == set(UNOPENED)

@@ -19,7 +19,7 @@ _COMPARING = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
 def compared(source: str) -> Iterator[tuple[int, str]]:
     """Line and text of every comparison by value of something that is named like a secret."""
     for node in ast.walk(ast.parse(source)):
-        if not isinstance(node, ast.Compare) or not any(isinstance(one, _COMPARING) for one in node.ops):
+        if not isinstance(node, ast.Compare) or not any(isinstance(item, _COMPARING) for item in node.ops):
             continue
         sides = [node.left, *node.comparators]
         # A word of ours is no secret.

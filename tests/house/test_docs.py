@@ -81,7 +81,7 @@ def test_no_page_speaks_of_a_setting_that_does_not_exist() -> None:
 
 def test_no_page_speaks_of_an_operation_that_does_not_exist() -> None:
     """Of the management API: ``DELETE /users/{user}/sessions``, with whatever names in braces."""
-    known = {f"{one.method} {_unnamed(one.path)}" for one in OPERATIONS}
+    known = {f"{operation.method} {_unnamed(operation.path)}" for operation in OPERATIONS}
     found = set(re.findall(r"``(GET|POST|PATCH|DELETE)\s+(?:/management/v1)?(/[^\s`?]+)", PROSE))
     spoken = {f"{method} {_unnamed(path)}" for method, path in found if not path.startswith(ELSEWHERE_SERVED)}
     assert spoken - known == set()
@@ -106,7 +106,7 @@ def _is_module(name: str) -> bool:
     return bool(module) and (not rest or hasattr(importlib.import_module(module), rest.split(".")[0]))
 
 
-ERRORS = {name for name, one in vars(errors).items() if inspect.isclass(one) and issubclass(one, errors.OAuthError)}
+ERRORS = {name for name, item in vars(errors).items() if inspect.isclass(item) and issubclass(item, errors.OAuthError)}
 
 #: Which page explains the refusals of which modules.
 EXPLAINED: dict[str, tuple[ModuleType, ...]] = {
@@ -137,7 +137,7 @@ def refusals() -> Iterator[tuple[str, str]]:
     for page, modules in EXPLAINED.items():
         for module in modules:
             described = descriptions(ast.parse(inspect.getsource(module)), but=ELSEWHERE.get(page, set()))
-            yield from ((page, one) for one in described)
+            yield from ((page, item) for item in described)
 
 
 def descriptions(tree: ast.Module, *, but: set[str]) -> Iterator[str]:
@@ -168,7 +168,7 @@ def descriptions(tree: ast.Module, *, but: set[str]) -> Iterator[str]:
 
 def _shown(text: ast.expr) -> str:
     if isinstance(text, ast.JoinedStr):
-        return "".join(str(one.value) if isinstance(one, ast.Constant) else "…" for one in text.values)
+        return "".join(str(value.value) if isinstance(value, ast.Constant) else "…" for value in text.values)
     assert isinstance(text, ast.Constant)
     return str(text.value)
 
@@ -197,8 +197,8 @@ def test_the_steps_to_a_backend_lead_through_the_whole_contract() -> None:
     page = (DOCS / "integrators" / "storage-backends.rst").read_text().partition("     - ``-k``\n")[2]
     steps = {word for step in re.findall(r"^     - ``([a-z_ ]+)``$", page, re.MULTILINE) for word in step.split(" or ")}
     tests = {name for name in dir(StorageContract) if name.startswith("test_")}
-    assert {name for name in tests if not any(word in name for word in steps)} == set()
-    assert {word for word in steps if not any(word in name for name in tests)} == set()
+    assert {name for name in tests if not any(step in name for step in steps)} == set()
+    assert {step for step in steps if not any(step in name for name in tests)} == set()
 
 
 def test_pages_are_plain() -> None:
@@ -273,12 +273,12 @@ def find_free_port() -> int:
         return int(bound.getsockname()[1])
 
 
-def submitted(browser: requests.Session, shown: requests.Response, **fields: str) -> requests.Response:
+def submitted(browser: requests.Session, response: requests.Response, **fields: str) -> requests.Response:
     """What follows when the page's form is filled in and sent."""
-    (form,) = re.findall(r'<form class="form" .*?</form>', shown.text, re.DOTALL)
+    (form,) = re.findall(r'<form class="form" .*?</form>', response.text, re.DOTALL)
     (action,) = re.findall(r'action="([^"]+)"', form)
     hidden = dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', form))
-    return browser.post(urljoin(shown.url, unescape(action)), hidden | fields, timeout=30)
+    return browser.post(urljoin(response.url, unescape(action)), hidden | fields, timeout=30)
 
 
 def test_the_example_application_signs_people_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -302,14 +302,14 @@ def test_the_example_application_signs_people_in(tmp_path: Path, capsys: pytest.
     issuer = settings["identity.issuer_url"]
     asked = (issuer, registered["client id"], registered["client secret"], home.rpartition(":")[2])
     with running_http_server(router, bound), running(script, *asked), requests.Session() as browser:
-        shown = submitted(browser, browser.get(f"{home}/sign-in", timeout=30), login_name=login_name)
-        shown = submitted(browser, shown, password=one_time_password)
-        shown = submitted(browser, shown, new_password="not the one that was printed")
-        assert "Hello First Owner." in shown.text, shown.text
+        response = submitted(browser, browser.get(f"{home}/sign-in", timeout=30), login_name=login_name)
+        response = submitted(browser, response, password=one_time_password)
+        response = submitted(browser, response, new_password="not the one that was printed")
+        assert "Hello First Owner." in response.text, response.text
         assert "Hello First Owner." in browser.get(f"{home}/sign-in", timeout=30).text, "signed in already"
-        shown = browser.get(f"{home}/sign-out", timeout=30)
-        assert shown.url == f"{home}/"
-        assert "You are not signed in." in shown.text
-        shown = browser.get(f"{home}/sign-in", timeout=30)
-        assert "login_name" in shown.text, "the session at the service is over too"
+        response = browser.get(f"{home}/sign-out", timeout=30)
+        assert response.url == f"{home}/"
+        assert "You are not signed in." in response.text
+        response = browser.get(f"{home}/sign-in", timeout=30)
+        assert "login_name" in response.text, "the session at the service is over too"
     router.registry.application.close()

@@ -68,7 +68,7 @@ def test_each_use_case_of_services_is_told() -> None:
     services = page.partition(".. py:class:: Services\n")[2].partition("\n.. py:class")[0]
     types = re.findall(r":type: (identity\.services\.[\w.]+)$", services, re.MULTILINE)
     assert len(types) > 25
-    for module, _, name in (one.rpartition(".") for one in types):
+    for module, _, name in (item.rpartition(".") for item in types):
         told = page.partition(f".. py:currentmodule:: {module}\n")[2].partition(f".. py:class:: {name}\n")[2]
         assert "   .. py:" in told.partition("\n.. py:c")[0], name
 

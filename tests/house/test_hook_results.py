@@ -140,8 +140,8 @@ OWNER = ManagerRole(name="OWNER", level=ManagerLevel.ORGANIZATION, permissions=f
 
 def owner() -> Principal:
     user = make_service_user(ORGANIZATION)
-    held: Manager = make_manager(user, resource=RESOURCE.key, roles=frozenset({"OWNER"}))
-    return Principal(Subject(user, ORGANIZATION), (held,))
+    manager: Manager = make_manager(user, resource=RESOURCE.key, roles=frozenset({"OWNER"}))
+    return Principal(Subject(user, ORGANIZATION), (manager,))
 
 
 def answering(hook: str, answer: object) -> type:
@@ -157,7 +157,7 @@ def answering(hook: str, answer: object) -> type:
 
 def denying(install: Install, tmp_path: Any, *verdicts: object) -> AccessControl:
     """What an owner's rights are, with plugins that have these verdicts."""
-    plugins = {f"plugin{number}": answering("identity_deny", one) for number, one in enumerate(verdicts)}
+    plugins = {f"plugin{number}": answering("identity_deny", item) for number, item in enumerate(verdicts)}
     deny = assembled(install, tmp_path, **plugins).process_state.deny_hook
     assert deny is not None
     storage: Any = None

@@ -73,8 +73,8 @@ def test_the_example_implements_the_hook() -> None:
         (function,) = ast.parse(documented(name)[2]).body
         assert isinstance(function, ast.FunctionDef)
         assert function.name == name
-        assert [ast.unparse(one) for one in function.decorator_list] == ["hookimpl"]
-        arguments = [one.arg for one in function.args.args]
+        assert [ast.unparse(item) for item in function.decorator_list] == ["hookimpl"]
+        arguments = [arg.arg for arg in function.args.args]
         assert arguments == ["self", *inspect.signature(HOOKS[name]).parameters]
 
 
@@ -82,7 +82,7 @@ def test_every_argument_and_result_has_a_type() -> None:
     for name in HOOKS:
         signature = inspect.signature(HOOKS[name])
         assert signature.return_annotation is not signature.empty
-        assert all(one.annotation is not one.empty for one in signature.parameters.values())
+        assert all(item.annotation is not item.empty for item in signature.parameters.values())
 
 
 def test_families_stand_in_their_order() -> None:
@@ -129,5 +129,5 @@ def _placed() -> Iterator[str]:
             if not isinstance(node, ast.Call) or not ast.unparse(node.func).endswith("hookimpl"):
                 continue
             # A hook of another plugin may not be there; that says nothing of the place.
-            if {one.arg for one in node.keywords} != {"optionalhook"}:
+            if {keyword.arg for keyword in node.keywords} != {"optionalhook"}:
                 yield f"{path.relative_to(ROOT)}:{node.lineno}"

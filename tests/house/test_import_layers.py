@@ -35,7 +35,7 @@ def test_every_contract_is_kept() -> None:
 
 def test_every_package_has_its_floor() -> None:
     """Without this, a new package would stand outside the house and import what it likes."""
-    (layers,) = (one["layers"] for one in linter()["contracts"] if one["type"] == "layers")
+    (layers,) = (item["layers"] for item in linter()["contracts"] if item["type"] == "layers")
     floors = {name.strip() for layer in layers for name in layer.split("|")}
     packages = {f"identity.{path.parent.name}" for path in (ROOT / "identity").glob("*/__init__.py")}
     assert packages - floors == set()
@@ -43,12 +43,12 @@ def test_every_package_has_its_floor() -> None:
 
 def test_third_party_code_stays_in_its_place() -> None:
     protected = {
-        tuple(one["protected_modules"]): set(one["allowed_importers"])
-        for one in linter()["contracts"]
-        if one["type"] == "protected"
+        tuple(item["protected_modules"]): set(item["allowed_importers"])
+        for item in linter()["contracts"]
+        if item["type"] == "protected"
     }
     assert protected[("oic",)] == {"identity.provider.pyoidc_provider", "identity.provider.pyoidc_messages"}
-    (never,) = (one for one in linter()["contracts"] if one["name"] == "pyjwkest is never used")
+    (never,) = (item for item in linter()["contracts"] if item["name"] == "pyjwkest is never used")
     assert (never["source_modules"], never["forbidden_modules"]) == (["identity"], ["jwkest"])
     assert protected[("joserfc",)] == {"identity.crypto.jwt"}
     assert protected[("sqlalchemy",)] == {"identity.plugins.sql"}

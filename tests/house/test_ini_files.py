@@ -131,13 +131,13 @@ class SettingLocation:
 def empty_place(postgresql_server: PostgresqlServer, tmp_path: Path) -> Iterator[SettingLocation]:
     """An empty PostgreSQL database, and a folder with secrets."""
     url = new_database(postgresql_server)
-    place = SettingLocation(tmp_path / "secrets", tmp_path / "data", url)
-    place.secrets.mkdir(mode=0o700)
-    assert identity_program(["master-key", str(place.secrets / "master.key")]) == 0
-    password = place.secrets / "database.password"
+    setting_location = SettingLocation(tmp_path / "secrets", tmp_path / "data", url)
+    setting_location.secrets.mkdir(mode=0o700)
+    assert identity_program(["master-key", str(setting_location.secrets / "master.key")]) == 0
+    password = setting_location.secrets / "database.password"
     password.write_text("not needed by this server\n")
     password.chmod(0o600)
-    yield place
+    yield setting_location
     drop_database(postgresql_server, url)
 
 
@@ -260,8 +260,8 @@ class TestProduction:
         self.refused(serve, place, sentence, ini)
 
     @staticmethod
-    def refused(serve, place: SettingLocation, sentence: str, ini: Path = PRODUCTION) -> None:
-        served = serve(ini, **place.variables)
+    def refused(serve, setting_location: SettingLocation, sentence: str, ini: Path = PRODUCTION) -> None:
+        served = serve(ini, **setting_location.variables)
         assert served.process.wait(60) == 1
         # The log of the server is around it.
         [said] = [

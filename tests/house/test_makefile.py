@@ -67,9 +67,9 @@ class TestMakefile:
             assert separator
             assert banner.startswith("\n  identity is served at http://localhost")
             assert beginning in banner
-            told = [self.REQUEST.match(line) for line in rest.splitlines() if not line.startswith("make: ***")]
-            assert None not in told, rest
-            assert [line.groups() for line in told if line and line[2] != "/healthz"] == [
+            matches = [self.REQUEST.match(line) for line in rest.splitlines() if not line.startswith("make: ***")]
+            assert None not in matches, rest
+            assert [line.groups() for line in matches if line and line[2] != "/healthz"] == [
                 ("GET", "/.well-known/openid-configuration", "200"),
                 ("GET", "/password/reset/{code}", "410"),
                 ("GET", "no route", "404"),
@@ -133,7 +133,7 @@ class TestMakefile:
     def test_it_looks_for_every_python_that_the_package_names(self):
         package = re.findall(r"Language :: Python :: (3\.\d+)\n", (ROOT / "setup.cfg").read_text())
         [looked_for] = re.findall(r"\nfor one in python3 (.*); do", (ROOT / "Makefile").read_text())
-        assert looked_for.split() == [f"python{one}" for one in reversed(package)]
+        assert looked_for.split() == [f"python{item}" for item in reversed(package)]
         assert f"Python {package[0]} or newer ({package[-1]} is the newest" in (ROOT / "README.md").read_text()
 
     def test_help_lists_the_targets(self):

@@ -35,7 +35,7 @@ def series(family: MetricFamily) -> Iterator[tuple[str, frozenset[str]]]:
         yield f"{family.name}_total" if family in COUNTER_FAMILIES else family.name, labels
 
 
-SERIES = dict(one for family in FAMILIES for one in series(family))
+SERIES = dict(item for family in FAMILIES for item in series(family))
 #: What Prometheus itself adds.
 ITS_OWN = frozenset({"instance", "job"})
 
@@ -45,10 +45,10 @@ def misfits(expression: str) -> list[str]:
     found = [name for name in re.findall(r"\bidentity_\w+", expression) if name not in SERIES]
     for name, selected in re.findall(r"\b(identity_\w+)\{([^}]*)\}", expression):
         labels = set(re.findall(r"(\w+)\s*[!=]~?\s*\"", selected))
-        found += sorted(f"{name}{{{one}}}" for one in labels - SERIES.get(name, frozenset()) - ITS_OWN)
+        found += sorted(f"{name}{{{item}}}" for item in labels - SERIES.get(name, frozenset()) - ITS_OWN)
     known = ITS_OWN.union(*(SERIES[name] for name in re.findall(r"\bidentity_\w+", expression) if name in SERIES))
     for grouped in re.findall(r"\b(?:by|on)\s*\(([^)]*)\)", expression):
-        found += [one.strip() for one in grouped.split(",") if one.strip() not in known]
+        found += [item.strip() for item in grouped.split(",") if item.strip() not in known]
     if any(expression.count(opens) != expression.count(closes) for opens, closes in ("()", "[]", "{}")):
         found.append("brackets")
     return found
@@ -101,7 +101,7 @@ def panels() -> Iterator[tuple[str, str]]:
             yield panel["title"], target["expr"]
 
 
-@pytest.mark.parametrize(("title", "expression"), list(panels()), ids=lambda one: str(one)[:40])
+@pytest.mark.parametrize(("title", "expression"), list(panels()), ids=lambda item: str(item)[:40])
 def test_a_panel_asks_for_what_there_is(title: str, expression: str) -> None:
     assert misfits(expression) == []
 
@@ -116,7 +116,7 @@ def test_prometheus_can_read_each_expression_of_the_dashboard(tmp_path: Path) ->
 
 
 def test_without_failures_the_panel_of_failures_says_so(tmp_path: Path) -> None:
-    [expression] = (one for title, one in panels() if title == "Failures")
+    [expression] = (item for title, item in panels() if title == "Failures")
     ask = {"expr": expression.replace("$instance", ".*"), "eval_time": "10m"}
     wanted = [{"labels": "{}", "value": 0}]
     judged(tmp_path, {'identity_requests_total{status="200"}': "0+60x20"}, {**ask, "exp_samples": wanted})
@@ -138,7 +138,7 @@ def _requests(endpoint: str, status: str) -> str:
 
 def _took(name: str, labels: str, **counts: int) -> dict[str, str]:
     """So many more a minute within each of these times."""
-    bounds = ((one.removeprefix("within_").replace("_", "."), count) for one, count in counts.items())
+    bounds = ((item.removeprefix("within_").replace("_", "."), count) for item, count in counts.items())
     return {
         f'{name}_seconds_bucket{{{labels},le="{bound}",instance="a"}}': f"0+{count}x30"
         for bound, count in (*bounds, ("+Inf", max(counts.values())))
@@ -157,7 +157,7 @@ _PROTOCOL, _PAGE = 'endpoint="protocol.token"', 'endpoint="console.users"'
 _REPLAYED = 'identity_audit_events_total{event="token.replayed",instance="a"}'
 _REPLACED = 'identity_workers_replaced_total{instance="a"}'
 _BACKLOG = 'identity_purge_backlog{what="access tokens",instance="a"}'
-_READING, _PASSWORDS = (f'identity_waiting{{what="{one}",instance="a"}}' for one in ("reading", "passwords"))
+_READING, _PASSWORDS = (f'identity_waiting{{what="{item}",instance="a"}}' for item in ("reading", "passwords"))
 
 #: For each alert: what there is, from the start of the service, the minute at which one looks, and whether it says so.
 CASES: dict[str, tuple[tuple[Mapping[str, str], int, bool], ...]] = {
@@ -278,7 +278,7 @@ def test_the_dashboard_is_whole() -> None:
     shown = [panel for panel in BOARD["panels"] if panel["type"] != "row"]
     assert len({panel["id"] for panel in BOARD["panels"]}) == len(BOARD["panels"])
     assert all(panel["targets"] and panel["fieldConfig"]["defaults"]["unit"] for panel in shown)
-    places = [tuple(panel["gridPos"][one] for one in "xywh") for panel in BOARD["panels"]]
+    places = [tuple(panel["gridPos"][item] for item in "xywh") for panel in BOARD["panels"]]
     for x, y, wide, high in places:
         assert x + wide <= 24
         assert sum(a < x + wide and x < a + w and b < y + high and y < b + h for a, b, w, h in places) == 1

@@ -30,7 +30,7 @@ _PROGRAM = "import sys; from identity.cli import main; sys.exit(main())"
 
 def ran(words: list[object], folder: Path, **environ: str) -> str:
     done = subprocess.run(
-        [str(one) for one in words], cwd=folder, capture_output=True, text=True, env={**os.environ, **environ}
+        [str(item) for item in words], cwd=folder, capture_output=True, text=True, env={**os.environ, **environ}
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -49,8 +49,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     archive = ran([sys.executable, "-c", _BUILD, source, folder], source).split()[-1].removesuffix(".tar.gz")
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", folder]
     ran([*pip, folder / archive], folder)
-    (found,) = folder.glob("*.whl")
-    return found
+    (path,) = folder.glob("*.whl")
+    return path
 
 
 @pytest.fixture(scope="module")

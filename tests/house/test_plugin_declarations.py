@@ -75,8 +75,8 @@ def make_endpoint(**members: Any) -> Endpoint:
 
 def with_endpoint(install: Install, tmp_path: Path, *endpoints: Endpoint) -> tuple[IdentityApplication, TestApp]:
     def identity_configure(self: object, config: Any) -> None:
-        for one in endpoints:
-            config.add_endpoint(one)
+        for endpoint in endpoints:
+            config.add_endpoint(endpoint)
 
     kind = implementing("identity_configure", identity_configure)
     shipped = {name: f"identity.plugins.{name}:Plugin" for name in ("client_secret_basic", "implicit")}
@@ -88,7 +88,7 @@ def with_endpoint(install: Install, tmp_path: Path, *endpoints: Endpoint) -> tup
 def register_origin(identity: IdentityApplication) -> None:
     with identity.transaction() as services:
         organization = services.organizations.create(CreateOrganization(name="Shop"))
-        project = services.projects.create(organization.id, CreateProject(name="Shop"), by=OPERATOR_PRINCIPAL)
+        project = services.projects.create(organization.id, CreateProject(name="Shop"), principal=OPERATOR_PRINCIPAL)
         command = RegisterApplication.build(
             name="Shop",
             type=ApplicationType.WEB,
@@ -96,7 +96,7 @@ def register_origin(identity: IdentityApplication) -> None:
             response_types=frozenset({"id_token"}),
             redirect_uris=(f"{ORIGIN}/",),
         )
-        services.applications.register(project.id, command, by=OPERATOR_PRINCIPAL)
+        services.applications.register(project.id, command, principal=OPERATOR_PRINCIPAL)
 
 
 # --- whatever is declared ---------------------------------------------------------------------------------------------
@@ -126,17 +126,17 @@ OFFERED = (
 def sources() -> Mapping[Path, str]:
     """All modules and templates of the service."""
     root = Path(identity.__file__).parent
-    found = [one for ending in ("py", "html") for one in root.rglob(f"*.{ending}")]
-    return {one: one.read_text() for one in found}
+    paths = [path for ending in ("py", "html") for path in root.rglob(f"*.{ending}")]
+    return {path: path.read_text() for path in paths}
 
 
 @pytest.mark.parametrize("kind", OFFERED, ids=lambda kind: kind.__name__)
 def test_whatever_an_offer_declares_is_read_somewhere(kind: type, sources: Mapping[Path, str]) -> None:
-    own = [one for one in kind.__mro__ if one.__module__.startswith("identity")]
-    names = {name for one in own for name in (*vars(one), *inspect.get_annotations(one)) if not name.startswith("_")}
+    own = [item for item in kind.__mro__ if item.__module__.startswith("identity")]
+    names = {name for item in own for name in (*vars(item), *inspect.get_annotations(item)) if not name.startswith("_")}
     unread = {name for name in names if not any(re.search(rf"(?<!self)\.{name}\b", text) for text in sources.values())}
     # What the class reads itself is what its other members are made of.
-    unread -= {name for name in unread for one in own if f"self.{name}" in inspect.getsource(one)}
+    unread -= {name for name in unread for item in own if f"self.{name}" in inspect.getsource(item)}
     assert unread == set()
 
 
@@ -144,8 +144,18 @@ def test_whatever_an_offer_declares_is_read_somewhere(kind: type, sources: Mappi
 
 
 def test_every_attribute_of_an_endpoint_is_tested_here() -> None:
-    tested = {"name", "path", "host", "methods", "discovery_member", "writes", "allows_cors", "allows_stale_reads", "handle"}
-    assert {one.name for one in fields(Endpoint)} == tested | {"uses_storage", "is_blocking", "cached_document"}
+    tested = {
+        "name",
+        "path",
+        "host",
+        "methods",
+        "discovery_member",
+        "writes",
+        "allows_cors",
+        "allows_stale_reads",
+        "handle",
+    }
+    assert {field.name for field in fields(Endpoint)} == tested | {"uses_storage", "is_blocking", "cached_document"}
 
 
 def test_a_plugins_endpoint_is_advertised(install: Install, tmp_path: Path) -> None:
@@ -221,7 +231,11 @@ def test_a_plugins_endpoint_lives_on_its_host_alone(install: Install, tmp_path: 
 
 @pytest.mark.parametrize(
     "taken",
-    [{"name": "token"}, {"path": "/oauth/v2/token", "host": EndpointHost.ISSUER}, {"discovery_member": "token_endpoint"}],
+    [
+        {"name": "token"},
+        {"path": "/oauth/v2/token", "host": EndpointHost.ISSUER},
+        {"discovery_member": "token_endpoint"},
+    ],
 )
 def test_what_another_endpoint_has_stops_the_start(install: Install, tmp_path: Path, taken: dict[str, Any]) -> None:
     with pytest.raises(PluginError, match="token"):
@@ -264,10 +278,10 @@ def register(identity: IdentityApplication, **members: Any) -> frozenset[str]:
     """The grant types of a new application with these settings."""
     with identity.transaction() as services:
         organization = services.organizations.create(CreateOrganization(name="Shop"))
-        project = services.projects.create(organization.id, CreateProject(name="Shop"), by=OPERATOR_PRINCIPAL)
+        project = services.projects.create(organization.id, CreateProject(name="Shop"), principal=OPERATOR_PRINCIPAL)
         usual = {"name": "Shop", "type": ApplicationType.WEB, "redirect_uris": (f"{ORIGIN}/",)}
         command = RegisterApplication.build(**(usual | members))
-        return services.applications.register(project.id, command, by=OPERATOR_PRINCIPAL).grant_types
+        return services.applications.register(project.id, command, principal=OPERATOR_PRINCIPAL).grant_types
 
 
 @pytest.fixture
@@ -328,8 +342,8 @@ LATER = {"identity_lifespan", "identity_commands"}
 def test_each_hook_is_called_once_at_start(install: Install, tmp_path: Path) -> None:
     """Every one whose text says so, when the service is assembled and its application made."""
     called: Counter[str] = Counter()
-    specs = {name: one for name, one in vars(hookspecs).items() if name.startswith("identity_")}
-    once = {name for name, one in specs.items() if "Called once" in (one.__doc__ or "")} - {
+    specs = {name: item for name, item in vars(hookspecs).items() if name.startswith("identity_")}
+    once = {name for name, item in specs.items() if "Called once" in (item.__doc__ or "")} - {
         "identity_audit_event_recorded"
     }
 

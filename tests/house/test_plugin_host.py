@@ -207,7 +207,7 @@ def test_two_offers_of_one_name_name_both_plugins(install: Install) -> None:
     )
     host = load("one", "two")
     with pytest.raises(PluginError, match=r'"one" and "two" both offer the grant type "b"'):
-        host.extensions_by_name("identity_grant_types", lambda one: one.name, "grant type")
+        host.extensions_by_name("identity_grant_types", lambda item: item.name, "grant type")
 
 
 def test_offers_are_kept_in_ini_order(install: Install) -> None:

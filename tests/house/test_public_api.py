@@ -20,12 +20,12 @@ def imported(path: Path) -> Iterator[str]:
     """What a file imports of the service, by module; private names in full."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            yield from (one.name for one in node.names)
+            yield from (name.name for name in node.names)
         if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module is not None:
-            for one in node.names:
-                whole = f"{node.module}.{one.name}"
+            for name in node.names:
+                whole = f"{node.module}.{name.name}"
                 is_module = (ROOT / Path(*whole.split("."))).with_suffix(".py").exists()
-                private = one.name.startswith("_") and not one.name.startswith("__")
+                private = name.name.startswith("_") and not name.name.startswith("__")
                 yield whole if is_module or private else node.module
 
 
@@ -44,7 +44,7 @@ def plugin_files() -> Iterator[tuple[str, Path]]:
 
 def test_default_plugins_live_from_public_names() -> None:
     for name, path in plugin_files():
-        assert {one for one in foreign(path, f"identity.plugins.{name}") if not is_public(one)} == set(), path
+        assert {item for item in foreign(path, f"identity.plugins.{name}") if not is_public(item)} == set(), path
 
 
 def test_so_does_the_sample() -> None:

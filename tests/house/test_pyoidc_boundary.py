@@ -83,14 +83,16 @@ def test_nothing_is_kept_that_pyoidc_does_not_have() -> None:
 
 def test_properties_are_kept_by_name_too() -> None:
     """They are no callables, so refusing would pass them by."""
-    assert {name for name, _ in inspect.getmembers(Provider, lambda one: isinstance(one, property))} <= ALLOWED_METHODS
+    assert {
+        name for name, _ in inspect.getmembers(Provider, lambda item: isinstance(item, property))
+    } <= ALLOWED_METHODS
 
 
 def test_what_is_kept_is_called_by_nobody_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """What stays reachable builds ID tokens from what it is given, and reaches no database."""
-    one = provider()
-    monkeypatch.setattr(one, "sdb", DisabledSessionStore())
-    one.build_jwx_def()
+    identity_provider = provider()
+    monkeypatch.setattr(identity_provider, "sdb", DisabledSessionStore())
+    identity_provider.build_jwx_def()
 
 
 def test_a_method_that_a_new_release_adds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,10 +144,10 @@ def test_the_client_database_refuses() -> None:
 
 def test_the_list_of_endpoints_is_not_shared() -> None:
     shipped = list(Provider.endp)
-    one, two = provider(), provider()
-    assert one.endp == two.endp == []
+    identity_provider, two = provider(), provider()
+    assert identity_provider.endp == two.endp == []
     assert Provider.endp == shipped
-    assert one.endp is not Provider.endp
+    assert identity_provider.endp is not Provider.endp
 
 
 def test_no_cookie_could_be_made() -> None:
@@ -175,7 +177,7 @@ def test_the_environment_is_not_read() -> None:
         )
         for more in ({}, strange)
     ]
-    assert [one.stderr for one in made] == ["", ""]
+    assert [item.stderr for item in made] == ["", ""]
     assert made[0].stdout == made[1].stdout != ""
 
 
@@ -263,13 +265,13 @@ def test_no_other_algorithm(key: RsaPrivateKey) -> None:
 
 def test_no_other_key(key: RsaPrivateKey) -> None:
     wrong: list[Any] = [None, b"secret", [], key, RsaPublicKey.from_der(key.public_key().to_der())]
-    for one in wrong:
+    for item in wrong:
         with pytest.raises(ForbiddenSignature):
-            IdToken(iss="i", sub="s", aud="a").to_jwt(one, "RS256")
+            IdToken(iss="i", sub="s", aud="a").to_jwt(item, "RS256")
 
 
 def test_ours_is_what_pyoidc_makes(key: RsaPrivateKey) -> None:
     """Were ``make_id_token`` not replaced, pyoidc's own class would sign, with pyjwkest and any algorithm."""
-    made = provider().server.make_id_token({"sub": "s", "aud": "c"}, issuer="i")
-    assert type(made) is IdToken
+    id_token = provider().server.make_id_token({"sub": "s", "aud": "c"}, issuer="i")
+    assert type(id_token) is IdToken
     assert IdToken.to_jwt is not PyoidcIdToken.to_jwt

@@ -28,7 +28,7 @@ def test_every_mark_is_read() -> None:
     """A mark in a place where the page does not look, on a class for example, would be lost."""
     mark = "pytest.mark." + "shows("
     written = sum(path.read_text().count(mark) for path in (ROOT / "tests").rglob("*.py"))
-    read = {one for tests in SHOWN.values() for one in tests}
+    read = {test for tests in SHOWN.values() for test in tests}
     assert written == len(read) > 100
 
 
@@ -48,7 +48,7 @@ def test_the_page_tells_each_row_with_its_tests() -> None:
     for number, said in ROWS.items():
         entry = page.partition(f"   * - {number}\n")[2].partition("   * - ")[0]
         assert said in entry
-        assert all(one.file in entry for one in SHOWN[number])
+        assert all(item.file in entry for item in SHOWN[number])
 
 
 @pytest.mark.parametrize("broken", ["1  One\n1.2  Second", "1  One\n1.1  First\n1.3  Third", "1  One\n2.1  Other"])

@@ -59,7 +59,7 @@ def views(world: World) -> Iterator[tuple[str, str]]:
     for view in world.app.registry.introspector.get_category("views"):
         route = view["introspectable"]["route_name"]
         if route is not None:
-            (permission,) = (one for one in view["related"] if one.category_name == "permissions")
+            (permission,) = (item for item in view["related"] if item.category_name == "permissions")
             yield route, permission["value"]
 
 
@@ -68,7 +68,7 @@ def predicates(world: World, kind: type) -> dict[str, Any]:
     found = {}
     for route in world.app.registry.introspector.get_category("routes"):
         name, made = route["introspectable"]["name"], route["introspectable"]["object"]
-        found[name] = next((one for one in made.predicates if isinstance(one, kind)), None)
+        found[name] = next((predicate for predicate in made.predicates if isinstance(predicate, kind)), None)
     return found
 
 
@@ -93,7 +93,7 @@ def test_only_these_are_public(world: World) -> None:
 
 
 def test_whatever_needs_a_permission_says_which_credential_it_accepts(world: World) -> None:
-    accepted = {route: one and one.value for route, one in predicates(world, AuthenticatePredicate).items()}
+    accepted = {route: item and item.value for route, item in predicates(world, AuthenticatePredicate).items()}
     for route, permission in views(world):
         assert (accepted[route] is None) == (permission == NO_PERMISSION_REQUIRED), route
 
@@ -151,7 +151,7 @@ def test_each_endpoint_is_one_file_named_like_it() -> None:
 
 def test_endpoints_are_complete() -> None:
     for endpoint in ENDPOINTS:
-        missing = {one.name for one in fields(Endpoint) if getattr(endpoint, one.name) is None}
+        missing = {field.name for field in fields(Endpoint) if getattr(endpoint, field.name) is None}
         assert missing <= {"advertised_as", "kept"}
         assert endpoint.path.startswith("/")
         assert endpoint.methods

@@ -125,8 +125,13 @@ def test_a_value_that_does_not_fit_is_named_in_full() -> None:
 
 
 def test_values_at_their_bounds_fit() -> None:
-    made = parse_settings(Bounded, {"port": "65535", "age": "12h", "pause": "0", "numbers": "2 4"}, "bounded.")
-    assert (made.port, made.age, made.pause, made.numbers) == (65535, timedelta(hours=12), timedelta(), ("2", "4"))
+    bounded = parse_settings(Bounded, {"port": "65535", "age": "12h", "pause": "0", "numbers": "2 4"}, "bounded.")
+    assert (bounded.port, bounded.age, bounded.pause, bounded.numbers) == (
+        65535,
+        timedelta(hours=12),
+        timedelta(),
+        ("2", "4"),
+    )
 
 
 def test_bounds_are_described() -> None:
@@ -166,7 +171,7 @@ def test_every_setting_of_the_core_is_described() -> None:
 
 def test_shown_defaults_can_be_written_back() -> None:
     shown = {name: default for name, _, default, _ in describe_settings(Settings)}
-    spans = {one.name: shown[one.name] for one in fields(Settings) if isinstance(one.default, timedelta)}
+    spans = {field.name: shown[field.name] for field in fields(Settings) if isinstance(field.default, timedelta)}
     assert settings(**spans) == settings()
 
 

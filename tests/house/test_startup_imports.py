@@ -75,4 +75,6 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
 
 def test_it_is_not_imported_before_it_is_needed(imported: frozenset[str]) -> None:
     for name in LATER:
-        assert not {one for one in imported if one == name or one.startswith(f"{name}.")}, f"it is for {LATER[name]}"
+        assert not {item for item in imported if item == name or item.startswith(f"{name}.")}, (
+            f"it is for {LATER[name]}"
+        )

@@ -18,7 +18,7 @@ def test_request_log_quotes_nothing_of_a_request(make_world: WorldFactory, caplo
     for path in (f"/{evil}", f"/{evil}/more", f"/login/{evil}", f"/healthz?{evil}"):
         for method in ("GET", "POST", evil.upper()):
             app.request(path, method=method, headers={"X-Request-ID": evil, "User-Agent": evil}, expect_errors=True)
-    lines = [one.getMessage() for one in caplog.records if one.name == "identity.http.access_log"]
+    lines = [record.getMessage() for record in caplog.records if record.name == "identity.http.access_log"]
     assert len(lines) == 12
-    assert [one for one in lines if not LINE.fullmatch(one)] == []
+    assert [line for line in lines if not LINE.fullmatch(line)] == []
     assert evil not in "\n".join(lines).lower()

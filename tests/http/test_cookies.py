@@ -79,7 +79,7 @@ def test_a_plain_name_does_not_count_on_https() -> None:
 
 def test_the_newest_sessions_are_looked_at() -> None:
     ids = [new_id() for _ in range(MAX_COOKIES_PER_KIND + 5)]
-    shown = "; ".join(f"__Host-session-{one}=s" for one in ids)
+    shown = "; ".join(f"__Host-session-{item}=s" for item in ids)
     assert set(read_request_browser_state(make_request(cookies=shown)).sessions) == set(ids[5:])
 
 
@@ -95,7 +95,7 @@ def test_the_oldest_of_each_kind_are_forgotten(kind: CookieKind, shown: str) -> 
     headers = [value for _, value in request_cookie_headers(make_request(browser=browser), (new,))]
     forgotten = [value for value in headers if "Max-Age=0" in value]
     assert len(headers) - len(forgotten) == 1
-    assert [value.partition("=")[0] for value in forgotten] == [f"__Host-{kind.value}-{one}" for one in ids[:3]]
+    assert [value.partition("=")[0] for value in forgotten] == [f"__Host-{kind.value}-{item}" for item in ids[:3]]
 
 
 @pytest.mark.parametrize("agent", ["\xff\xfe", "ü".encode().decode("latin-1"), "\x00", "x" * 10000])

@@ -19,7 +19,7 @@ def test_nothing_is_left_to_be_looked_for(world: World) -> None:
         assert world.client.introspect(token, client).status_int == 200
         assert world.client.fetch_userinfo(token).status_int == 200
         gc.collect()
-        assert [one for one in gc.garbage if isinstance(one, IdentityRequest | UnitOfWork)] == []
+        assert [item for item in gc.garbage if isinstance(item, IdentityRequest | UnitOfWork)] == []
     finally:
         gc.set_debug(0)
         gc.garbage.clear()

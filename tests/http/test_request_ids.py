@@ -31,7 +31,7 @@ def ids_of(answer: Any) -> set[str]:
 
 def test_each_answer_has_one_of_its_own(world: World) -> None:
     found = [world.client.get(f"{world.issuer}{path}") for path in (DISCOVERY_PATH, "/healthz", "/nowhere", "/login")]
-    ids = [one for answer in found for one in answer.headers.getall("X-Request-ID")]
+    ids = [item for answer in found for item in answer.headers.getall("X-Request-ID")]
     assert len(set(ids)) == len(found)
 
 
@@ -68,7 +68,7 @@ def test_each_line_of_a_request_has_it_and_no_other(world: World, monkeypatch: p
     told()
     logging.getLogger("some.plugin").removeHandler(handler)
     lines = [json.loads(line) for line in output.getvalue().splitlines()]
-    assert [line.get("request_id") for line in lines] == [*(one.headers["X-Request-ID"] for one in answers), None]
+    assert [line.get("request_id") for line in lines] == [*(answer.headers["X-Request-ID"] for answer in answers), None]
 
 
 @pytest.mark.parametrize("proxy", ["127.0.0.1", "192.0.2.7"])

@@ -80,7 +80,7 @@ def shape(browser: Browser) -> list[Any]:
     seen = []
     for answer in browser.answers:
         headers = {name: value for name, value in answer.headers.items() if name not in ("Set-Cookie", "X-Request-ID")}
-        cookies = [one.partition("=")[0] for one in answer.headers.getall("Set-Cookie")]
+        cookies = [item.partition("=")[0] for item in answer.headers.getall("Set-Cookie")]
         if "Location" in headers:
             headers["Location"] = mask(headers["Location"])
         seen.append((answer.status_int, headers, cookies, mask(answer.text)))

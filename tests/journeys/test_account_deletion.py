@@ -33,24 +33,32 @@ def test_an_account_is_left_kept_and_deleted_by_whichever_process(isolated_world
     def opened() -> tuple[Browser, str, str, str]:
         """A browser that is signed in, its cookies, and the tokens that an application got there."""
         browser = Browser(world)
-        asked = party.open_request(browser, scope="openid profile offline_access")
-        tokens = party.obtain_tokens(browser.sign_in(login_name, PASSWORD), asked)
+        authorization = party.open_request(browser, scope="openid profile offline_access")
+        tokens = party.obtain_tokens(browser.sign_in(login_name, PASSWORD), authorization)
         cookies = browser.cookies.header(browser.login_url, world.clock(), method="GET", site="none")
         return browser, cookies, tokens.access_token, tokens.refresh_token
 
     def seen(*held: str) -> set[tuple[str | None, bool, int, str]]:
         """What the processes answer, each of them."""
-        told: list[AccountDeletionView] = nodes.run_on_all(
+        account_deletion_views: list[AccountDeletionView] = nodes.run_on_all(
             account_deletion_view.look, world.settings, login_name, *held, party.credentials
         )
-        assert len({one.process for one in told}) == PROCESSES
-        return {(one.step, one.session, one.userinfo, one.refresh) for one in told}
+        assert len({account_deletion_view.process for account_deletion_view in account_deletion_views}) == PROCESSES
+        return {
+            (
+                account_deletion_view.step,
+                account_deletion_view.session,
+                account_deletion_view.userinfo,
+                account_deletion_view.refresh,
+            )
+            for account_deletion_view in account_deletion_views
+        }
 
     browser, *held = opened()
     _, *elsewhere = opened()
     ask(browser, person)
-    for one in (held, elsewhere):
-        assert seen(*one) == {("keep", False, 401, "invalid_grant")}
+    for item in (held, elsewhere):
+        assert seen(*item) == {("keep", False, 401, "invalid_grant")}
 
     again = Browser(world)
     again.open("/account/profile")
@@ -64,10 +72,10 @@ def test_an_account_is_left_kept_and_deleted_by_whichever_process(isolated_world
     ask(browser, person)
     assert nodes.run_on_all(account_deletion_view.delete, world.settings) == [0] * PROCESSES, "two weeks are not over"
     with world.transaction_services() as services:
-        kept = services.users.get(person.id)
-        services.storage.users.update(replace(kept, deletion_at=services.now, version=kept.version + 1))
+        user = services.users.get(person.id)
+        services.storage.users.update(replace(user, deletion_at=services.now, version=user.version + 1))
     assert sorted(nodes.run_on_all(account_deletion_view.delete, world.settings)) == [0] * (PROCESSES - 1) + [1]
     assert seen(*held) == {("password", False, 401, "invalid_grant")}
     with world.read_only_services() as services:
         assert services.storage.users.find_subject(person.id) is None
-    assert len([one for one in world.audit_events(event="user.removed") if one.object_id == person.id]) == 1
+    assert len([event for event in world.audit_events(event="user.removed") if event.object_id == person.id]) == 1

@@ -32,7 +32,7 @@ def organization(world: World) -> Organization:
 
 def brand(world: World, organization: Organization, **members: Any) -> None:
     with world.transaction_services() as services:
-        services.branding.change(organization, ChangeBranding.build(**members), by=OPERATOR_PRINCIPAL)
+        services.branding.change(organization, ChangeBranding.build(**members), principal=OPERATOR_PRINCIPAL)
 
 
 def make_user_with_password(world: World, organization: Organization, locale: str = "") -> str:
@@ -66,9 +66,9 @@ def test_a_mail_is_text_and_html_of_the_same_words(world: World, post: MailServe
     login_name = make_user_with_password(world, organization)
     letter = letter_of_reset(world, post, login_name)
     assert letter.get_content_type() == "multipart/alternative"
-    assert [one.get_content_type() for one in letter.iter_parts()] == ["text/plain", "text/html"]
+    assert [iter_part.get_content_type() for iter_part in letter.iter_parts()] == ["text/plain", "text/html"]
     tree, text = drawn(letter), message_text(letter)
-    assert [one.attrib["href"] for one in tree.iter("a")] == [extract_one_time_link(letter)]
+    assert [element.attrib["href"] for element in tree.iter("a")] == [extract_one_time_link(letter)]
     # What the HTML has besides are whose mail it is, its subject, and the word of the button.
     assert sorted(words_of(tree)) == sorted(f"Identity Choose a new password Open the link {text}".split())
     assert tree.findtext(".//title") == letter["Subject"] == "Choose a new password"
@@ -139,7 +139,7 @@ def test_hostile_words_stay_words(world: World, post: MailServer, organization: 
     assert not [*tree.iter("img"), *tree.iter("script")]
     assert message_text(letter).count(HOSTILE) == 2
     assert "".join(tree.itertext()).count(HOSTILE) == 3
-    assert [one.attrib["href"] for one in tree.iter("a")] == [extract_one_time_link(letter)]
+    assert [element.attrib["href"] for element in tree.iter("a")] == [extract_one_time_link(letter)]
 
 
 def test_an_unknown_name_of_the_organization_takes_the_same_work(

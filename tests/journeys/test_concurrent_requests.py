@@ -91,9 +91,9 @@ def test_each_gets_its_own_answer(served: World) -> None:
 
     tokens = at_once(served, gets_a_token)
     for robot, own in zip(robots, tokens, strict=True):
-        for one in own:
-            assert served.client.fetch_userinfo(one).json["sub"] == robot.id
-    assert len({one for own in tokens for one in own}) == 5 * CLIENTS
+        for item in own:
+            assert served.client.fetch_userinfo(item).json["sub"] == robot.id
+    assert len({item for token in tokens for item in token}) == 5 * CLIENTS
 
 
 def test_of_those_who_redeem_a_code_at_once_one_succeeds(served: World) -> None:
@@ -242,10 +242,10 @@ def test_what_was_acknowledged_survives_the_process(
         for thread in threads:
             thread.join(60)
         assert len(live) >= enough, "it ended before it was killed"
-        for one in live:
-            assert world.client.fetch_userinfo(one).status_int == 200
-        for one in revoked:
-            assert world.client.fetch_userinfo(one).status_int == 401
+        for item in live:
+            assert world.client.fetch_userinfo(item).status_int == 200
+        for item in revoked:
+            assert world.client.fetch_userinfo(item).status_int == 401
         for chain in rotated:
             # The last one may have been used by a request that nobody acknowledged.
             if len(chain) > 1:

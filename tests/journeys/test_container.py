@@ -64,12 +64,12 @@ def words_for_pip() -> str:
 
 
 def run(*words: object) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([str(one) for one in words], capture_output=True, text=True, env=environ())
+    return subprocess.run([str(item) for item in words], capture_output=True, text=True, env=environ())
 
 
 def lines() -> list[tuple[str, str]]:
     """Instructions and what they say."""
-    found = (one.partition(" ") for one in FILE.read_text().splitlines() if one and not one.startswith("#"))
+    found = (line.partition(" ") for line in FILE.read_text().splitlines() if line and not line.startswith("#"))
     return [(word, rest) for word, _, rest in found]
 
 
@@ -79,15 +79,15 @@ def copied(rest: str, into: Stage, stages: dict[str, Stage]) -> None:
     if words[0].startswith("--from="):
         base = stages[words.pop(0).partition("=")[2]].root
     *sources, target = words
-    for one in sources:
-        source, place = base / one.lstrip("/"), into.root / target.lstrip("/")
+    for item in sources:
+        source, path = base / item.lstrip("/"), into.root / target.lstrip("/")
         if source.is_dir():
             left_out = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(source, place, symlinks=True, ignore=left_out, dirs_exist_ok=True)
+            shutil.copytree(source, path, symlinks=True, ignore=left_out, dirs_exist_ok=True)
         else:
             assert target.endswith("/")
-            place.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, place)
+            path.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, path)
 
 
 @pytest.fixture(scope="module")
@@ -101,8 +101,8 @@ def bare() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
         pytest.skip(f"no container is tried: no bare Debian can be had here. {made.stdout.splitlines()[-1:]}")
     shutil.copy("/etc/resolv.conf", folder / "etc")
-    for one in Path("/etc/apt/apt.conf.d").glob("*"):
-        shutil.copy(one, folder / "etc/apt/apt.conf.d")
+    for path in Path("/etc/apt/apt.conf.d").glob("*"):
+        shutil.copy(path, folder / "etc/apt/apt.conf.d")
     if TRUSTED.exists():
         shutil.copy(TRUSTED, folder / THERE.lstrip("/"))
     wheels = Path(os.environ.get("PIP_FIND_LINKS", ""))
@@ -122,8 +122,8 @@ def container(bare: Path) -> Iterator[Stage]:
 
 def built(bare: Path) -> Iterator[Stage]:
     """By podman, which keeps it for itself."""
-    kept = bare.with_name(f"{bare.name}-podman")
-    folders = (word for name in ("root", "runroot", "tmpdir") for word in (f"--{name}", kept / name))
+    path = bare.with_name(f"{bare.name}-podman")
+    folders = (word for name in ("root", "runroot", "tmpdir") for word in (f"--{name}", path / name))
     podman = ["podman", *folders, "--storage-driver=vfs", "--events-backend=none"]
 
     def told(*words: object) -> str:
@@ -131,8 +131,8 @@ def built(bare: Path) -> Iterator[Stage]:
         assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
-    root, base = bare.with_name(f"{bare.name}-last"), kept / "base.tar"
-    kept.mkdir()
+    root, base = bare.with_name(f"{bare.name}-last"), path / "base.tar"
+    path.mkdir()
     try:
         assert run("tar", "--create", "--file", base, "--directory", bare, ".").returncode == 0
         told("import", base, next(rest for word, rest in lines() if word == "FROM").partition(" ")[0])
@@ -145,8 +145,8 @@ def built(bare: Path) -> Iterator[Stage]:
         of, test = image["Config"], image["Healthcheck"]["Test"]
         yield Stage(root, of["User"], of["WorkingDir"], of["Entrypoint"], of["Cmd"], test[1:])
     finally:
-        for one in (kept, root):
-            shutil.rmtree(one, ignore_errors=True)
+        for item in (path, root):
+            shutil.rmtree(item, ignore_errors=True)
 
 
 def by_hand(bare: Path) -> Iterator[Stage]:
@@ -177,8 +177,8 @@ def by_hand(bare: Path) -> Iterator[Stage]:
                 assert word in ("EXPOSE", "VOLUME"), word
         yield stage
     finally:
-        for one in stages.values():
-            shutil.rmtree(one.root, ignore_errors=True)
+        for item in stages.values():
+            shutil.rmtree(item.root, ignore_errors=True)
 
 
 @contextmanager
@@ -192,7 +192,7 @@ def serving(container: Stage, command: list[str], log: Path) -> Iterator[Service
     try:
         served.wait()
         assert process.poll() is None, served.output
-        container.run(*(one.replace(":8080", f":{port}") for one in container.healthy))
+        container.run(*(item.replace(":8080", f":{port}") for item in container.healthy))
         yield served
     finally:
         assert served.stop() == 0
@@ -230,7 +230,7 @@ def test_what_the_ini_file_for_production_offers_is_in_it(container: Stage, tmp_
     container.run(*container.entry, "master-key", f"{place}/master.key")
     for name in ("migrate", "bootstrap"):
         container.run(*container.entry, name, "-c", f"{place}/production.ini")
-    command = [one.replace("/etc/identity", place) for one in container.command]
+    command = [item.replace("/etc/identity", place) for item in container.command]
     with serving(container, command, tmp_path / "log"):
         seen = container.run("python3", "-c", READ, f"http://127.0.0.1:{metrics}/metrics")
         assert "identity_requests" in seen

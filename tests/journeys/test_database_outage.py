@@ -282,7 +282,7 @@ def test_background_work_says_so_in_one_line(relayed: tuple[World, TcpProxy], ca
     world, relay = relayed
     identity, jobs = world.identity, world.identity.background_jobs
     work = (jobs.purge_with_lease, jobs.rotate_signing_key_if_due, jobs.record_expiring_keys, jobs.flush_last_used)
-    worker = BackgroundWorker([BackgroundJob(one.__name__, timedelta(), one) for one in work])
+    worker = BackgroundWorker([BackgroundJob(item.__name__, timedelta(), item) for item in work])
     identity.process_state.key_ring.invalidate()
     identity.process_state.last_used_tracker.record_client_secret("none", world.clock())
     relay.refuse_connections()

@@ -70,7 +70,7 @@ def asked(app: Any, path: str, **environ: str) -> tuple[int, str, dict[str, str]
     answer = TestApp(app).get(path, extra_environ={**HERE, **environ}, expect_errors=True)
     text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d{2}:\d{2}:\d{2}Z?", "…", answer.text)
     hidden = ("X-Request-ID", "Date", "Content-Length")
-    return answer.status_int, text, {name: one for name, one in answer.headers.items() if name not in hidden}
+    return answer.status_int, text, {name: item for name, item in answer.headers.items() if name not in hidden}
 
 
 def is_absent(app: Any, **environ: str) -> bool:
@@ -107,7 +107,7 @@ def test_reset_with_mail_from_page(
     page = browser.get("/dev/mails")
     assert "ada@acme.example" in page.text
     # The mail's link stands there to be followed, and works.
-    [link] = {one["href"] for one in page.html.select(".mailbox__text a") if "/password/reset/" in one["href"]}
+    [link] = {item["href"] for item in page.html.select(".mailbox__text a") if "/password/reset/" in item["href"]}
     assert "Choose a new password" in browser.get(link).text
     # As HTML in a frame where nothing runs and nothing is loaded, whatever a mail says.
     frame = page.html.find("iframe")
@@ -217,15 +217,15 @@ def test_mailbox_is_bounded_and_shared(tmp_path: Path, monkeypatch: pytest.Monke
         development=True,
         data=tmp_path,
     )
-    one, other = DevelopmentMailbox(settings), DevelopmentMailbox(settings)
+    mailbox, other = DevelopmentMailbox(settings), DevelopmentMailbox(settings)
     for number in range(5):
-        (one, other)[number % 2].send(Mail(to="ada@acme.example", subject=str(number), text="…"))
-    assert [kept.mail.subject for kept in one.mails()] == ["4", "3", "2"]
+        (mailbox, other)[number % 2].send(Mail(to="ada@acme.example", subject=str(number), text="…"))
+    assert [mail.mail.subject for mail in mailbox.mails()] == ["4", "3", "2"]
     files = list((tmp_path / "mails").iterdir())
     assert len(files) == 3
     assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
     # Somebody else's files are left alone, and none is read that is not in the folder.
     (tmp_path / "mails" / "notes.json").write_text("{}")
     (tmp_path / "secret.json").write_text('{"to": "", "subject": "", "text": ""}')
-    assert len(list(one.mails())) == 3
-    assert one.find("../secret") is None
+    assert len(list(mailbox.mails())) == 3
+    assert mailbox.find("../secret") is None

@@ -70,7 +70,7 @@ def organization(world: World) -> Iterator[Organization]:
         services.organizations.change(organization.id, ChangeOrganization(primary_domain=derived))
         for domain in services.domains.list_by_organization(organization.id):
             if domain.name != derived:
-                services.domains.remove(organization.id, domain.name, by=OPERATOR_PRINCIPAL)
+                services.domains.remove(organization.id, domain.name, principal=OPERATOR_PRINCIPAL)
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_a_record_proves_a_domain(world: World, api: ApiClient, organization: Or
     set_password(world, person)
     browser.sign_in(f"{person.user_name}@{OWN}")
     assert browser.path == "/account/profile"
-    events = [one.event for one in world.audit_events(object_id=organization.id)]
+    events = [event.event for event in world.audit_events(object_id=organization.id)]
     assert events[:3] == ["organization.changed", "domain.verified", "domain.asked"]
 
 
@@ -147,7 +147,7 @@ def test_a_record_of_one_organization_proves_nothing_for_another(
     asked(api, organization)
     refused_proof(api, organization)
     with world.transaction_services() as services:
-        services.domains.remove(other.id, OWN, by=OPERATOR_PRINCIPAL)
+        services.domains.remove(other.id, OWN, principal=OPERATOR_PRINCIPAL)
 
 
 def test_many_wait_and_the_first_to_prove_has_it(
@@ -204,9 +204,9 @@ def test_so_many_are_checked_at_a_time(
 ) -> None:
     """Whoever's name server never answers holds up nobody else."""
     asked(api, organization)
-    places = FairSemaphore(1)
-    monkeypatch.setattr(world.identity.domain_verifier, "_places", places)
-    places.acquire()
+    fair_semaphore = FairSemaphore(1)
+    monkeypatch.setattr(world.identity.domain_verifier, "_places", fair_semaphore)
+    fair_semaphore.acquire()
     answer = api.ask("POST", f"{path_of(organization, OWN)}/verify")
     check_api_error(answer, 503, "temporarily_unavailable")
     assert answer.headers["Retry-After"] == "10"
@@ -280,8 +280,8 @@ def test_a_file_is_not_looked_for_elsewhere(
 def test_who_manages_the_instance_asserts(world: World, api: ApiClient, organization: Organization) -> None:
     asked(api, organization)
     path = path_of(organization, OWN)
-    for other in (api, manager(world, "IAM_ORG_MANAGER")):
-        check_api_error(other.ask("POST", f"{path}/assert"), 403, "forbidden")
+    for client in (api, manager(world, "IAM_ORG_MANAGER")):
+        check_api_error(client.ask("POST", f"{path}/assert"), 403, "forbidden")
     owner = manager(world, "IAM_OWNER")
     answer = owner.post(f"{path}/assert", status=200)
     assert (answer["proof"], answer["people_losing_sign_in"]) == ("asserted", 0)
@@ -291,7 +291,7 @@ def test_who_manages_the_instance_asserts(world: World, api: ApiClient, organiza
     check_api_error(owner.ask("DELETE", path), 409, "conflict")
     api.patch(f"/organizations/{organization.id}", {"primary_domain": organization.primary_domain})
     owner.delete(path)
-    events = {one.event for one in world.audit_events(object_id=organization.id)}
+    events = {event.event for event in world.audit_events(object_id=organization.id)}
     assert {"domain.asked", "domain.asserted", "domain.removed"} <= events
 
 
@@ -317,12 +317,12 @@ def test_a_domain_that_counted_is_nobody_elses(isolated_world: World) -> None:
     owner.patch(f"/organizations/{former.id}", {"primary_domain": "third.id.example.com"})
     for gone in (False, True):
         if gone:
-            for one in (organization, former):
-                owner.delete(f"/organizations/{one.id}")
+            for item in (organization, former):
+                owner.delete(f"/organizations/{item.id}")
         for name in taken:
             by_whom = (rival,) if gone else (rival, owner)
-            for who in by_whom:
-                answer = who.ask("PATCH", f"/organizations/{other.id}", {"primary_domain": name})
+            for client in by_whom:
+                answer = client.ask("PATCH", f"/organizations/{other.id}", {"primary_domain": name})
                 assert answer.status_int == 422 or answer.json["primary_domain"] == other.primary_domain
                 with world.read_only_services() as services:
                     assert services.storage.organizations.find_by_domain(name) is None

@@ -35,7 +35,7 @@ def owner(world: World) -> Browser:
 
 def choose(browser: Browser, section: str) -> None:
     """Follow a link of the navigation, which stands on the page twice: on phones it is a menu."""
-    link = next(one for one in browser.page.html.select(".console__nav a") if one.get_text().strip() == section)
+    link = next(item for item in browser.page.html.select(".console__nav a") if item.get_text().strip() == section)
     browser.open(link["href"])
 
 

@@ -53,7 +53,7 @@ def test_no_token_is_refused_over_a_rotation(isolated_world: World) -> None:
         token = robot.access_token()
         kids.add(decode_jwt_unverified(token)[0]["kid"])
         issued.append((world.clock.seconds + 3600, token))
-        issued = [(end, one) for end, one in issued if end > world.clock.seconds]
+        issued = [(end, item) for end, item in issued if end > world.clock.seconds]
         assert server.accepts(token)
         assert server.accepts(issued[0][1])
         world.clock.advance(minutes=4)

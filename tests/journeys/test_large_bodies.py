@@ -81,7 +81,7 @@ class RawConnection:
 
     def ask(self, *headers: str, path: str = PATH) -> None:
         lines = [f"POST {path} HTTP/1.1", f"Host: 127.0.0.1:{self._port}", *headers]
-        if not any(one.startswith("Content-Type") for one in headers):
+        if not any(header.startswith("Content-Type") for header in headers):
             lines.append("Content-Type: application/json")
         self.send("\r\n".join([*lines, "", ""]).encode())
 
@@ -115,10 +115,10 @@ def connect(port: int) -> Iterator[Connect]:
 
 def count(server: World, domain: str) -> int | None:
     with server.read_only_services() as services:
-        found = services.storage.organizations.find_by_domain(domain)
-        if found is None:
+        organization = services.storage.organizations.find_by_domain(domain)
+        if organization is None:
             return None
-        return sum(1 for _ in iterate_rows(partial(services.storage.users.page, found.id, UserKind.HUMAN)))
+        return sum(1 for _ in iterate_rows(partial(services.storage.users.page, organization.id, UserKind.HUMAN)))
 
 
 def chunks(body: bytes) -> Iterator[bytes]:

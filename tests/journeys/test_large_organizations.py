@@ -41,15 +41,15 @@ def large(isolated_world: World) -> Organization:
 
 def test_what_others_write_meanwhile_is_not_in_it(isolated_world: World, large: Organization) -> None:
     with isolated_world.identity.snapshot() as services:
-        before = list(OrganizationTransfer(services).export_document(large.id, by=OPERATOR_PRINCIPAL))
+        before = list(OrganizationTransfer(services).export_document(large.id, principal=OPERATOR_PRINCIPAL))
     with isolated_world.identity.snapshot() as services:
-        document = OrganizationTransfer(services).export_document(large.id, by=OPERATOR_PRINCIPAL)
+        document = OrganizationTransfer(services).export_document(large.id, principal=OPERATOR_PRINCIPAL)
         taken = [next(document) for _ in range(20)]
         _disturb(isolated_world, large)
         taken += document
     assert taken == before
     users = json.loads("".join(taken))["organization"]["users"]
-    assert [one["user_name"] for one in users] == [f"u{number:05}" for number in range(PEOPLE)]
+    assert [user["user_name"] for user in users] == [f"u{number:05}" for number in range(PEOPLE)]
 
 
 def _disturb(world: World, organization: Organization) -> None:
@@ -63,7 +63,7 @@ def _disturb(world: World, organization: Organization) -> None:
         stored.add(make_human_user(organization, user_name="u99999"))
         first = stored.find_by_name(organization.id, "u00000")
         assert first is not None
-        services.users.change(first.id, ChangeHumanUser(user_name="u99998"), by=OPERATOR_PRINCIPAL)
+        services.users.change(first.id, ChangeHumanUser(user_name="u99998"), principal=OPERATOR_PRINCIPAL)
 
 
 def test_no_more_than_a_page_is_in_memory(
@@ -81,7 +81,7 @@ def test_no_more_than_a_page_is_in_memory(
             return page(*arguments)
 
         monkeypatch.setattr(store, "page", counted)
-        for piece in OrganizationTransfer(services).export_document(large.id, by=OPERATOR_PRINCIPAL):
+        for piece in OrganizationTransfer(services).export_document(large.id, principal=OPERATOR_PRINCIPAL):
             sent += '"user_name"' in piece
     # Two pages of people that were full, the rest of them, and service users.
     assert asked == [0, MAX_PAGE_ROWS, 2 * MAX_PAGE_ROWS, PEOPLE]
@@ -90,18 +90,20 @@ def test_no_more_than_a_page_is_in_memory(
 def test_it_comes_back_as_it_went(isolated_world: World, large: Organization) -> None:
     """With ids and all; what came in is in the audit trail, one event for each person."""
     with isolated_world.identity.snapshot() as services:
-        whole = "".join(OrganizationTransfer(services).export_document(large.id, by=OPERATOR_PRINCIPAL))
+        whole = "".join(OrganizationTransfer(services).export_document(large.id, principal=OPERATOR_PRINCIPAL))
     with isolated_world.transaction_services() as services:
-        services.organizations.remove(large.id, by=OPERATOR_PRINCIPAL)
+        services.organizations.remove(large.id, principal=OPERATOR_PRINCIPAL)
     progress: list[int] = []
     with StreamedOrganizationImport() as incoming:
         document = incoming.document(parse_json_stream(io.BytesIO(whole.encode()), incoming.list_consumers))
         assert incoming.user_count == PEOPLE
         assert document.organization.users == ()
         with isolated_world.transaction_services() as services:
-            OrganizationTransfer(services).import_document(document, by=OPERATOR_PRINCIPAL, progress=progress.append)
+            OrganizationTransfer(services).import_document(
+                document, principal=OPERATOR_PRINCIPAL, progress=progress.append
+            )
     with isolated_world.identity.snapshot() as services:
-        assert "".join(OrganizationTransfer(services).export_document(large.id, by=OPERATOR_PRINCIPAL)) == whole
+        assert "".join(OrganizationTransfer(services).export_document(large.id, principal=OPERATOR_PRINCIPAL)) == whole
         created = AuditFilter(event="user.created", organization_id=large.id)
         assert sum(1 for _ in iterate_rows(lambda request: services.storage.audit.page(request, created))) == PEOPLE
     assert sum(progress) == PEOPLE
@@ -111,7 +113,7 @@ def test_it_comes_back_as_it_went(isolated_world: World, large: Organization) ->
 def test_nobody_waits_while_it_is_read(isolated_world: World, large: Organization) -> None:
     """What comes in is read and checked before the one transaction in which it is written."""
     with isolated_world.identity.snapshot() as services:
-        text = "".join(OrganizationTransfer(services).export_document(large.id, by=OPERATOR_PRINCIPAL))
+        text = "".join(OrganizationTransfer(services).export_document(large.id, principal=OPERATOR_PRINCIPAL))
     text = text.replace(large.primary_domain, "copy.localhost")
     with StreamedOrganizationImport() as incoming:
         values = parse_json_stream(
@@ -119,7 +121,7 @@ def test_nobody_waits_while_it_is_read(isolated_world: World, large: Organizatio
         )
         with isolated_world.transaction_services() as services:
             OrganizationTransfer(services).import_document(
-                incoming.document(values), by=OPERATOR_PRINCIPAL, keep_ids=False
+                incoming.document(values), principal=OPERATOR_PRINCIPAL, keep_ids=False
             )
     assert isolated_world.audit_events(event="user.changed", organization_id=large.id)
 
@@ -131,7 +133,9 @@ def _disturb_once(world: World, organization: Organization) -> None:
 
 def test_over_http_it_is_the_same_document(isolated_world: World, large: Organization) -> None:
     with isolated_world.identity.snapshot() as services:
-        document = json.loads("".join(OrganizationTransfer(services).export_document(large.id, by=OPERATOR_PRINCIPAL)))
+        document = json.loads(
+            "".join(OrganizationTransfer(services).export_document(large.id, principal=OPERATOR_PRINCIPAL))
+        )
     assert json.loads(_received(isolated_world, large)) == document
 
 

@@ -83,7 +83,7 @@ def test_a_forgotten_password_from_end_to_end(world: World, post: MailServer) ->
 
     # And the person is told of it, and of the browser.
     assert world.identity.senders["mail"].send_due() == 2
-    assert {one["Subject"] for one in post.received_messages} == {
+    assert {received_message["Subject"] for received_message in post.received_messages} == {
         "Your password was changed",
         "New sign-in to your account",
     }
@@ -100,10 +100,10 @@ def test_a_forgotten_password_from_end_to_end(world: World, post: MailServer) ->
 def test_nobody_learns_whether_an_account_exists(world: World, post: MailServer) -> None:
     _, known = make_user_with_password(world)
     _, without_address = make_user_with_password(world, email="")
-    gone, deactivated = make_user_with_password(world)
+    user, deactivated = make_user_with_password(world)
     robot = world.make_service_user_program()
     with world.transaction_services() as services:
-        services.storage.users.update(replace(gone, active=False, version=gone.version + 1))
+        services.storage.users.update(replace(user, active=False, version=user.version + 1))
     names = [
         known,
         without_address,
@@ -114,7 +114,7 @@ def test_nobody_learns_whether_an_account_exists(world: World, post: MailServer)
         "x" * 5000,
     ]
     shapes = [shape(ask_for_reset(world, name)) for name in names]
-    assert all(one == shapes[0] for one in shapes)
+    assert all(shape == shapes[0] for shape in shapes)
     # Each left the same behind: a code and a letter, of which one goes out.
     with world.read_only_services() as services:
         assert len(services.outbox.list_due("mail")) == len(names)
@@ -127,9 +127,12 @@ def test_nobody_learns_that_enough_was_written_and_what_was_sent_stays_good(worl
     """Strangers may ask as well."""
     _, login_name = make_user_with_password(world)
     shapes = [shape(ask_for_reset(world, login_name)) for _ in range(7)]
-    assert all(one == shapes[0] for one in shapes)
+    assert all(shape == shapes[0] for shape in shapes)
     world.identity.senders["mail"].send_due()
-    assert [Browser(world).open(extract_one_time_link(one)).status_int for one in post.received_messages] == [200] * 5
+    assert [
+        Browser(world).open(extract_one_time_link(received_message)).status_int
+        for received_message in post.received_messages
+    ] == [200] * 5
 
 
 @pytest.mark.storages("memory")
@@ -273,7 +276,7 @@ def test_a_browser_that_the_account_does_not_know_is_told_of(world: World, post:
     assert "Firefox on Windows" in message_text(letter)
     assert "https://id.example.com/account/activity/not-me" in message_text(letter)
     with world.transaction_services() as services:
-        services.users.end_sessions(person.id, by=OPERATOR_PRINCIPAL)
+        services.users.end_sessions(person.id, principal=OPERATOR_PRINCIPAL)
     for browser in (laptop, phone):
         sign_in(browser)
     assert post.received_messages == [], "both are known by now"

@@ -182,8 +182,8 @@ def _add_factor(scene: MailLimitScenario) -> None:
     with scene.world.transaction_services() as services:
         subject = services.storage.users.find_subject(scene.person.id)
         assert subject is not None
-        for one in services.factors.list_enrolments(subject.user.id):
-            services.storage.records.delete(one.record.plugin, one.record.kind, one.record.key)
+        for enrolment in services.factors.list_enrolments(subject.user.id):
+            services.storage.records.delete(enrolment.record.plugin, enrolment.record.kind, enrolment.record.key)
         services.factors.enrol(subject, "pager", {}, name="Phone")
 
 
@@ -201,7 +201,7 @@ def _stay(scene: MailLimitScenario) -> None:
     with scene.world.transaction_services() as services:
         person = services.users.get(scene.person.id)
         services.storage.users.update(replace(person, deletion_at=services.now, version=person.version + 1))
-        services.account_deletions.cancel(person.id, by=OPERATOR_PRINCIPAL)
+        services.account_deletions.cancel(person.id, principal=OPERATOR_PRINCIPAL)
 
 
 def _remove(scene: MailLimitScenario) -> None:
@@ -210,7 +210,7 @@ def _remove(scene: MailLimitScenario) -> None:
         services.storage.users.update_last_sign_in(person.id, services.now)
         services.users.change_profile(person.id, ChangeProfile(email=VICTIM))
     with scene.world.transaction_services() as services:
-        services.users.remove(person.id, by=OPERATOR_PRINCIPAL)
+        services.users.remove(person.id, principal=OPERATOR_PRINCIPAL)
 
 
 def _make_account(scene: MailLimitScenario) -> None:
@@ -240,13 +240,15 @@ NOTICES: dict[str, Callable[[MailLimitScenario], None]] = {
     "new_browser": _sign_in_elsewhere,
     "registered": _make_account,
     "factor_added": _add_factor,
-    "factor_removed": _about_a_factor(lambda services, subject, one: services.factors.remove(subject, one.id)),
-    "factor_reset": _about_a_factor(lambda services, subject, one: services.factors.remove_all(subject.user.id)),
+    "factor_removed": _about_a_factor(
+        lambda services, subject, enrolment: services.factors.remove(subject, enrolment.id)
+    ),
+    "factor_reset": _about_a_factor(lambda services, subject, enrolment: services.factors.remove_all(subject.user.id)),
     "factor_used": _about_a_factor(
-        lambda services, subject, one: services.factors.record_backup_code_used(one, subject, 9)
+        lambda services, subject, enrolment: services.factors.record_backup_code_used(enrolment, subject, 9)
     ),
     "factor_suspected": _about_a_factor(
-        lambda services, subject, one: services.factors.record_suspected_clone(subject, one)
+        lambda services, subject, enrolment: services.factors.record_suspected_clone(subject, enrolment)
     ),
     "email_changed": _leave_address,
 }
@@ -257,7 +259,7 @@ BY_PASSWORD = "code"
 
 
 def test_every_mail_has_its_row() -> None:
-    found = (one.name for one in (files("identity.pages") / "templates" / "mails").iterdir())
+    found = (path.name for path in (files("identity.pages") / "templates" / "mails").iterdir())
     templates = {name.removesuffix(".txt") for name in found if name.endswith(".txt")}
     assert templates == {name.partition(",")[0] for name in ASKED} | NOTICES.keys() | ALIKE.keys() | {BY_PASSWORD}
 
@@ -308,9 +310,9 @@ def test_after_an_hour_it_begins_anew(world: World, post: MailServer) -> None:
 def test_another_account_with_the_address_uses_up_nothing_of_whoever_proved_it(
     world: World, post: MailServer, causes: Callable[[MailLimitScenario], None]
 ) -> None:
-    other, scene = MailLimitScenario.of(world), MailLimitScenario.of(world, verified=True)
+    mail_limit_scenario, scene = MailLimitScenario.of(world), MailLimitScenario.of(world, verified=True)
     for _ in range(MOST + 2):
-        causes(other)
+        causes(mail_limit_scenario)
     causes(scene)
     assert received(world, post) == MOST + 1
 
@@ -346,5 +348,8 @@ def test_whoever_types_the_address_as_a_login_name_uses_up_nothing(world: World,
         _reset(scene, VICTIM)
     _reset(scene)
     received(world, post)
-    names = [_login_name(world, scene.person) in message_text(one) for one in post.received_messages]
+    names = [
+        _login_name(world, scene.person) in message_text(received_message)
+        for received_message in post.received_messages
+    ]
     assert names.count(True) == 1

@@ -46,7 +46,7 @@ def test_a_server_that_is_down_gets_it_later_and_once(
     world.clock.advance(hours=1)
     assert world.identity.senders["mail"].send_due() == 0
     assert message_text(post.pop_only_message()) == HELLO.text
-    ours = "\n".join(one.getMessage() for one in caplog.records if one.name.startswith("identity"))
+    ours = "\n".join(record.getMessage() for record in caplog.records if record.name.startswith("identity"))
     assert "could not be sent: ConnectionRefusedError" in ours
     assert HELLO.text not in ours
     assert HELLO.to not in ours

@@ -48,7 +48,7 @@ def make_user_with_password(
     world: World,
     email: str,
     *,
-    by: EmailVerifier | None = EmailVerifier.OWN_LINK,
+    email_verifier: EmailVerifier | None = EmailVerifier.OWN_LINK,
     organization: Organization | None = None,
     **changes: Any,
 ) -> tuple[HumanUser, str]:
@@ -57,8 +57,8 @@ def make_user_with_password(
     login_name = set_password(world, person)
     with world.transaction_services() as services:
         stored = services.users.get(person.id)
-        profile = replace(stored.profile, email=email, email_verified=by is not None)
-        changed = {"profile": profile, "email_verified_by": by, "version": stored.version + 1} | changes
+        profile = replace(stored.profile, email=email, email_verified=email_verifier is not None)
+        changed = {"profile": profile, "email_verified_by": email_verifier, "version": stored.version + 1} | changes
         services.storage.users.update(replace(stored, **changed))
         return services.users.get(person.id), login_name
 
@@ -98,8 +98,8 @@ def invited(world: World, browser: Browser, organization: Organization, email: s
     typed = {"user_name": f"new{next(_NUMBERS)}", "given_name": "Ada", "family_name": "L", "email": email}
     browser.submit(typed, form="page-form")
     with world.read_only_services() as services:
-        found = services.storage.users.find_by_email(organization.id, email)
-    user = found[-1].user
+        subjects = services.storage.users.find_by_email(organization.id, email)
+    user = subjects[-1].user
     assert isinstance(user, HumanUser)
     return user
 
@@ -121,13 +121,13 @@ def test_mailed_invitation_confirms_the_address_once_it_is_used(world: World, po
     browser.open(f"/console/users/{person.id}")
     assert "Confirmed" in browser.page.text
     assert "Not confirmed" not in browser.page.text
-    assert [one.event for one in world.audit_events(object_id=person.id)].count("email.verified") == 1
+    assert [event.event for event in world.audit_events(object_id=person.id)].count("email.verified") == 1
 
 
 def test_new_password_link_of_a_manager_is_mailed_and_confirms(world: World, post: MailServer) -> None:
     organization = world.make_organization()
     person, _ = make_user_with_password(
-        world, make_email_address(), by=EmailVerifier.PROVIDER, organization=organization
+        world, make_email_address(), email_verifier=EmailVerifier.PROVIDER, organization=organization
     )
     browser = owner(world, organization)
     browser.open(f"/console/users/{person.id}/password-link")
@@ -166,7 +166,7 @@ def test_link_that_was_shown_to_a_manager_proves_nothing(
     world: World, post: MailServer, make: Callable[..., str], by: EmailVerifier | None
 ) -> None:
     organization = world.make_organization()
-    person, _ = make_user_with_password(world, make_email_address(), by=by, organization=organization)
+    person, _ = make_user_with_password(world, make_email_address(), email_verifier=by, organization=organization)
     link = make(world, organization, person)
     assert sent(world, post) == []
     use(world, link)
@@ -179,8 +179,8 @@ def test_mailed_link_proves_nothing_for_another_address(world: World, post: Mail
     person = invited(world, owner(world, organization), organization, first)
     [letter] = sent(world, post)
     with world.transaction_services() as services:
-        services.users.change(person.id, ChangeHumanUser(email=make_email_address()), by=OPERATOR_PRINCIPAL)
-        services.users.change(person.id, ChangeHumanUser(email=first), by=OPERATOR_PRINCIPAL)
+        services.users.change(person.id, ChangeHumanUser(email=make_email_address()), principal=OPERATOR_PRINCIPAL)
+        services.users.change(person.id, ChangeHumanUser(email=first), principal=OPERATOR_PRINCIPAL)
     assert Browser(world).open(extract_one_time_link(letter)).status_int == 410
     assert verifier_of(world, person) is None
 
@@ -208,9 +208,9 @@ def test_invitation_names_who_invites_and_shows_no_address_in_their_name(world: 
     organization = world.make_organization()
     browser = owner(world, organization)
     with world.transaction_services() as services:
-        [manager] = [one for one in services.storage.users.page(organization.id, None) if isinstance(one, HumanUser)]
+        [manager] = [item for item in services.storage.users.page(organization.id, None) if isinstance(item, HumanUser)]
         name = "Dr. Eve https://evil.example/now evil.example"
-        services.users.change(manager.id, ChangeHumanUser(display_name=name), by=OPERATOR_PRINCIPAL)
+        services.users.change(manager.id, ChangeHumanUser(display_name=name), principal=OPERATOR_PRINCIPAL)
     person = invited(world, browser, organization, make_email_address())
     [letter] = sent(world, post)
     text = " ".join(message_text(letter).split())
@@ -235,9 +235,9 @@ def ask(world: World, typed: str, organization: Organization | None = None) -> B
 def test_forgotten_password_by_address_from_end_to_end(world: World, post: MailServer) -> None:
     address = make_email_address()
     person, login_name = make_user_with_password(world, address)
-    other, other_login_name = make_user_with_password(world, address, by=EmailVerifier.OPERATOR)
-    make_user_with_password(world, address, by=None)
-    make_user_with_password(world, address, by=EmailVerifier.PROVIDER)
+    user, other_login_name = make_user_with_password(world, address, email_verifier=EmailVerifier.OPERATOR)
+    make_user_with_password(world, address, email_verifier=None)
+    make_user_with_password(world, address, email_verifier=EmailVerifier.PROVIDER)
     make_user_with_password(world, address, active=False)
     ask(world, f" {address.upper()} ")
     [letter] = sent(world, post)
@@ -247,20 +247,20 @@ def test_forgotten_password_by_address_from_end_to_end(world: World, post: MailS
     assert names == [login_name, other_login_name]
     links = re.findall(r"https://\S+/password/reset/\S{43}", text)
     use(world, links[1])
-    assert verifier_of(world, other) is EmailVerifier.OPERATOR
+    assert verifier_of(world, user) is EmailVerifier.OPERATOR
     assert Browser(world).open(links[0]).status_int == 200, "the others stay good"
-    [event] = [one for one in world.audit_events(object_id=person.id) if one.event == "password.link_asked"]
+    [event] = [event for event in world.audit_events(object_id=person.id) if event.event == "password.link_asked"]
     assert event.actor.kind is ActorKind.ANONYMOUS
     assert event.actor.request_id
 
 
 @pytest.mark.storages("memory")
 def test_forgotten_at_an_organization_finds_those_verified_there_too(world: World, post: MailServer) -> None:
-    here, address = world.make_organization(), make_email_address()
+    organization, address = world.make_organization(), make_email_address()
     _, own = make_user_with_password(world, address)
-    _, there = make_user_with_password(world, address, by=EmailVerifier.EARLIER, organization=here)
-    make_user_with_password(world, address, by=EmailVerifier.EARLIER)
-    ask(world, address, here)
+    _, there = make_user_with_password(world, address, email_verifier=EmailVerifier.EARLIER, organization=organization)
+    make_user_with_password(world, address, email_verifier=EmailVerifier.EARLIER)
+    ask(world, address, organization)
     [letter] = sent(world, post)
     assert set(re.findall(r"Login name: (\S+)", message_text(letter))) == {own, there}
     ask(world, address)
@@ -272,12 +272,12 @@ def test_forgotten_at_an_organization_finds_those_verified_there_too(world: Worl
 def test_forgot_takes_a_login_name_that_exists_for_no_address(world: World, post: MailServer) -> None:
     """Active or not, with an address or without."""
     for active, email in ((True, ""), (False, make_email_address())):
-        named, login_name = make_user_with_password(world, email, by=None, active=active)
+        named, login_name = make_user_with_password(world, email, email_verifier=None, active=active)
         _, anothers = make_user_with_password(world, login_name)
         ask(world, login_name)
         assert sent(world, post) == []
         with world.transaction_services() as services:
-            services.users.remove(named.id, by=OPERATOR_PRINCIPAL)
+            services.users.remove(named.id, principal=OPERATOR_PRINCIPAL)
         ask(world, login_name)
         [letter] = sent(world, post)
         assert anothers in message_text(letter)
@@ -301,13 +301,13 @@ def test_forgot_says_the_same_whatever_is_found(world: World, post: MailServer) 
         "\ud7ff@x.example",
         "x" * 4000 + "@x.example",
     )
-    shapes = [shape(ask(world, each)) for each in typed]
-    assert all(each == shapes[0] for each in shapes)
+    shapes = [shape(ask(world, item)) for item in typed]
+    assert all(shape == shapes[0] for shape in shapes)
     with world.read_only_services() as services:
         assert len(services.outbox.list_due("mail")) == len(typed)
     letters = sent(world, post)
-    assert sorted(each["To"] for each in letters) == sorted([one, one, many])
-    [long] = [each for each in letters if each["To"] == many]
+    assert sorted(letter["To"] for letter in letters) == sorted([one, one, many])
+    [long] = [letter for letter in letters if letter["To"] == many]
     assert len(re.findall("Login name:", message_text(long))) == 10
 
 
@@ -358,7 +358,7 @@ def test_accounts_without_a_password_here_are_named_without_a_link(
             changed = replace(stored, profile=profile, email_verified_by=EmailVerifier.OWN_LINK, version=2)
             services.storage.users.update(changed)
             services.storage.users.update_last_sign_in(stored.id, services.now)
-            services.users.deactivate(person.id, by=OPERATOR_PRINCIPAL)
+            services.users.deactivate(person.id, principal=OPERATOR_PRINCIPAL)
             subject = services.storage.users.find_subject(stored.id)
             assert subject is not None
             login_name = subject.login_name
@@ -380,7 +380,7 @@ def test_password_page_leads_to_forgot_of_its_organization(world: World, post: M
     with world.read_only_services() as services:
         organization = services.storage.organizations.find_by_domain(domain)
     assert organization is not None
-    make_user_with_password(world, address, by=EmailVerifier.EARLIER, organization=organization)
+    make_user_with_password(world, address, email_verifier=EmailVerifier.EARLIER, organization=organization)
     browser.submit(form="page-form")
     [letter] = sent(world, post)
     assert letter["To"] == address

@@ -70,9 +70,9 @@ def test_nothing_revives(database_factory: DatabaseFactory, key_pool: RsaKeyPool
         posted(token, grant_type="urn:ietf:params:oauth:grant-type:jwt-bearer", assertion=assertion, scope="openid"),
     ]
     made_up = {"Authorization": f"Bearer {manager.management_token()}", "Content-Type": "application/json"}
-    gone = before.make_service_user_program(manager.organization)
-    left = gone.access_token("openid")
-    once.append(("POST", f"{api}/service-users/{gone.id}/deactivate", made_up, b""))
+    program = before.make_service_user_program(manager.organization)
+    left = program.access_token("openid")
+    once.append(("POST", f"{api}/service-users/{program.id}/deactivate", made_up, b""))
     before.close()
 
     answered = killed_after(before, once)

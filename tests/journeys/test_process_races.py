@@ -26,9 +26,9 @@ def test_of_fifty_uses_of_one_assertion_one_succeeds(isolated_world: World, node
     assertion = robot.assertion(jti="once", exp=isolated_world.clock.seconds + 3600)
     each = -(-50 // PROCESSES)
     answers = [
-        one
+        item
         for outcome in nodes.run_on_all(acts.present_assertion, isolated_world.settings, assertion, each)
-        for one in outcome
+        for item in outcome
     ]
     assert Counter(answers) == {(200, "openid"): 1, (400, "invalid_grant"): each * PROCESSES - 1}
 
@@ -39,9 +39,9 @@ def test_without_a_jti_all_of_them_succeed(isolated_world: World, nodes: NodePoo
     robot = isolated_world.make_service_user_program()
     assertion = robot.assertion(exp=isolated_world.clock.seconds + 3600)
     answers = [
-        one
+        item
         for outcome in nodes.run_on_all(acts.present_assertion, isolated_world.settings, assertion, 16)
-        for one in outcome
+        for item in outcome
     ]
     assert Counter(answers) == {(200, "openid"): 16 * PROCESSES}
 
@@ -65,7 +65,7 @@ def test_of_a_hundred_uses_of_one_code_one_succeeds(patient: World, nodes: NodeP
     form = {"grant_type": "authorization_code", **world.make_code(client, scope=scope).form()}
     each = -(-100 // PROCESSES)
     answers = [
-        one for part in nodes.run_on_all(acts.exchange_credential, world.settings, form, client, each) for one in part
+        item for part in nodes.run_on_all(acts.exchange_credential, world.settings, form, client, each) for item in part
     ]
     assert outcomes_of(answers) == {(200, ""): 1, (400, "invalid_grant"): each * PROCESSES - 1}
     [brought] = [word for status, word in answers if status == 200]
@@ -84,7 +84,7 @@ def test_of_a_hundred_refreshes_one_succeeds_and_the_family_ends(patient: World,
     form = {"grant_type": "refresh_token", "refresh_token": members["refresh_token"]}
     each = -(-100 // PROCESSES)
     answers = [
-        one for part in nodes.run_on_all(acts.exchange_credential, world.settings, form, client, each) for one in part
+        item for part in nodes.run_on_all(acts.exchange_credential, world.settings, form, client, each) for item in part
     ]
     assert outcomes_of(answers) == {(200, ""): 1, (400, "invalid_grant"): each * PROCESSES - 1}
     [successor] = [word for status, word in answers if status == 200]
@@ -107,11 +107,11 @@ def live(world: World, refresh_tokens: Iterable[str]) -> list[str]:
         presented = [(text, services.tokens.find_refresh_token(text)) for text in refresh_tokens]
     return [
         text
-        for text, one in presented
-        if one is not None
-        and one.token.rotated_at is None
-        and one.token.revoked_at is None
-        and one.family.revoked_at is None
+        for text, presented_refresh_token in presented
+        if presented_refresh_token is not None
+        and presented_refresh_token.token.rotated_at is None
+        and presented_refresh_token.token.revoked_at is None
+        and presented_refresh_token.family.revoked_at is None
     ]
 
 
@@ -121,7 +121,7 @@ def test_with_a_grace_a_hundred_refreshes_leave_one_live_chain(graceful: World, 
     form = {"grant_type": "refresh_token", "refresh_token": world.obtain_tokens(client)["refresh_token"]}
     each = -(-100 // PROCESSES)
     answers = [
-        one for part in nodes.run_on_all(acts.exchange_credential, world.settings, form, client, each) for one in part
+        item for part in nodes.run_on_all(acts.exchange_credential, world.settings, form, client, each) for item in part
     ]
     assert outcomes_of(answers) == {(200, ""): each * PROCESSES}
     [successor] = live(world, [word for _, word in answers])
@@ -137,7 +137,7 @@ def test_with_a_grace_two_generations_at_once_never_leave_two_live_chains(gracef
     second = world.refresh(first, client).json["refresh_token"]
     forms = [{"grant_type": "refresh_token", "refresh_token": token} for token in (first, second)]
     answers = [
-        one for part in nodes.run_on_all(acts.exchange_credentials, world.settings, forms, client, 34) for one in part
+        item for part in nodes.run_on_all(acts.exchange_credentials, world.settings, forms, client, 34) for item in part
     ]
     assert set(outcomes_of(answers)) <= {(200, ""), (400, "invalid_grant")}
     assert len(live(world, [second, *(word for status, word in answers if status == 200)])) <= 1
@@ -148,7 +148,7 @@ def test_a_revoked_token_is_dead_on_every_node_at_once(isolated_world: World, no
     client = isolated_world.introspector
     token = isolated_world.make_service_user_program().management_token()
     outcomes = nodes.run_on_all(acts.revoke_and_introspect, isolated_world.settings, token, client)
-    assert {one for outcome in outcomes for one in outcome} == {(200, "False")}
+    assert {item for outcome in outcomes for item in outcome} == {(200, "False")}
 
 
 def test_an_empty_database_is_bootstrapped_once(

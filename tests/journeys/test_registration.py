@@ -28,10 +28,10 @@ TYPED = {"given_name": "Grace", "family_name": "Hopper", "password": NEW, "passw
 
 def register(world: World, party: RelyingParty, **fields: str) -> tuple[Browser, Any]:
     browser = Browser(world)
-    asked = party.new_request(prompt="create")
-    browser.open(asked.url, initiator=party.origin)
+    authorization = party.new_request(prompt="create")
+    browser.open(authorization.url, initiator=party.origin)
     browser.submit(TYPED | fields, form="page-form")
-    return browser, asked
+    return browser, authorization
 
 
 def test_registration_from_end_to_end(world: World, post: MailServer) -> None:
@@ -64,7 +64,11 @@ def test_registration_from_end_to_end(world: World, post: MailServer) -> None:
 
     # The login name, of which only the first part was typed, is said on the page and in a mail.
     world.identity.senders["mail"].send_due()
-    letter = next(one for one in post.received_messages if one["Subject"] == "Your account is ready")
+    letter = next(
+        received_message
+        for received_message in post.received_messages
+        if received_message["Subject"] == "Your account is ready"
+    )
     assert letter["To"] == "grace@navy.example"
     assert login_name in message_text(letter)
 
@@ -139,9 +143,9 @@ def test_registration_tells_nobody_who_is_known(world: World, post: MailServer) 
     unknown, _ = register(world, party, user_name="eve", email="eve@acme.example")
     taken, _ = register(world, party, user_name=person.user_name, email="eve2@acme.example")
     assert shape(known) == shape(unknown) == shape(taken)
-    assert len({len(one.cookies) for one in (known, unknown, taken)}) == 1
+    assert len({len(browser.cookies) for browser in (known, unknown, taken)}) == 1
     world.identity.senders["mail"].send_due()
-    letters = {str(one["To"]): one for one in post.received_messages}
+    letters = {str(received_message["To"]): received_message for received_message in post.received_messages}
     assert letters.keys() == {"ada@ACME.example", "eve@acme.example", "eve2@acme.example"}
     told = message_text(letters["ada@ACME.example"])
     assert letters["ada@ACME.example"]["Subject"] == "You have an account already"

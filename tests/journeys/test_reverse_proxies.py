@@ -56,7 +56,7 @@ class ProxyProcess:
 
 def _around_nginx(example: str, folder: Path) -> str:
     places = "".join(
-        f"{one}_temp_path {folder}/{one};\n" for one in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        f"{item}_temp_path {folder}/{item};\n" for item in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
     # Its workers write to the folder, whoever starts it.
     user = "user root root; " if os.geteuid() == 0 else ""
@@ -69,8 +69,8 @@ def _around_caddy(example: str, folder: Path) -> str:
 
 
 PROGRAMS = {
-    one.name: one
-    for one in (
+    proxy_process.name: proxy_process
+    for proxy_process in (
         ProxyProcess(
             "nginx.conf",
             "nginx-light",

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.every_storage
 def key_file(robot: ServiceUserProgram) -> dict[str, str]:
     """What somebody downloads from the console."""
     with robot.world.transaction_services() as services:
-        text = services.service_users.add_key(robot.id, AddServiceUserKey(), by=OPERATOR_PRINCIPAL).to_json()
+        text = services.service_users.add_key(robot.id, AddServiceUserKey(), principal=OPERATOR_PRINCIPAL).to_json()
     members: dict[str, str] = json.loads(text)
     return members
 

@@ -51,49 +51,53 @@ def scene(key_pool: RsaKeyPool, make_world: Callable[..., World]) -> Iterator[Tw
 
 
 def _end_sessions(scene: TwoNodeScenario, services: Services) -> None:
-    services.users.end_sessions(scene.person.id, by=OPERATOR_PRINCIPAL)
+    services.users.end_sessions(scene.person.id, principal=OPERATOR_PRINCIPAL)
 
 
 def _remove_key(scene: TwoNodeScenario, services: Services) -> None:
     [key] = services.service_users.page_keys(scene.robot.id)
-    services.service_users.remove_key(scene.robot.id, key.id, by=OPERATOR_PRINCIPAL)
+    services.service_users.remove_key(scene.robot.id, key.id, principal=OPERATOR_PRINCIPAL)
 
 
 def _remove_manager(scene: TwoNodeScenario, services: Services) -> None:
     [manager] = services.storage.managers.list_for_user(scene.robot.id)
-    services.managers.remove(manager.id, by=OPERATOR_PRINCIPAL)
+    services.managers.remove(manager.id, principal=OPERATOR_PRINCIPAL)
 
 
 #: Change → what it ends.
 CHANGES: dict[str, tuple[Callable[[TwoNodeScenario, Services], object], set[str]]] = {
     "person deactivated": (
-        lambda scene, services: services.users.deactivate(scene.person.id, by=OPERATOR_PRINCIPAL),
+        lambda scene, services: services.users.deactivate(scene.person.id, principal=OPERATOR_PRINCIPAL),
         {"userinfo", "introspection", "session"},
     ),
     "person removed": (
-        lambda scene, services: services.users.remove(scene.person.id, by=OPERATOR_PRINCIPAL),
+        lambda scene, services: services.users.remove(scene.person.id, principal=OPERATOR_PRINCIPAL),
         {"userinfo", "introspection", "session"},
     ),
     "sessions ended": (_end_sessions, {"userinfo", "introspection", "session"}),
     "application deactivated": (
-        lambda scene, services: services.applications.deactivate(scene.client.client_id, by=OPERATOR_PRINCIPAL),
+        lambda scene, services: services.applications.deactivate(scene.client.client_id, principal=OPERATOR_PRINCIPAL),
         {"userinfo", "introspection", "session"},
     ),
     "resource server deactivated": (
-        lambda scene, services: services.applications.deactivate(scene.resource.client_id, by=OPERATOR_PRINCIPAL),
+        lambda scene, services: services.applications.deactivate(
+            scene.resource.client_id, principal=OPERATOR_PRINCIPAL
+        ),
         {"introspection"},
     ),
     "project deactivated": (
-        lambda scene, services: services.projects.deactivate(scene.project.id, by=OPERATOR_PRINCIPAL),
+        lambda scene, services: services.projects.deactivate(scene.project.id, principal=OPERATOR_PRINCIPAL),
         {"userinfo", "introspection", "session"},
     ),
     "organization deactivated": (
-        lambda scene, services: services.organizations.deactivate(scene.robot.organization.id, by=OPERATOR_PRINCIPAL),
+        lambda scene, services: services.organizations.deactivate(
+            scene.robot.organization.id, principal=OPERATOR_PRINCIPAL
+        ),
         {"userinfo", "introspection", "session", "assertion", "management"},
     ),
     "key removed": (_remove_key, {"assertion", "management"}),
     "service user deactivated": (
-        lambda scene, services: services.service_users.deactivate(scene.robot.id, by=OPERATOR_PRINCIPAL),
+        lambda scene, services: services.service_users.deactivate(scene.robot.id, principal=OPERATOR_PRINCIPAL),
         {"assertion", "management"},
     ),
     "manager removed": (_remove_manager, {"management"}),

@@ -173,9 +173,9 @@ def test_no_spelling_of_a_domain_counts_without_a_proof(isolated_world: World) -
             api.ask("POST", path_of(evil), {"domain": name}),
             api.ask("POST", "/organizations", {"name": "Evil", "primary_domain": name}),
         ]
-        assert {one.status_int for one in answers} <= {200, 201, 403, 422}, name
+        assert {answer.status_int for answer in answers} <= {200, 201, 403, 422}, name
         with isolated_world.read_only_services() as services:
             assert services.organizations.get(evil.id).primary_domain == evil.primary_domain, name
-            counting = [one.name for one in services.domains.list_by_organization(evil.id) if one.is_effective]
+            counting = [domain.name for domain in services.domains.list_by_organization(evil.id) if domain.is_effective]
             assert counting == [evil.primary_domain], name
     assert evil.primary_domain == "evil.id.example.com"

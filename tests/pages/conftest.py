@@ -173,9 +173,9 @@ def settings(database_factory: Any) -> dict[str, str]:
 @pytest.fixture(scope="session")
 def service(database_factory: Any) -> Iterator[PageBrowser]:
     """Making one takes longer than most tests."""
-    made = PageBrowser(database_factory.new_database_settings("memory"))
-    yield made
-    made.identity.close()
+    page_browser = PageBrowser(database_factory.new_database_settings("memory"))
+    yield page_browser
+    page_browser.identity.close()
 
 
 @pytest.fixture

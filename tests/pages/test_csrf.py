@@ -91,8 +91,8 @@ def test_a_token_is_bound_to_the_secret_of_its_page() -> None:
         environ: dict[str, str] = {}  # noqa: RUF012
         form_secret = "one"
 
-    one, other = Request(), Request()
+    request, other = Request(), Request()
     other.form_secret = "other"
-    assert csrf.csrf_token(one) == csrf.csrf_token(one) != csrf.csrf_token(other)
-    assert csrf.is_valid_token(one, csrf.csrf_token(one))
-    assert not csrf.is_valid_token(one, csrf.csrf_token(other))
+    assert csrf.csrf_token(request) == csrf.csrf_token(request) != csrf.csrf_token(other)
+    assert csrf.is_valid_token(request, csrf.csrf_token(request))
+    assert not csrf.is_valid_token(request, csrf.csrf_token(other))

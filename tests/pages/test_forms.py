@@ -69,7 +69,7 @@ def test_bad_fields_are_told_beside_them_and_above(browser: PageBrowser) -> None
     summary = page.find(".//*[@id='errors']")
     assert summary.attrib["tabindex"] == "-1"
     assert "autofocus" in summary.attrib
-    links = [(one.attrib["href"], one.text) for one in summary.iter("a")]
+    links = [(item.attrib["href"], item.text) for item in summary.iter("a")]
     assert links == [("#field-name", "Use <less>."), ("#field-role", "Choose a role.")]
     assert summary.findtext(".//h2") == "Check 2 fields"
     for name in ("name", "role"):
@@ -77,7 +77,7 @@ def test_bad_fields_are_told_beside_them_and_above(browser: PageBrowser) -> None
         control = page.find(f".//*[@id='field-{name}']")
         assert control.attrib["aria-invalid"] == "true"
         assert control.attrib["aria-describedby"].split()[0] == f"error-{name}"
-    assert sum("autofocus" in one.attrib for one in page.iter()) == 1
+    assert sum("autofocus" in item.attrib for item in page.iter()) == 1
     assert browser.organizations() == 0
 
 

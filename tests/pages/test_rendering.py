@@ -31,16 +31,16 @@ def test_every_page_is_whole(browser: PageBrowser) -> None:
     for path, (status, title) in PATHS.items():
         # The first one shows everything at once.
         tree = check_page(browser.get(path), status, title, main_buttons=9 if path == "/things" else 1)
-        known = {one.attrib.get("id") for one in tree.iter()}
+        known = {item.attrib.get("id") for item in tree.iter()}
         main = tree.find(".//main")
-        levels = [int(one.tag[1]) for one in main.iter() if re.fullmatch("h[1-6]", str(one.tag))]
+        levels = [int(item.tag[1]) for item in main.iter() if re.fullmatch("h[1-6]", str(item.tag))]
         assert levels[0] == 1
         assert all(later - earlier <= 1 for earlier, later in pairwise(levels)), "heading levels have no gaps"
-        for one in tree.iter():
-            href = one.attrib.get("href", "")
+        for item in tree.iter():
+            href = item.attrib.get("href", "")
             assert not href.startswith("#") or href[1:] in known
-            assert not [name for name in one.attrib if name.startswith("on")]
-            assert one.tag not in ("script", "style") or not (one.text or "").strip(), "nothing is inline"
+            assert not [name for name in item.attrib if name.startswith("on")]
+            assert item.tag not in ("script", "style") or not (item.text or "").strip(), "nothing is inline"
 
 
 def test_values_are_escaped(browser: PageBrowser) -> None:
@@ -91,7 +91,7 @@ def test_an_operator_replaces_one_template_and_adds_a_style(settings: dict[str, 
     answer = browser.get("/one")
     tree = parsed(answer)
     assert tree.findtext(".//title") == "Enter the code – Acme"
-    styles = [one.attrib["href"] for one in tree.iter("link") if one.attrib["rel"] == "stylesheet"]
+    styles = [element.attrib["href"] for element in tree.iter("link") if element.attrib["rel"] == "stylesheet"]
     assert [re.sub("-[0-9a-f]{16}", "", style) for style in styles] == ["/static/identity.css", "/static/acme.css"]
     assert "#000000" in browser.get(styles[1]).text
     browser.identity.close()

@@ -29,8 +29,8 @@ OTHER = [*(("control", on) for on in ("page", "surface", "sunken")), *(("focus",
 
 
 def addresses(browser: PageBrowser) -> Iterator[str]:
-    for one in browser.pages.static:
-        yield f"/static/{one.name}"
+    for item in browser.pages.static:
+        yield f"/static/{item.name}"
 
 
 def test_files_are_cached_for_ever_under_names_that_change_with_them(browser: PageBrowser) -> None:

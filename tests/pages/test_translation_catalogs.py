@@ -28,7 +28,7 @@ def read(language: str) -> Any:
 
 
 def ids(catalog: Any) -> set[tuple[str, ...]]:
-    return {several(one.id) for one in catalog if one.id}
+    return {several(item.id) for item in catalog if item.id}
 
 
 def places(text: str) -> set[str]:
@@ -46,22 +46,22 @@ def test_a_catalog_has_exactly_the_sentences_of_code_and_templates(language: str
     catalog = read(language)
     assert ids(catalog) == ids(source)
     assert not catalog.obsolete
-    assert not [one.id for one in catalog if one.id and one.fuzzy]
+    assert not [item.id for item in catalog if item.id and item.fuzzy]
 
 
 @pytest.mark.parametrize("language", OTHERS)
 def test_every_sentence_is_translated(language: str) -> None:
-    assert [one.id for one in read(language) if one.id and not all(several(one.string))] == []
+    assert [item.id for item in read(language) if item.id and not all(several(item.string))] == []
 
 
 @pytest.mark.parametrize("language", OTHERS)
 def test_places_agree(language: str) -> None:
     """A form for one thing may say "one" instead of the number; nothing else may be left out or made up."""
-    for one in read(language):
-        said = several(one.id) if one.id else ()
-        for translated in several(one.string) if said else ():
+    for item in read(language):
+        said = several(item.id) if item.id else ()
+        for translated in several(item.string) if said else ():
             may_lack = {"n"} if len(said) > 1 else set()
-            assert places(said[-1]) - may_lack <= places(translated) <= set().union(*map(places, said)), one.id
+            assert places(said[-1]) - may_lack <= places(translated) <= set().union(*map(places, said)), item.id
 
 
 @pytest.mark.parametrize("language", OTHERS)
@@ -76,8 +76,8 @@ def test_translations_are_read(language: str) -> None:
 def test_plurals_have_the_forms_of_the_language(language: str) -> None:
     catalog = read(language)
     assert catalog.num_plurals == (1 if language == "zh" else 2)
-    for one in catalog:
-        assert len(several(one.string)) == (catalog.num_plurals if len(several(one.id)) > 1 else 1), one.id
+    for item in catalog:
+        assert len(several(item.string)) == (catalog.num_plurals if len(several(item.id)) > 1 else 1), item.id
 
 
 #: Words that one language says all the time and the others hardly ever; "de" or "la" would tell nothing.
@@ -120,7 +120,7 @@ def said_alike(languages: dict[str, dict[str, str]]) -> list[tuple[str, str, str
 def foreign(language: str, text: str) -> list[str]:
     """The words that tell of another language."""
     mine = set(TELLING.get(language, "").split())
-    others = set(" ".join(said for one, said in TELLING.items() if one != language).split()) - mine
+    others = set(" ".join(said for item, said in TELLING.items() if item != language).split()) - mine
     return [word for word in words_of(text) if word in others]
 
 
@@ -128,15 +128,15 @@ def in_its_script(language: str, text: str) -> bool:
     """Whether a text has the letters of its language: Chinese ones, or none of those; nor the German ones elsewhere."""
     if language != "zh":
         return not re.search(r"[\u3400-\u9fff]" if language == "de" else r"[\u3400-\u9fffßäÄöÖ]", text)
-    return bool(re.search(r"[\u3400-\u9fff]", text)) or not {one.upper() for one in words_of(text)} - NAMES
+    return bool(re.search(r"[\u3400-\u9fff]", text)) or not {item.upper() for item in words_of(text)} - NAMES
 
 
 def sentences_by_id(language: str) -> dict[str, str]:
     """Each form by what it is a form of: the singular for one thing, the plural for more."""
     found = {}
-    for one in read(language):
-        if one.id:
-            said, forms = several(one.id), several(one.string)
+    for item in read(language):
+        if item.id:
+            said, forms = several(item.id), several(item.string)
             found |= {text: forms[min(number, len(forms) - 1)] for number, text in enumerate(said)}
     return found
 
@@ -179,8 +179,8 @@ def test_sentences_are_found_in_code_and_templates(source: Any) -> None:
 
 def test_sentences_are_plain(source: Any) -> None:
     """pages §6: no exclamation marks, no "please", no "oops"; one sentence never begins with a space."""
-    for one in source:
-        for text in several(one.id) if one.id else ():
+    for item in source:
+        for text in several(item.id) if item.id else ():
             assert not re.search(r"!|\bplease\b|\boops\b|^\s|\s$|<", text, re.IGNORECASE), text
 
 

@@ -26,9 +26,12 @@ HYBRID = (
 def world(make_world: Callable[..., World]) -> World:
     world = make_world()
     protocol = world.identity.protocol_registry
-    offered = {**protocol.response_types, **{one.values: one for one in HYBRID}}
+    offered = {**protocol.response_types, **{response_type.values: response_type for response_type in HYBRID}}
     world.identity.protocol_registry = replace(protocol, response_types=offered)
-    known = {one.value: ResponseTypeCapability(uses_front_channel=one.uses_front_channel) for one in HYBRID}
+    known = {
+        response_type.value: ResponseTypeCapability(uses_front_channel=response_type.uses_front_channel)
+        for response_type in HYBRID
+    }
     choices = replace(
         world.identity.process_state.capabilities,
         responses_by_type={**world.identity.process_state.capabilities.responses_by_type, **known},
@@ -37,23 +40,23 @@ def world(make_world: Callable[..., World]) -> World:
     return world
 
 
-@pytest.mark.parametrize("response_type", [one.value for one in HYBRID])
+@pytest.mark.parametrize("response_type", [response_type.value for response_type in HYBRID])
 def test_code_and_tokens_in_one_answer(world: World, response_type: str) -> None:
     person = world.make_human_user()
     browser = Browser(world)
     browser.start_session(person)
     party = RelyingParty.register(world, response_types=frozenset({response_type}))
-    asked = party.new_request(response_type=response_type)
-    members = party.check_response(browser.open(asked.url, initiator=party.origin), asked)
+    authorization = party.new_request(response_type=response_type)
+    members = party.check_response(browser.open(authorization.url, initiator=party.origin), authorization)
     words = response_type.split()
     assert ("access_token" in members, "id_token" in members) == ("token" in words, "id_token" in words)
     if "id_token" in members:
         _, claims = decode_jwt_unverified(members["id_token"])
         assert claims["c_hash"] == left_half_hash(members["code"], "RS256")
         assert ("at_hash" in claims) == ("token" in words)
-    answer = party.redeem(members["code"], asked)
+    answer = party.redeem(members["code"], authorization)
     assert answer.status_int == 200
     # One sign-in, one family: a replayed code ends what came beside it, too.
-    assert party.redeem(members["code"], asked).json["error"] == "invalid_grant"
+    assert party.redeem(members["code"], authorization).json["error"] == "invalid_grant"
     if "access_token" in members:
         assert world.client.fetch_userinfo(members["access_token"]).status_int == 401

@@ -52,7 +52,7 @@ def authenticated(form: dict[str, str], *methods: Method) -> Any:
     """The client that the form authenticates where these methods are offered."""
     audit = SimpleNamespace(record_refusal=lambda *_, **__: None, actor=SYSTEM)
     context: Any = SimpleNamespace(
-        protocol=SimpleNamespace(client_authentication_methods={one.name: one for one in methods}),
+        protocol=SimpleNamespace(client_authentication_methods={method.name: method for method in methods}),
         services=SimpleNamespace(audit=audit),
     )
     return authenticate_client(REQUEST, Parameters(form), context)

@@ -24,7 +24,7 @@ def test_what_is_read_is_what_the_standard_library_reads(text: str) -> None:
         read = Parameters.parse_leniently(text.encode())
         pairs = [(name, value) for name, value in parse_qsl(text, errors="strict") if value]
         assert {name: read.get_values(name) for name in (*read, *read.repeated) if read.get_values(name)} == {
-            name: tuple(value for one, value in pairs if one == name) for name, _ in pairs
+            name: tuple(value for item, value in pairs if item == name) for name, _ in pairs
         }
 
 

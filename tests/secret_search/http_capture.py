@@ -43,8 +43,8 @@ class HttpCapture:
         if name == "authorization" and (shown := _AUTHORIZATION.fullmatch(value)):
             self._note(shown[1])
         elif name == "cookie":
-            for one in _COOKIE.findall(value):
-                self._note(one)
+            for item in _COOKIE.findall(value):
+                self._note(item)
         elif name == "set-cookie" and (set_ := _COOKIE.match(value)):
             self._note(set_[1])
         elif name == "location":

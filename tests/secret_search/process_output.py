@@ -59,8 +59,8 @@ def wrap(search: SecretSearch) -> None:
         if _SERVERS.intersection(map(str, arguments[0] if arguments else named["args"])):
             named["env"] = _loud(named.get("env"))
         start(process, *arguments, **named)
-        for one in files:
-            one.process = process
+        for captured_process in files:
+            captured_process.process = process
 
     def communicated(process: Any, *arguments: Any, **named: Any) -> Any:
         out, err = communicate(process, *arguments, **named)
@@ -73,12 +73,12 @@ def wrap(search: SecretSearch) -> None:
         return captured
 
     def told() -> Iterator[str]:
-        for one in list(followed):
-            over, text = one.new()
+        for captured_process in list(followed):
+            over, text = captured_process.new()
             yield from _lines(text)
             if over:
-                one.close()
-                followed.remove(one)
+                captured_process.close()
+                followed.remove(captured_process)
 
     subprocess.Popen.__init__ = started  # type: ignore[method-assign]
     subprocess.Popen.communicate = communicated  # type: ignore[method-assign]

@@ -75,7 +75,7 @@ class SecretSearch:
             self._note_bytes(secret)
         if not isinstance(secret, str) or secret in _WORDS or _PUBLIC.fullmatch(secret):
             return
-        if len(set(secret)) >= _VARIETY and any(one.fullmatch(secret) for one in _UNGUESSABLE):
+        if len(set(secret)) >= _VARIETY and any(item.fullmatch(secret) for item in _UNGUESSABLE):
             self._kept.add(secret)
         if (len(secret) >= _SHORTEST and not _WORD.fullmatch(secret)) or _DIGITS.fullmatch(secret):
             self.secrets |= {
@@ -109,21 +109,21 @@ class SecretSearch:
 
     def found(self) -> list[str]:
         """The secrets that lines hold, each with the line; then begin anew."""
-        for one in self.sources:
-            self.lines += one()
+        for source in self.sources:
+            self.lines += source()
         lines, self.lines = self.lines, []
         secrets, self.secrets = self.secrets, set()
         short, self._short = self._short, set()
         trail, self.trail = self.trail, []
         logged = "\n".join(dict.fromkeys(lines))
         told = "\n".join((logged, *trail))
-        words, others = (set(one.findall(told)) for one in _UNGUESSABLE)
-        shown = {one for one in secrets if one in told} | self._kept & (words | others)
+        words, others = (set(item.findall(told)) for item in _UNGUESSABLE)
+        shown = {secret for secret in secrets if secret in told} | self._kept & (words | others)
         shown |= {word for word in words if _SECRET_WORD.fullmatch(word) and f"{word}=" not in told}
-        patterns = [re.compile(rf"\b{one}\b" if one.isdecimal() else re.escape(one)) for one in shown]
+        patterns = [re.compile(rf"\b{item}\b" if item.isdecimal() else re.escape(item)) for item in shown]
         patterns += [shape for part, shape in _SHAPES.items() if part in told]
-        found = [(told, at) for one in patterns for at in one.finditer(told)]
-        found += [(logged, at) for one in short if one in logged for at in _as_value(one).finditer(logged)]
+        found = [(told, at) for pattern in patterns for at in pattern.finditer(told)]
+        found += [(logged, at) for item in short if item in logged for at in _as_value(item).finditer(logged)]
         return [
             f"{secret[:_SHOWN]!r} in: {line}" for line, secret in {_line(text, at): at[0] for text, at in found}.items()
         ]

@@ -63,8 +63,8 @@ def _option(kind: ServerKind) -> tuple[pytest.MarkDecorator, ...]:
     params=[pytest.param(kind, id=kind.id, marks=_option(kind)) for kind in SERVERS.values()],
 )
 def kind(request: pytest.FixtureRequest) -> ServerKind:
-    found: ServerKind = request.param
-    return found
+    server_kind: ServerKind = request.param
+    return server_kind
 
 
 @pytest.fixture(scope="module")

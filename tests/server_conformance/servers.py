@@ -247,7 +247,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
         family = psutil.Process(process.pid).children(recursive=True)
     process.kill()
     process.wait(WAIT)
-    for one in family:
+    for item in family:
         with suppress(psutil.NoSuchProcess):
-            one.kill()
+            item.kill()
     psutil.wait_procs(family, WAIT)

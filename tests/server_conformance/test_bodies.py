@@ -133,19 +133,19 @@ def test_slow_bodies_hold_up_no_others(server: ServerProcess) -> None:
 
     def trickle() -> None:
         while not ended.wait(0.2):
-            for one in slow:
+            for item in slow:
                 with suppress(OSError):
-                    one.send(b"x")
+                    item.send(b"x")
 
     thread = threading.Thread(target=trickle)
     try:
-        for one in slow:
-            one.sendall(asked("/echo", "Content-Length: 100000"))
+        for item in slow:
+            item.sendall(asked("/echo", "Content-Length: 100000"))
         thread.start()
         for _ in range(10):
             assert server.answers()
     finally:
         ended.set()
         thread.join()
-        for one in slow:
-            one.close()
+        for item in slow:
+            item.close()

@@ -16,12 +16,12 @@ HALF = b"GET / HTTP/1.1\r\nHost: x\r\n"
 def test_idle_and_slow_connections_hold_up_no_others(server: ServerProcess) -> None:
     with ExitStack() as stack:
         connections = [stack.enter_context(server.connect()) for _ in range(1300)]
-        for one in connections[1000:]:
-            one.sendall(HALF)
+        for connection in connections[1000:]:
+            connection.sendall(HALF)
         for _ in range(10):
-            for one in connections[1000:]:
+            for connection in connections[1000:]:
                 with suppress(ConnectionError):
-                    one.sendall(b"X: y\r\n")
+                    connection.sendall(b"X: y\r\n")
             # Bounded by the socket's own time.
             assert server.ask()["path"] == "/"
     wait_until(server.answers, "it answers when they are gone")
@@ -83,11 +83,11 @@ def test_connections_of_an_address_are_limited(server: ServerProcess) -> None:
     with ExitStack() as stack:
         connections = [stack.enter_context(server.connect()) for _ in range(200)]
         refused = 0
-        for one in connections:
+        for connection in connections:
             with suppress(ConnectionError):
-                one.sendall(HALF + b"\r\n")
+                connection.sendall(HALF + b"\r\n")
             try:
-                refused += one.recv(1) == b""
+                refused += connection.recv(1) == b""
             except ConnectionError:
                 refused += 1
         assert refused

@@ -74,7 +74,7 @@ class ConformanceService:
         return found
 
     def workers(self) -> set[int]:
-        return {one.pid for one in psutil.Process(self.process.pid).children()}
+        return {item.pid for item in psutil.Process(self.process.pid).children()}
 
     def static_file(self) -> str:
         """The path of one: it is answered by a thread, and large."""

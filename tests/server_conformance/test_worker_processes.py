@@ -85,14 +85,14 @@ class SteadyLoad:
 
     @contextmanager
     def going_on(self) -> Iterator["SteadyLoad"]:
-        for one in self._threads:
-            one.start()
+        for thread in self._threads:
+            thread.start()
         try:
             yield self
         finally:
             self._ended.set()
-            for one in self._threads:
-                one.join()
+            for thread in self._threads:
+                thread.join()
 
     def _ask(self, number: int) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", self._server.port, timeout=WAIT)

@@ -38,10 +38,10 @@ def identity(tmp_path: Path, clock: FakeClock, plugins: str, further: dict[str, 
         "identity.development": "true",
         "identity.data": str(tmp_path),
     }
-    made = create_application(settings | further, clock=clock)
-    made.process_state.hasher.cost = _CheapCost.of(made.process_state.hasher.cost)
-    yield made
-    made.close()
+    app = create_application(settings | further, clock=clock)
+    app.process_state.hasher.cost = _CheapCost.of(app.process_state.hasher.cost)
+    yield app
+    app.close()
 
 
 @pytest.fixture

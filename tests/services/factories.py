@@ -15,7 +15,7 @@ def make_organization(services: Services, name: str = "Acme", domain: str | None
     command = (
         CreateOrganization.build(name=name) if domain is None else CreateOrganization(name=name, primary_domain=domain)
     )
-    return services.organizations.create(command, by=OPERATOR_PRINCIPAL)
+    return services.organizations.create(command, principal=OPERATOR_PRINCIPAL)
 
 
 def make_human_user(services: Services, organization: Organization, name: str = "anna", email: str = "") -> HumanUser:
@@ -38,5 +38,5 @@ def holding(services: Services, user: User, role: str) -> Principal:
     """The user, with this role at their organization or at the instance."""
     resource = INSTANCE_RESOURCE if role.startswith("IAM") else organization_resource(user.organization_id)
     command = AddManager(user_id=user.id, roles=frozenset({role}))
-    services.managers.add(resource, command, by=OPERATOR_PRINCIPAL, allow_without_sign_in_method=True)
+    services.managers.add(resource, command, principal=OPERATOR_PRINCIPAL, allow_without_sign_in_method=True)
     return services.access_control.load_principal(subject_of(services, user))

@@ -41,10 +41,10 @@ class House:
         self.acme = self.organization("Acme")
         self.other = self.organization("Other")
         self.project: Project = services.projects.create(
-            self.acme.id, CreateProject(name="Project"), by=OPERATOR_PRINCIPAL
+            self.acme.id, CreateProject(name="Project"), principal=OPERATOR_PRINCIPAL
         )
         self.grant: ProjectGrant = services.project_grants.add(
-            self.project.id, AddProjectGrant(organization_id=self.other.id), by=OPERATOR_PRINCIPAL
+            self.project.id, AddProjectGrant(organization_id=self.other.id), principal=OPERATOR_PRINCIPAL
         )
         self.resources: dict[ManagerLevel, Resource] = {
             ManagerLevel.INSTANCE: INSTANCE_RESOURCE,
@@ -64,7 +64,7 @@ class House:
             by_level.setdefault(ROLE[role].level, set()).add(role)
         for level, names in by_level.items():
             roles_at_it = AddManager(user_id=user.id, roles=frozenset(names))
-            self.services.managers.add(at or self.resources[level], roles_at_it, by=OPERATOR_PRINCIPAL)
+            self.services.managers.add(at or self.resources[level], roles_at_it, principal=OPERATOR_PRINCIPAL)
         return user
 
     def principal(self, user: ServiceUser) -> Principal:
@@ -82,17 +82,19 @@ def house(identity: IdentityApplication) -> Iterator[House]:
 
 @pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
 def test_a_role_reaches_its_resource_and_what_lies_below(house: House, role: object) -> None:
-    held = ROLE[role.name]  # type: ignore[attr-defined]
-    principal = house.principal(house.user("u", held.name))
+    manager_role = ROLE[role.name]  # type: ignore[attr-defined]
+    principal = house.principal(house.user("u", manager_role.name))
     order = [ManagerLevel.INSTANCE, ManagerLevel.ORGANIZATION, ManagerLevel.PROJECT, ManagerLevel.PROJECT_GRANT]
     for level, resource in house.resources.items():
-        expected = held.permissions if order.index(level) >= order.index(held.level) else frozenset()
+        expected = manager_role.permissions if order.index(level) >= order.index(manager_role.level) else frozenset()
         assert house.services.access_control.list_permissions(principal, resource) == expected
 
 
 def test_no_role_reaches_another_organization(house: House) -> None:
     principal = house.principal(house.user("u", "ORG_OWNER", "PROJECT_OWNER", "PROJECT_GRANT_OWNER"))
-    elsewhere = house.services.projects.create(house.other.id, CreateProject(name="Theirs"), by=OPERATOR_PRINCIPAL)
+    elsewhere = house.services.projects.create(
+        house.other.id, CreateProject(name="Theirs"), principal=OPERATOR_PRINCIPAL
+    )
     for resource in (organization_resource(house.other.id), project_resource(elsewhere), INSTANCE_RESOURCE):
         assert house.services.access_control.list_permissions(principal, resource) == frozenset()
 
@@ -110,13 +112,17 @@ def test_the_holder_of_a_grant_uses_it_and_cannot_widen_it(house: House) -> None
 def test_who_holds_nothing_may_nothing(house: House) -> None:
     principal = house.principal(house.user("u"))
     for resource in house.resources.values():
-        assert not [one for one in PERMISSIONS if house.services.access_control.is_permitted(principal, one, resource)]
+        assert not [
+            permission
+            for permission in PERMISSIONS
+            if house.services.access_control.is_permitted(principal, permission, resource)
+        ]
 
 
 def test_a_deactivated_manager_may_nothing(house: House) -> None:
     user = house.user("u", "IAM_OWNER")
     house.user("another", "IAM_OWNER")
-    house.services.service_users.deactivate(user.id, by=OPERATOR_PRINCIPAL)
+    house.services.service_users.deactivate(user.id, principal=OPERATOR_PRINCIPAL)
     assert house.services.access_control.list_permissions(house.principal(user), INSTANCE_RESOURCE) == frozenset()
 
 
@@ -145,13 +151,15 @@ def test_nobody_grants_more_than_they_hold(house: House) -> None:
     viewer = house.principal(house.user("viewer", "ORG_OWNER_VIEWER", "ORG_USER_MANAGER"))
     command = AddManager(user_id=target.id, roles=frozenset({"ORG_OWNER"}))
     with pytest.raises(Denied, match="You cannot grant ORG_OWNER"):
-        house.services.managers.add(resource, command, by=viewer)
+        house.services.managers.add(resource, command, principal=viewer)
     owner = house.principal(house.user("owner", "ORG_OWNER"))
-    manager = house.services.managers.add(resource, command, by=owner)
+    manager = house.services.managers.add(resource, command, principal=owner)
     with pytest.raises(Denied):
-        house.services.managers.change(manager.id, ChangeManager(roles=frozenset({"ORG_USER_MANAGER"})), by=viewer)
+        house.services.managers.change(
+            manager.id, ChangeManager(roles=frozenset({"ORG_USER_MANAGER"})), principal=viewer
+        )
     with pytest.raises(Denied):
-        house.services.managers.remove(manager.id, by=viewer)
+        house.services.managers.remove(manager.id, principal=viewer)
 
 
 def test_roles_have_their_level(house: House) -> None:
@@ -161,27 +169,29 @@ def test_roles_have_their_level(house: House) -> None:
             house.services.managers.add(
                 house.resources[ManagerLevel.ORGANIZATION],
                 AddManager(user_id=user.id, roles=frozenset({name})),
-                by=OPERATOR_PRINCIPAL,
+                principal=OPERATOR_PRINCIPAL,
             )
 
 
 def test_the_last_owner_stays(house: House) -> None:
     first, second = house.user("first", "IAM_OWNER"), house.user("second", "IAM_OWNER")
-    house.services.managers.remove(house.manager_of(first).id, by=OPERATOR_PRINCIPAL)
+    house.services.managers.remove(house.manager_of(first).id, principal=OPERATOR_PRINCIPAL)
     with pytest.raises(Conflict, match="last active IAM_OWNER"):
-        house.services.managers.remove(house.manager_of(second).id, by=OPERATOR_PRINCIPAL)
+        house.services.managers.remove(house.manager_of(second).id, principal=OPERATOR_PRINCIPAL)
     with pytest.raises(Conflict, match="last active IAM_OWNER"):
         house.services.managers.change(
-            house.manager_of(second).id, ChangeManager(roles=frozenset({"IAM_OWNER_VIEWER"})), by=OPERATOR_PRINCIPAL
+            house.manager_of(second).id,
+            ChangeManager(roles=frozenset({"IAM_OWNER_VIEWER"})),
+            principal=OPERATOR_PRINCIPAL,
         )
 
 
 def test_the_last_owner_is_neither_deactivated_nor_removed(house: House) -> None:
     owner = house.user("owner", "IAM_OWNER")
     with pytest.raises(Conflict, match="last active IAM_OWNER"):
-        house.services.service_users.deactivate(owner.id, by=OPERATOR_PRINCIPAL)
+        house.services.service_users.deactivate(owner.id, principal=OPERATOR_PRINCIPAL)
     with pytest.raises(Conflict, match="last active IAM_OWNER"):
-        house.services.service_users.remove(owner.id, by=OPERATOR_PRINCIPAL)
+        house.services.service_users.remove(owner.id, principal=OPERATOR_PRINCIPAL)
 
 
 def test_unknown_resources_are_not_found(house: House) -> None:
@@ -204,15 +214,19 @@ def test_a_role_anywhere_in_an_organization_lets_it_be_seen(house: House) -> Non
 
 def test_managers_of_a_project_grant_see_the_side_that_they_belong_to(house: House) -> None:
     third = house.organization("Third")
-    for home, seen in ((house.acme, {house.acme}), (house.other, {house.other})):
+    for home, organizations in ((house.acme, {house.acme}), (house.other, {house.other})):
         principal = house.principal(house.user("u", "PROJECT_GRANT_OWNER", home=home))
         assert house.services.access_control.can_see_resource(principal, house.resources[ManagerLevel.PROJECT_GRANT])
         assert house.services.access_control.can_see_resource(principal, house.resources[ManagerLevel.PROJECT]) == (
             home == house.acme
         )
-        assert house.services.access_control.visible_organization_ids(principal) == {one.id for one in seen}
-        for one in (house.acme, house.other, third):
-            assert house.services.access_control.can_see_organization(principal, one.id) == (one in seen)
+        assert house.services.access_control.visible_organization_ids(principal) == {
+            organization.id for organization in organizations
+        }
+        for organization in (house.acme, house.other, third):
+            assert house.services.access_control.can_see_organization(principal, organization.id) == (
+                organization in organizations
+            )
 
 
 def test_a_role_at_the_instance_shows_every_organization(house: House) -> None:
@@ -225,7 +239,7 @@ def test_a_role_at_the_instance_shows_every_organization(house: House) -> None:
 def test_who_holds_nothing_sees_nothing(house: House) -> None:
     deactivated = house.user("deactivated", "IAM_OWNER")
     house.user("another", "IAM_OWNER")
-    house.services.service_users.deactivate(deactivated.id, by=OPERATOR_PRINCIPAL)
+    house.services.service_users.deactivate(deactivated.id, principal=OPERATOR_PRINCIPAL)
     gone = house.principal(house.user("gone", "ORG_OWNER"))
     for access, principal in (
         (house.services.access_control, house.principal(house.user("plain"))),
@@ -263,33 +277,35 @@ def test_nobody_makes_a_manager_of_a_user_whom_they_may_not_see(house: House) ->
     foreign = house.user("foreign")
     command = AddManager(user_id=foreign.id, roles=frozenset({"ORG_OWNER"}))
     with pytest.raises(Invalid, match="There is no such user"):
-        house.services.managers.add(organization_resource(house.other.id), command, by=owner)
+        house.services.managers.add(organization_resource(house.other.id), command, principal=owner)
 
 
 def test_nobody_but_managers_of_the_instance_asserts_a_domain(house: House) -> None:
     domains = house.services.domains
     domains.add(house.acme.id, AddDomain(domain="acme.example"))
     with pytest.raises(Denied):
-        domains.assert_domain(house.acme.id, "acme.example", by=house.principal(house.user("owner", "ORG_OWNER")))
-    by = house.principal(house.user("boss", "IAM_OWNER"))
-    assert domains.assert_domain(house.acme.id, "acme.example", by=by).is_effective
+        domains.assert_domain(
+            house.acme.id, "acme.example", principal=house.principal(house.user("owner", "ORG_OWNER"))
+        )
+    principal = house.principal(house.user("boss", "IAM_OWNER"))
+    assert domains.assert_domain(house.acme.id, "acme.example", principal=principal).is_effective
 
 
 def test_managers_are_listed_by_resource(house: House) -> None:
     first, second = house.user("first", "ORG_OWNER"), house.user("second", "ORG_OWNER_VIEWER")
     house.user("elsewhere", "IAM_OWNER")
     managers, organization = house.services.managers, house.resources[ManagerLevel.ORGANIZATION]
-    page = managers.page(organization, PageRequest(limit=1), by=OPERATOR_PRINCIPAL)
-    rest = managers.page(organization, PageRequest(cursor=page.next_cursor), by=OPERATOR_PRINCIPAL)
-    assert {one.user_id for one in (*page, *rest)} == {first.id, second.id}
+    page = managers.page(organization, PageRequest(limit=1), principal=OPERATOR_PRINCIPAL)
+    rest = managers.page(organization, PageRequest(cursor=page.next_cursor), principal=OPERATOR_PRINCIPAL)
+    assert {item.user_id for item in (*page, *rest)} == {first.id, second.id}
 
 
 def test_who_creates_a_project_without_rights_over_projects_becomes_its_owner(house: House) -> None:
     creator = house.principal(house.user("creator", "ORG_PROJECT_CREATOR"))
-    made = house.services.projects.create(house.acme.id, CreateProject(name="Mine"), by=creator)
-    [manager] = house.services.managers.page(project_resource(made), by=OPERATOR_PRINCIPAL)
+    project = house.services.projects.create(house.acme.id, CreateProject(name="Mine"), principal=creator)
+    [manager] = house.services.managers.page(project_resource(project), principal=OPERATOR_PRINCIPAL)
     assert (manager.user_id, manager.roles) == (creator.id, {"PROJECT_OWNER"})
     assert house.services.audit.recorded_events[-1].event == "manager.added"
-    for by in (OPERATOR_PRINCIPAL, house.principal(house.user("owner", "ORG_OWNER"))):
-        made = house.services.projects.create(house.acme.id, CreateProject(name="Theirs"), by=by)
-        assert not house.services.managers.page(project_resource(made), by=OPERATOR_PRINCIPAL).items
+    for principal in (OPERATOR_PRINCIPAL, house.principal(house.user("owner", "ORG_OWNER"))):
+        project = house.services.projects.create(house.acme.id, CreateProject(name="Theirs"), principal=principal)
+        assert not house.services.managers.page(project_resource(project), principal=OPERATOR_PRINCIPAL).items

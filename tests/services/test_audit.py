@@ -49,65 +49,67 @@ _WEB = RegisterApplication(name="Web", type="web", redirect_uris=("https://app.e
 
 def everything(services: Services) -> set[str]:
     """Do every change there is; returns the secrets that came out."""
-    own = services.organizations.create(CreateOrganization(name="Own", registration=True))
+    organization = services.organizations.create(CreateOrganization(name="Own", registration=True))
     other = services.organizations.create(CreateOrganization(name="Other"))
-    services.organizations.change(own.id, ChangeOrganization(name="Owned"))
+    services.organizations.change(organization.id, ChangeOrganization(name="Owned"))
     for domain in ("own.example", "owned.example"):
-        services.domains.add(own.id, AddDomain(domain=domain))
-    services.domains.verify(services.domains.get(own.id, "own.example"), DomainProof.DNS)
-    services.domains.assert_domain(own.id, "owned.example", by=OPERATOR_PRINCIPAL)
-    services.domains.remove(own.id, "owned.example", by=OPERATOR_PRINCIPAL)
-    services.organizations.deactivate(other.id, by=OPERATOR_PRINCIPAL)
-    services.organizations.reactivate(other.id, by=OPERATOR_PRINCIPAL)
-    project = services.projects.create(own.id, CreateProject(name="Project"), by=OPERATOR_PRINCIPAL)
-    services.projects.change(project.id, ChangeProject(check_roles=True), by=OPERATOR_PRINCIPAL)
-    services.projects.deactivate(project.id, by=OPERATOR_PRINCIPAL)
-    services.projects.reactivate(project.id, by=OPERATOR_PRINCIPAL)
+        services.domains.add(organization.id, AddDomain(domain=domain))
+    services.domains.verify(services.domains.get(organization.id, "own.example"), DomainProof.DNS)
+    services.domains.assert_domain(organization.id, "owned.example", principal=OPERATOR_PRINCIPAL)
+    services.domains.remove(organization.id, "owned.example", principal=OPERATOR_PRINCIPAL)
+    services.organizations.deactivate(other.id, principal=OPERATOR_PRINCIPAL)
+    services.organizations.reactivate(other.id, principal=OPERATOR_PRINCIPAL)
+    project = services.projects.create(organization.id, CreateProject(name="Project"), principal=OPERATOR_PRINCIPAL)
+    services.projects.change(project.id, ChangeProject(check_roles=True), principal=OPERATOR_PRINCIPAL)
+    services.projects.deactivate(project.id, principal=OPERATOR_PRINCIPAL)
+    services.projects.reactivate(project.id, principal=OPERATOR_PRINCIPAL)
     services.projects.add_role(project.id, AddProjectRole(key="editor", display_name="Editor"))
     services.projects.change_role(project.id, "editor", ChangeProjectRole(display_name="Writer"))
     grant = services.project_grants.add(
-        project.id, AddProjectGrant(organization_id=other.id, roles=frozenset({"editor"})), by=OPERATOR_PRINCIPAL
+        project.id, AddProjectGrant(organization_id=other.id, roles=frozenset({"editor"})), principal=OPERATOR_PRINCIPAL
     )
-    services.project_grants.change(grant.id, ChangeProjectGrant(roles=frozenset()), by=OPERATOR_PRINCIPAL)
-    services.project_grants.deactivate(grant.id, by=OPERATOR_PRINCIPAL)
-    services.project_grants.reactivate(grant.id, by=OPERATOR_PRINCIPAL)
-    services.project_grants.change(grant.id, ChangeProjectGrant(roles=frozenset({"editor"})), by=OPERATOR_PRINCIPAL)
+    services.project_grants.change(grant.id, ChangeProjectGrant(roles=frozenset()), principal=OPERATOR_PRINCIPAL)
+    services.project_grants.deactivate(grant.id, principal=OPERATOR_PRINCIPAL)
+    services.project_grants.reactivate(grant.id, principal=OPERATOR_PRINCIPAL)
+    services.project_grants.change(
+        grant.id, ChangeProjectGrant(roles=frozenset({"editor"})), principal=OPERATOR_PRINCIPAL
+    )
     guest = services.users.create(other.id, CreateHumanUser(user_name="guest", given_name="G", family_name="H"))
-    given = services.user_grants.add(
-        AddUserGrant(user_id=guest.id, project_id=project.id, roles=frozenset({"editor"})), by=OPERATOR_PRINCIPAL
+    user_grant = services.user_grants.add(
+        AddUserGrant(user_id=guest.id, project_id=project.id, roles=frozenset({"editor"})), principal=OPERATOR_PRINCIPAL
     )
-    services.user_grants.change(given.id, ChangeUserGrant(roles=frozenset()), by=OPERATOR_PRINCIPAL)
-    services.user_grants.deactivate(given.id, by=OPERATOR_PRINCIPAL)
-    services.user_grants.reactivate(given.id, by=OPERATOR_PRINCIPAL)
-    services.user_grants.remove(given.id, by=OPERATOR_PRINCIPAL)
-    services.users.deactivate(guest.id, by=OPERATOR_PRINCIPAL)
-    services.users.reactivate(guest.id, by=OPERATOR_PRINCIPAL)
-    services.users.remove(guest.id, by=OPERATOR_PRINCIPAL)
+    services.user_grants.change(user_grant.id, ChangeUserGrant(roles=frozenset()), principal=OPERATOR_PRINCIPAL)
+    services.user_grants.deactivate(user_grant.id, principal=OPERATOR_PRINCIPAL)
+    services.user_grants.reactivate(user_grant.id, principal=OPERATOR_PRINCIPAL)
+    services.user_grants.remove(user_grant.id, principal=OPERATOR_PRINCIPAL)
+    services.users.deactivate(guest.id, principal=OPERATOR_PRINCIPAL)
+    services.users.reactivate(guest.id, principal=OPERATOR_PRINCIPAL)
+    services.users.remove(guest.id, principal=OPERATOR_PRINCIPAL)
     invited = InviteHumanUser(user_name="ida", given_name="I", family_name="J")
-    ida, invitation = services.users.invite(own.id, invited, by=OPERATOR_PRINCIPAL)
-    initial = services.users.set_one_time_password(ida.id, by=OPERATOR_PRINCIPAL)
-    services.project_grants.remove(grant.id, by=OPERATOR_PRINCIPAL)
+    ida, invitation = services.users.invite(organization.id, invited, principal=OPERATOR_PRINCIPAL)
+    initial = services.users.set_one_time_password(ida.id, principal=OPERATOR_PRINCIPAL)
+    services.project_grants.remove(grant.id, principal=OPERATOR_PRINCIPAL)
     services.projects.remove_role(project.id, "editor")
     application, secret = services.applications.register_with_secret(
-        project.id, RegisterApplication(name="API", type="api"), by=OPERATOR_PRINCIPAL
+        project.id, RegisterApplication(name="API", type="api"), principal=OPERATOR_PRINCIPAL
     )
     assert secret is not None
-    _, second = services.applications.add_secret(application.id, by=OPERATOR_PRINCIPAL)
+    _, second = services.applications.add_secret(application.id, principal=OPERATOR_PRINCIPAL)
     services.applications.remove_secret(
-        application.id, services.storage.applications.list_secrets(application.id)[0].id, by=OPERATOR_PRINCIPAL
+        application.id, services.storage.applications.list_secrets(application.id)[0].id, principal=OPERATOR_PRINCIPAL
     )
-    services.applications.change(application.id, ChangeApplication(name="The API"), by=OPERATOR_PRINCIPAL)
-    services.branding.change(own, ChangeBranding(accent="#2540ad"), by=OPERATOR_PRINCIPAL)
-    services.applications.deactivate(application.id, by=OPERATOR_PRINCIPAL)
-    services.applications.reactivate(application.id, by=OPERATOR_PRINCIPAL)
-    services.applications.remove(application.id, by=OPERATOR_PRINCIPAL)
+    services.applications.change(application.id, ChangeApplication(name="The API"), principal=OPERATOR_PRINCIPAL)
+    services.branding.change(organization, ChangeBranding(accent="#2540ad"), principal=OPERATOR_PRINCIPAL)
+    services.applications.deactivate(application.id, principal=OPERATOR_PRINCIPAL)
+    services.applications.reactivate(application.id, principal=OPERATOR_PRINCIPAL)
+    services.applications.remove(application.id, principal=OPERATOR_PRINCIPAL)
     person = services.users.create(
-        own.id, CreateHumanUser(user_name="anna", given_name="Anna", family_name="B", email="a@b.example")
+        organization.id, CreateHumanUser(user_name="anna", given_name="Anna", family_name="B", email="a@b.example")
     )
     password = services.passwords.set_one_time_password(person.id)
     recovered = services.users.recover(person.id)
     services.passwords.begin_attempt(LoginName.parse("anna"), {})
-    services.users.unlock(person.id, by=OPERATOR_PRINCIPAL)
+    services.users.unlock(person.id, principal=OPERATOR_PRINCIPAL)
     services.users.change_profile(person.id, ChangeProfile(nickname="Anni"))
     link = services.passwords.issue_reset_link(person.id)
     services.passwords.reset(link.rpartition("/")[2], services.passwords.hash(_PASSWORD))
@@ -131,58 +133,60 @@ def everything(services: Services) -> set[str]:
     services.account_recovery.record_export(anna)
     services.account_deletions.schedule(anna)
     services.account_deletions.cancel_own(anna)
-    held = services.legal_holds.create(
-        CreateLegalHold(kind=LegalHoldKind.ORGANIZATION, held_id=own.id, reason="Case 12")
+    legal_hold = services.legal_holds.create(
+        CreateLegalHold(kind=LegalHoldKind.ORGANIZATION, held_id=organization.id, reason="Case 12")
     )
-    services.legal_holds.release(held.id)
+    services.legal_holds.release(legal_hold.id)
     services.account_recovery.report_compromise(anna)
     elsewhere = services.upstream_providers.create(
-        own.id,
+        organization.id,
         CreateUpstreamProvider(
             name="Elsewhere", issuer="https://elsewhere.example", client_id="us", client_secret="their secret of ours"
         ),
-        by=OPERATOR_PRINCIPAL,
+        principal=OPERATOR_PRINCIPAL,
     )
-    services.upstream_providers.change(elsewhere.id, ChangeUpstreamProvider(name="There"), by=OPERATOR_PRINCIPAL)
-    services.upstream_providers.deactivate(elsewhere.id, by=OPERATOR_PRINCIPAL)
-    services.upstream_providers.reactivate(elsewhere.id, by=OPERATOR_PRINCIPAL)
-    services.upstream_providers.remove(elsewhere.id, by=OPERATOR_PRINCIPAL)
+    services.upstream_providers.change(elsewhere.id, ChangeUpstreamProvider(name="There"), principal=OPERATOR_PRINCIPAL)
+    services.upstream_providers.deactivate(elsewhere.id, principal=OPERATOR_PRINCIPAL)
+    services.upstream_providers.reactivate(elsewhere.id, principal=OPERATOR_PRINCIPAL)
+    services.upstream_providers.remove(elsewhere.id, principal=OPERATOR_PRINCIPAL)
     registered = RegisterUser(user_name="rita", given_name="Rita", family_name="C", email="r@b.example")
-    services.registration.register(own, registered, services.passwords.hash(_PASSWORD))
-    web = services.applications.register_with_secret(project.id, _WEB, by=OPERATOR_PRINCIPAL)[0]
+    services.registration.register(organization, registered, services.passwords.hash(_PASSWORD))
+    web = services.applications.register_with_secret(project.id, _WEB, principal=OPERATOR_PRINCIPAL)[0]
     family = make_token_family(person, web, started_at=services.now, ends_at=services.now + timedelta(days=1))
     services.tokens.store_family(family)
-    client = ApplicationClient(web, (), project, own)
+    client = ApplicationClient(web, (), project, organization)
     services.consents.record_refusal(anna, client, ("openid",))
     services.consents.grant_consent(anna, client, ("openid",))
     services.users.disconnect_application(anna, web.id)
     services.tokens.revoke_replayed_family(family.id, client, "refresh_token")
     services.sessions.end(account)
-    robot = services.service_users.create(own.id, CreateServiceUser(user_name="robot", display_name="Robot"))
-    services.service_users.change(robot.id, ChangeServiceUser(description="Runs."), by=OPERATOR_PRINCIPAL)
-    file = services.service_users.add_key(robot.id, AddServiceUserKey(), by=OPERATOR_PRINCIPAL)
-    services.service_users.remove_key(robot.id, file.key_id, by=OPERATOR_PRINCIPAL)
-    _, robot_secret = services.service_users.add_secret(robot.id, by=OPERATOR_PRINCIPAL)
+    robot = services.service_users.create(organization.id, CreateServiceUser(user_name="robot", display_name="Robot"))
+    services.service_users.change(robot.id, ChangeServiceUser(description="Runs."), principal=OPERATOR_PRINCIPAL)
+    file = services.service_users.add_key(robot.id, AddServiceUserKey(), principal=OPERATOR_PRINCIPAL)
+    services.service_users.remove_key(robot.id, file.key_id, principal=OPERATOR_PRINCIPAL)
+    _, robot_secret = services.service_users.add_secret(robot.id, principal=OPERATOR_PRINCIPAL)
     [stored] = services.service_users.list_secrets(robot.id)
-    services.service_users.remove_secret(robot.id, stored.id, by=OPERATOR_PRINCIPAL)
+    services.service_users.remove_secret(robot.id, stored.id, principal=OPERATOR_PRINCIPAL)
     named = AddPersonalAccessToken(name="Nightly")
-    personal, token = services.service_users.add_personal_access_token(robot.id, named, by=OPERATOR_PRINCIPAL)
-    services.service_users.remove_personal_access_token(robot.id, personal.id, by=OPERATOR_PRINCIPAL)
-    services.service_users.deactivate(robot.id, by=OPERATOR_PRINCIPAL)
-    services.service_users.reactivate(robot.id, by=OPERATOR_PRINCIPAL)
+    personal, token = services.service_users.add_personal_access_token(robot.id, named, principal=OPERATOR_PRINCIPAL)
+    services.service_users.remove_personal_access_token(robot.id, personal.id, principal=OPERATOR_PRINCIPAL)
+    services.service_users.deactivate(robot.id, principal=OPERATOR_PRINCIPAL)
+    services.service_users.reactivate(robot.id, principal=OPERATOR_PRINCIPAL)
     manager = services.managers.add(
-        organization_resource(own.id),
+        organization_resource(organization.id),
         AddManager(user_id=robot.id, roles=frozenset({"ORG_OWNER"})),
-        by=OPERATOR_PRINCIPAL,
+        principal=OPERATOR_PRINCIPAL,
     )
-    services.managers.change(manager.id, ChangeManager(roles=frozenset({"ORG_OWNER_VIEWER"})), by=OPERATOR_PRINCIPAL)
-    services.managers.remove(manager.id, by=OPERATOR_PRINCIPAL)
-    services.service_users.remove(robot.id, by=OPERATOR_PRINCIPAL)
+    services.managers.change(
+        manager.id, ChangeManager(roles=frozenset({"ORG_OWNER_VIEWER"})), principal=OPERATOR_PRINCIPAL
+    )
+    services.managers.remove(manager.id, principal=OPERATOR_PRINCIPAL)
+    services.service_users.remove(robot.id, principal=OPERATOR_PRINCIPAL)
     services.signing_keys.add_first()
     services.signing_keys.rotate()
-    services.projects.remove(project.id, by=OPERATOR_PRINCIPAL)
-    services.organizations.remove(other.id, by=OPERATOR_PRINCIPAL)
-    links = {one.rpartition("/")[2] for one in (link, email_link, invitation.secret)}
+    services.projects.remove(project.id, principal=OPERATOR_PRINCIPAL)
+    services.organizations.remove(other.id, principal=OPERATOR_PRINCIPAL)
+    links = {item.rpartition("/")[2] for item in (link, email_link, invitation.secret)}
     passwords = {password, recovered, initial, _PASSWORD}
     secrets = {
         secret,

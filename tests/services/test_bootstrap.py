@@ -69,7 +69,7 @@ def test_a_key_that_was_removed_is_replaced(identity: IdentityApplication, tmp_p
     bootstrap.run_bootstrap(identity, user_name="robot", key_out=file)
     old = KeyFile.from_json(file.read_text())
     with identity.transaction() as services:
-        services.service_users.remove_key(old.user_id, old.key_id, by=OPERATOR_PRINCIPAL)
+        services.service_users.remove_key(old.user_id, old.key_id, principal=OPERATOR_PRINCIPAL)
     bootstrap.run_bootstrap(identity, user_name="robot", key_out=file)
     assert KeyFile.from_json(file.read_text()).key_id != old.key_id
 
@@ -131,10 +131,10 @@ def test_a_lost_client_secret_is_replaced_within_the_limit_of_two(
         bootstrap.run_bootstrap(identity, client_out=file)
         seen.append(json.loads(file.read_text()))
         file.unlink()
-    assert len({one["client_id"] for one in seen}) == 1
+    assert len({item["client_id"] for item in seen}) == 1
     with identity.read_session() as services:
-        accepted = [services.applications.authenticate(one["client_id"], one["client_secret"]) for one in seen]
-    assert [one is not None for one in accepted] == [False, False, True, True]
+        accepted = [services.applications.authenticate(item["client_id"], item["client_secret"]) for item in seen]
+    assert [client is not None for client in accepted] == [False, False, True, True]
 
 
 def test_where_keys_must_expire_the_key_expires_as_late_as_it_may(

@@ -34,14 +34,14 @@ def test_storage_is_opened_once_and_has_every_store(identity: IdentityApplicatio
 
 
 def test_actor_is_asked_once_when_first_needed(identity: IdentityApplication) -> None:
-    asked: list[Actor] = []
+    actors: list[Actor] = []
 
     def actor() -> Actor:
-        asked.append(OPERATOR)
+        actors.append(OPERATOR)
         return OPERATOR
 
     services = identity.create_services(lambda: pytest.fail("the storage was opened"), actor)
     assert services.audit.recorded_events == []
-    assert asked == []
+    assert actors == []
     assert services.audit.actor is services.audit.actor is OPERATOR
-    assert asked == [OPERATOR]
+    assert actors == [OPERATOR]

@@ -16,10 +16,10 @@ def answered(
     identity: IdentityApplication, *, principal: str = "anna", key: str = "k", request: bytes = b"POST /x {}"
 ) -> object:
     with identity.transaction() as services:
-        kept = services.idempotency.claim_key(principal, key, request)
-        if kept is None:
+        stored_response = services.idempotency.claim_key(principal, key, request)
+        if stored_response is None:
             services.idempotency.store_response(201, _BODY)
-        return kept
+        return stored_response
 
 
 def test_the_second_request_gets_the_first_one_s_answer(identity: IdentityApplication) -> None:
@@ -69,8 +69,8 @@ def test_answers_are_kept_for_a_day(identity: IdentityApplication, clock: FakeCl
 def test_answers_lie_sealed_and_are_purged(identity: IdentityApplication, clock: FakeClock) -> None:
     answered(identity)
     with identity.transaction() as services:
-        kept = services.idempotency.claim_key("anna", "k", b"POST /x {}")
-        assert kept is not None
+        stored_response = services.idempotency.claim_key("anna", "k", b"POST /x {}")
+        assert stored_response is not None
     clock.advance(hours=25)
     clock.advance(seconds=int(identity.settings.purge_after / timedelta(seconds=1)))
     assert identity.background_jobs.purge() == {"records": 1}

@@ -180,9 +180,11 @@ def test_a_picture_is_decoded_and_encoded_anew(kind: str) -> None:
 def test_nothing_but_pixels_is_kept() -> None:
     hidden = PngInfo()
     hidden.add_text("Comment", "<script>alert(1)</script>")
-    kept = sanitize_image(raster(pnginfo=hidden, icc_profile=b"script" * 50) + b"<script>alert(1)</script>PK\x03\x04")
-    assert b"script" not in kept.content
-    assert not {"exif", "icc_profile", "xmp", "Comment"} & opened(kept).info.keys()
+    sanitized_image = sanitize_image(
+        raster(pnginfo=hidden, icc_profile=b"script" * 50) + b"<script>alert(1)</script>PK\x03\x04"
+    )
+    assert b"script" not in sanitized_image.content
+    assert not {"exif", "icc_profile", "xmp", "Comment"} & opened(sanitized_image).info.keys()
 
 
 def test_large_pictures_are_made_smaller() -> None:
@@ -254,7 +256,7 @@ def test_what_is_no_base64_is_refused(text: str) -> None:
 
 
 def test_a_picture_is_known_by_its_content() -> None:
-    one, other = sanitize_image(drawing("")), sanitize_image(drawing("<g/>"))
-    assert one.file_name != other.file_name
-    assert re.fullmatch(r"[0-9a-f]{32}\.svg", one.file_name)
-    assert base64.b64decode(one.base64_text) == one.content
+    sanitized_image, image = sanitize_image(drawing("")), sanitize_image(drawing("<g/>"))
+    assert sanitized_image.file_name != image.file_name
+    assert re.fullmatch(r"[0-9a-f]{32}\.svg", sanitized_image.file_name)
+    assert base64.b64decode(sanitized_image.base64_text) == sanitized_image.content

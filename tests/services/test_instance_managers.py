@@ -30,7 +30,7 @@ from identity.services.upstream_providers import UpstreamProviderService
 from tests.services.factories import make_human_user, make_organization, subject_of
 from tests.services.test_privilege_escalation import DONE, undone
 
-_AT = {level: [one.name for one in ROLES if one.level is level] for level in ManagerLevel}
+_AT = {level: [role.name for role in ROLES if role.level is level] for level in ManagerLevel}
 _RULES: dict[str, tuple[Any, ...]] = {
     "second_factor": tuple(SecondFactorRule),
     "factors": (("password",), ("upstream",), ("passkeys",), ("totp",), ("password", "totp"), None),
@@ -59,23 +59,25 @@ class InstanceManagerFixture:
     def __init__(self, services: Services, random: Random) -> None:
         self.services, self.random = services, random
         self.organizations = [make_organization(services, name) for name in ("Acme", "Other")]
-        self.providers = [self._provider(one, managed) for one in self.organizations for managed in (False, True)]
+        self.providers = [
+            self._provider(organization, managed) for organization in self.organizations for managed in (False, True)
+        ]
         self.people = [self._person(self.organizations[number % 2], number) for number in range(6)]
-        eve, *others = self.people
-        for person in others[:3]:
+        eve, *users = self.people
+        for person in users[:3]:
             self._give(person, ManagerLevel.INSTANCE)
-        for person in others:
+        for person in users:
             if random.random() < 0.5:
                 self._give(person, ManagerLevel.ORGANIZATION)
         self._give(eve, random.choice([ManagerLevel.INSTANCE, ManagerLevel.ORGANIZATION, ManagerLevel.ORGANIZATION]))
         self.by: Principal = services.access_control.load_principal(subject_of(services, eve))
-        self.holders = [one for one in others[:3] if self._has_more(one)]
+        self.holders = [user for user in users[:3] if self._has_more(user)]
 
     def _provider(self, organization: Organization, managed: bool) -> UpstreamProvider:
         command = CreateUpstreamProvider(
             name="Company", client_id="us", issuer="https://login.example", client_secret="s", instance_managed=managed
         )
-        return self.services.upstream_providers.create(organization.id, command, by=OPERATOR_PRINCIPAL)
+        return self.services.upstream_providers.create(organization.id, command, principal=OPERATOR_PRINCIPAL)
 
     def _person(self, organization: Organization, number: int) -> HumanUser:
         user = make_human_user(self.services, organization, f"person-{number}", email=f"p{number}@people.example")
@@ -88,46 +90,46 @@ class InstanceManagerFixture:
     def _give(self, user: HumanUser, level: ManagerLevel) -> Manager:
         resource = INSTANCE_RESOURCE if level is ManagerLevel.INSTANCE else organization_resource(user.organization_id)
         command = AddManager(user_id=user.id, roles=frozenset({self.random.choice(_AT[level])}))
-        made = self.services.managers.add(resource, command, by=OPERATOR_PRINCIPAL)
+        manager = self.services.managers.add(resource, command, principal=OPERATOR_PRINCIPAL)
         proof = Proof(PASSWORD_FACTOR, (PASSWORD_METHOD,), self.services.now)
         self.services.sessions.start(subject_of(self.services, user), (), proofs=(proof,), user_agent="")
-        return made
+        return manager
 
     def _has_more(self, user: HumanUser) -> bool:
-        other = self.services.access_control.load_principal(subject_of(self.services, user))
+        principal = self.services.access_control.load_principal(subject_of(self.services, user))
         here = self.services.access_control.list_permissions
-        return not here(other, INSTANCE_RESOURCE) <= here(self.by, INSTANCE_RESOURCE)
+        return not here(principal, INSTANCE_RESOURCE) <= here(self.by, INSTANCE_RESOURCE)
 
     def seen(self, user: HumanUser) -> dict[str, object]:
         """All that the person's sign-in depends on."""
         services = self.services
-        found = services.storage.users.find_subject(user.id)
-        if found is None:
+        subject = services.storage.users.find_subject(user.id)
+        if subject is None:
             return {}
         password = services.storage.users.find_password(user.id)
-        policy = services.policies.subject_policy(found)
+        policy = services.policies.subject_policy(subject)
         rules = {name: getattr(policy, name) for name in _RULES if name not in _OF_ORGANIZATION}
         proof = Proof(PASSWORD_FACTOR, (PASSWORD_METHOD,), services.now)
         return {
-            "active": found.is_active,
-            "login name": found.login_name,
-            "address": user.profile.email == _profile(found).email,
+            "active": subject.is_active,
+            "login name": subject.login_name,
+            "address": user.profile.email == _profile(subject).email,
             "password": None if password is None else (password.hash, password.must_change),
-            "allowed": services.policies.allows_factor(found, PASSWORD_FACTOR)
-            and bool(services.policies.filter_valid_proofs(found, (proof,))),
-            "met": services.policies.can_meet_second_factor(found),
-            "sessions": sum(one.ended_at is None for one in services.sessions.list_by_user(user.id)),
+            "allowed": services.policies.allows_factor(subject, PASSWORD_FACTOR)
+            and bool(services.policies.filter_valid_proofs(subject, (proof,))),
+            "met": services.policies.can_meet_second_factor(subject),
+            "sessions": sum(session.ended_at is None for session in services.sessions.list_by_user(user.id)),
             "factors": services.factors.list_enrolments(user.id),
             "roles": {
-                one.roles
-                for one in services.storage.managers.list_for_user(user.id)
-                if one.resource == INSTANCE_RESOURCE.key
+                manager.roles
+                for manager in services.storage.managers.list_for_user(user.id)
+                if manager.resource == INSTANCE_RESOURCE.key
             },
             "providers": frozenset(
-                (one.id, one.effective_issuer, one.is_usable, one.secret)
+                (provider.id, provider.effective_issuer, provider.is_usable, provider.secret)
                 for organization in self.organizations
-                for one in services.storage.upstream_providers.page(organization.id)
-                if services.upstream_providers.serves_subject(one, found)
+                for provider in services.storage.upstream_providers.page(organization.id)
+                if services.upstream_providers.serves_subject(provider, subject)
             ),
             **rules,
         }
@@ -169,27 +171,27 @@ def add_provider(estate: InstanceManagerFixture, person: HumanUser, organization
     command = CreateUpstreamProvider(
         name="Mine", client_id="me", issuer="https://mine.example", client_secret="s", **_flags(estate)
     )
-    estate.services.upstream_providers.create(organization.id, command, by=estate.by)
+    estate.services.upstream_providers.create(organization.id, command, principal=estate.by)
 
 
 def change_provider(estate: InstanceManagerFixture, person: HumanUser, organization: Organization) -> None:
     provider = estate.random.choice(estate.providers)
     estate.require("upstream_provider.write", provider.organization_id)
     command = ChangeUpstreamProvider.build(**_flags(estate), issuer="https://mine.example", client_secret="mine")
-    estate.services.upstream_providers.change(provider.id, command, by=estate.by)
+    estate.services.upstream_providers.change(provider.id, command, principal=estate.by)
 
 
 def end_provider(estate: InstanceManagerFixture, person: HumanUser, organization: Organization) -> None:
     provider = estate.random.choice(estate.providers)
     estate.require("upstream_provider.delete", provider.organization_id)
     act = estate.random.choice(["deactivate", "remove"])
-    getattr(estate.services.upstream_providers, act)(provider.id, by=estate.by)
+    getattr(estate.services.upstream_providers, act)(provider.id, principal=estate.by)
 
 
 def rename_domain(estate: InstanceManagerFixture, person: HumanUser, organization: Organization) -> None:
     estate.require("organization.write", organization.id)
     name = estate.services.domains.derive_free_domain(f"New {estate.random.random()}", organization.id)
-    estate.services.organizations.change(organization.id, ChangeOrganization(primary_domain=name), by=estate.by)
+    estate.services.organizations.change(organization.id, ChangeOrganization(primary_domain=name), principal=estate.by)
 
 
 def ask_domain(estate: InstanceManagerFixture, person: HumanUser, organization: Organization) -> None:
@@ -200,21 +202,21 @@ def ask_domain(estate: InstanceManagerFixture, person: HumanUser, organization: 
 def end_organization(estate: InstanceManagerFixture, person: HumanUser, organization: Organization) -> None:
     estate.require("organization.delete", organization.id)
     act = estate.random.choice(["deactivate", "remove"])
-    getattr(estate.services.organizations, act)(organization.id, by=estate.by)
+    getattr(estate.services.organizations, act)(organization.id, principal=estate.by)
 
 
 def give_role(estate: InstanceManagerFixture, person: HumanUser, organization: Organization) -> None:
     estate.require("organization_manager.write", organization.id)
     command = AddManager(user_id=person.id, roles=frozenset({estate.random.choice(_AT[ManagerLevel.ORGANIZATION])}))
-    estate.services.managers.add(organization_resource(organization.id), command, by=estate.by)
+    estate.services.managers.add(organization_resource(organization.id), command, principal=estate.by)
 
 
 def change_role(estate: InstanceManagerFixture, person: HumanUser, organization: Organization) -> None:
     estate.services.access_control.require(estate.by, "instance_manager.write", INSTANCE_RESOURCE)
-    for one in estate.services.storage.managers.list_for_user(person.id):
-        if one.resource == INSTANCE_RESOURCE.key:
+    for manager in estate.services.storage.managers.list_for_user(person.id):
+        if manager.resource == INSTANCE_RESOURCE.key:
             roles = frozenset({estate.random.choice(_AT[ManagerLevel.INSTANCE])})
-            estate.services.managers.change(one.id, ChangeManager(roles=roles), by=estate.by)
+            estate.services.managers.change(manager.id, ChangeManager(roles=roles), principal=estate.by)
 
 
 def to_a_person(name: str) -> Change:
@@ -228,8 +230,8 @@ def to_a_person(name: str) -> Change:
 
 
 CHANGES: dict[str, Change] = {
-    one.__name__: one
-    for one in (
+    item.__name__: item
+    for item in (
         change_policy,
         add_provider,
         change_provider,
@@ -251,13 +253,13 @@ def run(identity: IdentityApplication, seed: int, steps: int) -> None:
     identity.process_state.hasher.hash = lambda password: "hash"  # type: ignore[method-assign]
     with undone(identity) as services:
         estate = InstanceManagerFixture(services, Random(seed))  # noqa: S311 - what is drawn can be drawn again
-        before = {one.id: estate.seen(one) for one in estate.holders}
-        assert all(one["allowed"] for one in before.values())
+        before = {user.id: estate.seen(user) for user in estate.holders}
+        assert all(item["allowed"] for item in before.values())
         for _ in range(steps):
             done = estate.step()
-            after = {one.id: estate.seen(one) for one in estate.holders}
+            after = {user.id: estate.seen(user) for user in estate.holders}
             different = [
-                name for one in before for name in before[one] if before[one][name] != after[one].get(name, "gone")
+                name for item in before for name in before[item] if before[item][name] != after[item].get(name, "gone")
             ]
             assert not different, f"{done} by {estate.by.manager_entries}: {different}"
 

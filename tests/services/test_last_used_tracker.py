@@ -21,14 +21,16 @@ class ServiceUserProgramCase:
         self.identity = identity
         with identity.transaction() as services:
             organization = make_organization(services)
-            project = services.projects.create(organization.id, CreateProject(name="P"), by=OPERATOR_PRINCIPAL)
+            project = services.projects.create(organization.id, CreateProject(name="P"), principal=OPERATOR_PRINCIPAL)
             command = RegisterApplication(name="API", type="api")
-            application, secret = services.applications.register_with_secret(project.id, command, by=OPERATOR_PRINCIPAL)
+            application, secret = services.applications.register_with_secret(
+                project.id, command, principal=OPERATOR_PRINCIPAL
+            )
             robot = make_service_user(services, organization)
             self.application_id, self.secret = application.id, secret or ""
             self.robot_id, self.robot_secret = (
                 robot.id,
-                services.service_users.add_secret(robot.id, by=OPERATOR_PRINCIPAL)[1],
+                services.service_users.add_secret(robot.id, principal=OPERATOR_PRINCIPAL)[1],
             )
 
     def use(self) -> None:
@@ -43,9 +45,9 @@ class ServiceUserProgramCase:
 
     def last_used(self) -> set[datetime | None]:
         with self.identity.read_session() as services:
-            [one] = services.applications.list_secrets(self.application_id)
-            [other] = services.service_users.list_secrets(self.robot_id)
-            return {one.last_used_at, other.last_used_at}
+            [client_secret] = services.applications.list_secrets(self.application_id)
+            [service_user_secret] = services.service_users.list_secrets(self.robot_id)
+            return {client_secret.last_used_at, service_user_secret.last_used_at}
 
 
 @pytest.fixture
@@ -107,6 +109,6 @@ def test_the_end_of_the_process_loses_nothing(
 def test_secrets_that_are_gone_are_no_trouble(identity: IdentityApplication, program: ServiceUserProgramCase) -> None:
     program.use()
     with identity.transaction() as services:
-        services.applications.remove(program.application_id, by=OPERATOR_PRINCIPAL)
-        services.service_users.remove(program.robot_id, by=OPERATOR_PRINCIPAL)
+        services.applications.remove(program.application_id, principal=OPERATOR_PRINCIPAL)
+        services.service_users.remove(program.robot_id, principal=OPERATOR_PRINCIPAL)
     identity.background_jobs.flush_last_used()

@@ -22,7 +22,7 @@ def test_who_places_a_hold_on_somebody_who_is_just_removed_waits_and_is_refused(
 
     with ThreadPoolExecutor(1) as pool:
         with world.transaction_services() as services:
-            services.users.remove(person.id, by=OPERATOR_PRINCIPAL)
+            services.users.remove(person.id, principal=OPERATOR_PRINCIPAL)
             placing = pool.submit(place)
             with pytest.raises(StillWaits):
                 placing.result(0.5)

@@ -31,7 +31,7 @@ class LoginNameScenario:
     def has(
         self,
         organization: Organization,
-        by: EmailVerifier | None,
+        email_verifier: EmailVerifier | None,
         *,
         holder: bool = False,
         active: bool = True,
@@ -42,9 +42,11 @@ class LoginNameScenario:
         with self.world.transaction_services() as services:
             stored = services.storage.users.find(person.id)
             assert isinstance(stored, HumanUser)
-            profile = replace(stored.profile, email=email, email_verified=by is not None)
+            profile = replace(stored.profile, email=email, email_verified=email_verifier is not None)
             services.storage.users.update(
-                replace(stored, profile=profile, email_verified_by=by, active=active, version=stored.version + 1)
+                replace(
+                    stored, profile=profile, email_verified_by=email_verifier, active=active, version=stored.version + 1
+                )
             )
         if holder:
             self.world.assign_manager_role(person, "IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
@@ -119,28 +121,28 @@ def test_where_nobody_there_has_it_it_means_whom_it_means_everywhere(scene: Logi
 
 def test_holders_of_an_instance_role_come_first_but_for_whoever_has_it_there(scene: LoginNameScenario) -> None:
     holder = scene.has(scene.acme, OWN, holder=True)
-    there = scene.has(scene.post, MANAGER)
+    user = scene.has(scene.post, MANAGER)
     scene.has(scene.bolt, OWN)
     scene.proves(scene.post)
     assert scene.means() == holder.id
     assert scene.means(at=scene.bolt) != holder.id
-    assert scene.means(at=scene.post) == there.id
+    assert scene.means(at=scene.post) == user.id
     assert scene.means(at=scene.world.make_organization()) == holder.id
 
 
 def test_a_holder_who_did_not_prove_an_address_comes_first_nowhere(scene: LoginNameScenario) -> None:
     scene.has(scene.acme, MANAGER, holder=True)
-    other = scene.has(scene.bolt, OWN)
-    assert scene.means() == other.id
+    user = scene.has(scene.bolt, OWN)
+    assert scene.means() == user.id
 
 
 @pytest.mark.parametrize("proof", DomainProof)
 def test_whose_organization_has_proven_the_domain_comes_before_others(
     scene: LoginNameScenario, proof: DomainProof
 ) -> None:
-    elsewhere, there = scene.has(scene.acme, OWN), scene.has(scene.post, MANAGER)
+    elsewhere, user = scene.has(scene.acme, OWN), scene.has(scene.post, MANAGER)
     scene.proves(scene.post, proof)
-    assert scene.means() == (elsewhere.id if proof is DomainProof.UNPROVEN else there.id)
+    assert scene.means() == (elsewhere.id if proof is DomainProof.UNPROVEN else user.id)
     scene.has(scene.post, MANAGER)
     assert scene.means() == elsewhere.id, "two there have it"
 
@@ -151,8 +153,8 @@ def test_who_cannot_sign_in_is_not_meant_by_an_address(scene: LoginNameScenario,
     if of == "organization":
         scene.world.operator_services.organizations.deactivate(scene.acme.id)
     assert (scene.means(at=scene.acme), scene.means()) == (None, None)
-    other = scene.has(scene.bolt, OWN)
-    assert scene.means() == other.id != ada.id
+    user = scene.has(scene.bolt, OWN)
+    assert scene.means() == user.id != ada.id
 
 
 def test_a_login_name_that_exists_wins_active_or_not(scene: LoginNameScenario) -> None:
@@ -227,9 +229,9 @@ def test_an_address_that_a_holder_proved_is_barred_for_everybody_else(scene: Log
         resolve = services.login_names.resolve
         assert resolve(LoginName.parse(ADDRESS, scene.bolt)).is_barred
         assert not resolve(LoginName.parse(ADDRESS)).is_barred
-        own = resolve(LoginName.parse(ADDRESS)).subject
-    assert own is not None
-    assert own.user.id == boss.id
+        subject = resolve(LoginName.parse(ADDRESS)).subject
+    assert subject is not None
+    assert subject.user.id == boss.id
 
 
 @pytest.mark.parametrize(
@@ -241,7 +243,7 @@ def test_an_address_that_a_holder_proved_is_barred_for_everybody_else(scene: Log
         (lambda scene: (scene.has(scene.acme, MANAGER), scene.has(scene.post, MANAGER)), 0),
         (lambda scene: (scene.has(scene.acme, OWN, holder=True), scene.has(scene.post, MANAGER)), 0),
         (lambda scene: (scene.has(scene.acme, OWN), *(scene.has(scene.post, MANAGER) for _ in range(2))), 0),
-        (lambda scene: (*(scene.has(one, OWN) for one in (scene.acme, scene.bolt)), scene.has(scene.post, OWN)), 0),
+        (lambda scene: (*(scene.has(item, OWN) for item in (scene.acme, scene.bolt)), scene.has(scene.post, OWN)), 0),
     ],
 )
 def test_who_loses_by_a_domain_that_is_proven_is_counted(

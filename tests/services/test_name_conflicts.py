@@ -34,7 +34,7 @@ class NameConflictScenario:
 @pytest.fixture
 def scene(world: World) -> NameConflictScenario:
     organization = world.make_organization()
-    reader, other = world.make_human_user(organization), world.make_human_user(organization)
+    reader, user = world.make_human_user(organization), world.make_human_user(organization)
     name = f"bob-{reader.id[-12:]}"
     address = f"{name}@{organization.primary_domain}"
     with world.transaction_services() as services:
@@ -42,7 +42,7 @@ def scene(world: World) -> NameConflictScenario:
         services.storage.users.update(
             replace(reader, profile=profile, email_verified_by=EmailVerifier.PROVIDER, version=2)
         )
-    return NameConflictScenario(world, organization, reader, other, name, address)
+    return NameConflictScenario(world, organization, reader, user, name, address)
 
 
 def _create(services: Services, scene: NameConflictScenario, name: str) -> object:
@@ -51,7 +51,7 @@ def _create(services: Services, scene: NameConflictScenario, name: str) -> objec
 
 
 def _rename(services: Services, scene: NameConflictScenario, name: str) -> object:
-    return services.users.change(scene.other.id, ChangeHumanUser(user_name=name), by=OPERATOR_PRINCIPAL)
+    return services.users.change(scene.other.id, ChangeHumanUser(user_name=name), principal=OPERATOR_PRINCIPAL)
 
 
 def _create_service_user(services: Services, scene: NameConflictScenario, name: str) -> object:
@@ -61,7 +61,7 @@ def _create_service_user(services: Services, scene: NameConflictScenario, name: 
 
 def _rename_service_user(services: Services, scene: NameConflictScenario, name: str) -> object:
     robot = _create_service_user(services, scene, f"robot-{name}")
-    return services.service_users.change(robot.id, ChangeServiceUser(user_name=name), by=OPERATOR_PRINCIPAL)  # type: ignore[attr-defined]
+    return services.service_users.change(robot.id, ChangeServiceUser(user_name=name), principal=OPERATOR_PRINCIPAL)  # type: ignore[attr-defined]
 
 
 def _register(services: Services, scene: NameConflictScenario, name: str) -> object:
@@ -88,27 +88,27 @@ def test_user_name_is_refused_whose_login_name_is_anothers_verified_address(
         assert refused.value.fields.keys() == {"user_name"}
     with scene.world.transaction_services() as services:
         stored = services.users.get(scene.reader.id)
-        services.users.change(stored.id, ChangeHumanUser(email="other@elsewhere.example"), by=OPERATOR_PRINCIPAL)
+        services.users.change(stored.id, ChangeHumanUser(email="other@elsewhere.example"), principal=OPERATOR_PRINCIPAL)
         NAMING[way](services, scene, scene.name)
 
 
 def test_own_address_may_be_the_own_login_name(scene: NameConflictScenario) -> None:
     with scene.world.transaction_services() as services:
-        services.users.change(scene.reader.id, ChangeHumanUser(user_name=scene.name), by=OPERATOR_PRINCIPAL)
+        services.users.change(scene.reader.id, ChangeHumanUser(user_name=scene.name), principal=OPERATOR_PRINCIPAL)
         renamed = services.users.change(
-            scene.reader.id, ChangeHumanUser(user_name=scene.name.upper()), by=OPERATOR_PRINCIPAL
+            scene.reader.id, ChangeHumanUser(user_name=scene.name.upper()), principal=OPERATOR_PRINCIPAL
         )
     assert renamed.profile.email_verified
 
 
 def test_person_from_a_provider_gets_another_name_than_anothers_address(scene: NameConflictScenario) -> None:
     with scene.world.transaction_services() as services:
-        made = services.registration.provision_account(scene.organization, scene.name, Profile(given_name="Bob"))
-    assert made.user.user_name == f"{scene.name}-2"
+        subject = services.registration.provision_account(scene.organization, scene.name, Profile(given_name="Bob"))
+    assert subject.user.user_name == f"{scene.name}-2"
 
 
 def _set(services: Services, scene: NameConflictScenario, address: str) -> object:
-    return services.users.change(scene.reader.id, ChangeHumanUser(email=address), by=OPERATOR_PRINCIPAL)
+    return services.users.change(scene.reader.id, ChangeHumanUser(email=address), principal=OPERATOR_PRINCIPAL)
 
 
 def _say(services: Services, scene: NameConflictScenario, address: str) -> object:
@@ -140,7 +140,7 @@ def test_address_is_refused_that_is_anothers_login_name(
 def test_link_confirms_no_address_that_became_anothers_login_name(scene: NameConflictScenario) -> None:
     address = f"carl@{scene.organization.primary_domain}"
     with scene.world.transaction_services() as services:
-        services.users.change(scene.reader.id, ChangeHumanUser(email=address), by=OPERATOR_PRINCIPAL)
+        services.users.change(scene.reader.id, ChangeHumanUser(email=address), principal=OPERATOR_PRINCIPAL)
         reset = services.passwords.issue_reset_link(scene.reader.id, mailed_to=address).rpartition("/")[2]
         confirm = services.users.issue_email_link(scene.reader.id, address).rpartition("/")[2]
     with scene.world.transaction_services() as services:
@@ -160,9 +160,9 @@ def test_primary_domain_is_refused_that_makes_an_address_anothers_login_name(sce
         services.storage.users.update(replace(stored, profile=profile, version=stored.version + 1))
     change = ChangeOrganization(primary_domain=domain)
     with pytest.raises(Invalid) as refused, scene.world.transaction_services() as services:
-        services.organizations.change(scene.organization.id, change, by=OPERATOR_PRINCIPAL)
+        services.organizations.change(scene.organization.id, change, principal=OPERATOR_PRINCIPAL)
     assert refused.value.fields.keys() == {"primary_domain"}
     with scene.world.transaction_services() as services:
-        services.users.remove(scene.other.id, by=OPERATOR_PRINCIPAL)
-        changed = services.organizations.change(scene.organization.id, change, by=OPERATOR_PRINCIPAL)
+        services.users.remove(scene.other.id, principal=OPERATOR_PRINCIPAL)
+        changed = services.organizations.change(scene.organization.id, change, principal=OPERATOR_PRINCIPAL)
     assert changed.primary_domain == domain

@@ -41,14 +41,14 @@ def told(identity: IdentityApplication) -> list[Notification]:
     """What waits to be sent, oldest first; it is taken out."""
     with identity.transaction() as services:
         messages = services.outbox.list_due("mail")
-        found = [parse_queued(services.outbox.unseal(one)) for one in messages]
-        for one in messages:
-            services.outbox.remove(one)
-    return [one for one in found if isinstance(one, Notification)]
+        found = [parse_queued(services.outbox.unseal(message)) for message in messages]
+        for message in messages:
+            services.outbox.remove(message)
+    return [item for item in found if isinstance(item, Notification)]
 
 
 def _manager_changes_address(services: Services, person: HumanUser) -> None:
-    services.users.change(person.id, ChangeHumanUser(email="eve@acme.example"), by=OPERATOR_PRINCIPAL)
+    services.users.change(person.id, ChangeHumanUser(email="eve@acme.example"), principal=OPERATOR_PRINCIPAL)
 
 
 def _person_drops_address(services: Services, person: HumanUser) -> None:
@@ -72,7 +72,7 @@ CAUSES: dict[str, tuple[str, Callable[[Services, HumanUser], object]]] = {
     ),
     "one-time password": (
         "password_set",
-        lambda services, person: services.users.set_one_time_password(person.id, by=OPERATOR_PRINCIPAL),
+        lambda services, person: services.users.set_one_time_password(person.id, principal=OPERATOR_PRINCIPAL),
     ),
     "recovery by the operator": ("password_set", lambda services, person: services.users.recover(person.id)),
     "deletion": ("deletion_asked", _person_wants_to_go),
@@ -111,7 +111,7 @@ def test_what_did_not_happen_is_not_told(identity: IdentityApplication, ada: Hum
 def test_other_changes_of_a_profile_are_not_told(identity: IdentityApplication, ada: HumanUser) -> None:
     with identity.transaction() as services:
         services.users.change_profile(ada.id, ChangeProfile(email=ADDRESS, nickname="Ada"))
-        services.users.change(ada.id, ChangeHumanUser(user_name="ada"), by=OPERATOR_PRINCIPAL)
+        services.users.change(ada.id, ChangeHumanUser(user_name="ada"), principal=OPERATOR_PRINCIPAL)
     assert told(identity) == []
 
 
@@ -121,10 +121,10 @@ def test_who_keeps_an_account_and_who_has_none_any_more_is_told(identity: Identi
         login_name = subject_of(services, ada).login_name
     told(identity)
     with identity.transaction() as services:
-        services.account_deletions.cancel(ada.id, by=OPERATOR_PRINCIPAL)
-    assert [one.template for one in told(identity)] == ["deletion_withdrawn"]
+        services.account_deletions.cancel(ada.id, principal=OPERATOR_PRINCIPAL)
+    assert [notification.template for notification in told(identity)] == ["deletion_withdrawn"]
     with identity.transaction() as services:
-        services.users.remove(ada.id, by=OPERATOR_PRINCIPAL)
+        services.users.remove(ada.id, principal=OPERATOR_PRINCIPAL)
     [notice] = told(identity)
     assert (notice.to, notice.template, notice.values) == (ADDRESS, "removed", {"login_name": login_name})
 
@@ -132,7 +132,7 @@ def test_who_keeps_an_account_and_who_has_none_any_more_is_told(identity: Identi
 def test_the_first_password_of_a_new_account_is_no_news(identity: IdentityApplication, ada: HumanUser) -> None:
     with identity.transaction() as services:
         person = make_human_user(services, make_organization(services, "Bolt"), "bob", "bob@bolt.example")
-        services.users.set_one_time_password(person.id, by=OPERATOR_PRINCIPAL)
+        services.users.set_one_time_password(person.id, principal=OPERATOR_PRINCIPAL)
     assert told(identity) == []
 
 

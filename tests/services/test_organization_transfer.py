@@ -107,7 +107,7 @@ def service_user_documents(draw: st.DrawFn, user_name: str) -> dict[str, Any]:
         "access_token_type": draw(st.sampled_from(["opaque", "jwt"])),
         "active": draw(booleans),
         "keys": [
-            {"id": new_id(), "public_key": PEM, "expires_at": one} for one in draw(st.lists(expirations, max_size=2))
+            {"id": new_id(), "public_key": PEM, "expires_at": item} for item in draw(st.lists(expirations, max_size=2))
         ],
     }
 
@@ -134,7 +134,7 @@ def project_documents(draw: st.DrawFn, user_ids: list[str]) -> dict[str, Any]:
         "roles": [{"key": key, "display_name": draw(names), "group": draw(names)} for key in roles],
         "applications": draw(st.lists(application_documents(), max_size=3)),
         "grants": draw(st.lists(grant, max_size=1)),
-        "user_grants": [{"user": one, "roles": draw(some_roles), "active": draw(booleans)} for one in holders],
+        "user_grants": [{"user": holder, "roles": draw(some_roles), "active": draw(booleans)} for holder in holders],
         "managers": draw(some_managers([*user_ids, f"otto@{OTHER}"], "PROJECT_OWNER")),
     }
 
@@ -175,7 +175,7 @@ def some_managers(users: list[str], *roles: str) -> st.SearchStrategy[list[dict[
     chosen = st.lists(st.sampled_from(users), max_size=2, unique=True)
     return chosen.flatmap(
         lambda some: st.tuples(*(held for _ in some)).map(
-            lambda all_roles: [{"user": user, "roles": list(one)} for user, one in zip(some, all_roles, strict=True)]
+            lambda all_roles: [{"user": user, "roles": list(item)} for user, item in zip(some, all_roles, strict=True)]
         )
     )
 
@@ -203,9 +203,9 @@ class Undone(Exception):
 def with_other(make_world: WorldFactory) -> World:
     """A world with the organization that documents speak of, and its service user otto."""
     world = make_world()
-    other = world.make_organization(name="Other", primary_domain=OTHER)
+    organization = world.make_organization(name="Other", primary_domain=OTHER)
     with world.transaction_services() as services:
-        services.service_users.create(other.id, CreateServiceUser(user_name="otto", display_name="Otto"))
+        services.service_users.create(organization.id, CreateServiceUser(user_name="otto", display_name="Otto"))
     return world
 
 
@@ -226,9 +226,9 @@ def imported(services: Services, values: dict[str, Any], **options: Any) -> Orga
 
 
 def exported(services: Services, organization: Organization) -> dict[str, Any]:
-    OrganizationTransfer(services).begin_export(organization.id, by=OPERATOR_PRINCIPAL)
+    OrganizationTransfer(services).begin_export(organization.id, principal=OPERATOR_PRINCIPAL)
     values: dict[str, Any] = json.loads(
-        "".join(OrganizationTransfer(services).export_document(organization.id, by=OPERATOR_PRINCIPAL))
+        "".join(OrganizationTransfer(services).export_document(organization.id, principal=OPERATOR_PRINCIPAL))
     )
     return values
 
@@ -255,7 +255,7 @@ class TestComingBack:
         robot = isolated_world.make_service_user_program()
         with isolated_world.transaction_services() as services:
             before = exported(services, robot.organization)
-            services.organizations.remove(robot.organization.id, by=OPERATOR_PRINCIPAL)
+            services.organizations.remove(robot.organization.id, principal=OPERATOR_PRINCIPAL)
             imported(services, before)
             assert exported(services, robot.organization) == before
         # The key file that the program has works again.
@@ -274,7 +274,7 @@ def is_shown(described: Any, shown: Any) -> bool:
     if isinstance(described, dict):
         return all(is_shown(value, shown[name]) for name, value in described.items())
     if isinstance(described, list):
-        return len(described) == len(shown) and all(any(is_shown(one, other) for other in shown) for one in described)
+        return len(described) == len(shown) and all(any(is_shown(item, other) for other in shown) for item in described)
     return described == shown or (isinstance(described, str) and _ID.fullmatch(described) is not None)
 
 
@@ -312,7 +312,7 @@ class TestContent:
 
     def test_an_unknown_organization_is_not_found(self, isolated_world: World) -> None:
         with undone(isolated_world) as services, pytest.raises(NotFound):
-            OrganizationTransfer(services).begin_export(new_id(), by=OPERATOR_PRINCIPAL)
+            OrganizationTransfer(services).begin_export(new_id(), principal=OPERATOR_PRINCIPAL)
 
 
 class TestProblems:
@@ -377,7 +377,7 @@ class TestPermissions:
             values["organization"]["managers"] = [
                 {"user": values["organization"]["service_users"][0]["id"], "roles": ["ORG_OWNER"]}
             ]
-            assert imported(services, values, by=by_role["IAM_ORG_MANAGER"], keep_ids=False)
+            assert imported(services, values, principal=by_role["IAM_ORG_MANAGER"], keep_ids=False)
         for options in ({"by": by_role["IAM_ORG_MANAGER"]}, {"by": by_role["IAM_USER_MANAGER"], "keep_ids": False}):
             values["organization"]["primary_domain"] = "third.example"
             with undone(isolated_world) as services, pytest.raises(Denied):
@@ -385,9 +385,9 @@ class TestPermissions:
 
     @pytest.mark.parametrize("role", ["IAM_USER_MANAGER"])
     def test_who_sees_only_parts_cannot_export(self, isolated_world: World, role: str) -> None:
-        organization, by = isolated_world.make_organization(), _principal(isolated_world, role)
+        organization, principal = isolated_world.make_organization(), _principal(isolated_world, role)
         with undone(isolated_world) as services, pytest.raises(Denied):
-            OrganizationTransfer(services).begin_export(organization.id, by=by)
+            OrganizationTransfer(services).begin_export(organization.id, principal=principal)
 
 
 def _principal(world: World, role: str) -> Principal:

@@ -25,21 +25,29 @@ def add_key(services: Services, user_id: str, days: int) -> str:
 
 
 def test_what_expires_is_told_soonest_first(services: Services) -> None:
-    acme, other = (make_organization(services, name) for name in ("Acme", "Other"))
-    mine, theirs = make_service_user(services, acme).id, make_service_user(services, other).id
+    acme, organization = (make_organization(services, name) for name in ("Acme", "Other"))
+    mine, theirs = make_service_user(services, acme).id, make_service_user(services, organization).id
     late, soon, foreign = add_key(services, mine, 29), add_key(services, mine, 1), add_key(services, theirs, 2)
     add_key(services, mine, 31)
     command = AddPersonalAccessToken(name="CI", expires_at=services.now + timedelta(days=7))
-    token, _ = services.service_users.add_personal_access_token(mine, command, by=OPERATOR_PRINCIPAL)
-    found = services.overview.list_expiring(acme.id, by=OPERATOR_PRINCIPAL)
-    assert [(one.kind, one.credential.id) for one in found] == [
+    token, _ = services.service_users.add_personal_access_token(mine, command, principal=OPERATOR_PRINCIPAL)
+    expiring_credentials = services.overview.list_expiring(acme.id, principal=OPERATOR_PRINCIPAL)
+    assert [
+        (expiring_credential.kind, expiring_credential.credential.id) for expiring_credential in expiring_credentials
+    ] == [
         ("service_user_key", soon),
         ("personal_access_token", token.id),
         ("service_user_key", late),
     ]
-    assert all(one.owner is not None and one.owner.user.id == mine for one in found)
-    assert found[0].expires_at == services.now + timedelta(days=1)
-    assert [one.credential.id for one in services.overview.list_expiring(None, by=OPERATOR_PRINCIPAL)] == [
+    assert all(
+        expiring_credential.owner is not None and expiring_credential.owner.user.id == mine
+        for expiring_credential in expiring_credentials
+    )
+    assert expiring_credentials[0].expires_at == services.now + timedelta(days=1)
+    assert [
+        expiring_credential.credential.id
+        for expiring_credential in services.overview.list_expiring(None, principal=OPERATOR_PRINCIPAL)
+    ] == [
         soon,
         foreign,
         token.id,
@@ -51,12 +59,16 @@ def test_a_signing_key_that_is_about_to_retire_is_the_instance_s_concern(identit
     with identity.transaction() as services:
         organization = make_organization(services)
         first = services.signing_keys.add_first()
-        assert services.overview.list_expiring(None, by=OPERATOR_PRINCIPAL) == ()
+        assert services.overview.list_expiring(None, principal=OPERATOR_PRINCIPAL) == ()
         following = services.signing_keys.rotate()
-        [found] = services.overview.list_expiring(None, by=OPERATOR_PRINCIPAL)
-        assert (found.kind, found.credential, found.owner) == ("signing_key", first, None)
-        assert found.expires_at == following.active_at
-        assert services.overview.list_expiring(organization.id, by=OPERATOR_PRINCIPAL) == ()
+        [expiring_credential] = services.overview.list_expiring(None, principal=OPERATOR_PRINCIPAL)
+        assert (expiring_credential.kind, expiring_credential.credential, expiring_credential.owner) == (
+            "signing_key",
+            first,
+            None,
+        )
+        assert expiring_credential.expires_at == following.active_at
+        assert services.overview.list_expiring(organization.id, principal=OPERATOR_PRINCIPAL) == ()
 
 
 def refuse(identity: IdentityApplication, reason: str, organization_id: str | None = None) -> None:
@@ -75,21 +87,24 @@ def test_refusals_of_a_day_are_taken_together(identity: IdentityApplication, clo
         clock.advance(minutes=1)
     refuse(identity, "wrong password", "acme")
     with identity.read_session() as services:
-        found = services.overview.list_refused("acme", by=OPERATOR_PRINCIPAL)
-        everywhere = services.overview.list_refused(None, by=OPERATOR_PRINCIPAL)
-    assert [(one.reason, one.count, one.last_at) for one in found] == [
+        refusal_summaries = services.overview.list_refused("acme", principal=OPERATOR_PRINCIPAL)
+        everywhere = services.overview.list_refused(None, principal=OPERATOR_PRINCIPAL)
+    assert [
+        (refusal_summary.reason, refusal_summary.count, refusal_summary.last_at)
+        for refusal_summary in refusal_summaries
+    ] == [
         ("wrong password", 2, clock()),
         ("expired", 1, clock() - timedelta(minutes=2)),
     ]
-    assert (found[0].event, found[0].object_id) == ("authentication.refused", "anna")
-    assert sum(one.count for one in everywhere) == 4
+    assert (refusal_summaries[0].event, refusal_summaries[0].object_id) == ("authentication.refused", "anna")
+    assert sum(refusal_summary.count for refusal_summary in everywhere) == 4
 
 
 def test_twenty_refusals_are_told_at_most(identity: IdentityApplication) -> None:
     for number in range(25):
         refuse(identity, f"reason {number}")
     with identity.read_session() as services:
-        assert len(services.overview.list_refused(None, by=OPERATOR_PRINCIPAL)) == 20
+        assert len(services.overview.list_refused(None, principal=OPERATOR_PRINCIPAL)) == 20
 
 
 def test_first_steps_are_ticked_off_one_by_one(services: Services) -> None:
@@ -100,10 +115,10 @@ def test_first_steps_are_ticked_off_one_by_one(services: Services) -> None:
 
     nothing = GettingStarted(project=False, application=False, service_user=False, key=False, manager=False)
     assert steps() == nothing
-    project = services.projects.create(organization.id, CreateProject(name="Project"), by=OPERATOR_PRINCIPAL)
+    project = services.projects.create(organization.id, CreateProject(name="Project"), principal=OPERATOR_PRINCIPAL)
     assert (steps().project, steps().application) == (True, False)
     services.applications.register_with_secret(
-        project.id, RegisterApplication(name="API", type="api"), by=OPERATOR_PRINCIPAL
+        project.id, RegisterApplication(name="API", type="api"), principal=OPERATOR_PRINCIPAL
     )
     assert (steps().application, steps().service_user) == (True, False)
     user_id = make_service_user(services, organization).id
@@ -111,13 +126,18 @@ def test_first_steps_are_ticked_off_one_by_one(services: Services) -> None:
     add_key(services, user_id, 40)
     assert (steps().key, steps().manager) == (True, False)
     command = AddManager(user_id=user_id, roles=frozenset({"ORG_OWNER"}))
-    services.managers.add(organization_resource(organization.id), command, by=OPERATOR_PRINCIPAL)
+    services.managers.add(organization_resource(organization.id), command, principal=OPERATOR_PRINCIPAL)
     assert steps() == GettingStarted(project=True, application=True, service_user=True, key=True, manager=True)
 
 
 def test_what_falls_with_an_organization_is_counted(services: Services) -> None:
     organization = make_organization(services)
-    services.projects.create(organization.id, CreateProject(name="Project"), by=OPERATOR_PRINCIPAL)
+    services.projects.create(organization.id, CreateProject(name="Project"), principal=OPERATOR_PRINCIPAL)
     add_key(services, make_service_user(services, organization).id, 40)
-    found = services.deletion_impact(DeletionTarget.ORGANIZATION, organization.id)
-    assert (found.projects, found.service_users, found.keys, found.users) == (1, 1, 1, 0)
+    deletion_impact = services.deletion_impact(DeletionTarget.ORGANIZATION, organization.id)
+    assert (deletion_impact.projects, deletion_impact.service_users, deletion_impact.keys, deletion_impact.users) == (
+        1,
+        1,
+        1,
+        0,
+    )

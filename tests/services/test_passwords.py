@@ -85,7 +85,7 @@ def test_an_unlock_is_told_once_and_only_if_there_was_something(identity: Identi
     tried(identity, "anna")
     for _ in range(2):
         with identity.transaction() as services:
-            services.users.unlock(anna.user.id, by=OPERATOR_PRINCIPAL)
+            services.users.unlock(anna.user.id, principal=OPERATOR_PRINCIPAL)
     with identity.read_session() as services:
         events = services.storage.audit.page(FIRST_PAGE, AuditFilter(event="user.unlocked")).items
         assert [event.object_id for event in events] == [anna.user.id]
@@ -94,7 +94,7 @@ def test_an_unlock_is_told_once_and_only_if_there_was_something(identity: Identi
 
 def test_a_deactivated_person_is_refused_with_the_right_password(identity: IdentityApplication, anna: Subject) -> None:
     with identity.transaction() as services:
-        services.organizations.deactivate(anna.organization.id, by=OPERATOR_PRINCIPAL)
+        services.organizations.deactivate(anna.organization.id, principal=OPERATOR_PRINCIPAL)
     with identity.transaction() as services:
         assert services.passwords.complete_attempt(attempt(services, "anna")) is None
 
@@ -116,8 +116,8 @@ def test_what_is_wrong_with_a_password(services: Services) -> None:
         ("fourteen chars", "Use at least 15 characters; several words work well."),
         (unicodedata.normalize("NFD", "ü" * 14), "Use at least 15 characters; several words work well."),
         ("x" * 257, "Use at most 256 characters."),
-        *((one, name) for one in ("anna@acme.example", "ＡＮＮＡ@acme.example")),
-        *((one, known) for one in ("1qaz2wsx3edc4rfv", "1QAZ2WSX3EDC4RFV")),
+        *((item, name) for item in ("anna@acme.example", "ＡＮＮＡ@acme.example")),
+        *((item, known) for item in ("1qaz2wsx3edc4rfv", "1QAZ2WSX3EDC4RFV")),
     ):
         with pytest.raises(Invalid) as refusal:
             services.passwords.require_acceptable(password, None, owner=ELSEWHERE, names=("anna", "anna@acme.example"))

@@ -81,27 +81,29 @@ class Graph:
         self.services = services
         self.random = random
         self.organizations = [make_organization(services, name) for name in ("Acme", "Other")]
-        acme, other = self.organizations
+        acme, organization = self.organizations
         self.projects = [
-            services.projects.create(one.id, CreateProject(name=one.name), by=OPERATOR_PRINCIPAL)
-            for one in (acme, other)
+            services.projects.create(item.id, CreateProject(name=item.name), principal=OPERATOR_PRINCIPAL)
+            for item in (acme, organization)
         ]
         grant = services.project_grants.add(
-            self.projects[0].id, AddProjectGrant(organization_id=other.id), by=OPERATOR_PRINCIPAL
+            self.projects[0].id, AddProjectGrant(organization_id=organization.id), principal=OPERATOR_PRINCIPAL
         )
         self.resources: list[Resource] = [
             INSTANCE_RESOURCE,
-            *(organization_resource(one.id) for one in self.organizations),
-            *(project_resource(one) for one in self.projects),
+            *(organization_resource(item.id) for item in self.organizations),
+            *(project_resource(project) for project in self.projects),
             project_grant_resource(grant, self.projects[0]),
         ]
-        self.users: list[User] = [self._user(number, acme if number < 4 else other) for number in range(6)]
+        self.users: list[User] = [self._user(number, acme if number < 4 else organization) for number in range(6)]
         for user in self.users:
             # What somebody holds elsewhere is their own organization's to decide over.
-            home = [one for one in self.resources if _concerns(one, user)]
+            home = [resource for resource in self.resources if _concerns(resource, user)]
             for resource in random.sample(home, 2 if user is self.users[0] else random.randint(0, 2)):
                 command = AddManager(user_id=user.id, roles=self._roles(resource))
-                services.managers.add(resource, command, by=OPERATOR_PRINCIPAL, allow_without_sign_in_method=True)
+                services.managers.add(
+                    resource, command, principal=OPERATOR_PRINCIPAL, allow_without_sign_in_method=True
+                )
         self.controlled = {self.users[0].id}
         self.at_first = {resource: self.power(resource) for resource in self.resources}
 
@@ -118,53 +120,59 @@ class Graph:
     def power(self, resource: Resource) -> frozenset[str]:
         """What those whom the trying user controls may do at the resource, all together."""
         principals = [self.principal(user_id) for user_id in sorted(self.controlled)]
-        held = [self.services.access_control.list_permissions(one, resource) for one in principals if one is not None]
+        held = [
+            self.services.access_control.list_permissions(principal, resource)
+            for principal in principals
+            if principal is not None
+        ]
         return frozenset().union(*held)
 
     def step(self) -> None:
         """One call by one of the controlled users, made if a route would let it through."""
         known = (self.principal(user_id) for user_id in sorted(self.controlled))
-        managing = [one for one in known if one is not None and one.manager_entries]
+        managing = [item for item in known if item is not None and item.manager_entries]
         if not managing:
             return
-        by = self.random.choice(managing)
+        principal = self.random.choice(managing)
         call = self.random.choice(CALLS)
         target = self.random.choice(self.users)
         resource = self.random.choice(self.resources)
         roles = self._roles(resource)
-        before = {one: self._held(target, one) for one in self.resources}
+        before = {resource: self._held(target, resource) for resource in self.resources}
         try:
-            gained = call(self, by, target, resource, roles)
+            gained = call(self, principal, target, resource, roles)
         except DomainError:
             gained = False
-        for one in self.resources:
-            added = self._held(target, one) - before[one]
-            assert added <= self.services.access_control.list_permissions(by, one), "granted more than held"
+        for item in self.resources:
+            added = self._held(target, item) - before[item]
+            assert added <= self.services.access_control.list_permissions(principal, item), "granted more than held"
         if gained:
             self.controlled.add(target.id)
-        for one in self.resources:
-            assert self.power(one) <= self.at_first[one], f"gained at {one.key.level} by {call.__name__}"
+        for item in self.resources:
+            assert self.power(item) <= self.at_first[item], f"gained at {item.key.level} by {call.__name__}"
 
     def _held(self, user: User, resource: Resource) -> frozenset[str]:
         """What the user's roles hold at the resource, whether or not it is active."""
         managers = [
-            one for one in self.services.storage.managers.list_for_user(user.id) if one.resource in resource.lineage
+            manager
+            for manager in self.services.storage.managers.list_for_user(user.id)
+            if manager.resource in resource.lineage
         ]
         return frozenset().union(*(_ROLE[name].permissions for manager in managers for name in manager.roles))
 
-    def require(self, by: Principal, permission: str, resource: Resource) -> None:
-        self.services.access_control.require(by, permission, resource)
+    def require(self, principal: Principal, permission: str, resource: Resource) -> None:
+        self.services.access_control.require(principal, permission, resource)
 
-    def require_at_home(self, by: Principal, user: User, action: str) -> Any:
+    def require_at_home(self, principal: Principal, user: User, action: str) -> Any:
         """Let it through as the user's route does; returns the service for this kind of user."""
         kind = "user" if isinstance(user, HumanUser) else "service_user"
-        self.require(by, f"{kind}.{action}", organization_resource(user.organization_id))
+        self.require(principal, f"{kind}.{action}", organization_resource(user.organization_id))
         return self.services.users if isinstance(user, HumanUser) else self.services.service_users
 
-    def manager(self, target: User, resource: Resource, by: Principal) -> Manager:
-        self.require(by, _MANAGER_WRITE[resource.key.level], resource)
-        held = self.services.storage.managers.list_for_user(target.id)
-        found = next((one for one in held if one.resource == resource.key), None)
+    def manager(self, target: User, resource: Resource, principal: Principal) -> Manager:
+        self.require(principal, _MANAGER_WRITE[resource.key.level], resource)
+        managers = self.services.storage.managers.list_for_user(target.id)
+        found = next((manager for manager in managers if manager.resource == resource.key), None)
         if found is None:
             raise Denied("no manager")
         return found
@@ -174,85 +182,145 @@ class Graph:
 Call = Callable[[Graph, Principal, User, Resource, frozenset[str]], bool]
 
 
-def add_manager(graph: Graph, by: Principal, target: User, resource: Resource, roles: frozenset[str]) -> bool:
-    graph.require(by, _MANAGER_WRITE[resource.key.level], resource)
-    graph.services.managers.add(resource, AddManager(user_id=target.id, roles=roles), by=by)
+def add_manager(graph: Graph, principal: Principal, target: User, resource: Resource, roles: frozenset[str]) -> bool:
+    graph.require(principal, _MANAGER_WRITE[resource.key.level], resource)
+    graph.services.managers.add(resource, AddManager(user_id=target.id, roles=roles), principal=principal)
     return False
 
 
-def change_manager(graph: Graph, by: Principal, target: User, resource: Resource, roles: frozenset[str]) -> bool:
-    manager = graph.manager(target, resource, by)
-    graph.services.managers.change(manager.id, ChangeManager(roles=roles), by=by)
+def change_manager(graph: Graph, principal: Principal, target: User, resource: Resource, roles: frozenset[str]) -> bool:
+    manager = graph.manager(target, resource, principal)
+    graph.services.managers.change(manager.id, ChangeManager(roles=roles), principal=principal)
     return False
 
 
-def remove_manager(graph: Graph, by: Principal, target: User, resource: Resource, roles: frozenset[str]) -> bool:
-    graph.services.managers.remove(graph.manager(target, resource, by).id, by=by)
+def remove_manager(graph: Graph, principal: Principal, target: User, resource: Resource, roles: frozenset[str]) -> bool:
+    graph.services.managers.remove(graph.manager(target, resource, principal).id, principal=principal)
     return False
 
 
-def invite(graph: Graph, by: Principal, target: User, resource: Resource, roles: frozenset[str]) -> bool:
+def invite(graph: Graph, principal: Principal, target: User, resource: Resource, roles: frozenset[str]) -> bool:
     if resource.key.level is not ManagerLevel.ORGANIZATION:
         return False
-    graph.require(by, "user.write", resource)
+    graph.require(principal, "user.write", resource)
     name = f"invited-{len(graph.users)}"
     command = InviteHumanUser(user_name=name, given_name="A", family_name="B")
-    user, _ = graph.services.users.invite(resource.key.id, command, by=by)
+    user, _ = graph.services.users.invite(resource.key.id, command, principal=principal)
     graph.users.append(user)
     graph.controlled.add(user.id)
     return False
 
 
-def create_project(graph: Graph, by: Principal, target: User, resource: Resource, roles: frozenset[str]) -> bool:
+def create_project(graph: Graph, principal: Principal, target: User, resource: Resource, roles: frozenset[str]) -> bool:
     if resource.key.level is not ManagerLevel.ORGANIZATION:
         return False
-    graph.require(by, "project.create", resource)
-    graph.services.projects.create(resource.key.id, CreateProject(name="Mine"), by=by)
+    graph.require(principal, "project.create", resource)
+    graph.services.projects.create(resource.key.id, CreateProject(name="Mine"), principal=principal)
     return False
 
 
-def grant_roles(graph: Graph, by: Principal, target: User, resource: Resource, roles: frozenset[str]) -> bool:
+def grant_roles(graph: Graph, principal: Principal, target: User, resource: Resource, roles: frozenset[str]) -> bool:
     command = AddUserGrant(user_id=target.id, project_id=graph.projects[0].id)
-    graph.services.user_grants.add(command, by=by)
+    graph.services.user_grants.add(command, principal=principal)
     return False
 
 
 #: What is done to an account: for which kinds, with which permission, and whether its credentials come out. Whoever
 #: chooses a person's address gets their next password link; a changed program is nobody's.
 DONE: dict[str, tuple[type[User] | UnionType, str, bool, Callable[[Any, User, Principal], object]]] = {
-    "deactivate": (User, "write", False, lambda users, user, by: users.deactivate(user.id, by=by)),
-    "reactivate": (User, "write", False, lambda users, user, by: users.reactivate(user.id, by=by)),
-    "remove": (User, "delete", False, lambda users, user, by: users.remove(user.id, by=by)),
-    "change": (HumanUser, "write", True, lambda users, user, by: users.change(user.id, _MY_ADDRESS, by=by)),
-    "change_program": (ServiceUser, "write", False, lambda users, user, by: users.change(user.id, _MY_NAME, by=by)),
-    "password_link": (HumanUser, "write", True, lambda users, user, by: users.issue_password_link(user.id, by=by)),
-    "one_time_password": (HumanUser, "write", True, lambda users, user, by: users.one_time_password(user.id, by=by)),
-    "unlock": (HumanUser, "write", False, lambda users, user, by: users.unlock(user.id, by=by)),
-    "reset_factors": (HumanUser, "write", False, lambda users, user, by: users.reset_factors(user.id, by=by)),
-    "end_sessions": (HumanUser, "write", False, lambda users, user, by: users.end_sessions(user.id, by=by)),
-    "end_session": (HumanUser, "write", False, lambda users, user, by: users.end_session(user.id, "x", by=by)),
+    "deactivate": (User, "write", False, lambda users, user, principal: users.deactivate(user.id, principal=principal)),
+    "reactivate": (User, "write", False, lambda users, user, principal: users.reactivate(user.id, principal=principal)),
+    "remove": (User, "delete", False, lambda users, user, principal: users.remove(user.id, principal=principal)),
+    "change": (
+        HumanUser,
+        "write",
+        True,
+        lambda users, user, principal: users.change(user.id, _MY_ADDRESS, principal=principal),
+    ),
+    "change_program": (
+        ServiceUser,
+        "write",
+        False,
+        lambda users, user, principal: users.change(user.id, _MY_NAME, principal=principal),
+    ),
+    "password_link": (
+        HumanUser,
+        "write",
+        True,
+        lambda users, user, principal: users.issue_password_link(user.id, principal=principal),
+    ),
+    "one_time_password": (
+        HumanUser,
+        "write",
+        True,
+        lambda users, user, principal: users.one_time_password(user.id, principal=principal),
+    ),
+    "unlock": (HumanUser, "write", False, lambda users, user, principal: users.unlock(user.id, principal=principal)),
+    "reset_factors": (
+        HumanUser,
+        "write",
+        False,
+        lambda users, user, principal: users.reset_factors(user.id, principal=principal),
+    ),
+    "end_sessions": (
+        HumanUser,
+        "write",
+        False,
+        lambda users, user, principal: users.end_sessions(user.id, principal=principal),
+    ),
+    "end_session": (
+        HumanUser,
+        "write",
+        False,
+        lambda users, user, principal: users.end_session(user.id, "x", principal=principal),
+    ),
     "end_connection": (
         HumanUser,
         "write",
         False,
-        lambda users, user, by: users.disconnect_application_as_manager(user.id, "x", by=by),
+        lambda users, user, principal: users.disconnect_application_as_manager(user.id, "x", principal=principal),
     ),
-    "upload_key": (ServiceUser, "write", True, lambda users, user, by: users.upload_key(user.id, _MY_KEY, by=by)),
-    "add_key": (ServiceUser, "write", True, lambda users, user, by: users.add_key(user.id, _A_KEY, by=by)),
-    "add_secret": (ServiceUser, "write", True, lambda users, user, by: users.add_secret(user.id, by=by)),
+    "upload_key": (
+        ServiceUser,
+        "write",
+        True,
+        lambda users, user, principal: users.upload_key(user.id, _MY_KEY, principal=principal),
+    ),
+    "add_key": (
+        ServiceUser,
+        "write",
+        True,
+        lambda users, user, principal: users.add_key(user.id, _A_KEY, principal=principal),
+    ),
+    "add_secret": (
+        ServiceUser,
+        "write",
+        True,
+        lambda users, user, principal: users.add_secret(user.id, principal=principal),
+    ),
     "add_token": (
         ServiceUser,
         "write",
         True,
-        lambda users, user, by: users.add_personal_access_token(user.id, _MY_TOKEN, by=by),
+        lambda users, user, principal: users.add_personal_access_token(user.id, _MY_TOKEN, principal=principal),
     ),
-    "remove_key": (ServiceUser, "write", False, lambda users, user, by: users.remove_key(user.id, "x", by=by)),
-    "remove_secret": (ServiceUser, "write", False, lambda users, user, by: users.remove_secret(user.id, "x", by=by)),
+    "remove_key": (
+        ServiceUser,
+        "write",
+        False,
+        lambda users, user, principal: users.remove_key(user.id, "x", principal=principal),
+    ),
+    "remove_secret": (
+        ServiceUser,
+        "write",
+        False,
+        lambda users, user, principal: users.remove_secret(user.id, "x", principal=principal),
+    ),
     "remove_token": (
         ServiceUser,
         "write",
         False,
-        lambda users, user, by: users.remove_personal_access_token(user.id, "x", by=by),
+        lambda users, user, principal: users.remove_personal_access_token(user.id, "x", principal=principal),
     ),
 }
 
@@ -302,7 +370,7 @@ def test_nobody_gains_more_than_they_hold(identity: IdentityApplication, seed: i
 def test_a_user_manager_has_no_power_over_an_owner(services: Services, name: str) -> None:
     """Each way by itself: the state and the credentials of somebody who holds more."""
     organization = make_organization(services)
-    by = holding(services, make_service_user(services, organization, "clerk"), "ORG_USER_MANAGER")
+    principal = holding(services, make_service_user(services, organization, "clerk"), "ORG_USER_MANAGER")
     kind, _, _, do = DONE[name]
     for owner in (
         make_human_user(services, organization, "owner"),
@@ -311,4 +379,4 @@ def test_a_user_manager_has_no_power_over_an_owner(services: Services, name: str
         if isinstance(owner, kind):
             holding(services, owner, "ORG_OWNER")
             with pytest.raises(Denied, match="beyond your own"):
-                do(services.users if isinstance(owner, HumanUser) else services.service_users, owner, by)
+                do(services.users if isinstance(owner, HumanUser) else services.service_users, owner, principal)

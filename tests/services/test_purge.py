@@ -292,9 +292,9 @@ class TestLegalHold:
     ) -> None:
         monkeypatch.setattr(purge, "SCAN_LIMIT", 2)
         with identity.transaction() as services:
-            held = make_organization(services, "Held")
-            people = [make_human_user(services, one) for one in (held, make_organization(services, "Other"))]
-            hold(services, LegalHoldKind.ORGANIZATION, held.id)
+            organization = make_organization(services, "Held")
+            people = [make_human_user(services, item) for item in (organization, make_organization(services, "Other"))]
+            hold(services, LegalHoldKind.ORGANIZATION, organization.id)
         for person in [people[0]] * 3 + [people[1]] * 3 + [people[0], people[1]]:
             with identity.transaction() as services:
                 services.sessions.start(subject_of(services, person), (), proofs=(), user_agent="")
@@ -304,10 +304,10 @@ class TestLegalHold:
         find = purge.find_expired
 
         def looking(storage: Storage, kind: PurgeKind, *given: Any) -> PurgeCandidates:
-            found = find(storage, kind, *given)
+            purge_candidates = find(storage, kind, *given)
             if kind is PurgeKind.SESSIONS:
-                looked.append((given[-1], len(found.keys)))
-            return found
+                looked.append((given[-1], len(purge_candidates.keys)))
+            return purge_candidates
 
         monkeypatch.setattr(background_jobs, "find_expired", looking)
         assert identity.background_jobs.purge()["sessions"] == 4
@@ -353,15 +353,15 @@ class TestLegalHold:
             anna, bert = (
                 subject_of(services, make_human_user(services, organization, name)) for name in ("anna", "bert")
             )
-            for one in (anna, bert):
-                services.sessions.start(one, (), proofs=(), user_agent="")
+            for subject in (anna, bert):
+                services.sessions.start(subject, (), proofs=(), user_agent="")
             placed = hold(services, LegalHoldKind.USER, anna.user.id)
         clock.advance(days=365)
         assert identity.background_jobs.purge()["sessions"] == 1
         with identity.read_session() as services:
-            left = services.storage.audit.list_after(0, 100)
-        assert {event.event for event in left} >= {"user.created", "session.started"}
-        assert {anna.user.id} == {event.object_id for event in left if event.object_kind == "user"}
+            events = services.storage.audit.list_after(0, 100)
+        assert {event.event for event in events} >= {"user.created", "session.started"}
+        assert {anna.user.id} == {event.object_id for event in events if event.object_kind == "user"}
         assert identity.background_jobs.purge() == {}
         with identity.transaction() as services:
             services.legal_holds.release(placed.id)
@@ -381,17 +381,19 @@ class TestLegalHold:
                 with pytest.raises(Conflict, match="held already"):
                     hold(services, kind, held_id)
             assert list(services.legal_holds.list_holds()) == [organization.id, anna.id, ALL_TARGETS]
-            for one in placed:
-                services.legal_holds.release(one.id)
+            for legal_hold in placed:
+                services.legal_holds.release(legal_hold.id)
                 with pytest.raises(NotFound):
-                    services.legal_holds.release(one.id)
+                    services.legal_holds.release(legal_hold.id)
             assert services.legal_holds.list_holds() == {}
             again = hold(services, LegalHoldKind.USER, anna.id)
-            assert again.id not in {one.id for one in placed}, "what was let go does not come back"
+            assert again.id not in {legal_hold.id for legal_hold in placed}, "what was let go does not come back"
             services.legal_holds.release(again.id)
         with identity.read_session() as services:
-            told = [event for event in services.storage.audit.list_after(0, 100) if event.event == "legal_hold.placed"]
-        assert [(one.object_kind, one.object_id, one.organization_id, one.detail) for one in told[:3]] == [
+            events = [
+                event for event in services.storage.audit.list_after(0, 100) if event.event == "legal_hold.placed"
+            ]
+        assert [(event.object_kind, event.object_id, event.organization_id, event.detail) for event in events[:3]] == [
             ("organization", organization.id, organization.id, {"reason": "Case 1"}),
             ("legal_hold", placed[1].id, organization.id, {"user_id": anna.id, "reason": "Case 2"}),
             ("instance", None, None, {"reason": "Case 3"}),
@@ -417,7 +419,7 @@ class TestLegalHold:
         """Neither by themselves nor with the organization; what is not held goes."""
         with identity.transaction() as services:
             organization, other = (make_organization(services, name) for name in ("Held", "Other"))
-            anna, bert = (make_human_user(services, one) for one in (organization, other))
+            anna, bert = (make_human_user(services, item) for item in (organization, other))
             held = {
                 LegalHoldKind.USER: anna.id,
                 LegalHoldKind.ORGANIZATION: organization.id,
@@ -426,16 +428,16 @@ class TestLegalHold:
             placed = hold(services, kind, held[kind])
         with identity.transaction() as services:
             with pytest.raises(Conflict, match="legal hold"):
-                services.users.remove(anna.id, by=OPERATOR_PRINCIPAL)
+                services.users.remove(anna.id, principal=OPERATOR_PRINCIPAL)
             with pytest.raises(Conflict, match="legal hold"):
-                services.organizations.remove(organization.id, by=OPERATOR_PRINCIPAL)
-            services.users.deactivate(anna.id, by=OPERATOR_PRINCIPAL)
+                services.organizations.remove(organization.id, principal=OPERATOR_PRINCIPAL)
+            services.users.deactivate(anna.id, principal=OPERATOR_PRINCIPAL)
             if kind is not LegalHoldKind.INSTANCE:
-                services.users.remove(bert.id, by=OPERATOR_PRINCIPAL)
-                services.organizations.remove(other.id, by=OPERATOR_PRINCIPAL)
+                services.users.remove(bert.id, principal=OPERATOR_PRINCIPAL)
+                services.organizations.remove(other.id, principal=OPERATOR_PRINCIPAL)
             services.legal_holds.release(placed.id)
-            services.users.remove(anna.id, by=OPERATOR_PRINCIPAL)
-            services.organizations.remove(organization.id, by=OPERATOR_PRINCIPAL)
+            services.users.remove(anna.id, principal=OPERATOR_PRINCIPAL)
+            services.organizations.remove(organization.id, principal=OPERATOR_PRINCIPAL)
 
 
 @pytest.mark.parametrize(

@@ -53,9 +53,9 @@ def test_what_has_expired_is_gone_and_its_key_free(identity: IdentityApplication
         assert records.find("challenge", "key") is None
         assert records.consume("challenge", "key") is None
         assert records.add("challenge", "key", {"n": 2}) is None
-        found = records.find("challenge", "key")
-    assert found is not None
-    assert found.value == {"n": 2}
+        record = records.find("challenge", "key")
+    assert record is not None
+    assert record.value == {"n": 2}
 
 
 def test_a_change_is_made_to_what_was_read(records: RecordService) -> None:
@@ -79,12 +79,12 @@ def test_of_racing_callers_one_takes_a_record(identity: IdentityApplication) -> 
 
     def take(_: int) -> Any:
         with identity.transaction() as services:
-            taken = services.record_service(MINE).consume("challenge", "key")
-            return taken and taken.value
+            record = services.record_service(MINE).consume("challenge", "key")
+            return record and record.value
 
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(take, range(40)))
-    assert [one for one in answers if one is not None] == [VALUE]
+    assert [answer for answer in answers if answer is not None] == [VALUE]
     with identity.transaction() as services:
         assert services.record_service(MINE).find("challenge", "key") is None
         assert services.record_service(MINE).add("challenge", "key", {}) is not None, "it still holds its key"
@@ -98,7 +98,7 @@ def test_records_of_a_user_go_with_the_user(
         assert records.add("device", key, {"name": key}, user_id=anna.id, seal=seal) is None
     records.add("device", "c", {})
     records.consume("device", "b")
-    assert [one.value for one in records.list_by_owner("device", user_id=anna.id)] == [{"name": "a"}]
+    assert [record.value for record in records.list_by_owner("device", user_id=anna.id)] == [{"name": "a"}]
     services.storage.users.delete(anna.id)
     assert records.list_by_owner("device", user_id=anna.id) == ()
     assert records.find("device", "a") is None
@@ -118,18 +118,18 @@ def test_records_of_a_user_are_dropped_together(records: RecordService, anna: Hu
 
 def test_another_plugin_sees_and_touches_nothing(services: Services, records: RecordService, anna: HumanUser) -> None:
     records.add("device", "key", VALUE, user_id=anna.id)
-    theirs = services.record_service(THEIRS)
-    assert theirs.find("device", "key") is None
-    assert theirs.consume("device", "key") is None
-    assert theirs.list_by_owner("device", user_id=anna.id) == ()
-    assert not theirs.delete("device", "key")
-    assert theirs.delete_by_owner("device", user_id=anna.id) == 0
-    found = records.find("device", "key")
-    assert found is not None
+    record_service = services.record_service(THEIRS)
+    assert record_service.find("device", "key") is None
+    assert record_service.consume("device", "key") is None
+    assert record_service.list_by_owner("device", user_id=anna.id) == ()
+    assert not record_service.delete("device", "key")
+    assert record_service.delete_by_owner("device", user_id=anna.id) == 0
+    record = records.find("device", "key")
+    assert record is not None
     with pytest.raises(ValueError, match="another plugin"):
-        theirs.replace(found, {})
-    assert theirs.add("device", "key", {}) is None
-    assert records.find("device", "key") == found
+        record_service.replace(record, {})
+    assert record_service.add("device", "key", {}) is None
+    assert records.find("device", "key") == record
 
 
 def test_a_sealed_value_and_a_key_are_not_readable_in_the_database(tmp_path: Path) -> None:
@@ -150,10 +150,10 @@ def test_a_sealed_value_and_a_key_are_not_readable_in_the_database(tmp_path: Pat
         records.add("totp", "open", {"plain": "in the clear"})
     with identity.transaction() as services:
         records = services.record_service(MINE)
-        found = records.find("totp", "the key of ada")
-        assert found is not None
-        assert found.value == VALUE
-        changed = records.replace(found, {"secret": "ANOTHERSECRET"})
+        record = records.find("totp", "the key of ada")
+        assert record is not None
+        assert record.value == VALUE
+        changed = records.replace(record, {"secret": "ANOTHERSECRET"})
         assert changed.value == {"secret": "ANOTHERSECRET"}
         taken = records.consume("totp", "the key of ada")
         assert taken is not None
@@ -177,7 +177,7 @@ def test_a_sealed_value_opens_in_its_own_place_alone(services: Services, records
 def test_what_does_not_fit_is_refused(records: RecordService) -> None:
     kinds = [(kind, {}) for kind in ("Kind", "", "a b", "k" * 65)]
     values: list[Any] = [[1], "text", {1: 2}, {"n": float("nan")}, {"text": "x" * MAX_VALUE_BYTES}]
-    for kind, value in [*kinds, *(("kind", one) for one in values)]:
+    for kind, value in [*kinds, *(("kind", value) for value in values)]:
         with pytest.raises(ValueError):  # noqa: PT011 - each in words of its own
             records.add(kind, "key", value)
     with pytest.raises(TypeError):
@@ -188,6 +188,6 @@ def test_what_was_handed_over_can_be_changed_without_harm(records: RecordService
     value: dict[str, Any] = {"list": [1]}
     records.add("kind", "key", value)
     value["list"].append(2)
-    found = records.find("kind", "key")
-    assert found is not None
-    assert found.value == {"list": [1]}
+    record = records.find("kind", "key")
+    assert record is not None
+    assert record.value == {"list": [1]}

@@ -76,9 +76,9 @@ class Filled:
                 assert stored is not None
                 assert services.upstream_providers.open_secret(stored) == f"secret {at}"
                 assert services.one_time_links.read(OneTimeLinkKind.REGISTRATION, self.codes[at])[1] == {"at": str(at)}
-                found = services.record_service(PLUGIN).find("thing", str(at))
-                assert found is not None
-                assert found.value == {"at": at}
+                record = services.record_service(PLUGIN).find("thing", str(at))
+                assert record is not None
+                assert record.value == {"at": at}
             messages = services.outbox.list_due(self.kind)
             assert [services.outbox.unseal(message) for message in messages] == [b"content"] * EACH
         with self.world.identity.transaction() as services:

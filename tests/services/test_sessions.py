@@ -45,7 +45,7 @@ def test_a_session_is_recognised_by_its_secret_alone(
     identity: IdentityApplication, anna: Subject, sign_in: Visit
 ) -> None:
     account, secret = sign_in()
-    assert [one.session for one in seen(identity, secret)] == [account.session]
+    assert [account.session for account in seen(identity, secret)] == [account.session]
     assert (account.session.user_agent, account.session.client_address) == ("Test", "")
     assert seen(identity, account.session.id, account.session.digest.hex(), secret[:-1]) == ()
 
@@ -59,7 +59,7 @@ def test_signing_in_again_renews_the_secret_and_keeps_the_session(
     assert second.session.id == first.session.id
     assert second.session.authenticated_at == clock()
     assert seen(identity, old) == ()
-    assert [one.session.id for one in seen(identity, new)] == [first.session.id]
+    assert [account.session.id for account in seen(identity, new)] == [first.session.id]
 
 
 def test_an_expired_session_is_not_renewed_but_replaced(
@@ -69,7 +69,7 @@ def test_an_expired_session_is_not_renewed_but_replaced(
     clock.advance(hours=12)
     second, new = sign_in(first)
     assert second.session.id != first.session.id
-    assert [one.session.id for one in seen(identity, old, new)] == [second.session.id]
+    assert [account.session.id for account in seen(identity, old, new)] == [second.session.id]
 
 
 def test_a_session_that_was_ended_meanwhile_is_not_renewed(identity: IdentityApplication, sign_in: Visit) -> None:
@@ -133,7 +133,7 @@ def test_the_account_selected_last_is_the_current_one(
         assert current is not None
         assert current.subject.user.id == bert.user.id
         services.sessions.select(
-            next(one for one in services.sessions.list_by_secrets([annas, berts]) if one != account)
+            next(by_secret for by_secret in services.sessions.list_by_secrets([annas, berts]) if by_secret != account)
         )
         current = services.sessions.find_current([annas, berts])
         assert current is not None
@@ -149,14 +149,14 @@ def test_nobody_ends_the_session_of_another(identity: IdentityApplication, sign_
 
 def test_all_sessions_but_one_can_be_ended(identity: IdentityApplication, sign_in: Visit, anna: Subject) -> None:
     secrets = [sign_in()[1] for _ in range(3)]
-    (kept, *_) = seen(identity, secrets[1])
+    (account, *_) = seen(identity, secrets[1])
     with identity.transaction() as services:
-        assert services.sessions.end_all(anna, except_session=kept.session.id) == 2
-    assert [one.session.id for one in seen(identity, *secrets)] == [kept.session.id]
+        assert services.sessions.end_all(anna, except_session=account.session.id) == 2
+    assert [signed_in_account.session.id for signed_in_account in seen(identity, *secrets)] == [account.session.id]
 
 
 def test_a_deactivated_person_is_signed_in_nowhere(services: Services) -> None:
     subject = subject_of(services, make_human_user(services, make_organization(services)))
     _, secret = services.sessions.start(subject, (), proofs=BY_PASSWORD, user_agent="")
-    services.organizations.deactivate(subject.organization.id, by=OPERATOR_PRINCIPAL)
+    services.organizations.deactivate(subject.organization.id, principal=OPERATOR_PRINCIPAL)
     assert services.sessions.find_current([secret]) is None

@@ -131,9 +131,9 @@ def test_rotation_is_due_just_in_time_for_the_announcement(identity: IdentityApp
 
 def test_of_two_nodes_that_rotate_at_once_one_makes_the_key(identity: IdentityApplication, clock: FakeClock) -> None:
     add_first(identity)
-    other = assemble_on(identity, clock)
+    app = assemble_on(identity, clock)
     second = rotate(identity)
-    with other.transaction() as services:
+    with app.transaction() as services:
         # The slower node decided on generation 2 before the faster one committed it.
         assert services.signing_keys._add(2, clock() + timedelta(minutes=6)).id == second
     with identity.read_session() as services:
@@ -207,8 +207,8 @@ def test_the_list_tells_what_comes_of_each_key(identity: IdentityApplication, cl
 
 def withdraw(identity: IdentityApplication, *key_ids: str) -> str | None:
     with identity.transaction() as services:
-        made = services.signing_keys.withdraw(key_ids)
-    return None if made is None else made.id
+        signing_key = services.signing_keys.withdraw(key_ids)
+    return None if signing_key is None else signing_key.id
 
 
 def test_a_withdrawn_key_is_gone_and_a_new_one_signs_at_once(identity: IdentityApplication, clock: FakeClock) -> None:
@@ -220,7 +220,7 @@ def test_a_withdrawn_key_is_gone_and_a_new_one_signs_at_once(identity: IdentityA
     with identity.read_session() as services:
         assert not services.signing_keys.is_valid_key_id(second)
         assert services.signing_keys.is_valid_key_id(first)
-        assert second not in [one.id for one in services.storage.signing_keys.list_all()]
+        assert second not in [signing_key.id for signing_key in services.storage.signing_keys.list_all()]
         events = [event for event in services.storage.audit.page().items if event.event == "signing_key.withdrawn"]
     assert [event.object_id for event in events] == [second]
     clock.advance(days=1)
@@ -257,7 +257,7 @@ def test_what_another_node_announces_meanwhile_does_not_delay_the_new_key(
     identity: IdentityApplication, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = add_first(identity)
-    other = assemble_on(identity, clock)
+    app = assemble_on(identity, clock)
     remove = MemorySigningKeyStore.delete
     with identity.read_session() as services:
         [stored] = services.storage.signing_keys.list_all()
@@ -271,7 +271,7 @@ def test_what_another_node_announces_meanwhile_does_not_delay_the_new_key(
     assert published(identity) == [new, "other"]
     assert new not in (None, first, "other")
     assert current(identity) == new
-    assert current(other) == new
+    assert current(app) == new
 
 
 def test_an_unknown_key_is_not_withdrawn_and_nothing_else_is(identity: IdentityApplication) -> None:
@@ -288,7 +288,7 @@ def test_an_unknown_key_is_not_withdrawn_and_nothing_else_is(identity: IdentityA
 def damage(identity: IdentityApplication, key_id: str, **members: object) -> None:
     """Something else is stored of the key; every node begins anew."""
     with identity.transaction() as services:
-        [key] = [one for one in services.storage.signing_keys.list_all() if one.id == key_id]
+        [key] = [signing_key for signing_key in services.storage.signing_keys.list_all() if signing_key.id == key_id]
         services.storage.signing_keys.delete(key_id)
         services.storage.signing_keys.add(replace(key, **members))  # type: ignore[arg-type]
     identity.process_state.key_ring.__init__(  # type: ignore[misc]
@@ -349,10 +349,16 @@ def test_a_generation_whose_row_cannot_be_read_is_passed_over(
     first, second = two_keys(identity, clock)
     read = MemorySigningKeyStore.list_all
     monkeypatch.setattr(
-        MemorySigningKeyStore, "list_all", lambda store: tuple(one for one in read(store) if one.id != second)
+        MemorySigningKeyStore,
+        "list_all",
+        lambda store: tuple(signing_key for signing_key in read(store) if signing_key.id != second),
     )
     identity.process_state.key_ring.invalidate()
     assert current(identity) == first
     third = rotate(identity)
     with identity.read_session() as services:
-        assert [one.generation for one in services.storage.signing_keys.list_all() if one.id == third] == [3]
+        assert [
+            signing_key.generation
+            for signing_key in services.storage.signing_keys.list_all()
+            if signing_key.id == third
+        ] == [3]

@@ -73,17 +73,17 @@ def test_only_who_manages_the_instance_makes_one_for_all(isolated_world: World) 
     organization = world.make_organization()
     owner = world.make_human_user(organization)
     manager = world.assign_manager_role(owner, "ORG_OWNER")
-    by = Principal(Subject(owner, organization), (manager,))
+    principal = Principal(Subject(owner, organization), (manager,))
     command = CreateUpstreamProvider.build(
         name="For all", client_id="a", issuer="https://login.example.com", client_secret="s", everywhere=True
     )
     with world.transaction_services() as services, pytest.raises(Denied):
-        services.upstream_providers.create(organization.id, command, by=by)
+        services.upstream_providers.create(organization.id, command, principal=principal)
     for_all = world.make_upstream_provider(organization, everywhere=True)
     with world.transaction_services() as services, pytest.raises(Denied):
-        services.upstream_providers.change(for_all.id, ChangeUpstreamProvider.build(name="Mine"), by=by)
+        services.upstream_providers.change(for_all.id, ChangeUpstreamProvider.build(name="Mine"), principal=principal)
     with world.transaction_services() as services, pytest.raises(Denied):
-        services.upstream_providers.remove(for_all.id, by=by)
+        services.upstream_providers.remove(for_all.id, principal=principal)
 
 
 def test_one_without_its_secret_is_not_offered_unless_it_needs_none(world: World) -> None:
@@ -93,15 +93,19 @@ def test_one_without_its_secret_is_not_offered_unless_it_needs_none(world: World
         organization, client_secret=None, authentication=UpstreamAuthentication.PRIVATE_KEY_JWT
     )
     with world.read_only_services() as services:
-        own = [one for one in services.upstream_providers.list_available(organization.id) if not one.everywhere]
-    assert own == [by_key]
+        providers = [
+            provider
+            for provider in services.upstream_providers.list_available(organization.id)
+            if not provider.everywhere
+        ]
+    assert providers == [by_key]
 
 
 def test_an_export_holds_it_without_its_secret(world: World) -> None:
     organization = world.make_organization()
     provider = world.make_upstream_provider(organization, client_secret=SECRET, claims=("family_name = sn",))
     with world.read_only_services() as services:
-        text = "".join(OrganizationTransfer(services).export_document(organization.id, by=OPERATOR_PRINCIPAL))
+        text = "".join(OrganizationTransfer(services).export_document(organization.id, principal=OPERATOR_PRINCIPAL))
     assert SECRET not in text
     [described] = json.loads(text)["organization"]["upstream_providers"]
     assert described["name"] == provider.name
@@ -113,7 +117,7 @@ def test_a_secret_that_replaces_another_within_the_same_second_is_kept(world: Wo
     provider = world.make_upstream_provider(client_secret=SECRET)
     with world.transaction_services() as services:
         command = ChangeUpstreamProvider(client_secret="an-other-one")
-        services.upstream_providers.change(provider.id, command, by=OPERATOR_PRINCIPAL)
+        services.upstream_providers.change(provider.id, command, principal=OPERATOR_PRINCIPAL)
     with world.read_only_services() as services:
         stored = services.upstream_providers.get(provider.id)
         assert services.upstream_providers.has_secret(stored, "an-other-one")

@@ -31,11 +31,11 @@ class Shop:
     def __init__(self, services: Services) -> None:
         self.services = services
         self.acme, self.other, self.third = (self.organization(name) for name in ("Acme", "Other", "Third"))
-        self.project = services.projects.create(self.acme.id, CreateProject(name="Shop"), by=OPERATOR_PRINCIPAL)
+        self.project = services.projects.create(self.acme.id, CreateProject(name="Shop"), principal=OPERATOR_PRINCIPAL)
         for key in ("reader", "editor"):
             services.projects.add_role(self.project.id, AddProjectRole(key=key, display_name=key))
         command = AddProjectGrant(organization_id=self.other.id, roles=frozenset({"reader"}))
-        self.grant = services.project_grants.add(self.project.id, command, by=OPERATOR_PRINCIPAL)
+        self.grant = services.project_grants.add(self.project.id, command, principal=OPERATOR_PRINCIPAL)
         self.of_project = project_resource(self.project)
         self.of_grant = project_grant_resource(self.grant, self.project)
 
@@ -48,12 +48,12 @@ class Shop:
     def manager(self, role: str, at: Resource, organization: Organization | None = None) -> Principal:
         user = self.person(organization or self.third, f"{role}-{at.key.id}".lower())
         command = AddManager(user_id=user.id, roles=frozenset({role}))
-        self.services.managers.add(at, command, by=OPERATOR_PRINCIPAL, allow_without_sign_in_method=True)
+        self.services.managers.add(at, command, principal=OPERATOR_PRINCIPAL, allow_without_sign_in_method=True)
         return self.services.access_control.load_principal(subject_of(self.services, user))
 
-    def give(self, user: HumanUser, *roles: str, by: Principal = OPERATOR_PRINCIPAL) -> UserGrant:
+    def give(self, user: HumanUser, *roles: str, principal: Principal = OPERATOR_PRINCIPAL) -> UserGrant:
         command = AddUserGrant(user_id=user.id, project_id=self.project.id, roles=frozenset(roles))
-        return self.services.user_grants.add(command, by=by)
+        return self.services.user_grants.add(command, principal=principal)
 
     def effective(self, user: HumanUser) -> set[str]:
         grants = self.services.storage.user_grants.list_effective(user.id, frozenset({self.project.id}))
@@ -83,7 +83,7 @@ def test_a_user_of_another_organization_has_one_that_derives_from_its_grant(shop
     grant = shop.give(otto, "reader")
     assert (grant.project_grant_id, grant.organization_id) == (shop.grant.id, shop.other.id)
     assert shop.services.user_grants.grant_resource(grant) == shop.of_grant
-    shop.services.project_grants.remove(shop.grant.id, by=OPERATOR_PRINCIPAL)
+    shop.services.project_grants.remove(shop.grant.id, principal=OPERATOR_PRINCIPAL)
     assert shop.effective(otto) == set()
 
 
@@ -95,8 +95,12 @@ def test_a_project_grant_gives_its_own_roles_and_no_others(shop: Shop) -> None:
     assert fields(refusal) == {"roles": "The project grant does not hold the role editor. Choose from reader."}
     grant = shop.give(otto, "reader")
     with pytest.raises(Invalid, match="does not hold the role editor"):
-        shop.services.user_grants.change(grant.id, ChangeUserGrant(roles=frozenset({"editor"})), by=OPERATOR_PRINCIPAL)
-    shop.services.project_grants.change(shop.grant.id, ChangeProjectGrant(roles=frozenset()), by=OPERATOR_PRINCIPAL)
+        shop.services.user_grants.change(
+            grant.id, ChangeUserGrant(roles=frozenset({"editor"})), principal=OPERATOR_PRINCIPAL
+        )
+    shop.services.project_grants.change(
+        shop.grant.id, ChangeProjectGrant(roles=frozenset()), principal=OPERATOR_PRINCIPAL
+    )
     assert shop.effective(otto) == set()
 
 
@@ -106,10 +110,12 @@ def test_unknown_roles_projects_and_users_are_named(shop: Shop) -> None:
         shop.give(anna, "owner", "admin")
     assert fields(refusal) == {"roles": "The project has no role admin, owner. Choose from editor, reader."}
     with pytest.raises(Invalid) as refusal:
-        shop.services.user_grants.add(AddUserGrant(user_id=anna.id, project_id="nothing"), by=OPERATOR_PRINCIPAL)
+        shop.services.user_grants.add(AddUserGrant(user_id=anna.id, project_id="nothing"), principal=OPERATOR_PRINCIPAL)
     assert fields(refusal) == {"project_id": "There is no such project."}
     with pytest.raises(Invalid) as refusal:
-        shop.services.user_grants.add(AddUserGrant(user_id="nobody", project_id=shop.project.id), by=OPERATOR_PRINCIPAL)
+        shop.services.user_grants.add(
+            AddUserGrant(user_id="nobody", project_id=shop.project.id), principal=OPERATOR_PRINCIPAL
+        )
     assert fields(refusal) == {"user_id": "There is no such user."}
 
 
@@ -123,64 +129,64 @@ def test_one_grant_each(shop: Shop) -> None:
 def test_an_organization_without_an_active_grant_has_none(shop: Shop) -> None:
     owner = shop.manager("IAM_OWNER", INSTANCE_RESOURCE)
     with pytest.raises(Invalid) as refusal:
-        shop.give(shop.person(shop.third), "reader", by=owner)
+        shop.give(shop.person(shop.third), "reader", principal=owner)
     assert fields(refusal) == {"user_id": "The organization of this user has no grant of the project."}
-    shop.services.project_grants.deactivate(shop.grant.id, by=OPERATOR_PRINCIPAL)
+    shop.services.project_grants.deactivate(shop.grant.id, principal=OPERATOR_PRINCIPAL)
     with pytest.raises(Invalid, match="has no grant of the project"):
-        shop.give(shop.person(shop.other), "reader", by=owner)
+        shop.give(shop.person(shop.other), "reader", principal=owner)
 
 
 @pytest.mark.parametrize("role", ["ORG_OWNER", "ORG_USER_MANAGER", "ORG_USER_PERMISSION_EDITOR"])
 def test_the_holder_gives_on_what_it_was_granted(shop: Shop, role: str) -> None:
-    by = shop.manager(role, organization_resource(shop.other.id))
+    principal = shop.manager(role, organization_resource(shop.other.id))
     otto = shop.person(shop.other)
-    grant = shop.give(otto, "reader", by=by)
-    shop.services.user_grants.change(grant.id, ChangeUserGrant(roles=frozenset()), by=by)
-    shop.services.user_grants.deactivate(grant.id, by=by)
-    shop.services.user_grants.reactivate(grant.id, by=by)
-    shop.services.user_grants.remove(grant.id, by=by)
+    grant = shop.give(otto, "reader", principal=principal)
+    shop.services.user_grants.change(grant.id, ChangeUserGrant(roles=frozenset()), principal=principal)
+    shop.services.user_grants.deactivate(grant.id, principal=principal)
+    shop.services.user_grants.reactivate(grant.id, principal=principal)
+    shop.services.user_grants.remove(grant.id, principal=principal)
 
 
 def test_the_holder_learns_nothing_of_other_projects(shop: Shop) -> None:
-    by = shop.manager("ORG_OWNER", organization_resource(shop.other.id))
-    hidden = shop.services.projects.create(shop.acme.id, CreateProject(name="Hidden"), by=OPERATOR_PRINCIPAL)
+    principal = shop.manager("ORG_OWNER", organization_resource(shop.other.id))
+    hidden = shop.services.projects.create(shop.acme.id, CreateProject(name="Hidden"), principal=OPERATOR_PRINCIPAL)
     for project_id in (hidden.id, "nothing"):
         command = AddUserGrant(user_id=shop.person(shop.other, f"u-{project_id}").id, project_id=project_id)
         with pytest.raises(Invalid) as refusal:
-            shop.services.user_grants.add(command, by=by)
+            shop.services.user_grants.add(command, principal=principal)
         assert fields(refusal) == {"project_id": "There is no such project."}
 
 
 def test_nobody_gives_roles_to_users_whom_they_may_not_see(shop: Shop) -> None:
-    by = shop.manager("ORG_OWNER", organization_resource(shop.acme.id))
+    principal = shop.manager("ORG_OWNER", organization_resource(shop.acme.id))
     for organization in (shop.other, shop.third):
         with pytest.raises(Invalid) as refusal:
-            shop.give(shop.person(organization), "reader", by=by)
+            shop.give(shop.person(organization), "reader", principal=principal)
         assert fields(refusal) == {"user_id": "There is no such user."}
 
 
 def test_who_may_not_write_is_denied(shop: Shop) -> None:
-    by = shop.manager("ORG_OWNER_VIEWER", organization_resource(shop.acme.id))
+    principal = shop.manager("ORG_OWNER_VIEWER", organization_resource(shop.acme.id))
     anna = shop.person(shop.acme)
     with pytest.raises(Denied):
-        shop.give(anna, "reader", by=by)
+        shop.give(anna, "reader", principal=principal)
     grant = shop.give(anna, "reader")
     grants = shop.services.user_grants
     for attempt in (
-        lambda: grants.change(grant.id, ChangeUserGrant(roles=frozenset()), by=by),
-        lambda: grants.deactivate(grant.id, by=by),
-        lambda: grants.reactivate(grant.id, by=by),
-        lambda: grants.remove(grant.id, by=by),
+        lambda: grants.change(grant.id, ChangeUserGrant(roles=frozenset()), principal=principal),
+        lambda: grants.deactivate(grant.id, principal=principal),
+        lambda: grants.reactivate(grant.id, principal=principal),
+        lambda: grants.remove(grant.id, principal=principal),
     ):
         with pytest.raises(Denied):
             attempt()
 
 
 def test_a_grant_s_owner_stays_within_the_grant(shop: Shop) -> None:
-    by = shop.manager("PROJECT_GRANT_OWNER", shop.of_grant, shop.other)
-    shop.give(shop.person(shop.other), "reader", by=by)
+    principal = shop.manager("PROJECT_GRANT_OWNER", shop.of_grant, shop.other)
+    shop.give(shop.person(shop.other), "reader", principal=principal)
     with pytest.raises(Invalid) as refusal:
-        shop.give(shop.person(shop.acme), "reader", by=by)
+        shop.give(shop.person(shop.acme), "reader", principal=principal)
     assert fields(refusal) == {"user_id": "There is no such user."}
     assert shop.of_grant.key.level is ManagerLevel.PROJECT_GRANT
 
@@ -188,11 +194,11 @@ def test_a_grant_s_owner_stays_within_the_grant(shop: Shop) -> None:
 def test_a_deactivated_grant_gives_nothing(shop: Shop) -> None:
     anna = shop.person(shop.acme)
     grant = shop.give(anna, "reader")
-    shop.services.user_grants.deactivate(grant.id, by=OPERATOR_PRINCIPAL)
+    shop.services.user_grants.deactivate(grant.id, principal=OPERATOR_PRINCIPAL)
     assert shop.effective(anna) == set()
-    shop.services.user_grants.reactivate(grant.id, by=OPERATOR_PRINCIPAL)
+    shop.services.user_grants.reactivate(grant.id, principal=OPERATOR_PRINCIPAL)
     assert shop.effective(anna) == {"reader"}
-    shop.services.user_grants.remove(grant.id, by=OPERATOR_PRINCIPAL)
+    shop.services.user_grants.remove(grant.id, principal=OPERATOR_PRINCIPAL)
     with pytest.raises(NotFound):
         shop.services.user_grants.get(grant.id)
 

@@ -82,7 +82,7 @@ class ServeProcess:
         found: list[Any] = wait_for(
             lambda: psutil.Process(self.process.pid).children(), lambda found: len(found) == count
         )
-        return sorted(one.pid for one in found)
+        return sorted(item.pid for item in found)
 
     def says(self, words: str, count: int = 1) -> None:
         wait_for(lambda: self.log, lambda found: found.count(words) >= count)
@@ -146,9 +146,9 @@ def start(tmp_path: Path) -> Iterator[Start]:
         return service
 
     yield start
-    for one in started:
-        processes = list_process_tree(one.process.pid)
+    for serve_process in started:
+        processes = list_process_tree(serve_process.process.pid)
         for process in processes:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
-        one.process.wait(LONG)
+        serve_process.process.wait(LONG)

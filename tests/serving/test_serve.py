@@ -60,23 +60,23 @@ class KeepAliveClient(threading.Thread):
 @contextmanager
 def load(service: ServeProcess, clients: int = 8) -> Iterator[list[KeepAliveClient]]:
     asking = [KeepAliveClient(service) for _ in range(clients)]
-    for one in asking:
-        one.start()
+    for keep_alive_client in asking:
+        keep_alive_client.start()
     try:
-        for one in asking:
-            one.more()
+        for keep_alive_client in asking:
+            keep_alive_client.more()
         yield asking
     finally:
-        for one in asking:
-            one.enough.set()
-        for one in asking:
-            one.join(LONG)
+        for keep_alive_client in asking:
+            keep_alive_client.enough.set()
+        for keep_alive_client in asking:
+            keep_alive_client.join(LONG)
 
 
 class TestStart:
     def test_all_workers_answer(self, start: Start) -> None:
         service = start()
-        workers = {str(one) for one in service.workers()}
+        workers = {str(worker) for worker in service.workers()}
         wait_for(lambda: {service.ask().split()[0] for _ in range(20)}, workers.__eq__)
 
     def test_taken_port_is_one_line(self, start: Start) -> None:
@@ -189,7 +189,7 @@ class TestStop:
             service.signal(signal.SIGTERM)
             assert service.process.wait(LONG) == 0
         # A client learns it from its answer, opens another connection, and that is refused.
-        lost = {what.partition("(")[0] for one in clients for what in one.lost}
+        lost = {what.partition("(")[0] for client in clients for what in client.lost}
         # The system resets what no process has accepted when the socket closes.
         assert lost <= {"new connection: ConnectionRefusedError", "new connection: ConnectionResetError"}
 
@@ -230,10 +230,10 @@ class TestReload:
                 service.write(word=word, code=word, **settings)
                 service.signal(signal.SIGHUP)
                 wait_for(lambda before=before: before & set(service.workers()), lambda found: not found)  # type: ignore[misc]
-                for one in clients:
-                    one.more()
-                    assert one.answers[-1].endswith(f"{word} {word}")
-        assert [what for one in clients for what in one.lost] == []
+                for client in clients:
+                    client.more()
+                    assert client.answers[-1].endswith(f"{word} {word}")
+        assert [what for client in clients for what in client.lost] == []
 
     def test_workers_go_on_where_the_new_ones_cannot_start(self, start: Start) -> None:
         service = start()
@@ -271,10 +271,10 @@ class TestReplacement:
             victim = service.workers()[0]
             os.kill(victim, signal.SIGKILL)
             wait_for(lambda: victim not in service.workers(), bool)
-            for one in clients:
-                one.more()
-        assert all(len(one.lost) <= 1 for one in clients)
-        assert not [what for one in clients for what in one.lost if "Refused" in what]
+            for client in clients:
+                client.more()
+        assert all(len(client.lost) <= 1 for client in clients)
+        assert not [what for client in clients for what in client.lost if "Refused" in what]
 
     def test_hanging_worker_is_replaced_and_says_where_it_hangs(self, start: Start) -> None:
         service = start(timeout=5, workers=1)
@@ -296,7 +296,7 @@ class TestReplacement:
 
     def test_nothing_outlives_a_killed_arbiter(self, start: Start) -> None:
         service = start()
-        workers = [psutil.Process(one) for one in service.workers()]
+        workers = [psutil.Process(worker) for worker in service.workers()]
         os.kill(service.process.pid, signal.SIGKILL)
         _, alive = psutil.wait_procs(workers, timeout=LONG)
         assert alive == []

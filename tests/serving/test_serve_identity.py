@@ -53,9 +53,9 @@ def service(
     with (tmp_path / "log").open("ab") as output:
         process = subprocess.Popen(command, cwd=tmp_path, stdout=output, stderr=output)
     yield ServeProcess(tmp_path, port, process)
-    for one in list_process_tree(process.pid):
+    for item in list_process_tree(process.pid):
         with suppress(psutil.NoSuchProcess):
-            one.kill()
+            item.kill()
     process.wait(LONG)
     database_factory.drop(settings)
 
@@ -66,11 +66,11 @@ def test_tokens_and_metrics_over_a_killed_worker_and_a_reload(service: ServeProc
     def is_shown(requests: int, replaced: int) -> None:
         def look() -> tuple[float, float, float]:
             with suppress(http.client.HTTPException):
-                found = ReadMetrics(asked(metrics_port)[1])
+                metrics = ReadMetrics(asked(metrics_port)[1])
                 labels = {"endpoint": "protocol.metadata", "status": "200"}
-                counted = found.value("identity_requests_total", **labels)
-                shown.append((counted, found.value("identity_workers_replaced_total")))
-                return found.value("identity_processes"), *shown[-1]
+                counted = metrics.value("identity_requests_total", **labels)
+                shown.append((counted, metrics.value("identity_workers_replaced_total")))
+                return metrics.value("identity_processes"), *shown[-1]
             return 0, 0, 0
 
         wait_for(look, lambda found: found == (2, requests, replaced))
@@ -99,8 +99,8 @@ def test_tokens_and_metrics_over_a_killed_worker_and_a_reload(service: ServeProc
     ask(4)
     is_shown(14, 1)
     # No counter goes back.
-    for one in zip(*shown, strict=True):
-        assert list(one) == sorted(one)
+    for item in zip(*shown, strict=True):
+        assert list(item) == sorted(item)
     for _ in range(4):
         gets_a_token()
     # What gunicorn refuses by itself.

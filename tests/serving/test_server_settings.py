@@ -43,7 +43,10 @@ GUNICORN_SETTINGS = {"use": "egg:gunicorn#main", "bind": "127.0.0.1:8080"}
 
 @pytest.mark.parametrize(("name", "value", "message"), [(name, *rest) for name, rest in OLD_SETTINGS.items()])
 def test_old_setting_is_refused_with_the_new_one(name: str, value: str, message: str) -> None:
-    problems = {one.key: one.message for one in find_invalid_settings({**GUNICORN_SETTINGS, name: value})}
+    problems = {
+        invalid_setting.key: invalid_setting.message
+        for invalid_setting in find_invalid_settings({**GUNICORN_SETTINGS, name: value})
+    }
     assert problems.keys() == {f"[server:main] {name}"}
     assert message in problems[f"[server:main] {name}"]
 
@@ -52,7 +55,7 @@ def test_all_old_settings_are_refused_at_once() -> None:
     old = {name: value for name, (value, _) in OLD_SETTINGS.items() if not name.startswith("unix")}
     with pytest.raises(InvalidSettings) as refused:
         build_gunicorn_settings({"paste.server_factory": "identity.server:listen", **old}, Path())
-    keys = {one.key for one in refused.value.errors}
+    keys = {invalid_setting.key for invalid_setting in refused.value.errors}
     assert "[server:main] paste.server_factory" in keys
     assert {f"[server:main] {name}" for name in old} <= keys
 

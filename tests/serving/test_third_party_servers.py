@@ -61,9 +61,9 @@ def start_server(tmp_path: Path) -> Iterator[StartServer]:
 
     yield begin
     for process in started:
-        for one in list_process_tree(process.pid):
+        for item in list_process_tree(process.pid):
             with suppress(psutil.NoSuchProcess):
-                one.kill()
+                item.kill()
         process.wait(LONG)
 
 

@@ -57,8 +57,8 @@ class AccountCase:
 
     def masked(self, text: str) -> str:
         """The text without what tells one request from another anyway."""
-        for one in (self.login_name, self.user_name, self.email, self.link):
-            for written in {one, quote(one), quote_plus(one)}:
+        for item in (self.login_name, self.user_name, self.email, self.link):
+            for written in {item, quote(item), quote_plus(item)}:
                 text = text.replace(written, "NAME")
         text = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|\b[0-9a-f]{32}\b|(?<=%2F)[0-9a-f]{32}\b", "ID", text)
         text = re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?: UTC|Z)", "MOMENT", text)
@@ -66,9 +66,11 @@ class AccountCase:
         return re.sub(r"(challenge&#34;: &#34;|state=|nonce=|code_challenge=)[\w.~-]+", r"\1RANDOM", text)
 
     def seen(self, answer: Any) -> Seen:
-        kept = [one for one in answer.headers.items() if one[0] not in ("Content-Length", "Set-Cookie", "X-Request-ID")]
+        kept = [
+            item for item in answer.headers.items() if item[0] not in ("Content-Length", "Set-Cookie", "X-Request-ID")
+        ]
         headers = tuple(sorted((name, self.masked(value)) for name, value in kept))
-        cookies = tuple(self.masked(one.partition("=")[0]) for one in answer.headers.getall("Set-Cookie"))
+        cookies = tuple(self.masked(item.partition("=")[0]) for item in answer.headers.getall("Set-Cookie"))
         return (answer.status_int, headers, cookies, self.masked(answer.text))
 
 
@@ -109,15 +111,15 @@ class AnonymousScenario:
         """Accounts of each state that there is."""
         for kind, make in KINDS.items():
             user = self.world.make_human_user(self.organization)
-            who = AccountCase(
+            account_case = AccountCase(
                 kind, user.user_name, self.organization.primary_domain, id=user.id, link=self._void_link(user)
             )
             with self.world.transaction_services() as services:
-                services.users.change_profile(user.id, ChangeProfile(email=who.email))
+                services.users.change_profile(user.id, ChangeProfile(email=account_case.email))
             make(self, user)
             if kind in ("person", "has factors", "wants to leave"):
-                who = replace(who, session=self.browser().start_session(user).id)
-            yield who
+                account_case = replace(account_case, session=self.browser().start_session(user).id)
+            yield account_case
         holder = Holder(self.world, self.organization)
         holder.browser.start_session(holder.user)
         holder.add()
@@ -147,15 +149,15 @@ def _with_factors(scene: AnonymousScenario, user: HumanUser) -> None:
 def _deactivated(scene: AnonymousScenario, user: HumanUser) -> None:
     set_password(scene.world, user)
     with scene.world.transaction_services() as services:
-        services.users.deactivate(user.id, by=OPERATOR_PRINCIPAL)
+        services.users.deactivate(user.id, principal=OPERATOR_PRINCIPAL)
 
 
 def _leaving(scene: AnonymousScenario, user: HumanUser) -> None:
     set_password(scene.world, user)
     with scene.world.transaction_services() as services:
-        kept = services.users.get(user.id)
+        human_user = services.users.get(user.id)
         at = services.now
-        services.storage.users.update(replace(kept, deletion_at=at, version=kept.version + 1))
+        services.storage.users.update(replace(human_user, deletion_at=at, version=human_user.version + 1))
 
 
 #: What people may have set up.
@@ -187,11 +189,11 @@ TYPED = {
 }
 
 
-def named(scene: AnonymousScenario, who: AccountCase) -> tuple[Browser, str, str]:
+def named(scene: AnonymousScenario, account_case: AccountCase) -> tuple[Browser, str, str]:
     """A browser at which the name was typed, where its sign-in lies, and what its forms are known by."""
     browser = scene.begin(login_hint="")
     begun, token = browser.path, str(browser.find_form()["csrf_token"].value)
-    browser.submit({"login_name": who.login_name})
+    browser.submit({"login_name": account_case.login_name})
     return browser, begun, token
 
 
@@ -225,10 +227,10 @@ def registering(**typed: str) -> Ask:
     return ask
 
 
-def resetting(scene: AnonymousScenario, who: AccountCase) -> list[Any]:
+def resetting(scene: AnonymousScenario, account_case: AccountCase) -> list[Any]:
     browser = scene.browser()
     browser.open("/password/reset")
-    browser.submit({"login_name": who.login_name})
+    browser.submit({"login_name": account_case.login_name})
     return browser.answers
 
 
@@ -244,26 +246,28 @@ def behind_link(start: str) -> Ask:
     return ask
 
 
-def hinted(scene: AnonymousScenario, who: AccountCase) -> list[Any]:
+def hinted(scene: AnonymousScenario, account_case: AccountCase) -> list[Any]:
     answers = []
     for prompt in (None, "login", "none", "create"):
         asked = {} if prompt is None else {"prompt": prompt}
-        browser = scene.begin(login_hint=who.login_name, **asked)
+        browser = scene.begin(login_hint=account_case.login_name, **asked)
         answers += browser.answers
     return answers
 
 
 def as_client(ask: Callable[[World, Credentials], Any]) -> Ask:
     """An endpoint for clients, asked by one that calls itself like them, with a secret that was guessed."""
-    return lambda scene, who: [ask(scene.world, Credentials(name, new_token())) for name in (who.id, who.login_name)]
+    return lambda scene, account_case: [
+        ask(scene.world, Credentials(name, new_token())) for name in (account_case.id, account_case.login_name)
+    ]
 
 
-def by_assertion(scene: AnonymousScenario, who: AccountCase) -> list[Any]:
+def by_assertion(scene: AnonymousScenario, account_case: AccountCase) -> list[Any]:
     """As a service user of that id or name, with a key of one's own, and as a client."""
     world = scene.world
     stranger = world.make_service_user_program()
     answers = []
-    for name in (who.id, who.user_name):
+    for name in (account_case.id, account_case.user_name):
         claims = stranger.claims(iss=name, sub=name)
         answers.append(world.client.exchange_assertion(sign_assertion(claims, stranger.key, key_id=stranger.key_id)))
         secret = Credentials(name, new_token())
@@ -271,30 +275,30 @@ def by_assertion(scene: AnonymousScenario, who: AccountCase) -> list[Any]:
     return answers
 
 
-def signing_out(scene: AnonymousScenario, who: AccountCase) -> list[Any]:
-    asked = {"logout_hint": who.login_name, "client_id": scene.party.client_id}
+def signing_out(scene: AnonymousScenario, account_case: AccountCase) -> list[Any]:
+    asked = {"logout_hint": account_case.login_name, "client_id": scene.party.client_id}
     return [scene.browser().open(f"/oauth/v2/endsession?{urlencode(asked)}")]
 
 
-def resumed(scene: AnonymousScenario, who: AccountCase) -> list[Any]:
-    browser, begun, _ = named(scene, who)
+def resumed(scene: AnonymousScenario, account_case: AccountCase) -> list[Any]:
+    browser, begun, _ = named(scene, account_case)
     browser.open(f"/oauth/v2/authorize/{begun.split('/')[2]}")
     return browser.answers
 
 
-def to_provider(scene: AnonymousScenario, who: AccountCase) -> list[Any]:
-    browser, begun, _ = named(scene, who)
+def to_provider(scene: AnonymousScenario, account_case: AccountCase) -> list[Any]:
+    browser, begun, _ = named(scene, account_case)
     browser.open(f"/login/upstream/{scene.provider.id}/for/{begun.split('/')[2]}")
     return browser.answers
 
 
-def by_passkey(scene: AnonymousScenario, who: AccountCase) -> list[Any]:
+def by_passkey(scene: AnonymousScenario, account_case: AccountCase) -> list[Any]:
     """With the id of their passkey and a key of one's own; no page tells that id."""
-    browser, begun, _ = named(scene, who)
+    browser, begun, _ = named(scene, account_case)
     browser.open(f"{begun}/passkeys/alone")
     asked = options_of(browser)
     assert asked["allowCredentials"] == []
-    forged = SoftwareCredential(who.passkey, generate_private_key(SECP256R1()), who.id.encode())
+    forged = SoftwareCredential(account_case.passkey, generate_private_key(SECP256R1()), account_case.id.encode())
     browser.submit({"answer": SoftwareAuthenticator().get(asked, credential=forged)})
     assert not browser.session_cookies
     return browser.answers
@@ -341,11 +345,11 @@ class RequestCost:
     hashes: int = 0
     statements: list[str] = field(default_factory=list)
 
-    def like(self, other: "RequestCost") -> bool:
+    def like(self, request_cost: "RequestCost") -> bool:
         """True if nobody who waits for the answer can tell them apart: a hash takes as long as some hundred statements,
         of which two more or less are lost in it."""
-        more = abs(len(self.statements) - len(other.statements))
-        return self.hashes == other.hashes and more <= 2 * self.hashes
+        more = abs(len(self.statements) - len(request_cost.statements))
+        return self.hashes == request_cost.hashes and more <= 2 * self.hashes
 
     def note(self, statement: str) -> None:
         if not statement.startswith(("SAVEPOINT", "RELEASE", "PRAGMA")):

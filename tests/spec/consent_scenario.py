@@ -32,9 +32,9 @@ class ConsentScenario:
         self, scope: str = "openid email", response_type: str = "code", **parameters: Any
     ) -> SentAuthorizationRequest:
         """The person follows the application's link."""
-        asked = self.party.new_request(response_type, scope=scope, **parameters)
-        self.browser.open(asked.url, initiator=self.party.origin)
-        return asked
+        authorization = self.party.new_request(response_type, scope=scope, **parameters)
+        self.browser.open(authorization.url, initiator=self.party.origin)
+        return authorization
 
     @property
     def asks(self) -> bool:
@@ -47,20 +47,20 @@ class ConsentScenario:
 
     def agreed(self, scope: str = "openid email", **parameters: Any) -> ReceivedTokens:
         """What a sign-in brings to which the person agrees on the page."""
-        asked = self.ask(scope, **parameters)
+        authorization = self.ask(scope, **parameters)
         assert self.asks
         self.decide()
-        return self.party.obtain_tokens(self.browser.page, asked)
+        return self.party.obtain_tokens(self.browser.page, authorization)
 
     def refused(
         self, error: str, scope: str = "openid email", *, decision: str | None = None, **parameters: Any
     ) -> None:
         """Check that a sign-in ends with this error, at once or by a decision."""
-        asked = self.ask(scope, **parameters)
+        authorization = self.ask(scope, **parameters)
         if decision:
             assert self.asks
             self.decide(decision)
-        self.party.check_error_response(self.browser.page, asked, error)
+        self.party.check_error_response(self.browser.page, authorization, error)
 
     def disconnect(self) -> None:
         """Take the consent back on the account's page."""
@@ -69,9 +69,9 @@ class ConsentScenario:
 
     def silently(self, scope: str = "openid email", **parameters: Any) -> ReceivedTokens:
         """What a sign-in brings without a page."""
-        asked = self.ask(scope, **parameters)
+        authorization = self.ask(scope, **parameters)
         assert not self.asks
-        return self.party.obtain_tokens(self.browser.page, asked)
+        return self.party.obtain_tokens(self.browser.page, authorization)
 
     def change(self, **members: Any) -> None:
         """Change the application."""
@@ -79,8 +79,8 @@ class ConsentScenario:
 
     def events(self) -> list[AuditEvent]:
         """What is told of consents to the application, newest first."""
-        found = self.world.audit_events(event="consent", object_id=self.party.client_id)
-        for one in found:
-            assert one.actor.id == one.detail["user_id"] == self.person.id
-            assert one.organization_id == self.home.id
-        return list(found)
+        audit_events = self.world.audit_events(event="consent", object_id=self.party.client_id)
+        for event in audit_events:
+            assert event.actor.id == event.detail["user_id"] == self.person.id
+            assert event.organization_id == self.home.id
+        return list(audit_events)

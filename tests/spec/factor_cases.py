@@ -37,7 +37,7 @@ class FactorCase:
 
     def __init__(self, world: World, person: LoginUser) -> None:
         self.world, self.person = world, person
-        self.name = next(name for name, one in ROWS.items() if one is type(self))
+        self.name = next(name for name, item in ROWS.items() if item is type(self))
         value, key = self.set_up()
         with world.transaction_services() as services:
             subject = services.storage.users.find_subject(person.user.id)
@@ -67,7 +67,7 @@ class TotpFactorCase(FactorCase):
 
     def wrong(self, page: Browser) -> dict[str, str]:
         near = {self.app.at(self.world.clock(), counter_offset=steps) for steps in (-1, 0, 1)}
-        return {"code": next(one for one in ("000000", "111111", "222222", "333333") if one not in near)}
+        return {"code": next(item for item in ("000000", "111111", "222222", "333333") if item not in near)}
 
 
 class EmailCodeFactorCase(FactorCase):
@@ -81,8 +81,8 @@ class EmailCodeFactorCase(FactorCase):
     def right(self, page: Browser) -> dict[str, str]:
         with self.world.read_only_services() as services:
             queued = services.storage.outbox.list_pending("mail", self.world.clock(), 10_000)
-            mails = [json.loads(services.outbox.unseal(one)) for one in queued]
-        texts = [one.get("text", "") for one in mails if one["to"] == self.address]
+            mails = [json.loads(services.outbox.unseal(message)) for message in queued]
+        texts = [mail.get("text", "") for mail in mails if mail["to"] == self.address]
         found = [code for text in texts for code in re.findall(r"^(\d{6})$", text, re.MULTILINE)]
         return {"code": found[-1]}
 
@@ -97,7 +97,7 @@ class RecoveryCodeFactorCase(FactorCase):
     def set_up(self) -> tuple[Mapping[str, Any], str | None]:
         self.codes = list(generate_codes())
         hasher: PasswordHasher = self.world.identity.process_state.hasher
-        return {"codes": {code_prefix(one): hasher.hash(normalize_code(one)) for one in self.codes}}, None
+        return {"codes": {code_prefix(code): hasher.hash(normalize_code(code)) for code in self.codes}}, None
 
     def right(self, page: Browser) -> dict[str, str]:
         return {"code": self.codes.pop()}

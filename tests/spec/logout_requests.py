@@ -17,8 +17,8 @@ ENDPOINT = "https://id.example.com/oauth/v2/endsession"
 
 def is_signed_in(browser: Browser, party: RelyingParty) -> bool:
     """Whether the browser's session answers for its person."""
-    asked = party.new_request(prompt="none")
-    return party.check_response(browser.open(asked.url), asked).get("error") != "login_required"
+    authorization = party.new_request(prompt="none")
+    return party.check_response(browser.open(authorization.url), authorization).get("error") != "login_required"
 
 
 def check_sent_back(answer: Any, address: str = BYE) -> None:

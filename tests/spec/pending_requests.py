@@ -10,9 +10,9 @@ FOREIGN = "This sign-in was started in another browser"
 
 def begun(browser: Browser, party: RelyingParty, **parameters: Any) -> tuple[SentAuthorizationRequest, str]:
     """A request that waits at a login page, and its id."""
-    asked = party.open_request(browser, **parameters)
+    authorization = party.open_request(browser, **parameters)
     assert browser.sign_in_step is not None, browser.page
-    return asked, browser.path.split("/")[2]
+    return authorization, browser.path.split("/")[2]
 
 
 def attributes(header: str) -> tuple[str, str, frozenset[str]]:

@@ -32,9 +32,9 @@ class ProveSampleFactorPage(ProvePage):
         return self.prove(lambda: self._verified(form.text("word")), gettext_lazy("Word"), field="word")
 
     def _verified(self, word: str) -> tuple[str, ...] | None:
-        for one in self.enrolments:
-            if one.value["word"] == word:
-                self.request.services.factors.update_after_use(one, one.value)
+        for enrolment in self.enrolments:
+            if enrolment.value["word"] == word:
+                self.request.services.factors.update_after_use(enrolment, enrolment.value)
                 return SampleFactor.methods
         return None
 

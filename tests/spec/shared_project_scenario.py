@@ -34,9 +34,9 @@ class AccessRight:
     roles: frozenset[str] | None
     own: bool
 
-    def __and__(self, other: "AccessRight") -> "AccessRight":
-        shared = None if self.roles is None or other.roles is None else self.roles & other.roles
-        return AccessRight(shared, self.own and other.own)
+    def __and__(self, access_right: "AccessRight") -> "AccessRight":
+        shared = None if self.roles is None or access_right.roles is None else self.roles & access_right.roles
+        return AccessRight(shared, self.own and access_right.own)
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class SharedProjectScenario:
             "own": self.world.audience_scope(),
             "alias": OWN_BY_ALIAS,
         }
-        return " ".join(["openid", ROLES, *(words[one] for one in asked.split())])
+        return " ".join(["openid", ROLES, *(words[item] for item in asked.split())])
 
     def opened(self, token: str, asking: Credentials | None) -> "TokenAccess":
         """What the token opens: whoever may be told of it, and what they are told."""
@@ -111,18 +111,20 @@ class SharedProjectScenario:
         shown = [client.introspect(token, self.api).json, client.introspect(token, self.world.introspector).json]
         answers = [*shown] if asking is None else [*shown, client.introspect(token, asking).json]
         userinfo = client.fetch_userinfo(token)
-        told = [one for one in answers if one["active"]] + ([userinfo.json] if userinfo.status_int == 200 else [])
+        told = [answer for answer in answers if answer["active"]] + (
+            [userinfo.json] if userinfo.status_int == 200 else []
+        )
         format = TokenFormat.JWT if token.count(".") == 2 else TokenFormat.OPAQUE  # noqa: A001
         if format is TokenFormat.JWT:
             told.append(decode_jwt_unverified(token)[1])
-        audiences = [frozenset(one["aud"]) for one in told if "aud" in one]
+        audiences = [frozenset(item["aud"]) for item in told if "aud" in item]
         return TokenAccess(
             shared=shown[0]["active"],
             own=shown[1]["active"],
             manages=client.call_management_api("/me", token).status_int != 401,
-            roles=frozenset(role for one in told for role in one.get(claim, {})),
+            roles=frozenset(role for item in told for role in item.get(claim, {})),
             projects=frozenset(
-                one for audience in audiences for one in audience & {self.shared.id, self.world.instance.project_id}
+                item for audience in audiences for item in audience & {self.shared.id, self.world.instance.project_id}
             ),
         )
 
@@ -140,7 +142,7 @@ def agree(world: World, person: HumanUser, client: CredentialsOrClientId, scopes
     words = tuple(dict.fromkeys(word for scope in scopes for word in (*scope.split(), "offline_access")))
     with world.transaction_services() as services:
         subject = services.storage.users.find_subject(person.id)
-        found = services.applications.find_client(client if isinstance(client, str) else client.client_id)
+        application_client = services.applications.find_client(client if isinstance(client, str) else client.client_id)
         assert subject is not None
-        assert found is not None
-        services.consents.grant_consent(subject, found, words)
+        assert application_client is not None
+        services.consents.grant_consent(subject, application_client, words)

@@ -146,7 +146,7 @@ def test_it_ends_when_it_is_removed(world: World, robot: ServiceUserProgram) -> 
     token, other = world.make_personal_access_token(robot), world.make_personal_access_token(robot)
     with world.transaction_services() as services:
         _, first = services.service_users.page_personal_access_tokens(robot.id)
-        services.service_users.remove_personal_access_token(robot.id, first.id, by=OPERATOR_PRINCIPAL)
+        services.service_users.remove_personal_access_token(robot.id, first.id, principal=OPERATOR_PRINCIPAL)
     assert world.client.fetch_userinfo(token).status_int == 401
     assert world.client.fetch_userinfo(other).status_int == 200
 

@@ -121,7 +121,7 @@ class Doors:
         state = parse_desired_state({"version": 1, "organizations": [organization]})
         for changes in (1, 0):
             with self.world.transaction_services() as services:
-                assert len(apply_desired_state(services, state, by=OPERATOR_PRINCIPAL).state_changes) == changes
+                assert len(apply_desired_state(services, state, principal=OPERATOR_PRINCIPAL).state_changes) == changes
         return self._newest(robot.id)
 
     def _newest(self, user_id: str, kind: str = "keys") -> Expiring:
@@ -129,7 +129,7 @@ class Doors:
             users = services.service_users
             fetch: Callable[..., Any] = users.page_keys if kind == "keys" else users.page_personal_access_tokens
             found: list[Expiring] = list(iterate_rows(lambda request: fetch(user_id, request)))
-        return max(found, key=lambda one: one.id)
+        return max(found, key=lambda item: item.id)
 
 
 def _expiration(said: str | None) -> dict[str, str]:

@@ -39,7 +39,7 @@ def make_key_file(world: World, user_id: str, **values: Any) -> dict[str, str]:
 def upload(world: World, user_id: str, public_key: str, **values: Any) -> str:
     command = decode(UploadServiceUserKey, {"public_key": public_key, **values})
     with world.transaction_services() as services:
-        return services.service_users.upload_key(user_id, command, by=OPERATOR_PRINCIPAL).id
+        return services.service_users.upload_key(user_id, command, principal=OPERATOR_PRINCIPAL).id
 
 
 @pytest.mark.shows("2.2.5", "2.2.6", "2.2.7", "2.2.8")
@@ -94,7 +94,7 @@ def test_the_private_key_is_nowhere_in_the_database(isolated_world: World) -> No
     assert isinstance(key, rsa.RSAPrivateKey)
     isolated_world.close()
     path = Path(isolated_world.settings["identity.plugin.sql.url"].removeprefix("sqlite:///"))
-    stored = b"".join(one.read_bytes() for one in path.parent.glob(f"{path.name}*"))
+    stored = b"".join(item.read_bytes() for item in path.parent.glob(f"{path.name}*"))
     assert file["keyId"].encode() in stored
     numbers = key.private_numbers()
     for secret in (numbers.p, numbers.q, numbers.d):
@@ -106,9 +106,9 @@ def test_the_private_key_is_nowhere_in_the_database(isolated_world: World) -> No
 
 def test_the_key_file_does_not_show_its_key_by_accident(world: World, robot: ServiceUserProgram) -> None:
     with world.transaction_services() as services:
-        file: KeyFile = services.service_users.add_key(robot.id, AddServiceUserKey(), by=OPERATOR_PRINCIPAL)
+        file: KeyFile = services.service_users.add_key(robot.id, AddServiceUserKey(), principal=OPERATOR_PRINCIPAL)
     assert "PRIVATE" not in f"{file!r} {file}"
-    [event] = [one for one in world.audit_events(object_id=file.key_id) if one.event == "service_user_key.added"]
+    [event] = [event for event in world.audit_events(object_id=file.key_id) if event.event == "service_user_key.added"]
     assert "PRIVATE" not in repr(event)
     assert event.organization_id == robot.organization.id
 
@@ -180,9 +180,9 @@ def test_a_removed_key_is_refused_and_its_tokens_end(world: World, robot: Servic
 
 @pytest.mark.shows("2.2.1")
 def test_only_the_user_s_own_key_can_be_removed(world: World, robot: ServiceUserProgram) -> None:
-    other = world.make_service_user_program(robot.organization)
+    program = world.make_service_user_program(robot.organization)
     with pytest.raises(NotFound), world.transaction_services() as services:
-        services.service_users.remove_key(other.id, robot.key_id, by=OPERATOR_PRINCIPAL)
+        services.service_users.remove_key(program.id, robot.key_id, principal=OPERATOR_PRINCIPAL)
     check_token_response(robot.request_token())
 
 

@@ -82,14 +82,14 @@ def other_claims(robot: ServiceUserProgram) -> str:
 
 
 def kid_of_another_user(robot: ServiceUserProgram) -> str:
-    other = robot.world.make_service_user_program(robot.organization)
-    return sign_assertion(robot.claims(), other.key, key_id=other.key_id)
+    program = robot.world.make_service_user_program(robot.organization)
+    return sign_assertion(robot.claims(), program.key, key_id=program.key_id)
 
 
 def name_of_another_user(robot: ServiceUserProgram) -> str:
     """The right key and signature, but iss and sub name somebody else."""
-    other = robot.world.make_service_user_program(robot.organization)
-    return robot.assertion(iss=other.id, sub=other.id)
+    program = robot.world.make_service_user_program(robot.organization)
+    return robot.assertion(iss=program.id, sub=program.id)
 
 
 def name_of_a_person(robot: ServiceUserProgram) -> str:

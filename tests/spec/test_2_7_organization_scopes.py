@@ -77,8 +77,8 @@ def test_an_organization_that_is_deactivated_cannot_be_told_from_none(
 ) -> None:
     gone, deactivated = world.make_organization(), world.make_organization()
     with world.transaction_services() as services:
-        services.organizations.deactivate(deactivated.id, by=OPERATOR_PRINCIPAL)
-        services.organizations.remove(gone.id, by=OPERATOR_PRINCIPAL)
+        services.organizations.deactivate(deactivated.id, principal=OPERATOR_PRINCIPAL)
+        services.organizations.remove(gone.id, principal=OPERATOR_PRINCIPAL)
     told = []
     for organization in (gone, deactivated):
         word = scope_of(organization)

@@ -156,7 +156,7 @@ def test_what_is_taken_away_is_told_no_more(world: World, scene: RoleScopeScenar
     told = scene.told_for(token["access_token"])
     assert told[of(project)] == {"reader"}
     with world.transaction_services() as services:
-        services.project_grants.deactivate(grant.id, by=OPERATOR_PRINCIPAL)
+        services.project_grants.deactivate(grant.id, principal=OPERATOR_PRINCIPAL)
         services.storage.user_grants.delete(scene.grant.id)
     assert scene.told_for(token["access_token"]) == {}
 

@@ -93,8 +93,8 @@ def test_a_foreign_project_cannot_be_told_from_one_that_does_not_exist(world: Wo
 
 
 def test_one_bad_project_refuses_the_whole_request(world: World, robot: ServiceUserProgram) -> None:
-    own, foreign = world.make_project(robot.organization), world.make_project()
-    answer = robot.request_token(f"openid {world.audience_scope(own.id)} {world.audience_scope(foreign.id)}")
+    project, foreign = world.make_project(robot.organization), world.make_project()
+    answer = robot.request_token(f"openid {world.audience_scope(project.id)} {world.audience_scope(foreign.id)}")
     check_oauth_error(answer, "invalid_scope")
     assert foreign.id in answer.json["error_description"]
 

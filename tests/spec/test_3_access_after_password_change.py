@@ -84,11 +84,13 @@ ALL = {"session", "waiting sign-in", "reset link", "address link", "access token
 #: By somebody who cannot show the present password: whoever knows that one loses everything, whatever the settings say.
 BY_OTHERS: dict[str, Callable[[Services, OpenedAccess], object]] = {
     "one-time password": lambda services, opened: services.users.set_one_time_password(
-        opened.session.user.id, by=OPERATOR_PRINCIPAL
+        opened.session.user.id, principal=OPERATOR_PRINCIPAL
     ),
     "recovered": lambda services, opened: services.users.recover(opened.session.user.id),
     "reset": lambda services, opened: services.passwords.reset(opened.reset_link.rpartition("/")[2], "$hash$"),
-    "deactivated": lambda services, opened: services.users.deactivate(opened.session.user.id, by=OPERATOR_PRINCIPAL),
+    "deactivated": lambda services, opened: services.users.deactivate(
+        opened.session.user.id, principal=OPERATOR_PRINCIPAL
+    ),
 }
 
 

@@ -169,7 +169,7 @@ def test_a_revoked_manager_keeps_the_token_and_loses_the_rights(scene: EntitySta
     """Security 14.3: with the same token, at the next request."""
     with scene.world.transaction_services() as services:
         [manager] = services.storage.managers.list_for_user(scene.robot.id)
-        services.managers.remove(manager.id, by=OPERATOR_PRINCIPAL)
+        services.managers.remove(manager.id, principal=OPERATOR_PRINCIPAL)
     assert scene.seen() == ALL_WELL | {"management": "403", "by secret: management": "403"}
 
 

@@ -31,7 +31,9 @@ class Ada:
     def of(cls, world: World, *, invited: bool) -> "Ada":
         organization = world.make_organization()
         with world.transaction_services() as services:
-            services.organizations.change(organization.id, ChangeOrganization(registration=True), by=OPERATOR_PRINCIPAL)
+            services.organizations.change(
+                organization.id, ChangeOrganization(registration=True), principal=OPERATOR_PRINCIPAL
+            )
             command = CreateHumanUser(user_name="ada", email=ADDRESS, **NAMES)
             person = services.users.create(organization.id, command)
             if not invited:
@@ -63,8 +65,12 @@ def _registration(services: Services, person: HumanUser) -> str:
 
 LINKS: dict[str, Callable[[Services, HumanUser], str]] = {
     "asked": _link(_asked),
-    "handed out": _link(lambda services, person: services.users.issue_password_link(person.id, by=OPERATOR_PRINCIPAL)),
-    "invitation": _link(lambda services, person: services.users.issue_password_link(person.id, by=OPERATOR_PRINCIPAL)),
+    "handed out": _link(
+        lambda services, person: services.users.issue_password_link(person.id, principal=OPERATOR_PRINCIPAL)
+    ),
+    "invitation": _link(
+        lambda services, person: services.users.issue_password_link(person.id, principal=OPERATOR_PRINCIPAL)
+    ),
     "own address": _link(lambda services, person: services.users.issue_email_link(person.id, ADDRESS)),
     "new address": _link(lambda services, person: services.users.issue_email_link(person.id, "new@acme.example")),
     "registration": _link(_registration),
@@ -87,7 +93,7 @@ def _opens(services: Services, kind: str, code: str) -> bool:
 def _move(services: Services, person: HumanUser) -> None:
     """There and back: the mailbox was another's for a while."""
     for email in ("other@acme.example", ADDRESS):
-        services.users.change(person.id, ChangeHumanUser(email=email), by=OPERATOR_PRINCIPAL)
+        services.users.change(person.id, ChangeHumanUser(email=email), principal=OPERATOR_PRINCIPAL)
 
 
 def _leave(services: Services, person: HumanUser) -> None:
@@ -118,18 +124,18 @@ def _reset(services: Services, person: HumanUser) -> None:
 
 
 def _deactivate(services: Services, person: HumanUser) -> None:
-    services.users.deactivate(person.id, by=OPERATOR_PRINCIPAL)
-    services.users.reactivate(person.id, by=OPERATOR_PRINCIPAL)
+    services.users.deactivate(person.id, principal=OPERATOR_PRINCIPAL)
+    services.users.reactivate(person.id, principal=OPERATOR_PRINCIPAL)
 
 
 def _make_again(services: Services, person: HumanUser) -> None:
-    services.users.remove(person.id, by=OPERATOR_PRINCIPAL)
+    services.users.remove(person.id, principal=OPERATOR_PRINCIPAL)
     command = CreateHumanUser(user_name=person.user_name, email=ADDRESS, **NAMES)
     services.users.create(person.organization_id, command, id=person.id)
 
 
 def _rename(services: Services, person: HumanUser) -> None:
-    services.users.change(person.id, ChangeHumanUser(user_name="countess"), by=OPERATOR_PRINCIPAL)
+    services.users.change(person.id, ChangeHumanUser(user_name="countess"), principal=OPERATOR_PRINCIPAL)
 
 
 #: What happens, and which links are good afterwards; what nobody has yet depends on nobody.
@@ -142,7 +148,7 @@ CHANGES: dict[str, tuple[Callable[[Services, HumanUser], object], set[str]]] = {
     "password changed": (_change_password, set()),
     "password reset": (_reset, set()),
     "one-time password": (
-        lambda services, person: services.users.set_one_time_password(person.id, by=OPERATOR_PRINCIPAL),
+        lambda services, person: services.users.set_one_time_password(person.id, principal=OPERATOR_PRINCIPAL),
         set(),
     ),
     "recovered": (lambda services, person: services.users.recover(person.id), set()),
@@ -150,7 +156,7 @@ CHANGES: dict[str, tuple[Callable[[Services, HumanUser], object], set[str]]] = {
     "removed and made again": (_make_again, set()),
     # The mail lies where it should; links for an address are good only within a session anyway.
     "signed out everywhere": (
-        lambda services, person: services.users.end_sessions(person.id, by=OPERATOR_PRINCIPAL),
+        lambda services, person: services.users.end_sessions(person.id, principal=OPERATOR_PRINCIPAL),
         RESETS | ADDRESSES,
     ),
     "renamed": (_rename, RESETS | ADDRESSES),

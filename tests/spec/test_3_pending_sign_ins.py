@@ -117,8 +117,8 @@ def _one_other(scene: PendingSignInScenario) -> None:
 
 def _at_sessions(scene: PendingSignInScenario, name: str, value: str) -> None:
     scene.acting.open("/account/sessions")
-    forms = (dict(one.submit_fields()) for one in scene.acting.page.forms.values())
-    form = next(one for one in forms if one.get(name) == value)
+    forms = (dict(item.submit_fields()) for item in scene.acting.page.forms.values())
+    form = next(form for form in forms if form.get(name) == value)
     scene.acting.post_form("/account/sessions", form, initiator=scene.world.issuer)
     assert scene.acting.path == "/account/sessions"
 
@@ -248,4 +248,6 @@ def test_an_answer_that_was_overtaken_is_decided_anew(world: World, monkeypatch:
 
 
 def _request_of(browser: Browser) -> str:
-    return next(one.request.path.split("/")[2] for one in browser.answers if one.request.path.startswith("/login/"))
+    return next(
+        answer.request.path.split("/")[2] for answer in browser.answers if answer.request.path.startswith("/login/")
+    )

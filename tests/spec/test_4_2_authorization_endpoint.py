@@ -62,9 +62,9 @@ def test_it_is_on_the_login_host_alone(three_host_world: World) -> None:
 @pytest.mark.shows("4.2.2", "4.2.19")
 def test_a_code_comes_with_the_state_and_the_issuer(browser: Browser, party: RelyingParty) -> None:
     """The successful code response; ``read`` looks at state, iss (RFC 9207), no-store and no-referrer."""
-    asked = party.new_request()
-    answer = browser.open(asked.url, initiator=party.origin)
-    members = party.check_response(answer, asked)
+    sent_authorization_request = party.new_request()
+    answer = browser.open(sent_authorization_request.url, initiator=party.origin)
+    members = party.check_response(answer, sent_authorization_request)
     assert set(members) == {"code"}
     assert len(members["code"]) >= 43
     assert answer.body == b""
@@ -73,25 +73,27 @@ def test_a_code_comes_with_the_state_and_the_issuer(browser: Browser, party: Rel
 
 def test_without_a_state_there_is_none_in_the_answer(browser: Browser, party: RelyingParty) -> None:
     for state in (None, ""):
-        asked = party.new_request(state=state)
-        answer = browser.open(asked.url)
+        sent_authorization_request = party.new_request(state=state)
+        answer = browser.open(sent_authorization_request.url)
         assert "state" not in answer.headers["Location"]
 
 
 def test_each_answer_has_a_code_of_its_own(browser: Browser, party: RelyingParty) -> None:
-    asked = party.new_request()
-    first, second = (party.extract_code(browser.open(asked.url), asked) for _ in range(2))
+    sent_authorization_request = party.new_request()
+    first, second = (
+        party.extract_code(browser.open(sent_authorization_request.url), sent_authorization_request) for _ in range(2)
+    )
     assert first != second
     for code in (first, second):
-        assert party.redeem(code, asked).status_int == 200
+        assert party.redeem(code, sent_authorization_request).status_int == 200
 
 
 @pytest.mark.shows("4.2.20")
 def test_id_token_alone_brings_no_access_token(browser: Browser, party: RelyingParty, person: HumanUser) -> None:
     """The successful implicit response: access_token only when the response type includes token."""
-    asked = party.new_request(ID_TOKEN)
-    answer = browser.open(asked.url)
-    tokens = party.obtain_tokens(answer, asked)
+    sent_authorization_request = party.new_request(ID_TOKEN)
+    answer = browser.open(sent_authorization_request.url)
+    tokens = party.obtain_tokens(answer, sent_authorization_request)
     assert set(tokens.members) == {"id_token", "token_type", "expires_in", "scope"}
     assert tokens.claims["sub"] == person.id
     assert "at_hash" not in tokens.claims
@@ -156,9 +158,9 @@ def test_an_error_comes_as_the_request_asks(browser: Browser, party: RelyingPart
 def test_the_state_comes_back_unmodified(browser: Browser, party: RelyingParty, mode: str) -> None:
     """And never becomes anything else than a state: ``read`` takes a parameter that stands twice for an error."""
     for state in ODD_STATES:
-        asked = party.new_request(response_mode=mode, state=state)
-        answer = browser.open(asked.url)
-        assert set(party.check_response(answer, asked)) == {"code"}
+        sent_authorization_request = party.new_request(response_mode=mode, state=state)
+        answer = browser.open(sent_authorization_request.url)
+        assert set(party.check_response(answer, sent_authorization_request)) == {"code"}
         assert "Set-Cookie" not in answer.headers
         party.expect_error_at_once(browser, "invalid_scope", scope="profile", response_mode=mode, state=state)
 
@@ -179,8 +181,8 @@ def test_a_form_post_page_works_without_script_and_carries_no_form_action(
     browser: Browser, party: RelyingParty
 ) -> None:
     """Security 11.2: browsers would hold the application's own redirects to form-action."""
-    asked = party.new_request(response_mode="form_post", state='"><script>alert(1)</script>')
-    answer = browser.open(asked.url)
+    sent_authorization_request = party.new_request(response_mode="form_post", state='"><script>alert(1)</script>')
+    answer = browser.open(sent_authorization_request.url)
     page = check_page(answer)
     assert "form-action" not in answer.headers["Content-Security-Policy"]
     (form,) = page.find_all("form")
@@ -228,8 +230,8 @@ def test_other_methods_do_nothing(world: World, browser: Browser, party: Relying
     """RFC 9110 §9.3.2: a HEAD does not hand out a code, nor begin a sign-in."""
     for method in ("HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"):
         headers = {"Cookie": browser.cookies.header(browser.login_url, world.clock())}
-        for asked in (party.new_request(), party.new_request(prompt="login")):
-            answer = world.client.request(method, asked.url, headers=headers)
+        for sent_authorization_request in (party.new_request(), party.new_request(prompt="login")):
+            answer = world.client.request(method, sent_authorization_request.url, headers=headers)
             assert answer.status_int == 405
             assert "Location" not in answer.headers
             assert "Set-Cookie" not in answer.headers
@@ -244,11 +246,11 @@ def test_the_answer_to_another_method_names_those_that_are_taken(world: World, p
 @pytest.mark.shows("4.2.7", "5.3.1")
 def test_a_program_s_credentials_count_for_nothing_here(world: World, party: RelyingParty) -> None:
     """Service description §5.3: client authentication needs no parameters here, and replaces no person."""
-    asked = party.new_request(prompt="none", client_secret=party.secret)
+    sent_authorization_request = party.new_request(prompt="none", client_secret=party.secret)
     robot = world.make_service_user_program()
     for header in (party.credentials.header, f"Bearer {robot.access_token()}"):
-        answer = world.client.get(asked.url, {"Authorization": header})
-        party.check_error_response(answer, asked, "login_required")
+        answer = world.client.get(sent_authorization_request.url, {"Authorization": header})
+        party.check_error_response(answer, sent_authorization_request, "login_required")
 
 
 def test_codes_of_the_same_person_name_the_browser_s_session(
@@ -304,8 +306,8 @@ def test_a_deactivated_application_is_an_unknown_one(
     place = {"applications": application.id, "projects": project.id, "organizations": project.organization_id}[what]
     getattr(world.operator_services, what).deactivate(place)
     pages = [
-        check_page(browser.open(one.url), 400, "We do not know this application").main.get_text()
-        for one in (party.new_request(), party.new_request(client_id="0" * 32))
+        check_page(browser.open(authorization.url), 400, "We do not know this application").main.get_text()
+        for authorization in (party.new_request(), party.new_request(client_id="0" * 32))
     ]
     assert application.name not in pages[0]
     assert [page.partition("Request id")[0] for page in pages] == [pages[0].partition("Request id")[0]] * 2
@@ -329,18 +331,18 @@ def test_while_the_storage_is_away_the_client_is_told(
     def away(*args: object) -> None:
         raise StorageUnavailable("db.internal:5432")
 
-    asked = party.new_request()
+    sent_authorization_request = party.new_request()
     with monkeypatch.context() as patch:
         patch.setattr(SessionService, "list_by_secrets", away)
-        answer = browser.open(asked.url)
-        description = party.check_error_response(answer, asked, "temporarily_unavailable")
+        answer = browser.open(sent_authorization_request.url)
+        description = party.check_error_response(answer, sent_authorization_request, "temporarily_unavailable")
         assert "internal" not in description
     with monkeypatch.context() as patch:
         patch.setattr(world.identity.backend, "join_transaction", away)
         patch.setattr(world.identity.backend, "read_session", away)
-        page = check_page(browser.open(asked.url), 503)
+        page = check_page(browser.open(sent_authorization_request.url), 503)
         assert "internal" not in page.get_text()
-    party.extract_code(browser.open(asked.url), asked)
+    party.extract_code(browser.open(sent_authorization_request.url), sent_authorization_request)
 
 
 @pytest.mark.shows("7.5")
@@ -352,19 +354,21 @@ def test_an_accident_on_our_side_is_told_to_the_client(
     def fail(*args: object, **kwargs: object) -> Any:
         raise RuntimeError("db.internal:5432")
 
-    asked = party.new_request()
+    sent_authorization_request = party.new_request()
     with monkeypatch.context() as patch:
         patch.setattr(authorization, "build_consent_summary", fail)
-        answer = browser.open(asked.url)
-    assert "internal" not in party.check_error_response(answer, asked, "server_error")
-    party.extract_code(browser.open(asked.url), asked)
+        answer = browser.open(sent_authorization_request.url)
+    assert "internal" not in party.check_error_response(answer, sent_authorization_request, "server_error")
+    party.extract_code(browser.open(sent_authorization_request.url), sent_authorization_request)
 
 
 def test_refusals_are_audited_once_a_minute(world: World, browser: Browser, party: RelyingParty) -> None:
     """Decisions, tokens: the same application and reason at most once a minute; a page that is needed is no refusal."""
 
     def events() -> list[Any]:
-        return [one for one in world.audit_events() if one.object_id == party.client_id and one.reason is not None]
+        return [
+            event for event in world.audit_events() if event.object_id == party.client_id and event.reason is not None
+        ]
 
     quiet = party.new_request(prompt="none")
     party.check_error_response(Browser(world).open(quiet.url), quiet, "login_required")
@@ -372,7 +376,7 @@ def test_refusals_are_audited_once_a_minute(world: World, browser: Browser, part
     for _ in range(3):
         browser.open(party.new_request(scope="profile").url)
         browser.open(party.new_request(redirect_uri="https://evil.example/cb").url)
-    assert {(one.event, one.reason) for one in events()} == {
+    assert {(event.event, event.reason) for event in events()} == {
         ("authorization.refused", "scope must include openid"),
         ("authorization.refused", "redirect_uri is not registered for this application"),
     }

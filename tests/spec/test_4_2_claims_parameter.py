@@ -34,8 +34,8 @@ def ask(party: RelyingParty, claims: Any, response_type: str = "code", **paramet
 def signed_in(
     browser: Browser, party: RelyingParty, claims: Any, response_type: str = "code", **more: Any
 ) -> ReceivedTokens:
-    asked = ask(party, claims, response_type, **more)
-    return party.obtain_tokens(browser.open(asked.url), asked)
+    authorization = ask(party, claims, response_type, **more)
+    return party.obtain_tokens(browser.open(authorization.url), authorization)
 
 
 def test_discovery_says_so(world: World) -> None:
@@ -90,8 +90,8 @@ def test_a_refresh_keeps_them(world: World, browser: Browser, party: RelyingPart
 
 def test_another_application_does_not_get_them(world: World, browser: Browser, party: RelyingParty) -> None:
     signed_in(browser, party, {"userinfo": {"nickname": None}})
-    other = RelyingParty.register(world)
-    assert other.fetch_userinfo(other.sign_in_silently(browser)).keys() == {"sub"}
+    relying_party = RelyingParty.register(world)
+    assert relying_party.fetch_userinfo(relying_party.sign_in_silently(browser)).keys() == {"sub"}
 
 
 @pytest.mark.parametrize("place", ["userinfo", "id_token"])
@@ -103,11 +103,11 @@ def test_a_subject_that_is_asked_for_is_the_only_one_that_will_do(
     browser.start_session(somebody_else)
     wanted = {place: {"sub": {"value": person.id}}}
     assert signed_in(browser, party, wanted, prompt="none").claims["sub"] == person.id
-    asked = ask(party, {place: {"sub": {"value": "nobody"}}}, prompt="none")
-    party.check_error_response(browser.open(asked.url), asked, "login_required")
+    authorization = ask(party, {place: {"sub": {"value": "nobody"}}}, prompt="none")
+    party.check_error_response(browser.open(authorization.url), authorization, "login_required")
     both = {"userinfo": {"sub": {"value": person.id}}, "id_token": {"sub": {"value": somebody_else.id}}}
-    asked = ask(party, both, prompt="none")
-    party.check_error_response(browser.open(asked.url), asked, "invalid_request")
+    authorization = ask(party, both, prompt="none")
+    party.check_error_response(browser.open(authorization.url), authorization, "invalid_request")
 
 
 def test_what_has_not_the_form_of_a_request_is_refused(browser: Browser, party: RelyingParty) -> None:
@@ -125,8 +125,8 @@ def test_what_has_not_the_form_of_a_request_is_refused(browser: Browser, party: 
         '{"userinfo":' * 700,
         "[" * 4000,
     ):
-        asked = ask(party, claims)
-        party.check_error_response(browser.open(asked.url), asked, "invalid_request")
+        authorization = ask(party, claims)
+        party.check_error_response(browser.open(authorization.url), authorization, "invalid_request")
 
 
 def test_null_and_unknown_members_ask_for_nothing(browser: Browser, party: RelyingParty) -> None:
@@ -144,11 +144,11 @@ def test_id_tokens_say_how_the_person_proved_to_be_it(
     """RFC 8176; by the pages, and silently in the session after it."""
     browser = Browser(world)
     for prompt in (None, "none"):
-        asked = party.new_request(response_type, prompt=prompt)
-        browser.open(asked.url, initiator=party.origin)
+        authorization = party.new_request(response_type, prompt=prompt)
+        browser.open(authorization.url, initiator=party.origin)
         if prompt is None:
             browser.sign_in(set_password(world, person))
-        claims = party.obtain_tokens(browser.page, asked).claims
+        claims = party.obtain_tokens(browser.page, authorization).claims
         assert (claims["amr"], claims["acr"]) == (["pwd"], ONE_FACTOR)
 
 
@@ -170,23 +170,23 @@ def test_an_essential_acr_is_reached_or_refused(browser: Browser, party: Relying
         ({"essential": True, "values": []}, False),
     ):
         for prompt in (None, "none"):
-            asked = ask(party, {"id_token": {"acr": asked_for}}, prompt=prompt)
-            answer = browser.open(asked.url)
+            authorization = ask(party, {"id_token": {"acr": asked_for}}, prompt=prompt)
+            answer = browser.open(authorization.url)
             if reached:
-                assert party.obtain_tokens(answer, asked).claims["acr"] == ONE_FACTOR
+                assert party.obtain_tokens(answer, authorization).claims["acr"] == ONE_FACTOR
                 continue
             if browser.sign_in_step is not None:
                 # What is essential can be set up; whoever does not want to goes back.
                 assert browser.sign_in_step == "factors/new"
                 answer = browser.submit(button=("factor", "none"))
-            party.check_error_response(answer, asked, "unmet_authentication_requirements")
+            party.check_error_response(answer, authorization, "unmet_authentication_requirements")
 
 
 def test_people_are_told_of_single_claims_as_of_scopes(world: World, party: RelyingParty, person: HumanUser) -> None:
     """What an application receives is not hidden in another parameter."""
     browser = Browser(world)
-    asked = ask(party, {"userinfo": {"email": None}, "id_token": {"phone_number": None}})
-    browser.open(asked.url, initiator=party.origin)
+    authorization = ask(party, {"userinfo": {"email": None}, "id_token": {"phone_number": None}})
+    browser.open(authorization.url, initiator=party.origin)
     browser.submit({"login_name": set_password(world, person)})
     page = browser.page.html.get_text()
     assert "your email address" in page

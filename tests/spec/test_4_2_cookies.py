@@ -20,7 +20,7 @@ def test_the_cookies_of_a_sign_in(
 
     That of a sign-in outlives it by as long as the sign-in is known, so that it can be started again.
     """
-    asked, request_id = begun(nobody, party)
+    authorization, request_id = begun(nobody, party)
     (header,) = nobody.answers[0].headers.getall("Set-Cookie")
     name, secret, others = attributes(header)
     assert name == f"__Host-sign-in-{request_id}"
@@ -28,8 +28,8 @@ def test_the_cookies_of_a_sign_in(
     assert len(secret) >= 43
     assert others == {"Path=/", f"Max-Age={1800 + 86400}", "HttpOnly", "SameSite=Lax", "Secure"}
     answer = nobody.sign_in(login_name)
-    session_id = party.obtain_tokens(answer, asked).claims["sid"]
-    set_here = {attributes(one)[0]: attributes(one)[1:] for one in answer.headers.getall("Set-Cookie")}
+    session_id = party.obtain_tokens(answer, authorization).claims["sid"]
+    set_here = {attributes(item)[0]: attributes(item)[1:] for item in answer.headers.getall("Set-Cookie")}
     [known] = [name for name in set_here if name.startswith("__Host-known-")]
     assert set(set_here) == {f"__Host-sign-in-{request_id}", f"__Host-session-{session_id}", known}
     assert set_here[f"__Host-sign-in-{request_id}"] == (
@@ -46,13 +46,13 @@ def test_over_plain_http_the_cookies_have_no_prefix(make_world: WorldFactory) ->
     """Security 10.6: only with the development setting, on loopback; browsers take no Secure cookie there."""
     world = make_world(**{"identity.issuer_url": "http://127.0.0.1:8080", "identity.development": "true"})
     party, browser, person = RelyingParty.register(world), Browser(world), world.make_human_user()
-    asked, request_id = begun(browser, party)
+    authorization, request_id = begun(browser, party)
     assert browser.cookies.names == {f"sign-in-{request_id}"}
     answer = browser.sign_in(set_password(world, person))
-    session_id = party.obtain_tokens(answer, asked).claims["sid"]
+    session_id = party.obtain_tokens(answer, authorization).claims["sid"]
     assert browser.cookies.names >= {f"session-{session_id}"}
     assert f"sign-in-{request_id}" not in browser.cookies.names
-    assert all("Secure" not in one for one in answer.headers.getall("Set-Cookie"))
+    assert all("Secure" not in item for item in answer.headers.getall("Set-Cookie"))
 
 
 @pytest.mark.shows("4.2.1")
@@ -62,10 +62,10 @@ def test_the_cookies_live_on_the_login_host_alone(three_host_world: World) -> No
         Browser(three_host_world),
         three_host_world.make_human_user(),
     )
-    asked, _ = begun(browser, party)
-    party.obtain_tokens(browser.sign_in(set_password(three_host_world, person)), asked)
-    assert {one.host for one in browser.cookies} == {"login.example.com"}
-    assert {one.domain for one in browser.cookies} == {""}
+    authorization, _ = begun(browser, party)
+    party.obtain_tokens(browser.sign_in(set_password(three_host_world, person)), authorization)
+    assert {cookie.host for cookie in browser.cookies} == {"login.example.com"}
+    assert {cookie.domain for cookie in browser.cookies} == {""}
 
 
 def test_a_session_that_somebody_put_there_is_not_taken_over(
@@ -75,10 +75,10 @@ def test_a_session_that_somebody_put_there_is_not_taken_over(
     planted = "a" * 43
     forged = "01a1fd25-1c8c-754f-b83a-b6dca1f4762c"
     nobody.cookies.store(nobody.login_url, f"__Host-session-{forged}={planted}; Path=/; Secure", world.clock())
-    asked, _ = begun(nobody, party)
-    session_id = party.obtain_tokens(nobody.sign_in(login_name), asked).claims["sid"]
+    authorization, _ = begun(nobody, party)
+    session_id = party.obtain_tokens(nobody.sign_in(login_name), authorization).claims["sid"]
     assert session_id != forged
-    assert planted not in {one.value for one in nobody.cookies if one.name.endswith(session_id)}
+    assert planted not in {cookie.value for cookie in nobody.cookies if cookie.name.endswith(session_id)}
 
 
 @pytest.mark.parametrize(
@@ -98,17 +98,17 @@ def test_a_session_that_somebody_put_there_is_not_taken_over(
     ],
 )
 def test_odd_cookies_are_passed_over(world: World, party: RelyingParty, header: str) -> None:
-    asked = party.new_request(prompt="none")
-    answer = world.client.get(asked.url, {"Cookie": header})
-    party.check_error_response(answer, asked, "login_required")
+    authorization = party.new_request(prompt="none")
+    answer = world.client.get(authorization.url, {"Cookie": header})
+    party.check_error_response(answer, authorization, "login_required")
 
 
 def test_a_browser_keeps_only_the_newest_sign_ins(nobody: Browser, party: RelyingParty, login_name: str) -> None:
     """A header of cookies must not outgrow what servers read; the tab in use goes on."""
     tabs = [nobody.tab() for _ in range(15)]
-    asked = [begun(tab, party)[0] for tab in tabs]
+    authorizations = [begun(tab, party)[0] for tab in tabs]
     assert len([name for name in nobody.cookies.names if "sign-in" in name]) == 10
-    party.obtain_tokens(tabs[-1].sign_in(login_name), asked[-1])
+    party.obtain_tokens(tabs[-1].sign_in(login_name), authorizations[-1])
     check_page(tabs[0].reload(), 400, FOREIGN)
 
 
@@ -119,12 +119,12 @@ def test_a_browser_keeps_only_the_newest_sessions(
     oldest = nobody.start_session(world.make_human_user())
     for _ in range(9):
         nobody.start_session(world.make_human_user())
-    asked, _ = begun(nobody, party, prompt="select_account")
+    authorization, _ = begun(nobody, party, prompt="select_account")
     nobody.select_account("Use another account")
-    party.obtain_tokens(nobody.sign_in(login_name), asked)
+    party.obtain_tokens(nobody.sign_in(login_name), authorization)
     assert len(nobody.session_cookies) == 10
     assert f"__Host-session-{oldest.id}" not in nobody.session_cookies
     # The password given again makes no session more.
-    asked, _ = begun(nobody, party, prompt="login", login_hint=login_name)
-    party.obtain_tokens(nobody.sign_in(login_name), asked)
+    authorization, _ = begun(nobody, party, prompt="login", login_hint=login_name)
+    party.obtain_tokens(nobody.sign_in(login_name), authorization)
     assert len(nobody.session_cookies) == 10

@@ -34,8 +34,8 @@ def test_a_hint_may_have_expired_and_be_another_application_s(
 ) -> None:
     """Decisions: verified with our own keys, expired ones accepted."""
     world.clock.advance(hours=11)
-    for one in (party, RelyingParty.register(world)):
-        assert one.sign_in_silently(browser, prompt="none", id_token_hint=id_token).claims["sub"] == person.id
+    for relying_party in (party, RelyingParty.register(world)):
+        assert relying_party.sign_in_silently(browser, prompt="none", id_token_hint=id_token).claims["sub"] == person.id
 
 
 @pytest.mark.shows("4.2.8")
@@ -46,10 +46,10 @@ def test_a_hint_for_somebody_who_is_not_signed_in(
     browser = Browser(world)
     browser.start_session(somebody_else)
     party.expect_error_at_once(browser, "login_required", prompt="none", id_token_hint=id_token)
-    asked = party.open_request(browser, id_token_hint=id_token)
+    authorization = party.open_request(browser, id_token_hint=id_token)
     assert browser.sign_in_step is not None
     browser.sign_in(login_name)
-    assert party.obtain_tokens(browser.page, asked).claims["sub"] == person.id
+    assert party.obtain_tokens(browser.page, authorization).claims["sub"] == person.id
 
 
 def test_whoever_signs_in_instead_does_not_answer(
@@ -57,11 +57,11 @@ def test_whoever_signs_in_instead_does_not_answer(
 ) -> None:
     other = set_password(world, somebody_else)
     browser = Browser(world)
-    asked = party.open_request(browser, id_token_hint=id_token)
+    authorization = party.open_request(browser, id_token_hint=id_token)
     if browser.sign_in_step == AGAIN:
         browser.click("Not you?")
     browser.sign_in(other)
-    party.check_error_response(browser.page, asked, "login_required")
+    party.check_error_response(browser.page, authorization, "login_required")
 
 
 def hints(world: World, party: RelyingParty, browser: Browser, id_token: str) -> dict[str, str]:
@@ -69,15 +69,17 @@ def hints(world: World, party: RelyingParty, browser: Browser, id_token: str) ->
     header, claims = decode_jwt_unverified(id_token)
     kid = header["kid"]
     key = generate_private_key(public_exponent=65537, key_size=2048)
-    (published,) = (one for one in world.client.fetch_jwks().json["keys"] if one["kid"] == kid)
+    (published,) = (item for item in world.client.fetch_jwks().json["keys"] if item["kid"] == kid)
     with world.read_only_services() as services:
-        (public,) = (one for stored, one in services.signing_keys.published_keys() if stored.id == kid)
+        (public,) = (
+            rsa_public_key for stored, rsa_public_key in services.signing_keys.published_keys() if stored.id == kid
+        )
         _, own_key = services.signing_keys.current_signing_key()
     pem = public.to_pem().encode()
     jwt_party = RelyingParty.register(world, access_token_type=TokenFormat.JWT)
-    asked = jwt_party.new_request()
-    access = jwt_party.obtain_tokens(browser.open(asked.url), asked).access_token
-    opaque = party.obtain_tokens(browser.open((asked := party.new_request()).url), asked).access_token
+    authorization = jwt_party.new_request()
+    access = jwt_party.obtain_tokens(browser.open(authorization.url), authorization).access_token
+    opaque = party.obtain_tokens(browser.open((authorization := party.new_request()).url), authorization).access_token
     head, body, signature = id_token.split(".")
     return {
         "foreign key": sign_assertion(claims, key, key_id=kid),
@@ -117,9 +119,9 @@ def test_what_is_no_id_token_of_ours_is_an_invalid_request(
 ) -> None:
     """Security 4.7 and 7.1: never alg-flexible; an access token is no hint. Whoever is signed in."""
     for what, hint in hints(world, party, browser, id_token).items():
-        for one in (browser, Browser(world)):
+        for item in (browser, Browser(world)):
             for prompt in ("none", None):
-                description = party.expect_error_at_once(one, "invalid_request", prompt=prompt, id_token_hint=hint)
+                description = party.expect_error_at_once(item, "invalid_request", prompt=prompt, id_token_hint=hint)
                 assert description == "id_token_hint is not an ID token of this issuer", what
 
 
@@ -127,10 +129,10 @@ def test_a_hint_of_another_installation_is_refused(
     browser: Browser, party: RelyingParty, make_world: object, id_token: str
 ) -> None:
     other = make_world(**{"identity.issuer_url": "https://other.example"})  # type: ignore[operator]
-    theirs = RelyingParty.register(other)
+    relying_party = RelyingParty.register(other)
     elsewhere = Browser(other)
     elsewhere.start_session(other.a_person())
-    hint = theirs.sign_in_silently(elsewhere).id_token
+    hint = relying_party.sign_in_silently(elsewhere).id_token
     party.expect_error_at_once(browser, "invalid_request", id_token_hint=hint)
 
 
@@ -141,14 +143,14 @@ def test_a_hint_is_good_as_long_as_its_key_is_published(isolated_world: World) -
         isolated_world.make_human_user(),
     )
     browser.start_session(person)
-    hint = party.obtain_tokens(browser.open((asked := party.new_request()).url), asked).id_token
+    hint = party.obtain_tokens(browser.open((authorization := party.new_request()).url), authorization).id_token
     isolated_world.operator_services.signing_keys.rotate(emergency=True)
     isolated_world.clock.advance(hours=11)
     assert party.sign_in_silently(browser, prompt="none", id_token_hint=hint).claims["sub"] == person.id
     isolated_world.clock.advance(hours=11)
     isolated_world.identity.background_jobs.purge()
     assert decode_jwt_unverified(hint)[0]["kid"] not in {
-        one["kid"] for one in isolated_world.client.fetch_jwks().json["keys"]
+        item["kid"] for item in isolated_world.client.fetch_jwks().json["keys"]
     }
     party.expect_error_at_once(browser, "invalid_request", prompt="none", id_token_hint=hint)
 
@@ -179,7 +181,7 @@ def test_a_login_hint_for_somebody_else_asks_for_them(
 ) -> None:
     other = set_password(world, somebody_else)
     party.expect_error_at_once(browser, "login_required", prompt="none", login_hint=other)
-    asked = party.open_request(browser, login_hint=other)
+    authorization = party.open_request(browser, login_hint=other)
     assert browser.find_form()["login_name"].value == other
     browser.sign_in(other)
-    assert party.obtain_tokens(browser.page, asked).claims["sub"] == somebody_else.id
+    assert party.obtain_tokens(browser.page, authorization).claims["sub"] == somebody_else.id

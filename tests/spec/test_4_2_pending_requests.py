@@ -30,8 +30,8 @@ def test_a_post_from_another_site_is_answered_by_the_get_that_follows(
     browser: Browser, party: RelyingParty, person: HumanUser
 ) -> None:
     """Decisions: SameSite=Lax keeps our cookies from another site's POST; they come with the redirected GET."""
-    asked = party.new_request()
-    answer = browser.post_form(asked.endpoint, dict(asked.parameters), initiator=party.origin)
+    authorization = party.new_request()
+    answer = browser.post_form(authorization.endpoint, dict(authorization.parameters), initiator=party.origin)
     stored, answered = browser.answers
     assert "Cookie" not in stored.request.headers
     assert stored.status_int == 303
@@ -39,30 +39,32 @@ def test_a_post_from_another_site_is_answered_by_the_get_that_follows(
     assert stored.headers["Cache-Control"] == "no-store"
     assert answered.request.method == "GET"
     assert answered.request.headers["Sec-Fetch-Site"] == "cross-site"
-    assert party.obtain_tokens(answer, asked).claims["sub"] == person.id
+    assert party.obtain_tokens(answer, authorization).claims["sub"] == person.id
 
 
 @pytest.mark.parametrize(("response_type", "mode"), [("code", "form_post"), ("id_token token", None), ("code", None)])
 def test_a_post_is_answered_in_every_mode(
     browser: Browser, party: RelyingParty, response_type: str, mode: str | None
 ) -> None:
-    asked = party.new_request(response_type, response_mode=mode)
-    party.obtain_tokens(browser.post_form(asked.endpoint, dict(asked.parameters), initiator=party.origin), asked)
+    authorization = party.new_request(response_type, response_mode=mode)
+    party.obtain_tokens(
+        browser.post_form(authorization.endpoint, dict(authorization.parameters), initiator=party.origin), authorization
+    )
 
 
 def test_a_post_leads_to_the_login_pages_too(
     nobody: Browser, party: RelyingParty, person: HumanUser, login_name: str
 ) -> None:
-    asked = party.new_request(prompt="login", state="a b&c=d")
-    nobody.post_form(asked.endpoint, dict(asked.parameters), initiator=party.origin)
+    authorization = party.new_request(prompt="login", state="a b&c=d")
+    nobody.post_form(authorization.endpoint, dict(authorization.parameters), initiator=party.origin)
     assert nobody.sign_in_step == ""
-    assert party.obtain_tokens(nobody.sign_in(login_name), asked).claims["sub"] == person.id
+    assert party.obtain_tokens(nobody.sign_in(login_name), authorization).claims["sub"] == person.id
 
 
 def test_after_a_post_nothing_of_it_is_left_in_the_browser(browser: Browser, party: RelyingParty) -> None:
-    asked = party.new_request()
+    authorization = party.new_request()
     before = browser.cookies.names
-    browser.post_form(asked.endpoint, dict(asked.parameters), initiator=party.origin)
+    browser.post_form(authorization.endpoint, dict(authorization.parameters), initiator=party.origin)
     assert browser.cookies.names == before
 
 
@@ -70,9 +72,9 @@ def test_only_the_post_s_own_browser_gets_the_answer(
     world: World, browser: Browser, party: RelyingParty, person: HumanUser
 ) -> None:
     """Nobody can have somebody else's browser answer a request that they began (login CSRF)."""
-    asked = party.new_request()
+    authorization = party.new_request()
     attacker = Browser(world)
-    stored = attacker.post_form(asked.endpoint, dict(asked.parameters), initiator=party.origin)
+    stored = attacker.post_form(authorization.endpoint, dict(authorization.parameters), initiator=party.origin)
     resumed = attacker.answers[0].location
     assert stored is not None
     check_page(browser.open(resumed, initiator="https://evil.example"), 400, FOREIGN)
@@ -84,12 +86,12 @@ def test_addresses_come_from_the_settings_and_not_from_the_request(
     """Security 12.1: behind a proxy that ends TLS the request knows neither scheme nor, with odd ports, host."""
     cookies = {"Cookie": browser.cookies.header(browser.login_url, world.clock())}
     proxied = {"wsgi.url_scheme": "http", "HTTP_HOST": "id.example.com:443", "HTTP_X_FORWARDED_HOST": "evil.example"}
-    asked = party.new_request(prompt="login")
-    body = urlencode(asked.parameters).encode()
+    authorization = party.new_request(prompt="login")
+    body = urlencode(authorization.parameters).encode()
     for answer in (
-        world.client.request("GET", asked.url, headers=cookies, environ=proxied),
+        world.client.request("GET", authorization.url, headers=cookies, environ=proxied),
         world.client.request(
-            "POST", asked.endpoint, headers={"Content-Type": FORM_CONTENT_TYPE}, body=body, environ=proxied
+            "POST", authorization.endpoint, headers={"Content-Type": FORM_CONTENT_TYPE}, body=body, environ=proxied
         ),
         world.client.request("GET", party.logout_url(client_id=party.client_id), headers=cookies, environ=proxied),
         world.client.request("GET", party.logout_url(post_logout_redirect_uri=None), environ=proxied),
@@ -106,32 +108,32 @@ def test_a_second_browser_cannot_go_on(
     world: World, nobody: Browser, party: RelyingParty, login_name: str, browser: Browser
 ) -> None:
     """Security 4.8: any address of the sign-in, opened elsewhere, is refused; also where somebody is signed in."""
-    asked, request_id = begun(nobody, party)
+    authorization, request_id = begun(nobody, party)
     nobody.submit({"login_name": login_name})
     steps = ("", "/password", "/accounts", "/register", "/consent", "/password/change")
     for other in (Browser(world), browser):
         for path in (f"/oauth/v2/authorize/{request_id}", *(f"/login/{request_id}{step}" for step in steps)):
             check_page(other.open(path), 400, FOREIGN)
             assert not any(request_id in name for name in other.cookies.names)
-    party.obtain_tokens(nobody.submit({"password": PASSWORD}), asked)
+    party.obtain_tokens(nobody.submit({"password": PASSWORD}), authorization)
 
 
 def test_a_second_browser_cannot_send_its_forms(
     world: World, nobody: Browser, party: RelyingParty, login_name: str
 ) -> None:
-    asked, _ = begun(nobody, party)
+    authorization, _ = begun(nobody, party)
     nobody.submit({"login_name": login_name})
     fields = dict(nobody.find_form().submit_fields()) | {"password": PASSWORD}
-    other = Browser(world)
-    check_page(other.post_form(nobody.url, fields, initiator=other.login_url), 400, FOREIGN)
-    party.obtain_tokens(nobody.submit({"password": PASSWORD}), asked)
+    browser = Browser(world)
+    check_page(browser.post_form(nobody.url, fields, initiator=browser.login_url), 400, FOREIGN)
+    party.obtain_tokens(nobody.submit({"password": PASSWORD}), authorization)
 
 
 def test_another_sign_in_s_cookie_opens_nothing(nobody: Browser, party: RelyingParty, world: World) -> None:
     """The secret belongs to one request."""
     _, first = begun(nobody, party)
     _, second = begun(nobody.tab(), party)
-    (secret,) = (one.value for one in nobody.cookies if one.name.endswith(first))
+    (secret,) = (cookie.value for cookie in nobody.cookies if cookie.name.endswith(first))
     nobody.cookies.store(nobody.login_url, f"__Host-sign-in-{second}={secret}; Path=/; Secure", world.clock())
     check_page(nobody.open(f"/oauth/v2/authorize/{second}"), 400, FOREIGN)
 
@@ -145,23 +147,23 @@ def test_an_unknown_sign_in(nobody: Browser, request_id: str) -> None:
 
 def test_a_finished_request_never_answers_twice(nobody: Browser, party: RelyingParty, login_name: str) -> None:
     """Pages §4.2: back, reload, or another tab: a page that says so, never a second code."""
-    asked, request_id = begun(nobody, party)
-    secret = next(one for one in nobody.cookies if one.name.endswith(request_id))
-    code = party.extract_code(nobody.sign_in(login_name), asked)
+    authorization, request_id = begun(nobody, party)
+    secret = next(cookie for cookie in nobody.cookies if cookie.name.endswith(request_id))
+    code = party.extract_code(nobody.sign_in(login_name), authorization)
     # Without the cookie, which ended with it, and with it, as a restored tab could send it.
     for header in (f"{secret.name}=; Max-Age=0", f"{secret.name}={secret.value}"):
         nobody.cookies.store(nobody.login_url, f"{header}; Path=/; Secure", nobody.world.clock())
         for path in (f"/oauth/v2/authorize/{request_id}", f"/login/{request_id}", f"/login/{request_id}/password"):
             page = check_page(nobody.open(path), 200, DONE)
             assert code not in page.get_text()
-    assert party.redeem(code, asked).status_int == 200
+    assert party.redeem(code, authorization).status_int == 200
 
 
 def test_a_request_that_ended_in_an_error_never_answers_twice(nobody: Browser, party: RelyingParty) -> None:
-    asked = party.new_request(prompt="none")
-    nobody.post_form(asked.endpoint, dict(asked.parameters), initiator=party.origin)
+    authorization = party.new_request(prompt="none")
+    nobody.post_form(authorization.endpoint, dict(authorization.parameters), initiator=party.origin)
     stored, answered = nobody.answers
-    party.check_error_response(answered, asked, "login_required")
+    party.check_error_response(answered, authorization, "login_required")
     check_page(nobody.open(stored.location), 200, DONE)
     name, secret, _ = attributes(stored.headers["Set-Cookie"])
     nobody.cookies.store(nobody.login_url, f"{name}={secret}; Path=/; Secure", nobody.world.clock())
@@ -174,8 +176,8 @@ def test_of_two_resumptions_at_once_one_is_answered(
     """The second has looked at the request before the first one finished it."""
     from identity.services.sign_ins import SignInService
 
-    asked = party.new_request()
-    stored = world.client.post(asked.endpoint, dict(asked.parameters))
+    authorization = party.new_request()
+    stored = world.client.post(authorization.endpoint, dict(authorization.parameters))
     name, secret, _ = attributes(stored.headers["Set-Cookie"])
     browser.cookies.store(browser.login_url, f"{name}={secret}; Path=/; Secure", world.clock())
     cookies = {"Cookie": browser.cookies.header(browser.login_url, world.clock())}
@@ -193,7 +195,7 @@ def test_of_two_resumptions_at_once_one_is_answered(
     with monkeypatch.context() as patch:
         patch.setattr(SignInService, "find", found_before_the_other_finished)
         answer = world.client.get(stored.location, cookies)
-    party.obtain_tokens(raced[0], asked)
+    party.obtain_tokens(raced[0], authorization)
     check_page(answer, 200, DONE)
 
 
@@ -201,10 +203,10 @@ def test_two_tabs_do_not_disturb_each_other(
     nobody: Browser, party: RelyingParty, login_name: str, person: HumanUser
 ) -> None:
     """Decisions: the request's id is in the address."""
-    other = nobody.tab()
-    (first, _), (second, _) = begun(nobody, party), begun(other, party, scope="openid email")
+    browser = nobody.tab()
+    (first, _), (second, _) = begun(nobody, party), begun(browser, party, scope="openid email")
     nobody.submit({"login_name": login_name})
-    assert party.obtain_tokens(other.sign_in(login_name), second).scope == ["openid", "email"]
+    assert party.obtain_tokens(browser.sign_in(login_name), second).scope == ["openid", "email"]
     tokens = party.obtain_tokens(nobody.submit({"password": PASSWORD}), first)
     assert (tokens.claims["sub"], tokens.scope) == (person.id, ["openid"])
     assert len(nobody.session_cookies) == 1
@@ -213,9 +215,9 @@ def test_two_tabs_do_not_disturb_each_other(
 def test_whoever_signed_in_elsewhere_meanwhile_is_there(
     nobody: Browser, party: RelyingParty, login_name: str, person: HumanUser
 ) -> None:
-    other = nobody.tab()
-    (first, request_id), (second, _) = begun(nobody, party), begun(other, party)
-    party.obtain_tokens(other.sign_in(login_name), second)
+    browser = nobody.tab()
+    (first, request_id), (second, _) = begun(nobody, party), begun(browser, party)
+    party.obtain_tokens(browser.sign_in(login_name), second)
     nobody.open(f"/oauth/v2/authorize/{request_id}")
     assert party.obtain_tokens(nobody.page, first).claims["sub"] == person.id
 
@@ -223,15 +225,15 @@ def test_whoever_signed_in_elsewhere_meanwhile_is_there(
 @pytest.mark.parametrize("method", ["HEAD", "POST", "PUT"])
 def test_a_request_is_resumed_by_get_alone(world: World, browser: Browser, party: RelyingParty, method: str) -> None:
     """A HEAD must not use it up (RFC 9110 §9.3.2)."""
-    asked = party.new_request()
-    stored = world.client.post(asked.endpoint, dict(asked.parameters))
+    authorization = party.new_request()
+    stored = world.client.post(authorization.endpoint, dict(authorization.parameters))
     name, secret, _ = attributes(stored.headers["Set-Cookie"])
     browser.cookies.store(browser.login_url, f"{name}={secret}; Path=/; Secure", world.clock())
     cookies = {"Cookie": browser.cookies.header(browser.login_url, world.clock())}
     answer = world.client.request(method, stored.location, headers=cookies)
     assert answer.status_int == 405
     assert "Location" not in answer.headers
-    party.obtain_tokens(browser.open(stored.location), asked)
+    party.obtain_tokens(browser.open(stored.location), authorization)
 
 
 # --- time -------------------------------------------------------------------------------------------------------------
@@ -239,23 +241,23 @@ def test_a_request_is_resumed_by_get_alone(world: World, browser: Browser, party
 
 def test_a_request_waits_for_half_an_hour(world: World, nobody: Browser, party: RelyingParty, login_name: str) -> None:
     """Security 4.8: a setting."""
-    asked, _ = begun(nobody, party)
+    authorization, _ = begun(nobody, party)
     world.clock.advance(minutes=29, seconds=59)
-    party.obtain_tokens(nobody.sign_in(login_name), asked)
+    party.obtain_tokens(nobody.sign_in(login_name), authorization)
 
 
 def test_an_expired_request_can_be_started_again(
     world: World, nobody: Browser, party: RelyingParty, login_name: str, person: HumanUser
 ) -> None:
     """Pages §4.2: 410; a new request with the same parameters, in the browser that began it."""
-    asked, request_id = begun(nobody, party, scope="openid email", prompt="login")
+    authorization, request_id = begun(nobody, party, scope="openid email", prompt="login")
     world.clock.advance(minutes=30)
     for path in (f"/login/{request_id}", f"/oauth/v2/authorize/{request_id}"):
         check_page(nobody.open(path), 410, EXPIRED)
     nobody.submit()
     assert nobody.sign_in_step == ""
     assert nobody.path.split("/")[2] != request_id
-    tokens = party.obtain_tokens(nobody.sign_in(login_name), asked)
+    tokens = party.obtain_tokens(nobody.sign_in(login_name), authorization)
     assert (tokens.claims["sub"], tokens.scope) == (person.id, ["openid", "email"])
 
 
@@ -301,33 +303,33 @@ def test_what_was_trusted_is_looked_at_again(world: World, nobody: Browser, part
 def test_a_response_type_that_is_switched_off_meanwhile(
     world: World, nobody: Browser, party: RelyingParty, login_name: str
 ) -> None:
-    asked = party.new_request("id_token token")
-    nobody.open(asked.url)
+    authorization = party.new_request("id_token token")
+    nobody.open(authorization.url)
     world.operator_services.applications.change(party.client_id, ChangeApplication(response_types=frozenset({"code"})))
-    party.check_error_response(nobody.reload(), asked, "unauthorized_client")
+    party.check_error_response(nobody.reload(), authorization, "unauthorized_client")
     assert "access_token" not in (nobody.external_redirect or "")
 
 
 def test_a_person_who_is_deactivated_before_the_answer(
     world: World, browser: Browser, party: RelyingParty, person: HumanUser
 ) -> None:
-    asked, _ = begun(browser, party, prompt="consent")
+    authorization, _ = begun(browser, party, prompt="consent")
     world.operator_services.storage.users.update(replace(person, active=False, version=person.version + 1))
     browser.submit(button=("decision", "allow"))
     assert browser.external_redirect is None
     assert browser.sign_in_step == ""
-    assert asked.parameters["prompt"] == "consent"
+    assert authorization.parameters["prompt"] == "consent"
 
 
 def test_a_session_that_is_ended_before_the_answer(
     world: World, browser: Browser, party: RelyingParty, person: HumanUser
 ) -> None:
-    asked, _ = begun(browser, party, prompt="consent")
+    authorization, _ = begun(browser, party, prompt="consent")
     with world.transaction_services() as services:
         services.storage.sessions.end_for_user(person.id, services.now)
     browser.submit(button=("decision", "allow"))
     assert browser.external_redirect is None
-    assert asked.parameters["prompt"] == "consent"
+    assert authorization.parameters["prompt"] == "consent"
 
 
 # --- the service's own pages ------------------------------------------------------------------------------------------
@@ -340,7 +342,7 @@ def test_the_service_s_own_pages_sign_in_without_an_application(
     nobody.open("/login")
     assert nobody.sign_in_step == ""
     nobody.sign_in(login_name)
-    ways = {one.headers.get("Location"): one for one in nobody.answers}
+    ways = {answer.headers.get("Location"): answer for answer in nobody.answers}
     assert ways[f"{nobody.login_url}/account"].headers["Cache-Control"] == "no-store"
     assert len(nobody.session_cookies) == 1
 
@@ -355,5 +357,5 @@ def test_and_lead_nowhere_else(browser: Browser) -> None:
         "javascript:x",
     ):
         browser.open(f"/login?target={target}")
-        assert all("evil" not in (one.headers.get("Location") or "") for one in browser.answers)
+        assert all("evil" not in (answer.headers.get("Location") or "") for answer in browser.answers)
         assert browser.external_redirect is None

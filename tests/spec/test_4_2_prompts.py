@@ -44,12 +44,12 @@ def test_which_page_comes_first(
     people = {"nobody": (), "one person": (person,), "several people": (person, somebody_else)}[there]
     for prompt, step in FIRST_PAGES[there].items():
         browser = Browser(world)
-        for one in people:
-            browser.start_session(one)
-        asked = party.open_request(browser, prompt=prompt)
+        for user in people:
+            browser.start_session(user)
+        authorization = party.open_request(browser, prompt=prompt)
         assert browser.sign_in_step == step, prompt
         if step is ANSWER:
-            assert party.obtain_tokens(browser.page, asked).claims["sub"] == person.id
+            assert party.obtain_tokens(browser.page, authorization).claims["sub"] == person.id
         else:
             check_page(browser.page)
 
@@ -77,8 +77,8 @@ def test_prompt_none_with_several_sessions(
     """The user would have to choose, unless a hint says who is meant."""
     browser.start_session(somebody_else)
     party.expect_error_at_once(browser, "account_selection_required", prompt="none")
-    for one in (person, somebody_else):
-        assert party.sign_in_silently(browser, prompt="none", login_hint=one.user_name).claims["sub"] == one.id
+    for user in (person, somebody_else):
+        assert party.sign_in_silently(browser, prompt="none", login_hint=user.user_name).claims["sub"] == user.id
 
 
 def test_prompt_none_with_a_password_that_is_too_old(world: World, browser: Browser, party: RelyingParty) -> None:
@@ -90,12 +90,14 @@ def test_prompt_none_with_a_password_that_is_too_old(world: World, browser: Brow
 def test_prompt_none_in_a_post_is_answered_after_the_redirect(
     world: World, browser: Browser, party: RelyingParty, person: HumanUser
 ) -> None:
-    asked = party.new_request(prompt="none")
-    browser.post_form(asked.endpoint, dict(asked.parameters), initiator=party.origin)
-    assert party.obtain_tokens(browser.page, asked).claims["sub"] == person.id
+    authorization = party.new_request(prompt="none")
+    browser.post_form(authorization.endpoint, dict(authorization.parameters), initiator=party.origin)
+    assert party.obtain_tokens(browser.page, authorization).claims["sub"] == person.id
     nobody = Browser(world)
     party.check_error_response(
-        nobody.post_form(asked.endpoint, dict(asked.parameters), initiator=party.origin), asked, "login_required"
+        nobody.post_form(authorization.endpoint, dict(authorization.parameters), initiator=party.origin),
+        authorization,
+        "login_required",
     )
     assert len(nobody.cookies) == 0
 
@@ -116,15 +118,15 @@ def test_a_new_password_moves_auth_time_and_keeps_the_session(
     world: World, browser: Browser, party: RelyingParty, login_name: str, parameters: dict[str, object]
 ) -> None:
     """Security 10.5: a new secret at re-authentication; the old one is worth nothing any more."""
-    first = party.obtain_tokens(browser.open((asked := party.new_request()).url), asked)
-    before = {one.name: one.value for one in browser.cookies if one.name in browser.session_cookies}
+    first = party.obtain_tokens(browser.open((authorization := party.new_request()).url), authorization)
+    before = {cookie.name: cookie.value for cookie in browser.cookies if cookie.name in browser.session_cookies}
     world.clock.advance(minutes=5)
-    asked = party.open_request(browser, **parameters)
+    authorization = party.open_request(browser, **parameters)
     assert browser.sign_in_step == AGAIN
-    tokens = party.obtain_tokens(browser.submit({"password": PASSWORD}), asked)
+    tokens = party.obtain_tokens(browser.submit({"password": PASSWORD}), authorization)
     assert tokens.claims["auth_time"] == world.clock.seconds == first.claims["auth_time"] + 300
     assert tokens.claims["sid"] == first.claims["sid"]
-    after = {one.name: one.value for one in browser.cookies if one.name in browser.session_cookies}
+    after = {cookie.name: cookie.value for cookie in browser.cookies if cookie.name in browser.session_cookies}
     assert after.keys() == before.keys()
     assert after != before
     thief = Browser(world)
@@ -147,7 +149,7 @@ def test_a_password_that_is_young_enough_is_not_asked_again(
 @pytest.mark.shows("4.2.13")
 def test_prompt_login_cannot_be_dropped_on_the_way(browser: Browser, party: RelyingParty, login_name: str) -> None:
     """Security 4.7: what was asked stands in the row, not in the address."""
-    asked = party.open_request(browser, prompt="login")
+    authorization = party.open_request(browser, prompt="login")
     page = browser.path
     request_id = page.split("/")[2]
     resumed = f"/oauth/v2/authorize/{request_id}"
@@ -159,7 +161,7 @@ def test_prompt_login_cannot_be_dropped_on_the_way(browser: Browser, party: Rely
     party.obtain_tokens(other.open((second := party.new_request()).url), second)
     browser.open(resumed)
     assert browser.sign_in_step == AGAIN
-    party.obtain_tokens(browser.submit({"password": PASSWORD}), asked)
+    party.obtain_tokens(browser.submit({"password": PASSWORD}), authorization)
 
 
 def test_a_sign_in_elsewhere_is_not_the_one_that_was_asked_for(
@@ -184,10 +186,10 @@ def test_the_chosen_session_answers(
 ) -> None:
     """select_account: choose an existing session or create a new one."""
     browser.start_session(somebody_else)
-    for one in (person, somebody_else, person):
-        asked = party.open_request(browser, prompt="select_account")
-        browser.select_account(one.user_name)
-        assert party.obtain_tokens(browser.page, asked).claims["sub"] == one.id
+    for user in (person, somebody_else, person):
+        authorization = party.open_request(browser, prompt="select_account")
+        browser.select_account(user.user_name)
+        assert party.obtain_tokens(browser.page, authorization).claims["sub"] == user.id
 
 
 @pytest.mark.shows("4.2.14")
@@ -195,11 +197,11 @@ def test_another_account_becomes_one_more_session(
     world: World, browser: Browser, party: RelyingParty, somebody_else: HumanUser
 ) -> None:
     other = set_password(world, somebody_else)
-    asked = party.open_request(browser, prompt="select_account")
+    authorization = party.open_request(browser, prompt="select_account")
     browser.select_account("Use another account")
     assert browser.sign_in_step == NAME
     browser.sign_in(other)
-    assert party.obtain_tokens(browser.page, asked).claims["sub"] == somebody_else.id
+    assert party.obtain_tokens(browser.page, authorization).claims["sub"] == somebody_else.id
     assert len(browser.session_cookies) == 2
 
 
@@ -209,21 +211,21 @@ def test_the_hint_preselects_on_the_chooser(
 ) -> None:
     """login_hint: preselects a user on select_account."""
     browser.start_session(somebody_else)
-    for one in (person, somebody_else):
-        party.open_request(browser, prompt="select_account", login_hint=one.user_name)
+    for user in (person, somebody_else):
+        party.open_request(browser, prompt="select_account", login_hint=user.user_name)
         rows = browser.page.html.find_all("button", attrs={"name": "session"})
-        assert one.user_name in rows[0].get_text()
+        assert user.user_name in rows[0].get_text()
 
 
 def test_select_account_and_login_ask_for_both(
     browser: Browser, party: RelyingParty, person: HumanUser, login_name: str, somebody_else: HumanUser
 ) -> None:
     browser.start_session(somebody_else)
-    asked = party.open_request(browser, prompt="login select_account")
+    authorization = party.open_request(browser, prompt="login select_account")
     browser.select_account(person.user_name)
     assert browser.sign_in_step == AGAIN
     browser.submit({"password": PASSWORD})
-    assert party.obtain_tokens(browser.page, asked).claims["sub"] == person.id
+    assert party.obtain_tokens(browser.page, authorization).claims["sub"] == person.id
 
 
 def test_an_expired_session_is_offered_and_needs_the_password(
@@ -231,12 +233,12 @@ def test_an_expired_session_is_offered_and_needs_the_password(
 ) -> None:
     """Pages §4.2: "Signed out – needs the password"."""
     world.clock.advance(hours=12)
-    asked = party.open_request(browser, prompt="select_account")
+    authorization = party.open_request(browser, prompt="select_account")
     assert browser.sign_in_step == ACCOUNTS
     browser.select_account(person.user_name)
     assert browser.sign_in_step == AGAIN
     browser.submit({"password": PASSWORD})
-    assert party.obtain_tokens(browser.page, asked).claims["sub"] == person.id
+    assert party.obtain_tokens(browser.page, authorization).claims["sub"] == person.id
     assert len(browser.session_cookies) == 1
 
 
@@ -245,38 +247,38 @@ def test_an_expired_session_is_offered_and_needs_the_password(
 
 def test_consent_names_the_application_and_its_scopes(world: World, browser: Browser, person: HumanUser) -> None:
     party = RelyingParty.register(world, name="Invoices & more")
-    asked = party.open_request(browser, scope="openid email", prompt="consent")
+    authorization = party.open_request(browser, scope="openid email", prompt="consent")
     text = browser.page.html.main.get_text()
     assert "Invoices & more" in text
     assert "email" in text
     browser.submit(button=("decision", "allow"))
-    assert party.obtain_tokens(browser.page, asked).claims["sub"] == person.id
+    assert party.obtain_tokens(browser.page, authorization).claims["sub"] == person.id
 
 
 def test_consent_is_asked_each_time_that_it_is_asked_for_and_never_otherwise(
     browser: Browser, party: RelyingParty
 ) -> None:
     for _ in range(2):
-        asked = party.open_request(browser, prompt="consent")
+        authorization = party.open_request(browser, prompt="consent")
         assert browser.sign_in_step == CONSENT
         browser.submit(button=("decision", "allow"))
-        party.obtain_tokens(browser.page, asked)
+        party.obtain_tokens(browser.page, authorization)
         party.sign_in_silently(browser)
 
 
 def test_a_refused_consent_is_access_denied(browser: Browser, party: RelyingParty) -> None:
-    asked = party.open_request(browser, prompt="consent")
+    authorization = party.open_request(browser, prompt="consent")
     (refusing,) = (
-        one["value"]
-        for one in browser.page.html.find_all("button", attrs={"name": "decision"})
-        if one["value"] != "allow"
+        item["value"]
+        for item in browser.page.html.find_all("button", attrs={"name": "decision"})
+        if item["value"] != "allow"
     )
     browser.submit(button=("decision", refusing))
-    party.check_error_response(browser.page, asked, "access_denied")
+    party.check_error_response(browser.page, authorization, "access_denied")
 
 
 def test_login_and_consent_ask_for_both(browser: Browser, party: RelyingParty, login_name: str) -> None:
-    asked = party.open_request(browser, prompt="login consent")
+    authorization = party.open_request(browser, prompt="login consent")
     request_id = browser.path.split("/")[2]
     browser.open(f"/login/{request_id}/consent")
     browser.open(f"/oauth/v2/authorize/{request_id}")
@@ -286,7 +288,7 @@ def test_login_and_consent_ask_for_both(browser: Browser, party: RelyingParty, l
     browser.open(f"/oauth/v2/authorize/{request_id}")
     assert browser.sign_in_step == CONSENT
     browser.submit(button=("decision", "allow"))
-    party.obtain_tokens(browser.page, asked)
+    party.obtain_tokens(browser.page, authorization)
 
 
 def test_consent_is_of_the_one_who_gave_it_where_nobody_else_was_there(
@@ -312,11 +314,15 @@ def test_consent_is_of_the_one_who_gave_it_where_nobody_else_was_there(
 def test_a_new_account_is_made_and_answers(world: World, party: RelyingParty) -> None:
     """Without rights and roles, in the application's organization, the address unverified."""
     browser = Browser(world)
-    asked = party.open_request(browser, prompt="create", scope="openid profile email")
-    fields = {"user_name": f"new-{asked.parameters['state'].lower()}", "given_name": "Neu", "family_name": "Mann"}
+    authorization = party.open_request(browser, prompt="create", scope="openid profile email")
+    fields = {
+        "user_name": f"new-{authorization.parameters['state'].lower()}",
+        "given_name": "Neu",
+        "family_name": "Mann",
+    }
     browser.submit({**fields, "email": "new@people.example", "password": PASSWORD, "password_again": PASSWORD})
     assert fields["user_name"] + "@" in browser.page.html.find(class_="login__who").get_text()
-    tokens = party.obtain_tokens(browser.submit(), asked)
+    tokens = party.obtain_tokens(browser.submit(), authorization)
     told = party.fetch_userinfo(tokens)
     assert (told["preferred_username"], told["email_verified"]) == (fields["user_name"], False)
     assert party.sign_in_silently(browser, prompt="none").claims["sub"] == told["sub"]
@@ -326,8 +332,8 @@ def test_where_registration_is_closed_it_is_access_denied(world: World, browser:
     """Decisions: a setting per organization; off: access_denied."""
     organization = world.make_organization(registration=False)
     party = RelyingParty.register(world, project_id=world.make_project(organization).id)
-    for one in (browser, Browser(world)):
-        party.expect_error_at_once(one, "access_denied", prompt="create")
+    for item in (browser, Browser(world)):
+        party.expect_error_at_once(item, "access_denied", prompt="create")
 
 
 # --- ui_locales -------------------------------------------------------------------------------------------------------
@@ -392,12 +398,12 @@ def test_two_people_at_one_browser_keep_their_own(world: World, party: RelyingPa
     browser = Browser(world)
     held = {}
     for person in (world.make_human_user(), world.make_human_user()):
-        asked = party.new_request(scope="openid offline_access", prompt="select_account" if held else None)
-        browser.open(asked.url, initiator=party.origin)
+        authorization = party.new_request(scope="openid offline_access", prompt="select_account" if held else None)
+        browser.open(authorization.url, initiator=party.origin)
         if held:
             browser.select_account("Use another account")
         browser.sign_in(set_password(world, person))
-        held[person.id] = party.obtain_tokens(browser.page, asked).members
+        held[person.id] = party.obtain_tokens(browser.page, authorization).members
     assert len(held) == 2
     for _ in range(2):
         for person_id, members in list(held.items()):

@@ -53,15 +53,15 @@ def test_what_is_not_registered_letter_by_letter_gets_nothing(browser: Browser, 
 def test_the_error_is_shown_whatever_else_is_wrong(browser: Browser, party: RelyingParty) -> None:
     """Client and redirect URI come first: until both are good nothing else is looked at."""
     for response_type in ("code", "id_token"):
-        asked = party.new_request(
+        authorization = party.new_request(
             response_type, None, redirect_uri="https://evil.example/cb", request="x", prompt="none login"
         )
-        check_page(browser.open(asked.url), 400, UNTRUSTED)
+        check_page(browser.open(authorization.url), 400, UNTRUSTED)
 
 
 def test_another_application_s_address_is_not_good(world: World, browser: Browser, party: RelyingParty) -> None:
-    other = RelyingParty.register(world, redirect_uri="https://other.example/cb")
-    check_page(browser.open(party.new_request(redirect_uri=other.redirect_uri).url), 400, UNTRUSTED)
+    relying_party = RelyingParty.register(world, redirect_uri="https://other.example/cb")
+    check_page(browser.open(party.new_request(redirect_uri=relying_party.redirect_uri).url), 400, UNTRUSTED)
 
 
 def test_where_one_goes_after_signing_out_is_not_where_codes_go(browser: Browser, party: RelyingParty) -> None:
@@ -86,8 +86,11 @@ def test_a_registered_address_is_kept_as_it_is(world: World, browser: Browser, m
         "https://app.example/cb?code=old&state=old",
     ):
         party = RelyingParty.register(world, redirect_uri=uri)
-        asked = party.new_request(response_mode=mode)
-        assert party.redeem(party.extract_code(browser.open(asked.url), asked), asked).status_int == 200
+        authorization = party.new_request(response_mode=mode)
+        assert (
+            party.redeem(party.extract_code(browser.open(authorization.url), authorization), authorization).status_int
+            == 200
+        )
         party.expect_error_at_once(browser, "invalid_scope", scope="profile", response_mode=mode)
 
 
@@ -110,12 +113,12 @@ def test_of_several_addresses_the_request_names_one(world: World, browser: Brows
     uris = ("https://app.example/cb", "https://app.example/other")
     party = RelyingParty.register(world, redirect_uris=uris)
     for uri in uris:
-        asked = party.new_request(redirect_uri=uri)
-        code = party.extract_code(browser.open(asked.url), asked)
-        other = next(one for one in uris if one != uri)
-        assert party.redeem(code, asked, redirect_uri=other).json["error"] == "invalid_grant"
-        code = party.extract_code(browser.open(asked.url), asked)
-        assert party.redeem(code, asked).status_int == 200
+        authorization = party.new_request(redirect_uri=uri)
+        code = party.extract_code(browser.open(authorization.url), authorization)
+        other = next(item for item in uris if item != uri)
+        assert party.redeem(code, authorization, redirect_uri=other).json["error"] == "invalid_grant"
+        code = party.extract_code(browser.open(authorization.url), authorization)
+        assert party.redeem(code, authorization).status_int == 200
 
 
 def test_an_application_without_addresses_gets_nothing(world: World, browser: Browser) -> None:
@@ -157,9 +160,9 @@ def test_a_native_application_may_vary_the_loopback_port(browser: Browser, nativ
         "com.example.app:/cb",
         "https://app.example/cb",
     ):
-        asked = native.new_request(redirect_uri=uri)
-        code = native.extract_code(browser.open(asked.url), asked)
-        assert native.redeem(code, asked).status_int == 200
+        authorization = native.new_request(redirect_uri=uri)
+        code = native.extract_code(browser.open(authorization.url), authorization)
+        assert native.redeem(code, authorization).status_int == 200
 
 
 def test_and_nothing_else_varies(browser: Browser, native: RelyingParty) -> None:
@@ -201,28 +204,28 @@ def test_and_nothing_else_varies(browser: Browser, native: RelyingParty) -> None
 
 
 def test_the_code_is_good_for_the_port_that_was_asked(browser: Browser, native: RelyingParty) -> None:
-    asked = native.new_request(redirect_uri="http://127.0.0.1:51004/cb")
-    code = native.extract_code(browser.open(asked.url), asked)
-    answer = native.redeem(code, asked, redirect_uri="http://127.0.0.1:51005/cb")
+    authorization = native.new_request(redirect_uri="http://127.0.0.1:51004/cb")
+    code = native.extract_code(browser.open(authorization.url), authorization)
+    answer = native.redeem(code, authorization, redirect_uri="http://127.0.0.1:51005/cb")
     assert answer.json["error"] == "invalid_grant"
 
 
 @pytest.mark.parametrize("type_", [ApplicationType.WEB, ApplicationType.BROWSER])
 def test_other_applications_may_not_vary_the_port(world: World, browser: Browser, type_: ApplicationType) -> None:
     party = RelyingParty.register(world, type=type_, redirect_uri="http://127.0.0.1:4000/cb")
-    asked = party.new_request()
-    party.extract_code(browser.open(asked.url), asked)
+    authorization = party.new_request()
+    party.extract_code(browser.open(authorization.url), authorization)
     check_page(browser.open(party.new_request(redirect_uri="http://127.0.0.1:4001/cb").url), 400, UNTRUSTED)
 
 
 def test_a_removed_address_is_no_longer_good(world: World, browser: Browser, party: RelyingParty) -> None:
     """Security 7.4: at the next request."""
-    asked = party.new_request()
-    party.extract_code(browser.open(asked.url), asked)
+    authorization = party.new_request()
+    party.extract_code(browser.open(authorization.url), authorization)
     before = world.operator_services.applications.get(party.client_id)
     after = replace(before, redirect_uris=("https://app.example/new",), version=before.version + 1)
     world.operator_services.storage.applications.update(after)
-    check_page(browser.open(asked.url), 400, UNTRUSTED)
+    check_page(browser.open(authorization.url), 400, UNTRUSTED)
 
 
 # Hostile variants: whatever is asked for, the answer goes to a registered address or stays here.
@@ -284,18 +287,18 @@ def test_nothing_ever_leaves_for_an_address_that_is_not_registered(target: tuple
     @example("http://127.0.0.1:1/cb", "form_post", "openid", None, True)
     @example("http://127.0.0.1:\u0661/cb", None, "openid", None, False)
     def check(uri: str, mode: str | None, scope: str, prompt: str | None, posted: bool) -> None:
-        asked = party.new_request(scope=scope, redirect_uri=uri, response_mode=mode, prompt=prompt)
+        authorization = party.new_request(scope=scope, redirect_uri=uri, response_mode=mode, prompt=prompt)
         if posted:
-            answer = browser.post_form(asked.endpoint, dict(asked.parameters), initiator=party.origin)
+            answer = browser.post_form(authorization.endpoint, dict(authorization.parameters), initiator=party.origin)
         else:
-            answer = browser.open(asked.url)
+            answer = browser.open(authorization.url)
         registered = uri in BASES or _LOOPBACK.fullmatch(uri) is not None
         if not registered:
             check_page(answer, 400)
         elif scope == "profile":
-            party.check_error_response(answer, asked, "invalid_scope")
+            party.check_error_response(answer, authorization, "invalid_scope")
         else:
-            party.extract_code(answer, asked)
+            party.extract_code(answer, authorization)
 
     check()
 
@@ -352,12 +355,18 @@ def test_address_sent_is_told_to_developers_alone(world: World, browser: Browser
             assert (shown in page.main.get_text()) is development
             assert not [word for word in ("password", "secret-of-a-person", "\x1b") if word in page.encode().decode()]
         # Once a minute and application.
-        [told] = [one for one in world.audit_events(object_id=party.client_id) if one.reason is not None]
-        assert told.detail["redirect_uri"] == "https://app.example/callback[31m"
+        [event] = [
+            audit_event
+            for audit_event in world.audit_events(object_id=party.client_id)
+            if audit_event.reason is not None
+        ]
+        assert event.detail["redirect_uri"] == "https://app.example/callback[31m"
     party = RelyingParty.register(world)
     browser.open(party.new_request(redirect_uri="https://app.example/" + "x" * 4000).url)
-    [told] = [one for one in world.audit_events(object_id=party.client_id) if one.reason is not None]
-    assert len(str(told.detail["redirect_uri"])) <= 201
+    [event] = [
+        audit_event for audit_event in world.audit_events(object_id=party.client_id) if audit_event.reason is not None
+    ]
+    assert len(str(event.detail["redirect_uri"])) <= 201
 
 
 def test_address_after_signing_out_is_told_to_developers_alone(world: World, browser: Browser) -> None:
@@ -365,5 +374,7 @@ def test_address_after_signing_out_is_told_to_developers_alone(world: World, bro
     query = urlencode({"client_id": party.client_id, "post_logout_redirect_uri": "https://app.example/gone?x=secret"})
     page = check_page(browser.open(f"/oauth/v2/endsession?{query}"), 400, UNTRUSTED)
     assert "https://app.example/gone" in page.main.get_text()
-    [told] = [one for one in world.audit_events(object_id=party.client_id) if one.reason is not None]
-    assert told.detail["post_logout_redirect_uri"] == "https://app.example/gone"
+    [event] = [
+        audit_event for audit_event in world.audit_events(object_id=party.client_id) if audit_event.reason is not None
+    ]
+    assert event.detail["post_logout_redirect_uri"] == "https://app.example/gone"

@@ -70,23 +70,26 @@ ANY_PARAMETER = (
 def test_a_parameter_given_twice_is_an_invalid_request(browser: Browser, party: RelyingParty) -> None:
     """Security 4.3: any parameter. What stands twice says nothing: neither how to answer nor which state is meant."""
     for name in ANY_PARAMETER:
-        asked = party.new_request()
-        value = asked.parameters.get(name, "1")
-        clear = {key: known for key, known in asked.parameters.items() if key != name}
+        authorization = party.new_request()
+        value = authorization.parameters.get(name, "1")
+        clear = {key: known for key, known in authorization.parameters.items() if key != name}
         for again in (value, "other", ""):
-            url = f"{asked.endpoint}?{urlencode([*({**asked.parameters, name: value}).items(), (name, again)])}"
+            url = f"{authorization.endpoint}?{urlencode([*({**authorization.parameters, name: value}).items(), (name, again)])}"
             description = party.check_error_response(
-                browser.open(url), SentAuthorizationRequest(asked.endpoint, clear), "invalid_request"
+                browser.open(url), SentAuthorizationRequest(authorization.endpoint, clear), "invalid_request"
             )
             assert description == f"parameter {name} was given twice"
 
 
 def test_a_client_or_redirect_uri_given_twice_is_shown(browser: Browser, party: RelyingParty) -> None:
-    asked = party.new_request()
+    authorization = party.new_request()
     for name in ("client_id", "redirect_uri"):
-        for again in (asked.parameters[name], "https://evil.example/cb"):
-            for pairs in ([*asked.parameters.items(), (name, again)], [(name, again), *asked.parameters.items()]):
-                page = check_page(browser.open(f"{asked.endpoint}?{urlencode(pairs)}"), 400, UNTRUSTED)
+        for again in (authorization.parameters[name], "https://evil.example/cb"):
+            for pairs in (
+                [*authorization.parameters.items(), (name, again)],
+                [(name, again), *authorization.parameters.items()],
+            ):
+                page = check_page(browser.open(f"{authorization.endpoint}?{urlencode(pairs)}"), 400, UNTRUSTED)
                 assert f"{name} was given twice" in page.main.get_text()
                 assert "evil" not in page.main.get_text()
 
@@ -131,8 +134,8 @@ def test_a_refused_request_object_says_where_its_refusal_goes_and_nothing_else(
     """Decisions, authorization endpoint: the client has to be able to read it, at its registered address."""
     request = f"{encode_jwt_segment({'alg': 'none'})}.{encode_jwt_segment(inside)}."
     sent = party.new_request(response_type, **{"state": None, **outside, "request": request})
-    told = replace(sent, parameters={**sent.parameters, **({} if state is None else {"state": state})})
-    party.check_error_response(browser.open(sent.url), told, "request_not_supported", mode=mode)
+    authorization = replace(sent, parameters={**sent.parameters, **({} if state is None else {"state": state})})
+    party.check_error_response(browser.open(sent.url), authorization, "request_not_supported", mode=mode)
 
 
 #: What is passed over, by the names of the parameters.
@@ -163,10 +166,10 @@ def test_a_parameter_without_a_value_counts_as_absent(browser: Browser, party: R
         "prompt", "max_age", "response_mode", "id_token_hint", "login_hint", "ui_locales", "request", "request_uri",
         "registration", "display", "code_challenge", "code_challenge_method",
     )  # fmt: skip
-    asked = party.new_request(pkce=False, **dict.fromkeys(names, ""))
+    authorization = party.new_request(pkce=False, **dict.fromkeys(names, ""))
     party.extract_code(
-        browser.open(asked.url),
-        SentAuthorizationRequest(asked.endpoint, {**asked.parameters, "response_mode": "query"}),
+        browser.open(authorization.url),
+        SentAuthorizationRequest(authorization.endpoint, {**authorization.parameters, "response_mode": "query"}),
     )
 
 
@@ -187,9 +190,9 @@ def test_a_scope_of_forbidden_characters_is_invalid(browser: Browser, party: Rel
         "openid \x7f",
         "openid\nx",
     ):
-        asked = party.new_request(scope=scope)
-        party.check_error_response(browser.open(asked.url), asked, "invalid_scope")
-        party.check_error_response(Browser(browser.world).open(asked.url), asked, "invalid_scope")
+        authorization = party.new_request(scope=scope)
+        party.check_error_response(browser.open(authorization.url), authorization, "invalid_scope")
+        party.check_error_response(Browser(browser.world).open(authorization.url), authorization, "invalid_scope")
 
 
 def test_scopes_stand_in_any_order_and_unknown_ones_are_dropped(browser: Browser, party: RelyingParty) -> None:
@@ -211,10 +214,10 @@ def test_a_project_that_the_person_s_organization_may_not_use_is_an_invalid_scop
     party = RelyingParty.register(world, project_id=foreign.id)
     for project_id in (foreign.id, "nothing"):
         scope = world.audience_scope(project_id)
-        asked = party.new_request(scope=f"openid {scope}", prompt="none")
-        description = party.check_error_response(browser.open(asked.url), asked, "invalid_scope")
+        authorization = party.new_request(scope=f"openid {scope}", prompt="none")
+        description = party.check_error_response(browser.open(authorization.url), authorization, "invalid_scope")
         assert description == f"{scope} names no project that the organization owns or was granted"
-        party.check_error_response(Browser(world).open(asked.url), asked, "login_required")
+        party.check_error_response(Browser(world).open(authorization.url), authorization, "login_required")
     organization = world.operator_services.organizations.get(person.organization_id)
     world.make_project_grant(foreign, organization)
     tokens = party.sign_in_silently(browser, scope=f"openid {world.audience_scope(foreign.id)}")
@@ -248,9 +251,11 @@ def test_long_values_are_refused(browser: Browser, party: RelyingParty) -> None:
 
 def test_a_request_of_more_than_16_kib_is_not_read(world: World, browser: Browser, party: RelyingParty) -> None:
     """Security 4.4 and pages §4.3: 413, shown."""
-    asked = party.new_request(unheard_of="x")
-    room = 16 * 1024 - len(asked.url.partition("?")[2])
-    fits, large = (party.new_request(**{**asked.parameters, "unheard_of": "x" * size}) for size in (room + 1, room + 2))
+    authorization = party.new_request(unheard_of="x")
+    room = 16 * 1024 - len(authorization.url.partition("?")[2])
+    fits, large = (
+        party.new_request(**{**authorization.parameters, "unheard_of": "x" * size}) for size in (room + 1, room + 2)
+    )
     party.extract_code(browser.open(fits.url), fits)
     check_page(browser.open(large.url), 413, UNREADABLE)
     check_page(browser.post_form(large.endpoint, dict(large.parameters), initiator=party.origin), 413, UNREADABLE)
@@ -262,16 +267,16 @@ def test_a_request_of_more_than_16_kib_is_not_read(world: World, browser: Browse
 def test_a_broken_encoding_is_shown(browser: Browser, party: RelyingParty) -> None:
     """Nobody can tell where such a request came from."""
     for broken in ("state=%", "state=%4", "state=%zz", "state=%ff", "state=%c3%28", "state=%00", "%ff=1", "st%ate=1"):
-        asked = party.new_request(state=None)
-        check_page(browser.open(f"{asked.url}&{broken}"), 400, UNREADABLE)
-        sent = f"{urlencode(asked.parameters)}&{broken}".encode()
-        check_page(browser.post_form(asked.endpoint, sent, initiator=party.origin), 400, UNREADABLE)
+        authorization = party.new_request(state=None)
+        check_page(browser.open(f"{authorization.url}&{broken}"), 400, UNREADABLE)
+        sent = f"{urlencode(authorization.parameters)}&{broken}".encode()
+        check_page(browser.post_form(authorization.endpoint, sent, initiator=party.origin), 400, UNREADABLE)
 
 
 def test_more_than_a_hundred_parameters_are_not_read(browser: Browser, party: RelyingParty) -> None:
     """Security 12.2."""
-    asked = party.new_request(**{f"x{number}": "1" for number in range(100)})
-    check_page(browser.open(asked.url), 400, UNREADABLE)
+    authorization = party.new_request(**{f"x{number}": "1" for number in range(100)})
+    check_page(browser.open(authorization.url), 400, UNREADABLE)
 
 
 def test_a_body_that_is_no_form_is_not_read(world: World, party: RelyingParty) -> None:
@@ -282,19 +287,19 @@ def test_a_body_that_is_no_form_is_not_read(world: World, party: RelyingParty) -
         "",
         "application/x-www-form",
     ):
-        asked = party.new_request()
+        authorization = party.new_request()
         headers = {"Content-Type": content_type, "Accept": "text/html"}
-        body = urlencode(asked.parameters).encode()
-        answer = world.client.request("POST", asked.endpoint, headers=headers, body=body)
+        body = urlencode(authorization.parameters).encode()
+        answer = world.client.request("POST", authorization.endpoint, headers=headers, body=body)
         check_page(answer, 400, UNREADABLE)
 
 
 def test_what_stands_in_a_post_s_address_is_not_read(world: World, party: RelyingParty) -> None:
     """One request has one place for its parameters."""
-    asked = party.new_request()
-    answer = world.client.post(asked.url, {"unheard_of": "1"})
+    authorization = party.new_request()
+    answer = world.client.post(authorization.url, {"unheard_of": "1"})
     check_page(answer, 400, UNKNOWN)
-    answer = world.client.request("POST", asked.url, headers={"Content-Type": FORM_CONTENT_TYPE})
+    answer = world.client.request("POST", authorization.url, headers={"Content-Type": FORM_CONTENT_TYPE})
     check_page(answer, 400, UNKNOWN)
 
 
@@ -313,9 +318,11 @@ def test_prompt_none_goes_with_no_other(browser: Browser, party: RelyingParty) -
 
 def test_max_age_is_a_whole_number_of_seconds(browser: Browser, party: RelyingParty) -> None:
     for max_age in ("-1", "1.5", "x", "1 ", "+1", "1e3", "0x10", "99999999999", "١", "1\n", "null"):
-        asked = party.new_request(max_age=max_age)
+        authorization = party.new_request(max_age=max_age)
         party.check_error_response(
-            browser.open(asked.url), SentAuthorizationRequest(asked.endpoint, asked.parameters), "invalid_request"
+            browser.open(authorization.url),
+            SentAuthorizationRequest(authorization.endpoint, authorization.parameters),
+            "invalid_request",
         )
 
 
@@ -333,7 +340,7 @@ def test_only_s256_challenges_are_taken(browser: Browser, party: RelyingParty) -
         *((right, method) for method in (None, "plain", "s256", "S512")),
         (VERIFIER, "plain"),
         (None, "plain"),
-        *((one, "S256") for one in (None, "", *misshapen)),
+        *((item, "S256") for item in (None, "", *misshapen)),
     ):
         parameters = {"code_challenge": challenge, "code_challenge_method": method}
         party.expect_error_at_once(browser, "invalid_request", pkce=False, **parameters)
@@ -355,16 +362,20 @@ def test_errors_are_told_to_the_client_whether_or_not_somebody_is_signed_in(
     world: World, browser: Browser, party: RelyingParty
 ) -> None:
     for parameters in ({"response_type": "nonsense"}, {"scope": "x"}, {"prompt": "x"}):
-        asked = party.new_request(**parameters)
-        for one in (browser, Browser(world)):
-            answer = one.open(asked.url)
-            assert party.check_response(answer, asked)["error"]
-            assert len(one.answers) == 1
+        authorization = party.new_request(**parameters)
+        for item in (browser, Browser(world)):
+            answer = item.open(authorization.url)
+            assert party.check_response(answer, authorization)["error"]
+            assert len(item.answers) == 1
 
 
 def test_a_post_tells_its_errors_at_once(world: World, browser: Browser, party: RelyingParty) -> None:
-    asked = party.new_request(scope="profile")
-    answer = browser.post_form(asked.endpoint, dict(asked.parameters), initiator=party.origin)
-    party.check_error_response(answer, asked, "invalid_scope")
-    asked = party.new_request(redirect_uri="https://evil.example/cb")
-    check_page(browser.post_form(asked.endpoint, dict(asked.parameters), initiator=party.origin), 400, UNTRUSTED)
+    authorization = party.new_request(scope="profile")
+    answer = browser.post_form(authorization.endpoint, dict(authorization.parameters), initiator=party.origin)
+    party.check_error_response(answer, authorization, "invalid_scope")
+    authorization = party.new_request(redirect_uri="https://evil.example/cb")
+    check_page(
+        browser.post_form(authorization.endpoint, dict(authorization.parameters), initiator=party.origin),
+        400,
+        UNTRUSTED,
+    )

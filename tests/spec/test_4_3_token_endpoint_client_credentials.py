@@ -220,11 +220,11 @@ def test_projects_are_those_of_the_client_s_own_organization(
     world: World, robot: ServiceUserProgram, kind: str
 ) -> None:
     """Decisions: audience scopes are checked against its organization, and again when somebody asks."""
-    own, foreign = world.make_project(robot.organization), world.make_project()
+    project, foreign = world.make_project(robot.organization), world.make_project()
     client = (
         world.make_service_user_secret(robot)
         if kind == "service user"
-        else world.make_application(own.id, grant_types=GRANTS)
+        else world.make_application(project.id, grant_types=GRANTS)
     )
     token = token_of(world, client, world.audience_scope(world.make_project(robot.organization).id))
     for outsider in (world.make_application(foreign.id), world.introspector):
@@ -288,11 +288,11 @@ def test_a_service_user_replaces_its_secret_without_a_gap(
     with pytest.raises(Conflict):
         world.make_service_user_secret(robot)
     scope = f"openid {world.audience_scope()}"
-    tokens = [token_of(world, one, scope) for one in (secret, second)]
+    tokens = [token_of(world, credentials, scope) for credentials in (secret, second)]
     tokens.append(robot.access_token(scope))
     with world.transaction_services() as services:
         [oldest, _] = services.service_users.list_secrets(robot.id)
-        services.service_users.remove_secret(robot.id, oldest.id, by=OPERATOR_PRINCIPAL)
+        services.service_users.remove_secret(robot.id, oldest.id, principal=OPERATOR_PRINCIPAL)
     check_oauth_error(ask(world, secret), "invalid_client", status=401)
     check_token_response(ask(world, second))
     assert [world.client.fetch_userinfo(token).status_int for token in tokens] == [401, 200, 200]
@@ -307,7 +307,7 @@ def test_a_secret_that_is_removed_while_it_is_used_obtains_nothing(
     def remove() -> None:
         with world.transaction_services() as services:
             [stored] = services.service_users.list_secrets(robot.id)
-            services.service_users.remove_secret(robot.id, stored.id, by=OPERATOR_PRINCIPAL)
+            services.service_users.remove_secret(robot.id, stored.id, principal=OPERATOR_PRINCIPAL)
 
     def remove_meanwhile(asked: tuple[str, ...]) -> None:
         # Another request, and so another thread and transaction.
@@ -361,7 +361,7 @@ def test_a_secret_of_a_service_user_is_good_for_this_grant_alone(
 
 
 def wrong(secret: Credentials, world: World) -> dict[str, str]:
-    other, application = world.make_service_user_program(), world.make_application(grant_types=GRANTS)
+    program, application = world.make_service_user_program(), world.make_application(grant_types=GRANTS)
     return {
         "wrong secret": f"{secret.client_id}:wrong",
         "no secret": f"{secret.client_id}:",
@@ -370,10 +370,10 @@ def wrong(secret: Credentials, world: World) -> dict[str, str]:
         "id in capitals": f"{secret.client_id.upper()}:{secret.secret}",
         "id without dashes": f"{secret.client_id.replace('-', '')}:{secret.secret}",
         "unknown id": f"01980000-0000-7000-8000-000000000000:{secret.secret}",
-        "without a secret of its own": f"{other.id}:{secret.secret}",
-        "a key id": f"{other.id}:{other.key_id}",
+        "without a secret of its own": f"{program.id}:{secret.secret}",
+        "a key id": f"{program.id}:{program.key_id}",
         "a person": f"{world.make_human_user().id}:{secret.secret}",
-        "of another service user": f"{world.make_service_user_secret(other).client_id}:{secret.secret}",
+        "of another service user": f"{world.make_service_user_secret(program).client_id}:{secret.secret}",
         "of an application": f"{secret.client_id}:{application.secret}",
         "for an application": f"{application.client_id}:{secret.secret}",
     }

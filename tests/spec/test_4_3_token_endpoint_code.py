@@ -312,8 +312,8 @@ def test_a_project_that_checks_roles_does_so_again(world: World) -> None:
     session = world.make_browser_session(person)
     denied = session.authorize(client)
     assert "error=access_denied" in denied.headers["Location"]
-    given = world.make_user_grant(person, project, "reader")
+    user_grant = world.make_user_grant(person, project, "reader")
     code = world.make_code(client, session)
     check_token_response(world.redeem(world.make_code(client, session), client))
-    world.operator_services.storage.user_grants.delete(given.id)
+    world.operator_services.storage.user_grants.delete(user_grant.id)
     check_oauth_error(world.redeem(code, client), "invalid_grant")

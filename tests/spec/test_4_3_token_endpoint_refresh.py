@@ -107,7 +107,10 @@ def test_offline_access_is_dropped_where_no_code_comes(world: World, session: Br
     world.client.secrets |= {members["access_token"], members["id_token"]}
     assert members["scope"] == "openid"
     with world.read_only_services() as services:
-        assert [one.offline for one in services.users.list_connected_applications(session.user.id)] == [False]
+        assert [
+            connected_application.offline
+            for connected_application in services.users.list_connected_applications(session.user.id)
+        ] == [False]
 
 
 # --- scope ------------------------------------------------------------------------------------------------------------

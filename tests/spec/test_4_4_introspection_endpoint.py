@@ -252,8 +252,8 @@ def test_no_mutation_of_a_live_token_is_live(world_cache: WorldCache, storage: s
         positions.map(lambda at: token[at + 1 :]),
         pieces.map(lambda piece: token + piece),
         pieces.map(lambda piece: piece + token),
-        st.tuples(positions, pieces).map(lambda one: token[: one[0]] + one[1] + token[one[0] + len(one[1]) :]),
-        st.tuples(positions, positions).map(lambda one: token[: min(one)] + token[max(one) :]),
+        st.tuples(positions, pieces).map(lambda item: token[: item[0]] + item[1] + token[item[0] + len(item[1]) :]),
+        st.tuples(positions, positions).map(lambda item: token[: min(item)] + token[max(item) :]),
         positions.map(lambda at: token[:at] + token[at].swapcase() + token[at + 1 :]),
         positions.map(lambda at: token[at:] + token[:at]),
     )

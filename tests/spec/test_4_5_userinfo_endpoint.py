@@ -221,7 +221,7 @@ def test_each_scope_opens_its_claims_and_no_others(world: World, session: Browse
     introspected = world.client.introspect(token, client).json
     for name, value in expected.items():
         assert introspected[name] == value
-    others = {name for one in CLAIMS for name in claims_of(session, one)} - set(expected)
+    others = {name for claim in CLAIMS for name in claims_of(session, claim)} - set(expected)
     assert others.isdisjoint(introspected)
 
 

@@ -41,7 +41,10 @@ def test_revoking_a_refresh_token_revokes_its_access_tokens(world: World) -> Non
     for hint in (None, "refresh_token", "access_token", "anything"):
         client = world.make_application()
         person = world.make_human_user()
-        issued, other = world.make_authorization(person, client), world.make_authorization(person, client)
+        issued, issued_authorization = (
+            world.make_authorization(person, client),
+            world.make_authorization(person, client),
+        )
         check_revoked(
             world.client.revoke(issued.refresh_token, client, **({} if hint is None else {"token_type_hint": hint}))
         )
@@ -50,7 +53,7 @@ def test_revoking_a_refresh_token_revokes_its_access_tokens(world: World) -> Non
         assert (
             world.operator_services.tokens.find_refresh_token(issued.refresh_token).family.revoked_at == world.clock()
         )
-        assert world.client.fetch_userinfo(other.access_token).status_int == 200
+        assert world.client.fetch_userinfo(issued_authorization.access_token).status_int == 200
 
 
 @pytest.mark.shows("4.6.6")
@@ -74,10 +77,10 @@ def test_an_unknown_token_is_no_error(world: World) -> None:
 @pytest.mark.shows("4.6.2")
 def test_a_foreign_token_is_refused_and_stays_live(world: World, robot: ServiceUserProgram) -> None:
     """Security 3.4 and 7.7."""
-    client, other = world.make_application(), world.make_application()
+    client, credentials = world.make_application(), world.make_application()
     issued = world.make_authorization(world.make_human_user(), client)
     for token in (issued.access_token, issued.refresh_token):
-        for stranger in (other, world.introspector):
+        for stranger in (credentials, world.introspector):
             check_oauth_error(world.client.revoke(token, stranger), "invalid_grant")
     assert world.client.introspect(issued.access_token, client).json["active"] is True
     assert world.operator_services.tokens.find_refresh_token(issued.refresh_token).family.revoked_at is None

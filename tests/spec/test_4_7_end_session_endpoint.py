@@ -66,7 +66,7 @@ def test_a_post_of_our_own_site_does_the_same(browser: Browser, party: RelyingPa
 def test_without_an_address_one_stays_here(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     answer = browser.open(party.logout_url(tokens.id_token, post_logout_redirect_uri=None, state="s3cret"))
     check_page(answer, 200, SIGNED_OUT)
-    assert all("s3cret" not in (one.headers.get("Location") or "") for one in browser.answers)
+    assert all("s3cret" not in (answer.headers.get("Location") or "") for answer in browser.answers)
     assert not is_signed_in(browser, party)
 
 
@@ -84,8 +84,8 @@ def test_the_client_id_beside_the_hint_has_to_be_the_hint_s(
     world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens
 ) -> None:
     """RP-Initiated Logout §2: the OP must verify that they match."""
-    other = RelyingParty.register(world)
-    for client_id in (other.client_id, "unknown", party.client_id.upper()):
+    relying_party = RelyingParty.register(world)
+    for client_id in (relying_party.client_id, "unknown", party.client_id.upper()):
         answer = browser.open(party.logout_url(tokens.id_token, client_id=client_id))
         check_page(answer, 400, UNREADABLE)
     assert is_signed_in(browser, party)
@@ -146,10 +146,12 @@ def test_every_application_s_hint_names_the_session(
     world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens
 ) -> None:
     """One session, many applications: any of them may ask, each for its own addresses."""
-    other = RelyingParty.register(world, post_logout_redirect_uri="https://other.example/bye")
-    others = other.sign_in_silently(browser, prompt="none")
-    check_page(browser.open(other.logout_url(others.id_token, post_logout_redirect_uri=BYE)), 400, UNTRUSTED)
-    check_sent_back(browser.open(other.logout_url(others.id_token)), "https://other.example/bye")
+    relying_party = RelyingParty.register(world, post_logout_redirect_uri="https://other.example/bye")
+    received_tokens = relying_party.sign_in_silently(browser, prompt="none")
+    check_page(
+        browser.open(relying_party.logout_url(received_tokens.id_token, post_logout_redirect_uri=BYE)), 400, UNTRUSTED
+    )
+    check_sent_back(browser.open(relying_party.logout_url(received_tokens.id_token)), "https://other.example/bye")
     assert not is_signed_in(browser, party)
 
 
@@ -168,14 +170,14 @@ def test_its_access_tokens_are_dead_at_once(world: World, browser: Browser, pers
     ]
     elsewhere = Browser(world)
     elsewhere.start_session(person)
-    kept = first.sign_in_silently(elsewhere, prompt="none")
-    for party, one in held:
-        assert party.client.introspect(one.access_token, party.credentials).json["active"] is True
+    received_tokens = first.sign_in_silently(elsewhere, prompt="none")
+    for party, tokens in held:
+        assert party.client.introspect(tokens.access_token, party.credentials).json["active"] is True
     browser.open(first.logout_url(held[0][1].id_token))
-    for party, one in held:
-        check_inactive_token(party.client.introspect(one.access_token, party.credentials))
-        assert party.client.fetch_userinfo(one.access_token).status_int == 401
-    assert first.fetch_userinfo(kept)["sub"] == person.id
+    for party, tokens in held:
+        check_inactive_token(party.client.introspect(tokens.access_token, party.credentials))
+        assert party.client.fetch_userinfo(tokens.access_token).status_int == 401
+    assert first.fetch_userinfo(received_tokens)["sub"] == person.id
 
 
 def test_refresh_tokens_with_offline_access_live_on(
@@ -196,10 +198,10 @@ def test_refresh_tokens_with_offline_access_live_on(
 def test_a_code_of_the_session_is_worth_nothing_any_more(
     browser: Browser, party: RelyingParty, tokens: ReceivedTokens
 ) -> None:
-    asked = party.new_request()
-    code = party.extract_code(browser.open(asked.url), asked)
+    authorization = party.new_request()
+    code = party.extract_code(browser.open(authorization.url), authorization)
     browser.open(party.logout_url(tokens.id_token))
-    answer = party.redeem(code, asked)
+    answer = party.redeem(code, authorization)
     assert (answer.status_int, answer.json["error"]) == (400, "invalid_grant")
 
 
@@ -217,8 +219,8 @@ def test_the_session_is_over_on_every_node(isolated_world: World, key_pool: RsaK
         assert node.client.introspect(tokens.access_token, party.credentials).json["active"] is True
         cookies = list(browser.cookies)
         check_sent_back(browser.open(party.logout_url(tokens.id_token)))
-        for one in cookies:
-            other_side.cookies.store(node.issuer, f"{one.name}={one.value}; Path=/; Secure", node.clock())
+        for cookie in cookies:
+            other_side.cookies.store(node.issuer, f"{cookie.name}={cookie.value}; Path=/; Secure", node.clock())
         check_inactive_token(node.client.introspect(tokens.access_token, party.credentials))
         assert not is_signed_in(other_side, party)
     finally:
@@ -290,9 +292,9 @@ def test_a_hint_of_another_session_is_no_hint_of_this_one(
     world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens, person: HumanUser
 ) -> None:
     """Decisions: otherwise the user is asked. Of somebody else, or of the same person at another browser."""
-    for somebody in (world.make_human_user(), person):
+    for user in (world.make_human_user(), person):
         elsewhere = Browser(world)
-        elsewhere.start_session(somebody)
+        elsewhere.start_session(user)
         answer = elsewhere.open(party.logout_url(tokens.id_token))
         check_page(answer, 200, ASKED)
         assert is_signed_in(elsewhere.tab(), party)
@@ -355,7 +357,7 @@ def test_a_long_post_stands_in_no_address(
         check_page(answer, 200, ASKED)
         answer = browser.submit()
     check_sent_back(answer, f"{BYE}?state={state}")
-    ours = [one.headers["Location"] for one in way if "Location" in one.headers and one is not answer]
+    ours = [item.headers["Location"] for item in way if "Location" in item.headers and item is not answer]
     assert ours
     assert all(len(location) < 200 for location in ours)
     assert not is_signed_in(browser, party)
@@ -384,9 +386,9 @@ def test_signing_in_and_out_and_in_again(world: World, party: RelyingParty, pers
     browser = Browser(world)
     seen = set()
     for _ in range(2):
-        asked = party.new_request()
-        browser.open(asked.url, initiator=party.origin)
-        tokens = party.obtain_tokens(browser.sign_in(login_name, PASSWORD), asked)
+        authorization = party.new_request()
+        browser.open(authorization.url, initiator=party.origin)
+        tokens = party.obtain_tokens(browser.sign_in(login_name, PASSWORD), authorization)
         seen.add(tokens.claims["sid"])
         check_sent_back(browser.open(party.logout_url(tokens.id_token), initiator=party.origin))
         browser.open(party.new_request().url)

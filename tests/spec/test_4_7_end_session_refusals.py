@@ -79,7 +79,7 @@ def test_an_address_that_belongs_to_nobody_is_not_followed(
     assert "evil" not in page.get_text()
     page = check_page(browser.submit(), 200, SIGNED_OUT)
     assert uri not in [link["href"] for link in page.find_all("a")]
-    assert all("s3cret" not in one.headers.get("Location", "") for one in browser.answers)
+    assert all("s3cret" not in answer.headers.get("Location", "") for answer in browser.answers)
     assert not is_signed_in(browser, party)
 
 

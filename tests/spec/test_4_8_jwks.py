@@ -170,13 +170,13 @@ def test_rotation_happens_by_age(isolated_world: World) -> None:
 def test_another_node_s_rotation_is_seen_before_its_key_signs(isolated_world: World) -> None:
     """Decisions, lifetimes: nodes may cache the key list, but never longer than an emergency leaves them."""
     published(isolated_world)
-    other = World(isolated_world.settings, clock=isolated_world.clock, key_pool=isolated_world.key_pool)
+    world = World(isolated_world.settings, clock=isolated_world.clock, key_pool=isolated_world.key_pool)
     try:
-        second = rotate(other, emergency=True)
+        second = rotate(world, emergency=True)
         isolated_world.clock.advance(29)
         assert second in published(isolated_world)
     finally:
-        other.close()
+        world.close()
 
 
 @pytest.mark.storages("memory")  # a setting, judged before any storage

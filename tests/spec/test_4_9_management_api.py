@@ -119,7 +119,7 @@ def test_roles_of_every_level_are_told(world: World, robot: ServiceUserProgram) 
     world.assign_manager_role(robot, "IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
     world.assign_manager_role(robot, "PROJECT_OWNER", resource=project_resource(project))
     roles = world.client.call_management_api("/me", robot.management_token()).json["roles"]
-    assert sorted((one["level"], one["resource_id"], *one["roles"]) for one in roles) == [
+    assert sorted((role["level"], role["resource_id"], *role["roles"]) for role in roles) == [
         ("instance", "instance", "IAM_OWNER_VIEWER"),
         ("project", project.id, "PROJECT_OWNER"),
     ]

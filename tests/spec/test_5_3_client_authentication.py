@@ -125,8 +125,8 @@ def test_a_service_user_is_no_application(world: World) -> None:
 
 
 def test_a_secret_belongs_to_its_client(world: World, client: Credentials) -> None:
-    other = world.make_application()
-    check_unauthenticated(ask(world, basic_auth_header(f"{client.client_id}:{other.secret}")))
+    credentials = world.make_application()
+    check_unauthenticated(ask(world, basic_auth_header(f"{client.client_id}:{credentials.secret}")))
 
 
 def test_the_client_id_may_be_repeated_in_the_form_if_it_is_the_same(world: World, client: Credentials) -> None:
@@ -158,9 +158,9 @@ def test_id_and_secret_in_the_form(world: World, posting: Credentials, endpoint:
 
 
 def test_every_failure_in_the_form_looks_like_one_in_the_header(world: World, posting: Credentials) -> None:
-    other = world.make_application(authentication_method="client_secret_post")
+    credentials = world.make_application(authentication_method="client_secret_post")
     in_header = ask(world, basic_auth_header("nobody:wrong"))
-    wrong_secrets = ("wrong", posting.secret[:-1], posting.secret.swapcase(), other.secret)
+    wrong_secrets = ("wrong", posting.secret[:-1], posting.secret.swapcase(), credentials.secret)
     for form in (
         *({"client_id": posting.client_id, "client_secret": secret} for secret in wrong_secrets),
         {"client_id": "nobody", "client_secret": posting.secret},

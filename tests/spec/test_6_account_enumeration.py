@@ -51,7 +51,7 @@ def ways(world: World) -> Iterator[tuple[str, Ask]]:
 
 def patterns(world: World) -> dict[str, str]:
     found = world.app.registry.introspector.get_category("routes")
-    return {one["introspectable"]["name"]: one["introspectable"]["pattern"] for one in found}
+    return {item["introspectable"]["name"]: item["introspectable"]["pattern"] for item in found}
 
 
 def test_each_page_and_endpoint_says_how_a_stranger_asks_it(world: World) -> None:
@@ -63,9 +63,10 @@ def test_each_page_and_endpoint_says_how_a_stranger_asks_it(world: World) -> Non
 
 def difference(expected: list[Seen], seen: list[Seen]) -> str:
     lines = [
-        "\n".join(map(str, (one for answer in answers for one in answer))).splitlines() for answers in (expected, seen)
+        "\n".join(map(str, (item for answer in answers for item in answer))).splitlines()
+        for answers in (expected, seen)
     ]
-    return "\n".join(one for one in ndiff(*lines) if one[0] in "+-")
+    return "\n".join(item for item in ndiff(*lines) if item[0] in "+-")
 
 
 @pytest.mark.parametrize("straight", [False, True], ids=["here", "elsewhere"])
@@ -80,29 +81,29 @@ def test_nobody_learns_who_has_an_account(world: World, monkeypatch: pytest.Monk
         world.clock.advance(minutes=2)
         with work(monkeypatch) as done:
             answers = ask(scene, who)
-        return [who.seen(one) for one in answers], done
+        return [who.seen(answer) for answer in answers], done
 
     for name, ask in ways(world):
         tell(ask, scene.nobody())
         expected, cost = tell(ask, scene.nobody())
-        problems += [f"{name}: {one[0]}" for one in expected if one[0] >= 500]
-        for who in people:
-            seen, done = tell(ask, who)
+        problems += [f"{name}: {item[0]}" for item in expected if item[0] >= 500]
+        for account_case in people:
+            seen, done = tell(ask, account_case)
             if seen != expected:
-                problems.append(f"{name}, {who.kind}: another answer\n{difference(expected, seen)}")
+                problems.append(f"{name}, {account_case.kind}: another answer\n{difference(expected, seen)}")
             if not done.like(cost) and ask not in UNGUESSABLE:
-                problems.append(f"{name}, {who.kind}: other work {done}, not {cost}")
+                problems.append(f"{name}, {account_case.kind}: other work {done}, not {cost}")
     assert not problems, "\n".join(problems)
 
 
 def test_nobody_without_a_credential_learns_which_ids_there_are(world: World) -> None:
     """Each route that is for those who are signed in, with ids of things and with ids of nothing."""
     scene = AnonymousScenario.of(world, straight=False)
-    *_, who, robot = scene.people()
+    *_, account_case, robot = scene.people()
     project = world.make_project(scene.organization)
     known = {
         "organization": scene.organization.id,
-        "user": who.id,
+        "user": account_case.id,
         "service_user": robot.id,
         "project": project.id,
         "application": scene.party.client_id,
@@ -111,7 +112,7 @@ def test_nobody_without_a_credential_learns_which_ids_there_are(world: World) ->
         "provider": scene.provider.id,
     }
     problems, routes = [], world.app.registry.introspector.get_category("routes")
-    asked = [one["introspectable"]["object"] for one in routes if one["introspectable"]["name"] not in PUBLIC]
+    asked = [route["introspectable"]["object"] for route in routes if route["introspectable"]["name"] not in PUBLIC]
     for route in asked:
         nothing = dict(unsigned(scene, route, {}))
         for method, seen in unsigned(scene, route, known):

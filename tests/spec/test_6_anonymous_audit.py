@@ -127,11 +127,11 @@ def test_no_word_of_a_stranger_and_hardly_a_row(world: World, client: Credential
         before = len(rows(world))
         for _ in range(TIMES):
             attempt(world, client)
-        found = rows(world)
+        events = rows(world)
         # Whoever runs an application learns which address was sent that is not registered, and nothing more.
-        told = [replace(one, detail={**one.detail, "redirect_uri": ""}) for one in found]
-        assert not [one for one in told if "mallory" in repr(one)], what
-        refused = [one for one in found[: len(found) - before] if one.result == "refused"]
+        audit_events = [replace(event, detail={**event.detail, "redirect_uri": ""}) for event in events]
+        assert not [event for event in audit_events if "mallory" in repr(event)], what
+        refused = [event for event in events[: len(events) - before] if event.result == "refused"]
         assert len(refused) <= MOST_OF_ONE_KIND, (what, refused)
 
 
@@ -145,9 +145,9 @@ def test_a_forgotten_password_of_names_that_nobody_has(make_world: WorldFactory)
         browser.open("/password/reset")
         browser.submit({"login_name": word()})
         assert browser.path == "/password/reset/sent"
-    found = rows(world)
-    assert len(found) - before == 1
-    assert "mallory" not in repr(found)
+    events = rows(world)
+    assert len(events) - before == 1
+    assert "mallory" not in repr(events)
 
 
 def test_reasons_without_end_are_cut_off(world: World, client: Credentials, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,13 +160,13 @@ def test_reasons_without_end_are_cut_off(world: World, client: Credentials, monk
     monkeypatch.setattr(endpoint, "parse_authorization_request", refuse)
     for _ in range(MAX_ANONYMOUS_REFUSALS + 10):
         authorize(world, client)
-    found = [one for one in rows(world) if one.object_id == client.client_id and one.result == "refused"]
-    assert len(found) == MAX_ANONYMOUS_REFUSALS
+    events = [event for event in rows(world) if event.object_id == client.client_id and event.result == "refused"]
+    assert len(events) == MAX_ANONYMOUS_REFUSALS
     # What others do, to other things, is written.
     world.make_service_user_program()
     sign_in(world, client)
-    assert [one for one in rows(world) if one.event == "authentication.refused"]
+    assert [event for event in rows(world) if event.event == "authentication.refused"]
     world.clock.advance(minutes=1)
     authorize(world, client)
-    found = [one for one in rows(world) if one.object_id == client.client_id and one.result == "refused"]
-    assert len(found) == MAX_ANONYMOUS_REFUSALS + 1
+    events = [event for event in rows(world) if event.object_id == client.client_id and event.result == "refused"]
+    assert len(events) == MAX_ANONYMOUS_REFUSALS + 1

@@ -262,7 +262,9 @@ def test_background_work_goes_on_after_a_failed_commit(
 
     def change() -> None:
         with world.transaction_services() as services:
-            services.service_users.change(robot.id, ChangeServiceUser(display_name="Lost"), by=OPERATOR_PRINCIPAL)
+            services.service_users.change(
+                robot.id, ChangeServiceUser(display_name="Lost"), principal=OPERATOR_PRINCIPAL
+            )
 
     with monkeypatch.context() as failing:
         failing.setattr("identity.application.Transactions", Failing)

@@ -130,12 +130,12 @@ def test_a_change_is_told_in_the_audit_trail(
 ) -> None:
     api.patch(of_organization, {"accent": "#0b5a3c", "logo": LOGO})
     api.patch(of_application, {"display_name": "Bills"})
-    [one] = world.audit_events(event="branding.changed", object_id=organization.id)
-    assert one.detail["accent"] == {"before": "", "after": "#0b5a3c"}
-    assert re.fullmatch(r"[0-9a-f]{32}\.svg", one.detail["logo"]["after"])
-    assert LOGO not in json.dumps(dict(one.detail))
-    [other] = world.audit_events(event="branding.changed", object_id=party.client_id)
-    assert (other.object_kind, other.organization_id) == ("application", organization.id)
+    [event] = world.audit_events(event="branding.changed", object_id=organization.id)
+    assert event.detail["accent"] == {"before": "", "after": "#0b5a3c"}
+    assert re.fullmatch(r"[0-9a-f]{32}\.svg", event.detail["logo"]["after"])
+    assert LOGO not in json.dumps(dict(event.detail))
+    [audit_event] = world.audit_events(event="branding.changed", object_id=party.client_id)
+    assert (audit_event.object_kind, audit_event.organization_id) == ("application", organization.id)
 
 
 def test_a_stale_version_is_refused(api: ApiClient, of_organization: str) -> None:
@@ -192,8 +192,8 @@ def test_applications_of_the_instance_are_changed_by_who_manages_it(
 ) -> None:
     instance_owner = ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     with world.transaction_services() as services:
-        found = services.storage.applications.find(party.client_id)
-        services.storage.applications.update(replace(found, may_manage=True, version=found.version + 1))
+        application = services.storage.applications.find(party.client_id)
+        services.storage.applications.update(replace(application, may_manage=True, version=application.version + 1))
     assert api.ask("PATCH", of_application, {"display_name": "Trusted"}).status_int == 403
     assert instance_owner.patch(of_application, {"display_name": "Trusted"})["display_name"] == "Trusted"
 
@@ -229,7 +229,7 @@ def test_the_pages_of_a_sign_in_look_like_the_organization(
     assert page.html.title.text == "Welcome – Invoices – Acme"
     assert "to continue to Invoices · Acme" in page.html.find(class_="login__target").p.text
     assert page.html.select_one(".brand img")["alt"] == "Acme"
-    links = {one.text: one["href"] for one in page.html.select(".login__foot a")}
+    links = {item.text: item["href"] for item in page.html.select(".login__foot a")}
     assert links["Support"] == "mailto:help@acme.example"
     assert (links["Terms of use"], links["Privacy policy"]) == (ALL["terms_url"], ALL["privacy_url"])
     # In a language without words of theirs, ours stand.
@@ -257,10 +257,10 @@ def test_an_application_counts_before_its_organization(
     assert style_of(page) != style_of(before)
     assert "#8fdcb8" not in served(world, style_of(page)).text, "colours are chosen together"
     # Another application of the organization has nothing of it.
-    other = RelyingParty.register(
+    relying_party = RelyingParty.register(
         world, name="Other", project_id=world.make_project(party_organization(world, party)).id
     )
-    assert sign_in_page(world, other).html.h1.text == "Welcome"
+    assert sign_in_page(world, relying_party).html.h1.text == "Welcome"
 
 
 def party_organization(world: World, party: RelyingParty) -> Organization:
@@ -275,7 +275,7 @@ def test_an_organization_that_is_asked_for_counts_for_itself(
 ) -> None:
     tenant = world.make_organization()
     with world.transaction_services() as services:
-        services.branding.change(tenant, ChangeBranding.build(display_name="Tenant"), by=OPERATOR_PRINCIPAL)
+        services.branding.change(tenant, ChangeBranding.build(display_name="Tenant"), principal=OPERATOR_PRINCIPAL)
     api.patch(of_organization, {"display_name": "Acme"})
     page = sign_in_page(world, party, scope=f"openid urn:service:iam:org:id:{tenant.id}")
     assert page.html.find(class_="brand").text.strip() == "Tenant"
@@ -327,7 +327,7 @@ def test_hostile_words_stay_words(world: World, api: ApiClient, party: RelyingPa
     assert page.html.h1.text == HOSTILE
     assert page.html.select_one(".brand img")["alt"] == HOSTILE
     assert not page.html.select("img[onerror]")
-    assert all(one.get("src") and not one.text for one in page.html.find_all("script"))
+    assert all(item.get("src") and not item.text for item in page.html.find_all("script"))
     assert "9801547" not in page
 
 
@@ -418,7 +418,7 @@ def test_logos_of_light_and_dark_pages_stay_together(
     with world.transaction_services() as services:
         owner, command = services.organizations.get(of_organization.split("/")[2]), ChangeBranding(logo_dark="bm8=")
         with pytest.raises(Invalid) as refused:
-            services.branding.change(owner, command, by=OPERATOR_PRINCIPAL)
+            services.branding.change(owner, command, principal=OPERATOR_PRINCIPAL)
     assert list(refused.value.fields) == ["logo_dark"]
 
 
@@ -437,7 +437,7 @@ def test_it_goes_with_its_owner(
     with world.transaction_services() as services:
         assert services.branding.find_logo(organization.id, name)
         assert services.branding.find_logo(party.client_id, name)
-        services.organizations.remove(organization.id, by=OPERATOR_PRINCIPAL)
+        services.organizations.remove(organization.id, principal=OPERATOR_PRINCIPAL)
     with world.read_only_services() as services:
         assert services.branding.find_logo(organization.id, name) is None
         assert services.branding.find_logo(party.client_id, name) is None
@@ -449,7 +449,7 @@ def test_a_document_carries_it_along(
     api.patch(of_organization, {**ALL, "logo": LOGO, "logo_dark": LOGO_DARK})
     with world.read_only_services() as services:
         document = json.loads(
-            "".join(OrganizationTransfer(services).export_document(organization.id, by=OPERATOR_PRINCIPAL))
+            "".join(OrganizationTransfer(services).export_document(organization.id, principal=OPERATOR_PRINCIPAL))
         )
     shown = api.get(of_organization)
     assert document["organization"]["branding"] == {name: shown[name] for name in EMPTY}
@@ -473,10 +473,15 @@ def test_a_described_state_is_reached_once(world: World, organization: Organizat
         ],
     }
     with world.transaction_services() as services:
-        first = apply_desired_state(services, parse_desired_state(described), by=OPERATOR_PRINCIPAL)
-        assert [one.kind for one in first.state_changes if one.kind == "branding"] == ["branding"] * 2
+        first = apply_desired_state(services, parse_desired_state(described), principal=OPERATOR_PRINCIPAL)
+        assert [state_change.kind for state_change in first.state_changes if state_change.kind == "branding"] == [
+            "branding"
+        ] * 2
     with world.transaction_services() as services:
-        assert apply_desired_state(services, parse_desired_state(described), by=OPERATOR_PRINCIPAL).state_changes == ()
+        assert (
+            apply_desired_state(services, parse_desired_state(described), principal=OPERATOR_PRINCIPAL).state_changes
+            == ()
+        )
         found = services.organizations.get(organization.id)
         assert services.branding.own_branding(found).login_title == ALL["login_title"]
 
@@ -489,7 +494,7 @@ def test_what_is_wrong_in_a_description_is_told_at_its_place(world: World, organ
         ],
     }
     with pytest.raises(Invalid) as refused, world.transaction_services() as services:
-        apply_desired_state(services, parse_desired_state(described), by=OPERATOR_PRINCIPAL)
+        apply_desired_state(services, parse_desired_state(described), principal=OPERATOR_PRINCIPAL)
     assert set(refused.value.fields) == {f"organizations[0].branding.{name}" for name in ("accent", "logo")}
 
 

@@ -48,7 +48,7 @@ class InThisThread:
         bodies = [body] if self.beside is None else [body, self.beside(body)]
 
         async def together() -> Any:
-            return await asyncio.gather(*(asked(self._application, dict(scope), one) for one in bodies))
+            return await asyncio.gather(*(asked(self._application, dict(scope), body) for body in bodies))
 
         (status, headers, content), *_ = self.loop.run_until_complete(together())
         start_response(f"{status} OK", headers)

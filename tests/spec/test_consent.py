@@ -25,7 +25,7 @@ def scene(world: World) -> ConsentScenario:
 
 def test_who_asks_and_what_for_is_told_once(scene: ConsentScenario) -> None:
     ours = "urn:service:iam:user:resourceowner urn:service:iam:org:projects:roles"
-    asked = scene.ask(f"openid email offline_access {ours}")
+    authorization = scene.ask(f"openid email offline_access {ours}")
     assert scene.asks
     text = " ".join(scene.browser.page.html.main.get_text().split())
     for told in (
@@ -38,7 +38,7 @@ def test_who_asks_and_what_for_is_told_once(scene: ConsentScenario) -> None:
     assert "urn:" not in text
     assert MANAGES not in text
     scene.decide()
-    assert scene.party.obtain_tokens(scene.browser.page, asked).claims["sub"] == scene.person.id
+    assert scene.party.obtain_tokens(scene.browser.page, authorization).claims["sub"] == scene.person.id
     for _ in range(2):
         scene.silently("openid email", prompt="none")
         scene.silently("openid email offline_access")
@@ -48,13 +48,13 @@ def test_who_asks_and_what_for_is_told_once(scene: ConsentScenario) -> None:
 def test_nothing_goes_out_before(scene: ConsentScenario, response_type: str) -> None:
     """OpenID Connect Core §3.1.2.6: consent_required, where no page is allowed."""
     scene.refused("consent_required", response_type=response_type, prompt="none")
-    asked = scene.ask(response_type=response_type)
+    authorization = scene.ask(response_type=response_type)
     assert scene.asks
     request_id = scene.browser.path.split("/")[2]
     scene.browser.open(f"/oauth/v2/authorize/{request_id}")
     assert scene.asks
     scene.decide()
-    assert scene.party.obtain_tokens(scene.browser.page, asked).claims["sub"] == scene.person.id
+    assert scene.party.obtain_tokens(scene.browser.page, authorization).claims["sub"] == scene.person.id
 
 
 def test_more_scopes_ask_again_and_fewer_do_not(scene: ConsentScenario) -> None:
@@ -64,8 +64,8 @@ def test_more_scopes_ask_again_and_fewer_do_not(scene: ConsentScenario) -> None:
     scene.agreed("openid phone")
     scene.silently("openid email profile phone")
     scene.agreed("openid offline_access")
-    other = RelyingParty.register(scene.world, project_id=scene.project.id, consent=ConsentRule.WHEN_FOREIGN)
-    scene.party = other
+    relying_party = RelyingParty.register(scene.world, project_id=scene.project.id, consent=ConsentRule.WHEN_FOREIGN)
+    scene.party = relying_party
     scene.agreed("openid")
 
 
@@ -89,16 +89,19 @@ def test_no_more_is_told_than_was_agreed_to(world: World, scope: str, format: st
     """By whatever answer or token: "receives only the number of your account" is meant."""
     scene = ConsentScenario(world, access_token_type=format, id_token_userinfo_assertion=True)
     world.operator_services.users.change_profile(scene.person.id, ChangeProfile(email="countess@ada.example"))
-    asked = scene.ask(scope)
+    authorization = scene.ask(scope)
     only_a_number = "receives only the number of your account" in scene.browser.page.text
     assert only_a_number == (scope in ("openid", "openid offline_access"))
     scene.decide()
-    tokens = scene.party.obtain_tokens(scene.browser.page, asked)
+    tokens = scene.party.obtain_tokens(scene.browser.page, authorization)
     api = world.make_application(scene.project.id)
     told = [
         json.dumps(tokens.claims),
         json.dumps(world.client.fetch_userinfo(tokens.access_token).json),
-        *(json.dumps(world.client.introspect(tokens.access_token, one).json) for one in (scene.party.credentials, api)),
+        *(
+            json.dumps(world.client.introspect(tokens.access_token, credentials).json)
+            for credentials in (scene.party.credentials, api)
+        ),
         json.dumps(decode_jwt_unverified(tokens.access_token)[1]) if format == "jwt" else "",
     ]
     person, home = scene.person, scene.home
@@ -127,7 +130,7 @@ def test_a_refusal_ends_the_request_and_is_not_remembered(scene: ConsentScenario
     scene.agreed("openid")
     scene.refused("access_denied", "openid phone", decision="refuse")
     scene.silently("openid")
-    assert [one.event.partition(".")[2] for one in scene.events()] == ["refused", "given", "refused", "refused"]
+    assert [event.event.partition(".")[2] for event in scene.events()] == ["refused", "given", "refused", "refused"]
 
 
 @pytest.mark.parametrize("decision", [{}, {"decision": ""}, {"decision": "maybe"}])
@@ -152,7 +155,7 @@ def test_nobody_agrees_for_somebody_else(scene: ConsentScenario) -> None:
 def test_nobody_agrees_to_more_than_was_shown(scene: ConsentScenario) -> None:
     """The application is changed while the page stands there: what it gets now is shown, and asked again."""
     scene.change(grant_types=frozenset({"authorization_code"}))
-    asked = scene.ask("openid offline_access")
+    authorization = scene.ask("openid offline_access")
     assert "stays connected" not in scene.browser.page.text
     scene.change(grant_types=frozenset({"authorization_code", "refresh_token"}))
     scene.decide()
@@ -160,19 +163,19 @@ def test_nobody_agrees_to_more_than_was_shown(scene: ConsentScenario) -> None:
     assert "stays connected" in scene.browser.page.text
     assert scene.events() == []
     scene.decide()
-    assert scene.party.obtain_tokens(scene.browser.page, asked).scope == ["openid", "offline_access"]
+    assert scene.party.obtain_tokens(scene.browser.page, authorization).scope == ["openid", "offline_access"]
 
 
 def test_it_is_asked_after_the_password_of_whoever_signs_in(world: World) -> None:
     scene = ConsentScenario(world)
     scene.browser = Browser(world)
     login_name = set_password(world, scene.person)
-    asked = scene.ask()
+    authorization = scene.ask()
     scene.browser.sign_in(login_name, PASSWORD)
     assert scene.asks
     assert login_name in scene.browser.page.text
     scene.decide()
-    assert scene.party.obtain_tokens(scene.browser.page, asked).claims["sub"] == scene.person.id
+    assert scene.party.obtain_tokens(scene.browser.page, authorization).claims["sub"] == scene.person.id
     [event] = scene.events()
     assert event.actor.id == scene.person.id
 
@@ -180,8 +183,8 @@ def test_it_is_asked_after_the_password_of_whoever_signs_in(world: World) -> Non
 def test_it_is_listed_in_the_account_and_taken_back_there(scene: ConsentScenario) -> None:
     """Security 7.4: access and refresh tokens and codes end at once, and the next sign-in asks."""
     tokens = scene.agreed("openid email offline_access")
-    asked = scene.ask("openid email")
-    code = scene.party.extract_code(scene.browser.page, asked)
+    authorization = scene.ask("openid email")
+    code = scene.party.extract_code(scene.browser.page, authorization)
     listed = scene.browser.open("/account/applications").html.main.get_text()
     assert "Invoices & more" in listed
     assert "Your email address" in listed
@@ -190,8 +193,8 @@ def test_it_is_listed_in_the_account_and_taken_back_there(scene: ConsentScenario
     assert scene.world.client.fetch_userinfo(tokens.access_token).status_int == 401
     check_inactive_token(scene.world.client.introspect(tokens.access_token, scene.party.credentials))
     check_oauth_error(scene.party.refresh(tokens.refresh_token), "invalid_grant")
-    check_oauth_error(scene.party.redeem(code, asked), "invalid_grant")
-    assert [one.event for one in scene.events()] == ["consent.withdrawn", "consent.given"]
+    check_oauth_error(scene.party.redeem(code, authorization), "invalid_grant")
+    assert [event.event for event in scene.events()] == ["consent.withdrawn", "consent.given"]
     assert scene.events()[0].detail["scope"] == ["openid", "email", "offline_access"]
     scene.agreed("openid")
 

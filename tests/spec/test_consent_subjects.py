@@ -73,7 +73,7 @@ def test_a_grant_that_its_holder_uses_asks_nobody(world: World, roles: tuple[str
     events = world.audit_events(event="project_grant.accepted", object_id=grant["id"])
     # The trail of each side has it.
     sides = {scene.home.id, scene.project.organization_id} if TAKING_PART[roles] else set()
-    assert sorted(str(one.organization_id) for one in events) == sorted(sides)
+    assert sorted(str(event.organization_id) for event in events) == sorted(sides)
     scene.ask()
     assert scene.asks != TAKING_PART[roles]
 
@@ -116,7 +116,7 @@ def test_prompt_consent_asks_again_whatever_was_given(world: World) -> None:
         for _ in range(2):
             scene.agreed(prompt="consent")
         scene.silently()
-        assert [one.event for one in scene.events()] == ["consent.given"] * 2
+        assert [event.event for event in scene.events()] == ["consent.given"] * 2
 
 
 @pytest.mark.parametrize("rule", ConsentRule)
@@ -178,6 +178,6 @@ def test_an_application_of_the_own_project_manages_only_when_asked_to(world: Wor
 @pytest.mark.parametrize("parameters", [{}, {"prompt": "consent"}])
 def test_without_a_page_for_it_nobody_has_agreed(make_world: WorldFactory, parameters: dict[str, str]) -> None:
     """As with signing in: what no plugin asks is not taken for granted."""
-    plugins = " ".join(one for one in DEFAULT_PLUGINS.split() if one not in ("login", "account", "console"))
+    plugins = " ".join(item for item in DEFAULT_PLUGINS.split() if item not in ("login", "account", "console"))
     scene = ConsentScenario(make_world(**{"identity.plugins": f"memory {plugins}"}))
     scene.refused("consent_required", **parameters)

@@ -81,7 +81,7 @@ def test_an_application_that_may_manage_is_the_instance_s_to_change(tenant: Tena
     """Whoever could lead its codes elsewhere would manage in the name of all who agreed."""
     with tenant.world.transaction_services() as services:
         marked = ChangeApplication(may_manage=True)
-        services.applications.change(tenant.client.client_id, marked, by=OPERATOR_PRINCIPAL)
+        services.applications.change(tenant.client.client_id, marked, principal=OPERATOR_PRINCIPAL)
         [secret] = services.applications.list_secrets(tenant.client.client_id)
     api, before = ApiClient.of(tenant.robot), tenant.application
     names = {"project": tenant.project.id, "client_id": tenant.client.client_id, "secret": secret.id}
@@ -140,7 +140,7 @@ def test_nor_by_a_described_state(tenant: Tenant, beyond: str) -> None:
         organization = {"id": tenant.organization.id, "name": tenant.organization.name, "projects": [project]}
         state = applying.parse_desired_state({"version": 1, "organizations": [organization]})
         with tenant.world.transaction_services() as services, pytest.raises(Denied, match="manages the instance"):
-            applying.apply_desired_state(services, state, by=tenant.principal(services))
+            applying.apply_desired_state(services, state, principal=tenant.principal(services))
     assert tenant.application == before
 
 
@@ -155,22 +155,26 @@ def test_nor_by_an_imported_organization(tenant: Tenant, beyond: str) -> None:
     importer = tenant.world.make_manager_program("IAM_ORG_MANAGER", resource=INSTANCE_RESOURCE)
     with tenant.world.transaction_services() as services:
         command = ChangeApplication(**BEYOND[beyond])
-        services.applications.change(tenant.client.client_id, command, by=OPERATOR_PRINCIPAL)
+        services.applications.change(tenant.client.client_id, command, principal=OPERATOR_PRINCIPAL)
         values = json.loads(
-            "".join(OrganizationTransfer(services).export_document(tenant.organization.id, by=OPERATOR_PRINCIPAL))
+            "".join(
+                OrganizationTransfer(services).export_document(tenant.organization.id, principal=OPERATOR_PRINCIPAL)
+            )
         )
     values["organization"]["primary_domain"] = f"copy-{tenant.organization.primary_domain}"
     with tenant.world.transaction_services() as services:
-        by = tenant.principal(services, importer.id)
+        principal = tenant.principal(services, importer.id)
         document = _document(values)
         with pytest.raises(Denied, match="manages the instance"):
-            OrganizationTransfer(services).import_document(document, by=by, keep_ids=False)
+            OrganizationTransfer(services).import_document(document, principal=principal, keep_ids=False)
     values["organization"]["projects"][0]["applications"][0] |= {"may_manage": False, "consent": "always"}
     values["organization"]["primary_domain"] = f"again-{tenant.organization.primary_domain}"
     with tenant.world.transaction_services() as services:
-        by = tenant.principal(services, importer.id)
-        made = OrganizationTransfer(services).import_document(_document(values), by=by, keep_ids=False)
-        [project] = services.storage.projects.page(made.id).items
+        principal = tenant.principal(services, importer.id)
+        organization = OrganizationTransfer(services).import_document(
+            _document(values), principal=principal, keep_ids=False
+        )
+        [project] = services.storage.projects.page(organization.id).items
         [copy] = services.storage.applications.page(project.id).items
         assert (copy.consent, copy.may_manage) == (ConsentRule.ALWAYS, False)
 

@@ -74,8 +74,10 @@ class DamagedRowScenario:
             world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE).management_token()
         )
         self.party = RelyingParty.register(world, project_id=estate.project.id)
-        answer = self.browser.open((asked := self.party.new_request(scope="openid profile email offline_access")).url)
-        self.tokens = self.party.obtain_tokens(answer, asked)
+        answer = self.browser.open(
+            (authorization := self.party.new_request(scope="openid profile email offline_access")).url
+        )
+        self.tokens = self.party.obtain_tokens(answer, authorization)
         self.login_name = set_password(world, owner)
         with world.transaction_services() as services:
             self.reset = services.passwords.issue_reset_link(estate.places["user"]).partition("example.com")[2]
@@ -118,8 +120,8 @@ class DamagedRowScenario:
             yield path, self.browser.open(path).status_int
         for path in self.lists:
             yield path, client.request("GET", client.management_url + path, headers=self.api).status_int
-        asked = self.party.new_request(scope="openid")
-        yield "authorize", self.browser.open(asked.url).status_int
+        authorization = self.party.new_request(scope="openid")
+        yield "authorize", self.browser.open(authorization.url).status_int
         yield "userinfo", client.fetch_userinfo(self.tokens.access_token).status_int
         yield "introspection", client.introspect(self.tokens.access_token, world.introspector).status_int
         yield "keys", client.fetch_jwks().status_int
@@ -147,7 +149,7 @@ def test_no_table_brings_down_more_than_its_row(make_world: WorldFactory) -> Non
         for table in metadata.tables.values():
             rows = database.execute(f'SELECT max(rowid) FROM "{table.name}"').fetchone()  # noqa: S608
             # One of each kind: all of them are in tests/storage/sql/test_damaged_rows.py.
-            for column in {type(one.type): one for one in table.columns if not one.foreign_keys}.values():
+            for column in {type(column.type): column for column in table.columns if not column.foreign_keys}.values():
                 this = f'"{table.name}" SET "{column.name}"'
                 (before,) = database.execute(
                     f'SELECT "{column.name}" FROM "{table.name}" WHERE rowid = ?',  # noqa: S608

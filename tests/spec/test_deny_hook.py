@@ -35,7 +35,7 @@ class DenyHookScenario:
             yield f"GET {path}", self.api.ask("GET", self._address(path)).text
         export = "/organizations/{organization}/export"
         yield f"POST {export}", self.api.ask("POST", self._address(export)).text
-        for path in {one for paths in PAGES.values() for one in paths}:
+        for path in {path for paths in PAGES.values() for path in paths}:
             yield f"console{path}", self.browser.open(f"/console{self._address(path)}").text
 
     def _address(self, path: str) -> str:
@@ -47,8 +47,8 @@ class DenyHookScenario:
 def scene(make_world: WorldFactory) -> DenyHookScenario:
     world = make_world()
     estate = make_fixture_data(world)
-    other, project = world.make_organization(), world.make_project(estate.organization, roles=["reader"])
-    grant = world.make_project_grant(estate.project, other, roles=["reader"])
+    organization, project = world.make_organization(), world.make_project(estate.organization, roles=["reader"])
+    grant = world.make_project_grant(estate.project, organization, roles=["reader"])
     person = world.operator_services.users.get(estate.places["user"])
     derived = world.make_project_grant(project, estate.holder, roles=["reader"])
     application = world.make_application(project.id)
@@ -58,7 +58,7 @@ def scene(make_world: WorldFactory) -> DenyHookScenario:
     browser = Browser(world)
     browser.start_session(boss)
     hidden = {
-        ManagerLevel.ORGANIZATION: (other.id, other.name, other.primary_domain),
+        ManagerLevel.ORGANIZATION: (organization.id, organization.name, organization.primary_domain),
         ManagerLevel.PROJECT: (project.id, project.name, application.client_id, user_grant.id, derived.id),
         ManagerLevel.PROJECT_GRANT: (grant.id,),
     }
@@ -146,11 +146,11 @@ def test_the_reason_is_told_as_the_plugin_wrote_it(scene: DenyHookScenario, reas
 
 def test_events_of_an_organization_are_left_out_of_those_of_all(scene: DenyHookScenario) -> None:
     hidden = scene.hidden[ManagerLevel.ORGANIZATION][0]
-    assert hidden in {one["organization_id"] for one in scene.api.list("/audit-events")}
+    assert hidden in {item["organization_id"] for item in scene.api.list("/audit-events")}
     scene.world.identity.process_state.deny_hook = lambda principal, permission, resource, lookup: (
         "Hidden." if resource.organization_id == hidden else None
     )
-    found = {one["organization_id"] for one in scene.api.list("/audit-events")}
+    found = {item["organization_id"] for item in scene.api.list("/audit-events")}
     assert found
     assert hidden not in found
 

@@ -36,7 +36,7 @@ def somebody(world: World) -> HumanUser:
     with world.transaction_services() as services:
         for name in ("Formerly", "Ada Later"):
             command = ChangeHumanUser(family_name=name, email="ada.later@mail.example")
-            person = services.users.change(person.id, command, by=OPERATOR_PRINCIPAL)
+            person = services.users.change(person.id, command, principal=OPERATOR_PRINCIPAL)
     return person
 
 
@@ -47,17 +47,17 @@ def test_whoever_is_deleted_is_in_no_table_but_the_trail_and_there_by_id_alone(m
     kept = {"users", "passwords", "sessions", "user_grants", "managers", "access_tokens", "token_families", TRAIL}
     told = (person.user_name, "Formerly", "Ada Later", "ada.later@mail.example")
     assert tables_that_name(world, person.id) >= kept
-    for one in told:
-        assert TRAIL in tables_that_name(world, one)
+    for item in told:
+        assert TRAIL in tables_that_name(world, item)
     world.operator_services.users.remove(person.id)
     assert tables_that_name(world, person.id) == {TRAIL}
-    for one in told:
-        assert tables_that_name(world, one) == set()
+    for item in told:
+        assert tables_that_name(world, item) == set()
 
 
 def test_the_trail_goes_on_telling_what_happened_when_and_by_whom(make_world: WorldFactory) -> None:
     world = make_world()
-    person, other = somebody(world), world.make_human_user()
+    person, user = somebody(world), world.make_human_user()
     before = {event.id: event for event in world.audit_events()}
     world.operator_services.users.remove(person.id)
     after = {event.id: event for event in world.audit_events()}
@@ -70,15 +70,15 @@ def test_the_trail_goes_on_telling_what_happened_when_and_by_whom(make_world: Wo
         if event.id != removed:
             was = before[event.id]
             assert (event.at, event.event, event.actor, event.sequence) == (was.at, was.event, was.actor, was.sequence)
-    [created] = [one for one in after.values() if (one.event, one.object_id) == ("user.created", other.id)]
+    [created] = [event for event in after.values() if (event.event, event.object_id) == ("user.created", user.id)]
     assert created == before[created.id]
 
 
 def test_with_an_organization_its_people_are_forgotten(make_world: WorldFactory) -> None:
     world = make_world()
     organization = world.make_organization()
-    person, other = world.make_human_user(organization=organization), world.make_human_user()
+    person, user = world.make_human_user(organization=organization), world.make_human_user()
     world.operator_services.organizations.remove(organization.id)
-    told = {one.object_id: one.detail for one in world.audit_events(event="user.created")}
+    told = {event.object_id: event.detail for event in world.audit_events(event="user.created")}
     assert told[person.id] == ERASED
-    assert told[other.id] != ERASED
+    assert told[user.id] != ERASED

@@ -37,7 +37,7 @@ ASKED = {
 SET_UP: Mapping[str, tuple[str, ...]] = {
     "nothing": (),
     **{name: (name,) for name in ROWS},
-    **{f"totp and {name}": ("totp", name) for name, one in ROWS.items() if one.spare},
+    **{f"totp and {name}": ("totp", name) for name, item in ROWS.items() if item.spare},
 }
 
 
@@ -64,14 +64,14 @@ class FactorMatrixCase:
     @property
     def usable(self) -> tuple[FactorCase, ...]:
         """What they can prove: what only stands in for others is nothing by itself."""
-        return self.held if any(not one.spare for one in self.held) else ()
+        return self.held if any(not factor_case.spare for factor_case in self.held) else ()
 
     @property
     def asked_at(self) -> str:
         """Where somebody is held who has to prove more."""
         if not self.usable:
             return "factors/new"
-        return next(one.name for one in self.usable if not one.spare)
+        return next(factor_case.name for factor_case in self.usable if not factor_case.spare)
 
     @property
     def step(self) -> str | None:
@@ -85,9 +85,9 @@ class FactorMatrixCase:
 
 
 def opened(browser: Browser, party: RelyingParty, **parameters: Any) -> SentAuthorizationRequest:
-    asked = party.new_request(**parameters)
-    browser.open(asked.url, initiator=party.origin)
-    return asked
+    authorization = party.new_request(**parameters)
+    browser.open(authorization.url, initiator=party.origin)
+    return authorization
 
 
 @pytest.fixture(params=list(SecondFactorRule))
@@ -115,7 +115,7 @@ def every_factor(world_cache: WorldCache, database_factory: DatabaseFactory, sto
 def case(request: pytest.FixtureRequest, every_factor: World, rule: SecondFactorRule, who: str) -> FactorMatrixCase:
     world = every_factor
     world.operator_services.policies.change(OF_INSTANCE, ChangePolicy.build(second_factor=SecondFactorRule.OFFERED))
-    types = [one.value for one in world.identity.protocol_registry.response_types.values()]
+    types = [response_type.value for response_type in world.identity.protocol_registry.response_types.values()]
     grants = ("authorization_code", "refresh_token", "client_credentials")
     person = LoginUser(world)
     party = RelyingParty.register(world, may_manage=True, response_types=types, grant_types=grants)
@@ -125,30 +125,32 @@ def case(request: pytest.FixtureRequest, every_factor: World, rule: SecondFactor
         world.assign_manager_role(person.user, "IAM_OWNER", resource=INSTANCE_RESOURCE)
     browser = Browser(world)
     browser.start_session(person.user)
-    asked = opened(browser, party, scope=f"openid offline_access {world.audience_scope()}")
+    authorization = opened(browser, party, scope=f"openid offline_access {world.audience_scope()}")
     if browser.sign_in_step == "consent":
         browser.submit(button=("decision", "allow"))
-    tokens = party.obtain_tokens(browser.page, asked)
-    asked = opened(browser, party)
-    code = party.extract_code(browser.page, asked)
-    held = tuple(ROWS[name](world, person) for name in SET_UP[request.param])
+    tokens = party.obtain_tokens(browser.page, authorization)
+    authorization = opened(browser, party)
+    code = party.extract_code(browser.page, authorization)
+    factor_cases = tuple(ROWS[name](world, person) for name in SET_UP[request.param])
     world.operator_services.policies.change(OF_INSTANCE, ChangePolicy.build(second_factor=rule))
-    return FactorMatrixCase(world, party, person, who, held, rule, browser, tokens, code, asked, tokens.access_token)
+    return FactorMatrixCase(
+        world, party, person, who, factor_cases, rule, browser, tokens, code, authorization, tokens.access_token
+    )
 
 
 def by_session(case: FactorMatrixCase) -> None:
-    for one in case.world.identity.protocol_registry.response_types.values():
-        opened(case.browser, case.party, response_type=one.value)
-        assert case.browser.sign_in_step == case.step_of_session, one.value
+    for response_type in case.world.identity.protocol_registry.response_types.values():
+        opened(case.browser, case.party, response_type=response_type.value)
+        assert case.browser.sign_in_step == case.step_of_session, response_type.value
 
 
 def silently(case: FactorMatrixCase) -> None:
-    for one in case.world.identity.protocol_registry.response_types.values():
-        asked = opened(case.browser, case.party, response_type=one.value, prompt="none")
+    for response_type in case.world.identity.protocol_registry.response_types.values():
+        authorization = opened(case.browser, case.party, response_type=response_type.value, prompt="none")
         if case.needed:
-            case.party.check_error_response(case.browser.page, asked, "interaction_required")
+            case.party.check_error_response(case.browser.page, authorization, "interaction_required")
         else:
-            assert "error" not in case.party.check_response(case.browser.page, asked), one.value
+            assert "error" not in case.party.check_response(case.browser.page, authorization), response_type.value
 
 
 def by_password(case: FactorMatrixCase) -> None:
@@ -225,29 +227,29 @@ def by_password_and_factor(case: FactorMatrixCase) -> None:
     """What is wrong proves nothing, and what is right proves it: tokens tell of two factors then and never else."""
     # By then another code can be mailed, and what was asked for before is gone.
     case.world.clock.advance(hours=2)
-    for one in case.held:
+    for factor_case in case.held:
         browser = Browser(case.world)
-        asked = opened(browser, case.party)
+        authorization = opened(browser, case.party)
         browser.sign_in(case.person.login_name)
-        if case.step is not None and one in case.usable:
-            if browser.sign_in_step != one.name:
+        if case.step is not None and factor_case in case.usable:
+            if browser.sign_in_step != factor_case.name:
                 browser.click("Use another way")
-                browser.submit(button=("factor", one.name))
-            browser.submit(one.wrong(browser))
-            assert (browser.sign_in_step, browser.session_cookies) == (one.name, frozenset())
-            browser.submit(one.right(browser))
+                browser.submit(button=("factor", factor_case.name))
+            browser.submit(factor_case.wrong(browser))
+            assert (browser.sign_in_step, browser.session_cookies) == (factor_case.name, frozenset())
+            browser.submit(factor_case.right(browser))
         if browser.sign_in_step is None:
-            claims = case.party.obtain_tokens(browser.page, asked).claims
+            claims = case.party.obtain_tokens(browser.page, authorization).claims
             assert ("mfa" in claims["amr"]) is (case.step is not None), claims
-        assert bool(browser.session_cookies) is (case.step is None or one in case.usable)
+        assert bool(browser.session_cookies) is (case.step is None or factor_case in case.usable)
 
 
 def by_a_factor_alone(case: FactorMatrixCase) -> None:
-    for one in (one for one in case.held if one.alone):
-        for tell, proves in ((one.wrong, False), (one.right, case.rule is not SecondFactorRule.OFF)):
+    for factor_case in (factor_case for factor_case in case.held if factor_case.alone):
+        for tell, proves in ((factor_case.wrong, False), (factor_case.right, case.rule is not SecondFactorRule.OFF)):
             browser = Browser(case.world)
             opened(browser, case.party)
-            browser.open(f"{browser.path}/{one.name}/alone")
+            browser.open(f"{browser.path}/{factor_case.name}/alone")
             browser.submit(tell(browser))
             assert bool(browser.session_cookies) is proves
 
@@ -312,8 +314,10 @@ def test_every_factor_and_every_grant_has_its_row(every_factor: World) -> None:
     identity = every_factor.identity
     assert identity.protocol_registry.factors.keys() == ROWS.keys(), "see factor_cases.py"
     assert identity.protocol_registry.grant_types.keys() == GRANTS.keys()
-    spare = {name: (one.is_backup, one.is_passwordless) for name, one in identity.protocol_registry.factors.items()}
-    assert spare == {name: (one.spare, one.alone) for name, one in ROWS.items()}
+    spare = {
+        name: (factor.is_backup, factor.is_passwordless) for name, factor in identity.protocol_registry.factors.items()
+    }
+    assert spare == {name: (item.spare, item.alone) for name, item in ROWS.items()}
     offering = {name for name, point in installed_plugins().items() if hasattr(point.load(), "identity_factors")}
     assert offering <= set(identity.plugin_host.plugin_names), "all of them are in the world of this test"
 
@@ -327,8 +331,10 @@ def test_whoever_registers_sets_one_up_where_everybody_needs_one(
     with world.transaction_services() as services:
         client = services.applications.find_client(party.client_id)
         assert client is not None
-        here = client.organization
-        services.storage.organizations.update(replace(here, registration=True, version=here.version + 1))
+        organization = client.organization
+        services.storage.organizations.update(
+            replace(organization, registration=True, version=organization.version + 1)
+        )
     browser = Browser(world)
     opened(browser, party, prompt="create")
     names = {"user_name": "grace", "given_name": "Grace", "family_name": "Hopper", "email": "grace@navy.example"}

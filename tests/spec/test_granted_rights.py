@@ -75,14 +75,14 @@ def house(world: World) -> SharedProjectScenario:
 def by_code(world: World, session: BrowserSession, client: CredentialsOrClientId, scope: str) -> list[str] | str:
     """The access tokens of a code and of two refreshes; or the error."""
     answer = session.authorize(client, scope=f"{scope} offline_access", prompt="none")
-    members = {name: one for name, [one] in parse_qs(urlsplit(answer.headers["Location"]).query).items()}
+    members = {name: item for name, [item] in parse_qs(urlsplit(answer.headers["Location"]).query).items()}
     if "error" in members:
         return members["error"]
     redeemed = check_token_response(world.redeem(PresentableCode(members["code"]), client))
     tokens = [redeemed]
     for _ in range(2):
         tokens.append(check_token_response(world.refresh(tokens[-1]["refresh_token"], client)))
-    return [one["access_token"] for one in tokens]
+    return [token["access_token"] for token in tokens]
 
 
 def by_front(world: World, session: BrowserSession, client: CredentialsOrClientId, scope: str) -> list[str] | str:
@@ -96,8 +96,8 @@ def by_front(world: World, session: BrowserSession, client: CredentialsOrClientI
         code_challenge=None,
         code_challenge_method=None,
     )
-    members = {name: one for name, [one] in parse_qs(urlsplit(answer.headers["Location"]).fragment).items()}
-    world.client.secrets |= {members[one] for one in ("access_token", "id_token") if one in members}
+    members = {name: item for name, [item] in parse_qs(urlsplit(answer.headers["Location"]).fragment).items()}
+    world.client.secrets |= {members[item] for item in ("access_token", "id_token") if item in members}
     return members["error"] if "error" in members else [members["access_token"]]
 
 
@@ -132,9 +132,9 @@ def test_a_person_s_token_opens_what_person_and_application_may(
             got = (
                 [None if found == "invalid_scope" else found]
                 if isinstance(found, str)
-                else [house.opened(one, asking) for one in found]
+                else [house.opened(item, asking) for item in found]
             )
-            if any(one != want for one in got):
+            if any(item != want for item in got):
                 wrong.append((relation, may_manage, asked, way.__name__, got, want))
     assert wrong == []
 
@@ -201,5 +201,5 @@ def test_a_personal_access_token_opens_what_its_service_user_may(house: SharedPr
     assert want is not None
     assert house.opened(token, None) == want
     world.operator_services.project_grants.remove(house.grants["user"].id)
-    left = replace(want, shared=False, roles=frozenset(), projects=frozenset({world.instance.project_id}))
-    assert house.opened(token, None) == left
+    token_access = replace(want, shared=False, roles=frozenset(), projects=frozenset({world.instance.project_id}))
+    assert house.opened(token, None) == token_access

@@ -65,13 +65,13 @@ def test_guesses_at_the_owners_browser_are_limited_too(world: World, ada: HumanU
 
 
 def cookies_of(browser: Browser) -> dict[str, str]:
-    return {one.name: one.value for one in browser.cookies if one.name.startswith("__Host-known-")}
+    return {cookie.name: cookie.value for cookie in browser.cookies if cookie.name.startswith("__Host-known-")}
 
 
 def test_the_cookie_of_a_known_browser(world: World, ada: HumanUser) -> None:
     laptop = known(world, ada)
     [name] = cookies_of(laptop)
-    [cookie] = [one for one in laptop.cookies if one.name == name]
+    [cookie] = [cookie for cookie in laptop.cookies if cookie.name == name]
     assert (cookie.http_only, cookie.secure, cookie.same_site, cookie.path) == (True, True, "lax", "/")
     assert cookie.expires_at is not None
     assert (cookie.expires_at - world.clock()).days == 90
@@ -119,8 +119,8 @@ def _flipped(name: str, value: str, person: HumanUser) -> tuple[str, str]:
 
 
 def _of_another_account(world: World, browser: Browser, person: HumanUser) -> None:
-    other = somebody(world)
-    browser.cookies = known(world, other).cookies
+    user = somebody(world)
+    browser.cookies = known(world, user).cookies
 
 
 def _expired(world: World, browser: Browser, person: HumanUser) -> None:

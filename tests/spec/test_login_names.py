@@ -60,8 +60,8 @@ def signed_in(world: World, login_name: str, password: str = PASSWORD) -> str | 
 def _who(world: World, browser: Browser) -> str | None:
     ids = [name.partition("session-")[2] for name in browser.session_cookies]
     with world.read_only_services() as services:
-        found = [services.storage.sessions.find(one) for one in ids]
-    return next((one.user_id for one in found if one is not None), None)
+        sessions = [services.storage.sessions.find(item) for item in ids]
+    return next((session.user_id for session in sessions if session is not None), None)
 
 
 # --- what strangers can do --------------------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ def rename_user_in_other_organization(world: World, own: str, tenant: str) -> No
     world.clock.advance(1)
     with world.transaction_services() as services:
         [old] = services.storage.users.page(tenant, None).items
-        services.users.change(old.id, ChangeHumanUser(user_name="ada"), by=OPERATOR_PRINCIPAL)
+        services.users.change(old.id, ChangeHumanUser(user_name="ada"), principal=OPERATOR_PRINCIPAL)
 
 
 def create_service_user_in_other_organization(world: World, own: str, tenant: str) -> None:
@@ -115,11 +115,11 @@ def test_nobody_changes_whom_a_bare_name_means(
     world: World, does: Callable[[World, str, str], None], home: str
 ) -> None:
     """On the service's own pages, for people of the instance's own organization and of any other."""
-    own, other = world.instance.organization_id, world.make_organization()
-    make_user_with_password(world, other.id, "old", password=OTHER_PASSWORD)
+    own, organization = world.instance.organization_id, world.make_organization()
+    make_user_with_password(world, organization.id, "old", password=OTHER_PASSWORD)
     ada = make_user_with_password(world, own if home == "own" else world.make_organization().id)
     assert signed_in(world, "ada") == ada.id
-    does(world, own, other.id)
+    does(world, own, organization.id)
     assert signed_in(world, "Ada") == ada.id
     assert signed_in(world, "ada", OTHER_PASSWORD) is None
 
@@ -155,14 +155,14 @@ def test_who_registered_has_a_bare_name_once_the_address_is_proved(world: World)
 def test_at_an_application_it_is_one_of_the_organization_in_question(world: World, by: str) -> None:
     """The organization of the scope, else the application's; also where others have had the name for longer."""
     make_user_with_password(world, world.instance.organization_id, password=OTHER_PASSWORD)
-    here, elsewhere = world.make_organization(), world.make_organization()
-    party = RelyingParty.register(world, project_id=world.make_project(elsewhere if by == "scope" else here).id)
-    scope = f"openid urn:service:iam:org:id:{here.id}" if by == "scope" else "openid"
-    ada = registered(world, here.id)
+    organization, elsewhere = world.make_organization(), world.make_organization()
+    party = RelyingParty.register(world, project_id=world.make_project(elsewhere if by == "scope" else organization).id)
+    scope = f"openid urn:service:iam:org:id:{organization.id}" if by == "scope" else "openid"
+    ada = registered(world, organization.id)
     if by == "scope":
         make_user_with_password(world, elsewhere.id, password=PASSWORD)
-    browser, asked = Browser(world), party.new_request(scope=scope)
-    browser.open(asked.url, initiator=party.origin)
+    browser, authorization = Browser(world), party.new_request(scope=scope)
+    browser.open(authorization.url, initiator=party.origin)
     browser.sign_in("ada", OTHER_PASSWORD)
     assert _who(world, browser) == ada.id
 
@@ -172,15 +172,15 @@ def test_the_page_for_the_password_says_which_organization_whether_or_not_there_
     world: World, user_name: str
 ) -> None:
     """Security 10.4. The link to a new password takes the whole name along."""
-    here = world.make_organization()
-    make_user_with_password(world, here.id)
-    party = RelyingParty.register(world, project_id=world.make_project(here).id)
+    organization = world.make_organization()
+    make_user_with_password(world, organization.id)
+    party = RelyingParty.register(world, project_id=world.make_project(organization).id)
     browser = Browser(world)
     browser.open(party.new_request().url, initiator=party.origin)
     browser.submit({"login_name": user_name})
-    whole = f"{user_name}@{here.primary_domain}"
+    whole = f"{user_name}@{organization.primary_domain}"
     assert whole in browser.page.html.get_text()
-    way = f"/password/reset?login_name={whole}&organization={here.primary_domain}"
+    way = f"/password/reset?login_name={whole}&organization={organization.primary_domain}"
     assert browser.page.html.find("a", href=way)
 
 

@@ -177,8 +177,8 @@ def cells() -> list[Cell]:
     """Every operation; those on managers once for each level."""
     found = []
     for permission, operations in ROUTES.items():
-        for one in operations.split(";"):
-            method, path = one.split()
+        for item in operations.split(";"):
+            method, path = item.split()
             if "{level}" in permission:
                 found += [Cell(method, path, level, permission.format(level=level), level) for level in LEVELS]
             else:
@@ -288,9 +288,9 @@ def without_a_role() -> dict[Cell, int]:
 def test_the_tables_are_complete(world: World) -> None:
     document = world.client.get(f"{world.client.management_url}/openapi.json").json
     served = {
-        (method.upper(), path): one["x-permission"]
+        (method.upper(), path): entry["x-permission"]
         for path, item in document["paths"].items()
-        for method, one in item.items()
+        for method, entry in item.items()
     }
     # Roles hold some permissions together alone, so that what they open does not tell which of them was asked for.
     written = {(cell.method, cell.path): cell.permission for cell in CELLS if not cell.manager}
@@ -300,7 +300,7 @@ def test_the_tables_are_complete(world: World) -> None:
     assert written == served
     assert set(ROLES) == set(world.identity.process_state.manager_roles)
     for role, patterns in ROLES.items():
-        named = {one for one in PERMISSIONS if holds(patterns, one)}
+        named = {permission for permission in PERMISSIONS if holds(patterns, permission)}
         assert named == world.identity.process_state.manager_roles[role].permissions, role
 
 
@@ -353,14 +353,14 @@ def test_a_project_grant_opens_nothing_of_its_holder(
 ) -> None:
     """The same from the other side: whoever manages the owner, the project or the grant, chosen by the owner."""
     project = world.make_project(own.organization, roles=["reader"])
-    given = replace(
+    api_fixture_data = replace(
         own, project=project, grant=world.make_project_grant(project, foreign.organization, roles=["reader"])
     )
     robot = world.make_service_user_program(own.organization)
-    world.assign_manager_role(robot, role, resource=level_of(world, given, role))
+    world.assign_manager_role(robot, role, resource=level_of(world, api_fixture_data, role))
     api = ApiClient.of(robot)
     assert differences(api, world, foreign, {cell: expected(role, cell, own=False) for cell in CELLS}) == {}
-    of_holder = given.with_manager(world, foreign.organization)
+    of_holder = api_fixture_data.with_manager(world, foreign.organization)
     at_grant = {cell: 404 for cell in CELLS if cell.manager == "project_grant"}
     assert differences(api, world, of_holder, at_grant) == {}
 
@@ -401,9 +401,9 @@ def test_a_deactivated_manager_is_out_at_once(world: World, own: ApiFixtureData,
     api = ApiClient.of(robot)
     with world.transaction_services() as services:
         if deactivated == "user":
-            services.service_users.deactivate(robot.id, by=OPERATOR_PRINCIPAL)
+            services.service_users.deactivate(robot.id, principal=OPERATOR_PRINCIPAL)
         else:
-            services.organizations.deactivate(robot.organization.id, by=OPERATOR_PRINCIPAL)
+            services.organizations.deactivate(robot.organization.id, principal=OPERATOR_PRINCIPAL)
     assert differences(api, world, own, dict.fromkeys(CELLS, 401)) == {}
 
 
@@ -435,15 +435,15 @@ def test_a_project_grant_made_by_oneself_opens_nothing(
     api.post(f"/project-grants/{grant['id']}/managers", {"user_id": robot.id, "roles": ["PROJECT_GRANT_OWNER"]})
     wanted = {cell: expected("ORG_OWNER", cell, own=False) for cell in CELLS}
     assert differences(api, world, foreign, wanted) == {}
-    assert [one["id"] for one in api.list("/organizations")] == [own.organization.id]
+    assert [item["id"] for item in api.list("/organizations")] == [own.organization.id]
     for path, user_id in (
         (f"/project-grants/{grant['id']}/managers", foreign.places["user"]),
         (f"/project-grants/{grant['id']}/user-grants", foreign.places["user"]),
         (f"/projects/{own.project.id}/user-grants", foreign.places["service_user"]),
     ):
         role = "PROJECT_GRANT_OWNER" if "managers" in path else "reader"
-        for one in (user_id, "01980000-0000-7000-8000-000000000000"):
-            told = check_api_error(api.ask("POST", path, {"user_id": one, "roles": [role]}), 422, "invalid")
+        for item in (user_id, "01980000-0000-7000-8000-000000000000"):
+            told = check_api_error(api.ask("POST", path, {"user_id": item, "roles": [role]}), 422, "invalid")
             assert told["fields"] == {"user_id": "There is no such user."}, path
 
 

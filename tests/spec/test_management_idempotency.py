@@ -44,7 +44,11 @@ SHOWN_ONCE: dict[str, tuple[set[str], dict[str, Any]]] = {
 def test_what_is_shown_once_is_known() -> None:
     """A new operation stands here, or shows what can be read again."""
     shown = readable_representations(OPERATIONS)
-    found = {one.name: set(one_time_members(one, shown)) for one in OPERATIONS if one.method == "POST"}
+    found = {
+        operation.name: set(one_time_members(operation, shown))
+        for operation in OPERATIONS
+        if operation.method == "POST"
+    }
     assert {name: members for name, members in found.items() if members} == {
         name: members for name, (members, _) in SHOWN_ONCE.items()
     }
@@ -53,7 +57,7 @@ def test_what_is_shown_once_is_known() -> None:
 @pytest.mark.parametrize("name", SHOWN_ONCE)
 def test_what_is_shown_once_is_never_kept(world: World, name: str) -> None:
     """Not sealed either: a repeat is told that it was done, and where it is."""
-    estate, (operation,) = make_fixture_data(world), [one for one in OPERATIONS if one.name == name]
+    estate, (operation,) = make_fixture_data(world), [operation for operation in OPERATIONS if operation.name == name]
     manager = world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)
     api, path, (once, members) = ApiClient.of(manager), estate.address(operation.path), SHOWN_ONCE[name]
     first, second = (api.ask("POST", path, members, Idempotency_Key="the-first-time") for _ in range(2))
@@ -70,7 +74,7 @@ def test_what_is_shown_once_is_never_kept(world: World, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["preview_instance_policy", "preview_organization_policy"])
 def test_what_changes_nothing_can_be_asked_again(world: World, name: str) -> None:
-    estate, (operation,) = make_fixture_data(world), [one for one in OPERATIONS if one.name == name]
+    estate, (operation,) = make_fixture_data(world), [operation for operation in OPERATIONS if operation.name == name]
     api = ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     path, members = estate.address(operation.path), {"second_factor": "required"}
     first, second = (api.post(path, members, Idempotency_Key="asked", status=200) for _ in range(2))
@@ -108,9 +112,9 @@ def test_another_request_with_the_same_key_is_refused(world: World, api: ApiClie
         answer = api.ask("POST", path, members, Idempotency_Key="k")
         assert "another request" in check_api_error(answer, 409, "conflict")["message"]
     assert len(api.list(projects)) == 1
-    other = world.make_manager_program("ORG_OWNER")
-    ApiClient.of(other).post(
-        f"/organizations/{other.organization.id}/projects", {"name": "Shipping"}, Idempotency_Key="k"
+    program = world.make_manager_program("ORG_OWNER")
+    ApiClient.of(program).post(
+        f"/organizations/{program.organization.id}/projects", {"name": "Shipping"}, Idempotency_Key="k"
     )
 
 
@@ -139,5 +143,5 @@ def test_a_key_does_not_open_what_its_sender_may_no_longer_do(
     """The answer that is kept is for whoever still may ask."""
     path = f"/service-users/{owner.id}/secrets"
     api.post(path, Idempotency_Key="k4")
-    other = world.make_manager_program("ORG_OWNER")
-    check_api_error(ApiClient.of(other).ask("POST", path, Idempotency_Key="k4"), 404, "not_found")
+    program = world.make_manager_program("ORG_OWNER")
+    check_api_error(ApiClient.of(program).ask("POST", path, Idempotency_Key="k4"), 404, "not_found")

@@ -24,12 +24,12 @@ def test_signing_keys_are_listed_and_rotated(isolated_world: World) -> None:
     announced = api.post("/instance/signing-keys/rotate", status=200)
     assert (announced["state"], announced["generation"]) == ("waiting", 2)
     assert api.post("/instance/signing-keys/rotate", {"mode": "normal"}, status=200) == announced
-    assert [one["id"] for one in api.list("/instance/signing-keys")] == [announced["id"], first["id"]]
+    assert [item["id"] for item in api.list("/instance/signing-keys")] == [announced["id"], first["id"]]
     urgent = api.post("/instance/signing-keys/rotate", {"mode": "emergency"}, status=200)
     assert urgent["generation"] == 3
     assert urgent["active_at"] < announced["active_at"]
-    assert {one["kid"] for one in isolated_world.client.fetch_jwks().json["keys"]} == {
-        one["id"] for one in api.list("/instance/signing-keys")
+    assert {item["kid"] for item in isolated_world.client.fetch_jwks().json["keys"]} == {
+        item["id"] for item in api.list("/instance/signing-keys")
     }
     [event, _] = isolated_world.audit_events(event="signing_key.added")[:2]
     assert event.object_id == urgent["id"]
@@ -42,7 +42,7 @@ def test_a_known_key_is_withdrawn(isolated_world: World) -> None:
     api.delete(f"/instance/signing-keys/{first['id']}")
     new, announced = api.list("/instance/signing-keys")
     assert (new["state"], announced["id"]) == ("active", waiting["id"])
-    assert {one["kid"] for one in isolated_world.client.fetch_jwks().json["keys"]} == {new["id"], waiting["id"]}
+    assert {item["kid"] for item in isolated_world.client.fetch_jwks().json["keys"]} == {new["id"], waiting["id"]}
     check_api_error(api.ask("DELETE", f"/instance/signing-keys/{first['id']}"), 404, "not_found")
     [event] = isolated_world.audit_events(event="signing_key.withdrawn")
     assert (event.object_id, event.detail["generation"]) == (first["id"], 1)
@@ -80,7 +80,7 @@ def test_events_are_filtered(world: World, owner: ServiceUserProgram) -> None:
     now = world.clock().strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def told(query: str) -> list[str]:
-        return [one["event"] for one in api.list(f"{trail}?{query}")]
+        return [item["event"] for item in api.list(f"{trail}?{query}")]
 
     assert told("event=project") == ["project.changed", "project.created"]
     assert told(f"event=project&since={now}") == ["project.changed"]
@@ -89,7 +89,7 @@ def test_events_are_filtered(world: World, owner: ServiceUserProgram) -> None:
     assert told("result=refused") == ["access.refused"]
     assert told(f"actor_id={owner.id}&result=success&event=organization") == []
     page = api.get(f"{trail}?event=project&limit=1")
-    assert [one["event"] for one in page["items"]] == ["project.changed"]
+    assert [item["event"] for item in page["items"]] == ["project.changed"]
     assert told(f"event=project&limit=1&cursor={page['next_cursor']}") == ["project.created"]
 
 

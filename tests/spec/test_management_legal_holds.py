@@ -18,7 +18,7 @@ def api(world: World) -> ApiClient:
 
 
 def ids(api: ApiClient) -> list[str]:
-    return [one["id"] for one in api.list(HOLDS)]
+    return [item["id"] for item in api.list(HOLDS)]
 
 
 def test_one_is_placed_shown_listed_and_lifted(world: World, api: ApiClient) -> None:
@@ -38,9 +38,9 @@ def test_one_is_placed_shown_listed_and_lifted(world: World, api: ApiClient) -> 
     assert hold not in api.list(HOLDS)
     for method in ("GET", "DELETE"):
         check_api_error(api.ask(method, f"{HOLDS}/{hold['id']}"), 404, "not_found")
-    told = world.audit_events(event="legal_hold", object_id=hold["id"])
-    assert [one.event for one in told] == ["legal_hold.released", "legal_hold.placed"]
-    assert {(one.organization_id, one.actor.kind, *one.detail.items()) for one in told} == {
+    events = world.audit_events(event="legal_hold", object_id=hold["id"])
+    assert [event.event for event in events] == ["legal_hold.released", "legal_hold.placed"]
+    assert {(event.organization_id, event.actor.kind, *event.detail.items()) for event in events} == {
         (person.organization_id, "user", ("user_id", person.id), ("reason", "Case 12/2027"))
     }
 
@@ -78,7 +78,7 @@ def test_a_repeated_request_places_one(world: World, api: ApiClient) -> None:
     assert (first.status_int, first.json) == (second.status_int, second.json) == (201, first.json)
     assert first.headers["Location"].endswith(f"{HOLDS}/{first.json['id']}")
     check_api_error(api.ask("POST", HOLDS, members), 409, "conflict")
-    assert [one["held_id"] for one in api.list(HOLDS)].count(person.id) == 1
+    assert [item["held_id"] for item in api.list(HOLDS)].count(person.id) == 1
 
 
 @pytest.mark.parametrize(

@@ -24,15 +24,15 @@ def test_a_manager_from_its_beginning_to_its_end(
     assert made["roles"] == ["ORG_SETTINGS_MANAGER", "ORG_USER_MANAGER"]
     assert api.get(path) == made
     assert api.list(managers)[0]["id"] == made["id"]
-    theirs = ApiClient.of(robot)
-    assert theirs.get("/me")["roles"][0]["roles"] == made["roles"]
+    client = ApiClient.of(robot)
+    assert client.get("/me")["roles"][0]["roles"] == made["roles"]
     assert api.patch(path, {"roles": ["ORG_OWNER_VIEWER"]})["roles"] == ["ORG_OWNER_VIEWER"]
     api.delete(path)
-    check_api_error(theirs.ask("GET", "/roles"), 403, "forbidden")
+    check_api_error(client.ask("GET", "/roles"), 403, "forbidden")
     check_api_error(api.ask("GET", path), 404, "not_found")
-    told = world.audit_events(object_id=made["id"])
-    assert [event.event for event in told] == ["manager.removed", "manager.changed", "manager.added"]
-    assert (told[2].detail["roles"], told[2].organization_id) == (made["roles"], owner.organization.id)
+    events = world.audit_events(object_id=made["id"])
+    assert [event.event for event in events] == ["manager.removed", "manager.changed", "manager.added"]
+    assert (events[2].detail["roles"], events[2].organization_id) == (made["roles"], owner.organization.id)
 
 
 @pytest.mark.shows("2.6.1", "2.6.2", "2.6.3", "2.6.4")
@@ -51,7 +51,7 @@ def test_each_level_has_managers(world: World, path: str, role: str) -> None:
     api = ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     managers = estate.address(path)
     made = api.post(managers, {"user_id": robot.id, "roles": [role]})
-    assert made["id"] in [one["id"] for one in api.list(managers)]
+    assert made["id"] in [manager["id"] for manager in api.list(managers)]
     assert ApiClient.of(robot).get("/me")["roles"] == [
         {"level": made["level"], "resource_id": made["resource_id"], "roles": [role]}
     ]
@@ -123,8 +123,8 @@ def test_a_change_of_another_version_is_refused(
 
 @pytest.mark.shows("2.6.6")
 def test_roles_are_told_with_what_they_bring(world: World, api: ApiClient) -> None:
-    roles = {one["name"]: one for one in api.list("/roles")}
+    roles = {item["name"]: item for item in api.list("/roles")}
     assert set(roles) == set(world.identity.process_state.manager_roles)
     assert roles["ORG_SETTINGS_MANAGER"]["permissions"] == ["organization.read", "organization.write"]
     assert roles["IAM_OWNER"]["level"] == "instance"
-    assert all(one["description"] for one in roles.values())
+    assert all(item["description"] for item in roles.values())

@@ -49,8 +49,8 @@ def operations_of(world: World) -> dict[str, Any]:
     """What schemathesis makes of the document, by operationId."""
     schema = schemathesis.openapi.from_dict(document(world))
     schema.app = world.app
-    found = [one.ok() for one in schema.get_all_operations()]
-    return {one.definition.raw["operationId"]: one for one in found}
+    found = [all_operation.ok() for all_operation in schema.get_all_operations()]
+    return {item.definition.raw["operationId"]: item for item in found}
 
 
 class SchemathesisCaller:
@@ -78,7 +78,7 @@ class SchemathesisCaller:
         def check(case: Any) -> None:
             self.answered += 1
             if self.answered % 2:
-                case.path_parameters = {one: self._places[one] for one in case.path_parameters or {}}
+                case.path_parameters = {item: self._places[item] for item in case.path_parameters or {}}
             given = {name: value for name, value in (case.headers or {}).items() if name not in without}
             case.headers = {**given, **self._headers}
             case.validate_response(case.call(base_url=self._url), checks=wanted)
@@ -97,7 +97,7 @@ def disturbed(database_factory: DatabaseFactory) -> Iterator[World]:
 
 @pytest.mark.shows("4.9.2")
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", [one.name for one in OPERATIONS])
+@pytest.mark.parametrize("name", [operation.name for operation in OPERATIONS])
 def test_what_is_answered_is_what_the_document_says(disturbed: World, name: str) -> None:
     asker = SchemathesisCaller(disturbed, name)
     asker.ask(GenerationMode.POSITIVE, _CHECKS)
@@ -131,21 +131,21 @@ def test_every_reference_leads_somewhere_and_nothing_is_left_over(world: World) 
 
 
 def test_every_operation_is_told_in_one_sentence(world: World) -> None:
-    operations = [one for item in document(world)["paths"].values() for one in item.values()]
-    for one in operations:
-        assert one["summary"][0].isupper(), one
-        assert one["summary"].endswith("."), one
-        assert one["x-permission"], one
-    assert len({one["operationId"] for one in operations}) == len(operations)
-    assert len({one["summary"] for one in operations}) == len(operations)
+    operations = [entry for item in document(world)["paths"].values() for entry in item.values()]
+    for operation in operations:
+        assert operation["summary"][0].isupper(), operation
+        assert operation["summary"].endswith("."), operation
+        assert operation["x-permission"], operation
+    assert len({operation["operationId"] for operation in operations}) == len(operations)
+    assert len({operation["summary"] for operation in operations}) == len(operations)
 
 
 def test_every_operation_can_be_read_on_a_page(world: World) -> None:
     page = check_page(world.client.get(f"{world.client.management_url}/", {"Accept": "text/html"}))
-    identifiers = {one["id"] for one in page.find_all(id=True)}
-    assert {one.name for one in OPERATIONS} <= identifiers
+    identifiers = {item["id"] for item in page.find_all(id=True)}
+    assert {operation.name for operation in OPERATIONS} <= identifiers
     assert {f"schema-{name}" for name in document(world)["components"]["schemas"]} <= identifiers
-    inside = {one["href"][1:] for one in page.find_all("a", href=True) if one["href"].startswith("#")}
+    inside = {item["href"][1:] for item in page.find_all("a", href=True) if item["href"].startswith("#")}
     assert inside <= identifiers
     assert len(identifiers) == len(page.find_all(id=True)), "an id stands twice"
 
@@ -155,7 +155,7 @@ def test_the_page_is_translated_and_needs_no_script(world: World) -> None:
     german = check_page(world.client.get(url, {"Accept-Language": "de"}))
     assert german.html["lang"] == "de"
     assert check_page(world.client.get(url)).html["lang"] == "en"
-    assert [one["src"] for one in german.find_all("script")] == [one["src"] for one in german.select("head script")]
+    assert [item["src"] for item in german.find_all("script")] == [item["src"] for item in german.select("head script")]
 
 
 def test_document_and_page_live_on_the_base_host_alone(three_host_world: World) -> None:

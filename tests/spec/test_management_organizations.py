@@ -73,9 +73,11 @@ def test_an_owner_who_cannot_sign_in_is_not_the_last_one(world: World) -> None:
     """Of two owners of the instance one lives in an organization that is deactivated."""
     [first, second] = [world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE) for _ in range(2)]
     with world.transaction_services() as services:
-        for one in list(iterate_rows(partial(services.managers.page, INSTANCE_RESOURCE, by=OPERATOR_PRINCIPAL))):
-            if one.user_id not in (first.id, second.id):
-                services.managers.remove(one.id, by=OPERATOR_PRINCIPAL)
+        for manager in list(
+            iterate_rows(partial(services.managers.page, INSTANCE_RESOURCE, principal=OPERATOR_PRINCIPAL))
+        ):
+            if manager.user_id not in (first.id, second.id):
+                services.managers.remove(manager.id, principal=OPERATOR_PRINCIPAL)
     api = ApiClient.of(first)
     api.post(f"/organizations/{second.organization.id}/deactivate", status=200)
     check_api_error(api.ask("POST", f"/service-users/{first.id}/deactivate"), 409, "conflict")
@@ -88,7 +90,7 @@ def test_owners_of_the_instance_see_all_in_pages(world: World, api: ApiClient) -
     made = [api.post("/organizations", {"name": f"{prefix}-{letter}"})["id"] for letter in "BAC"]
     page = api.get(f"/organizations?q={prefix}-&limit=2")
     following = api.get(f"/organizations?q={prefix}-&limit=2&cursor={page['next_cursor']}")
-    found = [one["id"] for one in page["items"] + following["items"]]
+    found = [item["id"] for item in page["items"] + following["items"]]
     assert found == [made[1], made[0], made[2]]
     assert following["next_cursor"] is None
 
@@ -99,8 +101,8 @@ def test_others_see_those_in_which_they_manage_anything(world: World) -> None:
     world.assign_manager_role(robot, "PROJECT_OWNER", resource=project_resource(elsewhere))
     world.make_organization()
     api = ApiClient.of(robot)
-    assert {one["id"] for one in api.list("/organizations")} == {robot.organization.id, elsewhere.organization_id}
-    assert [one["id"] for one in api.list(f"/organizations?q={robot.organization.name}")] == [robot.organization.id]
+    assert {item["id"] for item in api.list("/organizations")} == {robot.organization.id, elsewhere.organization_id}
+    assert [item["id"] for item in api.list(f"/organizations?q={robot.organization.name}")] == [robot.organization.id]
     assert api.list("/organizations?state=deactivated") == []
 
 

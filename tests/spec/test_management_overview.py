@@ -23,7 +23,7 @@ def test_an_overview_tells_what_expires_what_was_refused_and_what_is_lacking(
         "key": True,
         "manager": True,
     }
-    assert {one["kind"] for one in found["expiring"]} <= {"service_user_key"}
+    assert {item["kind"] for item in found["expiring"]} <= {"service_user_key"}
     assert key["id"]
 
 
@@ -50,8 +50,8 @@ def test_a_preview_tells_what_a_service_user_really_gets(
     assert found["grant_type"] == "urn:ietf:params:oauth:grant-type:jwt-bearer"
     assert found["refusal"] is None
     assert found["scope"] == check_token_response(owner.request_token("openid profile"))["scope"].split()
-    assert {one["carrier"] for one in found["carried"]} >= {"access_token", "id_token", "userinfo"}
-    [userinfo] = [one for one in found["carried"] if one["carrier"] == "userinfo"]
+    assert {item["carrier"] for item in found["carried"]} >= {"access_token", "id_token", "userinfo"}
+    [userinfo] = [item for item in found["carried"] if item["carrier"] == "userinfo"]
     told = {claim["name"]: claim["value"] for claim in userinfo["claims"]}
     assert told == world.client.fetch_userinfo(owner.access_token("openid profile")).json
 

@@ -34,12 +34,16 @@ def test_an_organization_sets_rules_and_is_told_what_holds(isolated_world: World
     assert before["effective"]["second_factor"] == "offered"
     after = api.patch(path, {"second_factor": "required_for_iam"})
     assert (after["own"]["second_factor"], after["effective"]["second_factor"]) == ("required_for_iam",) * 2
-    sources = {one["rule"]: one for one in after["sources"]}
+    sources = {item["rule"]: item for item in after["sources"]}
     assert sources["second_factor"]["source"] == "organization"
     assert sources["second_factor"]["set_by"] == world.audit_events(object_id=path.split("/")[2])[0].actor.id
     assert sources["remember_browser"]["source"] == "settings"
-    [told] = [one for one in world.audit_events(object_id=path.split("/")[2]) if one.event == "policy.changed"]
-    assert told.detail == {"second_factor": {"before": None, "after": "required_for_iam"}}
+    [event] = [
+        audit_event
+        for audit_event in world.audit_events(object_id=path.split("/")[2])
+        if audit_event.event == "policy.changed"
+    ]
+    assert event.detail == {"second_factor": {"before": None, "after": "required_for_iam"}}
     assert api.patch(path, {"second_factor": None})["own"]["second_factor"] is None
 
 
@@ -117,9 +121,9 @@ def test_a_state_file_sets_rules_once(world: World) -> None:
     def applied(**rules: object) -> list[str]:
         with world.identity.transaction() as services:
             return [
-                one.detail
-                for one in apply_desired_state(
-                    services, parse_desired_state(state(**rules)), by=OPERATOR_PRINCIPAL
+                state_change.detail
+                for state_change in apply_desired_state(
+                    services, parse_desired_state(state(**rules)), principal=OPERATOR_PRINCIPAL
                 ).state_changes
             ]
 
@@ -134,7 +138,7 @@ def test_a_state_file_sets_rules_once(world: World) -> None:
         assert services.policies.organization_policy(organization.id).second_factor is SecondFactorRule.OFFERED
         assert services.policies.get_stored_policy(INSTANCE_POLICY).policy == Policy(remember_browser=14)
         assert '"policy": {"remember_browser": 7}' in "".join(
-            OrganizationTransfer(services).export_document(organization.id, by=OPERATOR_PRINCIPAL)
+            OrganizationTransfer(services).export_document(organization.id, principal=OPERATOR_PRINCIPAL)
         )
     with world.transaction_services() as services:
         services.policies.change(INSTANCE_POLICY, ChangePolicy.build(remember_browser=None))

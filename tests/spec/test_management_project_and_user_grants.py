@@ -28,26 +28,26 @@ def test_a_project_grant_from_its_beginning_to_its_end(
     assert (made["roles"], made["state"]) == (["reader"], "active")
     assert api.get(path) == made
     assert api.list(f"/projects/{project.id}/grants") == [made]
-    held = ApiClient.of(holder)
-    assert held.list(f"/organizations/{holder.organization.id}/granted-projects") == [made]
-    assert held.get(path) == made
+    client = ApiClient.of(holder)
+    assert client.list(f"/organizations/{holder.organization.id}/granted-projects") == [made]
+    assert client.get(path) == made
     assert api.patch(path, {"roles": ["writer", "reader"]})["roles"] == ["reader", "writer"]
     assert api.post(f"{path}/deactivate", status=200)["state"] == "deactivated"
     assert api.list(f"/projects/{project.id}/grants?state=active") == []
     assert api.post(f"{path}/reactivate", status=200)["state"] == "active"
     api.delete(path)
-    check_api_error(held.ask("GET", path), 404, "not_found")
-    assert held.list(f"/organizations/{holder.organization.id}/granted-projects") == []
+    check_api_error(client.ask("GET", path), 404, "not_found")
+    assert client.list(f"/organizations/{holder.organization.id}/granted-projects") == []
 
 
 def test_a_holder_cannot_widen_what_it_holds(world: World, project: Project, holder: ServiceUserProgram) -> None:
     grant = world.make_project_grant(project, holder.organization, roles=["reader"])
-    held = ApiClient.of(holder)
+    client = ApiClient.of(holder)
     path = f"/project-grants/{grant.id}"
-    check_api_error(held.ask("PATCH", path, {"roles": ["writer"]}), 403, "forbidden")
-    check_api_error(held.ask("POST", f"{path}/reactivate"), 403, "forbidden")
-    check_api_error(held.ask("DELETE", path), 403, "forbidden")
-    check_api_error(held.ask("GET", f"/projects/{project.id}"), 404, "not_found")
+    check_api_error(client.ask("PATCH", path, {"roles": ["writer"]}), 403, "forbidden")
+    check_api_error(client.ask("POST", f"{path}/reactivate"), 403, "forbidden")
+    check_api_error(client.ask("DELETE", path), 403, "forbidden")
+    check_api_error(client.ask("GET", f"/projects/{project.id}"), 404, "not_found")
 
 
 def test_what_cannot_be_granted_is_named(
@@ -101,15 +101,15 @@ def test_users_of_a_holder_get_what_it_holds(
 ) -> None:
     """Security 14.5."""
     grant = world.make_project_grant(project, holder.organization, roles=["reader"])
-    held, person = ApiClient.of(holder), world.make_human_user(holder.organization)
+    client, person = ApiClient.of(holder), world.make_human_user(holder.organization)
     path = f"/project-grants/{grant.id}/user-grants"
-    answer = held.ask("POST", path, {"user_id": person.id, "roles": ["reader", "writer"]})
+    answer = client.ask("POST", path, {"user_id": person.id, "roles": ["reader", "writer"]})
     assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"roles"}
-    made = held.post(path, {"user_id": person.id, "roles": ["reader"]})
+    made = client.post(path, {"user_id": person.id, "roles": ["reader"]})
     assert made["project_grant_id"] == grant.id
-    assert held.list(path) == [made] == api.list(f"/projects/{project.id}/user-grants")
+    assert client.list(path) == [made] == api.list(f"/projects/{project.id}/user-grants")
     api.delete(f"/project-grants/{grant.id}")
-    assert held.list(f"/users/{person.id}/grants") == []
+    assert client.list(f"/users/{person.id}/grants") == []
 
 
 def test_a_project_grant_is_for_users_of_its_holder(

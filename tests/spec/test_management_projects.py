@@ -31,11 +31,11 @@ def test_who_may_only_create_projects_owns_those_created(world: World) -> None:
     robot = world.make_manager_program("ORG_PROJECT_CREATOR")
     api = ApiClient.of(robot)
     projects = f"/organizations/{robot.organization.id}/projects"
-    other = world.make_project(robot.organization)
+    project = world.make_project(robot.organization)
     made = api.post(projects, {"name": "Billing"})
     assert api.patch(f"/projects/{made['id']}", {"name": "Invoices"})["name"] == "Invoices"
-    assert [one["id"] for one in api.list(projects)] == [made["id"]]
-    check_api_error(api.ask("GET", f"/projects/{other.id}"), 403, "forbidden")
+    assert [item["id"] for item in api.list(projects)] == [made["id"]]
+    check_api_error(api.ask("GET", f"/projects/{project.id}"), 403, "forbidden")
 
 
 def test_who_manages_single_projects_sees_these_alone(world: World, owner: ServiceUserProgram) -> None:
@@ -46,8 +46,10 @@ def test_who_manages_single_projects_sees_these_alone(world: World, owner: Servi
         world.assign_manager_role(robot, "PROJECT_OWNER_VIEWER", resource=project_resource(project))
     api = ApiClient.of(robot)
     path = f"/organizations/{owner.organization.id}/projects"
-    assert [one["id"] for one in api.list(path)] == [one.id for one in sorted(mine, key=lambda one: one.name)]
-    assert [one["id"] for one in api.list(f"{path}?q={mine[1].name}")] == [mine[1].id]
+    assert [item["id"] for item in api.list(path)] == [
+        project.id for project in sorted(mine, key=lambda project: project.name)
+    ]
+    assert [item["id"] for item in api.list(f"{path}?q={mine[1].name}")] == [mine[1].id]
     assert api.list(f"{path}?state=deactivated") == []
 
 

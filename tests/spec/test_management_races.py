@@ -25,7 +25,7 @@ UNSURE = {
     # Of what takes long one organization does a few at a time.
     "export_organization": {503},
 }
-POSTS = [one for one in OPERATIONS if one.method == "POST"]
+POSTS = [operation for operation in OPERATIONS if operation.method == "POST"]
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def _members(name: str, world: World, estate: ApiFixtureData) -> dict[str, Any]:
     return found.get(name, {})
 
 
-@pytest.mark.parametrize("operation", POSTS, ids=lambda one: one.name)
+@pytest.mark.parametrize("operation", POSTS, ids=lambda item: item.name)
 def test_several_at_once_are_done_or_refused(world: World, rounds: int, operation: Operation) -> None:
     api = ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     together = threading.Barrier(AT_ONCE)

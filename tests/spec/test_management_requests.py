@@ -153,7 +153,7 @@ def test_pages_follow_each_other_until_there_is_none(api: ApiClient, projects: s
     for count in (3, 3, 1):
         page = api.get(address)
         assert len(page["items"]) == count
-        seen += [one["name"] for one in page["items"]]
+        seen += [item["name"] for item in page["items"]]
         address = f"{projects}?limit=3&cursor={page['next_cursor']}"
     assert page["next_cursor"] is None
     assert seen == names
@@ -164,9 +164,9 @@ def test_a_cursor_opens_its_own_list_alone(world: World, api: ApiClient, project
     for name in ("Billing", "Shipping"):
         api.post(projects, {"name": name})
     cursor = api.get(f"{projects}?limit=1")["next_cursor"]
-    other = world.make_manager_program("ORG_OWNER")
-    elsewhere = f"/organizations/{other.organization.id}/projects?cursor={cursor}"
-    check_api_error(ApiClient.of(other).ask("GET", elsewhere), 422, "invalid")
+    program = world.make_manager_program("ORG_OWNER")
+    elsewhere = f"/organizations/{program.organization.id}/projects?cursor={cursor}"
+    check_api_error(ApiClient.of(program).ask("GET", elsewhere), 422, "invalid")
     check_api_error(api.ask("GET", f"{projects}?cursor={cursor}&state=active"), 422, "invalid")
     check_api_error(api.ask("GET", f"{projects}?cursor={cursor[:-4]}AAAA"), 422, "invalid")
 
@@ -174,9 +174,9 @@ def test_a_cursor_opens_its_own_list_alone(world: World, api: ApiClient, project
 def test_lists_are_searched_and_narrowed(api: ApiClient, projects: str) -> None:
     billing, shipping = (api.post(projects, {"name": name}) for name in ("Billing", "Shipping"))
     api.post(f"/projects/{shipping['id']}/deactivate", status=200)
-    assert [one["id"] for one in api.list(f"{projects}?q=bILL")] == [billing["id"]]
-    assert [one["id"] for one in api.list(f"{projects}?state=deactivated")] == [shipping["id"]]
-    assert [one["id"] for one in api.list(f"{projects}?state=active&q=ship")] == []
+    assert [item["id"] for item in api.list(f"{projects}?q=bILL")] == [billing["id"]]
+    assert [item["id"] for item in api.list(f"{projects}?state=deactivated")] == [shipping["id"]]
+    assert [item["id"] for item in api.list(f"{projects}?state=active&q=ship")] == []
 
 
 def test_lists_say_how_many_and_are_sorted(api: ApiClient, projects: str) -> None:
@@ -190,11 +190,11 @@ def test_lists_say_how_many_and_are_sorted(api: ApiClient, projects: str) -> Non
         ("name", ["billing", "Shipping", "Äpfel"]),
         ("-name", ["Äpfel", "Shipping", "billing"]),
     ):
-        assert [one["name"] for one in api.list(f"{projects}?sort={sort}")] == names
+        assert [item["name"] for item in api.list(f"{projects}?sort={sort}")] == names
         seen, cursor = [], ""
         while cursor is not None:
             page = api.get(f"{projects}?sort={sort}&limit=1{cursor and f'&cursor={cursor}'}")
-            seen += [one["name"] for one in page["items"]]
+            seen += [item["name"] for item in page["items"]]
             cursor = page["next_cursor"]
         assert seen == names
 

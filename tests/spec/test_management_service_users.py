@@ -46,7 +46,7 @@ def test_people_are_no_service_users(
     person = world.make_human_user(owner.organization)
     check_api_error(api.ask("GET", f"/service-users/{person.id}"), 404, "not_found")
     check_api_error(api.ask("GET", f"/users/{owner.id}"), 404, "not_found")
-    assert person.id not in [one["id"] for one in api.list(service_users)]
+    assert person.id not in [service_user["id"] for service_user in api.list(service_users)]
 
 
 # --- keys -------------------------------------------------------------------------------------------------------------

@@ -43,11 +43,11 @@ def make_document(**members: Any) -> Any:
 def names(organization: Any) -> Any:
     """What stays the same under new ids."""
     projects = [
-        (one["name"], one["roles"], [application["name"] for application in one["applications"]])
-        for one in organization["projects"]
+        (item["name"], item["roles"], [application["name"] for application in item["applications"]])
+        for item in organization["projects"]
     ]
-    users = [one["user_name"] for kind in ("users", "service_users") for one in organization[kind]]
-    keys = [key["public_key"] for one in organization["service_users"] for key in one["keys"]]
+    users = [item["user_name"] for kind in ("users", "service_users") for item in organization[kind]]
+    keys = [key["public_key"] for item in organization["service_users"] for key in item["keys"]]
     return organization["name"], projects, users, keys
 
 
@@ -62,7 +62,7 @@ def test_what_goes_out_comes_in_as_a_new_organization(world: World, api: ApiClie
     again = exported(api, made["id"])
     assert names(again["organization"]) == names(document["organization"])
     users = api.list(f"/organizations/{made['id']}/users")
-    assert [one["user_name"] for one in users] == [one["user_name"] for one in document["organization"]["users"]]
+    assert [user["user_name"] for user in users] == [item["user_name"] for item in document["organization"]["users"]]
 
 
 @pytest.mark.parametrize("query", ["", "?keep_ids=true", "?keep_ids=false"])

@@ -57,11 +57,11 @@ def test_people_are_found_by_any_part_of_a_name_or_address(api: ApiClient, users
         f"ada%40{domain}",
         made["id"],
     ):
-        assert [one["id"] for one in api.list(f"{users}?q={query}")] == [made["id"]], query
+        assert [item["id"] for item in api.list(f"{users}?q={query}")] == [made["id"]], query
     for query in ("loveless", "velac%20hopper", "%25", "_", f"race%40{domain}.x", made["id"][:7]):
         assert api.list(f"{users}?q={query}") == [], query
-    assert [one["user_name"] for one in api.list(f"{users}?sort=-email")] == ["ada", "grace"]
-    assert [one["user_name"] for one in api.list(f"{users}?sort=email")] == ["grace", "ada"]
+    assert [item["user_name"] for item in api.list(f"{users}?sort=-email")] == ["ada", "grace"]
+    assert [item["user_name"] for item in api.list(f"{users}?sort=email")] == ["grace", "ada"]
 
 
 def test_a_search_finds_nothing_of_other_organizations(world: World, api: ApiClient, users: str) -> None:
@@ -118,9 +118,9 @@ def test_people_are_found_by_name_and_state(api: ApiClient, users: str) -> None:
     ada = api.post(users, ADA)
     bob = api.post(users, {**ADA, "user_name": "bob", "given_name": "Bob", "family_name": "Ross", "email": ""})
     api.post(f"/users/{bob['id']}/deactivate", status=200)
-    assert [one["id"] for one in api.list(f"{users}?q=ad")] == [ada["id"]]
-    assert [one["id"] for one in api.list(f"{users}?state=deactivated")] == [bob["id"]]
-    assert [one["user_name"] for one in api.list(users)] == ["ada", "bob"]
+    assert [item["id"] for item in api.list(f"{users}?q=ad")] == [ada["id"]]
+    assert [item["id"] for item in api.list(f"{users}?state=deactivated")] == [bob["id"]]
+    assert [user["user_name"] for user in api.list(users)] == ["ada", "bob"]
 
 
 def test_more_than_the_version_moves(world: World, owner: ServiceUserProgram, api: ApiClient, users: str) -> None:
@@ -140,23 +140,23 @@ def test_sessions_are_seen_and_ended(world: World, owner: ServiceUserProgram, ap
     person = world.make_human_user(owner.organization)
     first, second, third = (world.make_browser_session(person) for _ in range(3))
     path = f"/users/{person.id}/sessions"
-    shown = {one["id"]: one for one in api.list(path)}
+    shown = {item["id"]: item for item in api.list(path)}
     assert set(shown) == {first.id, second.id, third.id}
     assert shown[first.id]["user_agent"] == "Browser/1.0"
     assert shown[first.id]["methods"] == ["pwd"]
     assert "secret" not in str(shown)
     api.delete(f"{path}/{first.id}")
     check_api_error(api.ask("DELETE", f"{path}/{first.id}"), 404, "not_found")
-    assert {one["id"] for one in api.list(path)} == {second.id, third.id}
+    assert {item["id"] for item in api.list(path)} == {second.id, third.id}
     api.delete(path)
     assert api.list(path) == []
 
 
 def test_a_session_of_somebody_else_is_not_there(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
-    person, other = world.make_human_user(owner.organization), world.make_human_user(owner.organization)
-    session = world.make_browser_session(other)
+    person, user = world.make_human_user(owner.organization), world.make_human_user(owner.organization)
+    session = world.make_browser_session(user)
     check_api_error(api.ask("DELETE", f"/users/{person.id}/sessions/{session.id}"), 404, "not_found")
-    assert len(api.list(f"/users/{other.id}/sessions")) == 1
+    assert len(api.list(f"/users/{user.id}/sessions")) == 1
 
 
 def test_a_deactivated_person_is_signed_out(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:

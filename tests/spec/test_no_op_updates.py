@@ -22,9 +22,9 @@ from tests.plugins.management.api_fixture_data import ROLE, ApiClient, ApiFixtur
 
 pytestmark = pytest.mark.storages("memory")
 
-PATCHES = [one for one in OPERATIONS if one.method == "PATCH"]
-STATES = [one for one in OPERATIONS if one.path.endswith(("/deactivate", "/reactivate"))]
-FORMS = [place for module in _MODULES for place in module.ROUTES if place.path.endswith("/edit")]
+PATCHES = [operation for operation in OPERATIONS if operation.method == "PATCH"]
+STATES = [operation for operation in OPERATIONS if operation.path.endswith(("/deactivate", "/reactivate"))]
+FORMS = [route for module in _MODULES for route in module.ROUTES if route.path.endswith("/edit")]
 
 
 @pytest.fixture
@@ -135,8 +135,8 @@ def test_a_state_file_that_is_applied_twice(world: World) -> None:
         }
     )
     with world.transaction_services() as services:
-        assert apply_desired_state(services, state, by=OPERATOR_PRINCIPAL, with_secrets=True).state_changes
+        assert apply_desired_state(services, state, principal=OPERATOR_PRINCIPAL, with_secrets=True).state_changes
     before = latest(world)
     with world.transaction_services() as services:
-        assert apply_desired_state(services, state, by=OPERATOR_PRINCIPAL, with_secrets=True).state_changes == ()
+        assert apply_desired_state(services, state, principal=OPERATOR_PRINCIPAL, with_secrets=True).state_changes == ()
     assert latest(world) == before

@@ -49,11 +49,11 @@ def fill(shares: FairSemaphore, organization_id: str, stack: ExitStack) -> None:
 def test_a_flood_of_passwords_of_one_organization_leaves_others_and_known_browsers_in(
     world: World, stack: ExitStack
 ) -> None:
-    ada, other = somebody(world), somebody(world, world.make_organization())
+    ada, user = somebody(world), somebody(world, world.make_organization())
     laptop = known(world, ada)
     fill(world.identity.process_state.hasher._semaphore, ada.organization_id, stack)
     assert tried(at_password(world, ada), PASSWORD) == 503
-    assert enters(at_password(world, other))
+    assert enters(at_password(world, user))
     assert enters(at_password(world, ada, laptop)), "a browser that the account knows has places of its own"
 
 

@@ -59,8 +59,10 @@ def test_a_browser_is_remembered_as_long_as_the_policy_says(
         return at.sign_in_step
 
     assert step_after_password(browser) is None
-    asked = party.new_request()
-    assert party.obtain_tokens(browser.open(asked.url), asked).claims["amr"] == ["pwd"], "it is no second factor"
+    authorization = party.new_request()
+    assert party.obtain_tokens(browser.open(authorization.url), authorization).claims["amr"] == ["pwd"], (
+        "it is no second factor"
+    )
     assert step_after_password(browser, acr_values=TWO) == "totp"
     assert step_after_password(Browser(world)) == "totp"
     world.clock.advance(days=7)
@@ -68,8 +70,8 @@ def test_a_browser_is_remembered_as_long_as_the_policy_says(
     browser.submit({"code": app.code(), "remember": True})
     assert step_after_password(browser) is None
     policy(world, ada.organization.id, second_factor=SecondFactorRule.REQUIRED, remember_browser=0)
-    asked = opened(browser, party, prompt="none")
-    party.check_error_response(browser.page, asked, "interaction_required")
+    authorization = opened(browser, party, prompt="none")
+    party.check_error_response(browser.page, authorization, "interaction_required")
 
 
 def test_a_remembered_browser_is_one_person_s_and_ends_with_their_factors(

@@ -59,9 +59,9 @@ class PolicyMatrixScenario:
 
 
 def opened(browser: Browser, party: RelyingParty, **parameters: Any) -> SentAuthorizationRequest:
-    asked = party.new_request(**parameters)
-    browser.open(asked.url, initiator=party.origin)
-    return asked
+    authorization = party.new_request(**parameters)
+    browser.open(authorization.url, initiator=party.origin)
+    return authorization
 
 
 def make_scenario(world: World) -> PolicyMatrixScenario:
@@ -70,7 +70,9 @@ def make_scenario(world: World) -> PolicyMatrixScenario:
     party = RelyingParty.register(
         world,
         project_id=world.make_project(organization).id,
-        response_types=[one.value for one in world.identity.protocol_registry.response_types.values()],
+        response_types=[
+            response_type.value for response_type in world.identity.protocol_registry.response_types.values()
+        ],
         grant_types=("authorization_code", "refresh_token", "client_credentials"),
         consent=ConsentRule.WHEN_FOREIGN,
     )
@@ -78,10 +80,10 @@ def make_scenario(world: World) -> PolicyMatrixScenario:
     browser.start_session(ada.user)
     tokens = party.sign_in_silently(browser, scope="openid offline_access")
     managing = RelyingParty.register(world, may_manage=True)
-    asked = opened(browser, managing, scope=f"openid {world.audience_scope()}")
+    authorization = opened(browser, managing, scope=f"openid {world.audience_scope()}")
     browser.submit(button=("decision", "allow"))
-    token = managing.obtain_tokens(browser.page, asked).access_token
-    asked = opened(browser, party)
+    token = managing.obtain_tokens(browser.page, authorization).access_token
+    authorization = opened(browser, party)
     secret = pyotp.random_base32()
     with world.transaction_services() as services:
         subject = services.storage.users.find_subject(bert.user.id)
@@ -97,8 +99,8 @@ def make_scenario(world: World) -> PolicyMatrixScenario:
         ada,
         browser,
         tokens,
-        party.extract_code(browser.page, asked),
-        asked,
+        party.extract_code(browser.page, authorization),
+        authorization,
         token,
         bert,
         remembered,
@@ -111,8 +113,8 @@ def answered(answer: Any) -> str:
 
 def silently(response_type: str) -> Callable[[PolicyMatrixScenario], str]:
     def ask(scene: PolicyMatrixScenario) -> str:
-        asked = opened(scene.browser, scene.party, response_type=response_type, prompt="none")
-        return scene.party.check_response(scene.browser.page, asked).get("error", "granted")
+        authorization = opened(scene.browser, scene.party, response_type=response_type, prompt="none")
+        return scene.party.check_response(scene.browser.page, authorization).get("error", "granted")
 
     return ask
 
@@ -332,16 +334,16 @@ ALLOWED = {"remember_browser": 30, "account_deletion": True, "password_change_af
 
 
 def seen(scene: PolicyMatrixScenario) -> dict[str, str]:
-    types = [one.value for one in scene.world.identity.protocol_registry.response_types.values()]
-    found = {f"silently {one}": silently(one)(scene) for one in types}
+    types = [response_type.value for response_type in scene.world.identity.protocol_registry.response_types.values()]
+    found = {f"silently {item}": silently(item)(scene) for item in types}
     return found | {name: look(scene) for name, look in {**GRANTS, **POLICY_CHECKS}.items()}
 
 
 def expected(world: World, row: PolicyMatrixRow | None) -> dict[str, str]:
-    types = [one.value for one in world.identity.protocol_registry.response_types.values()]
+    types = [response_type.value for response_type in world.identity.protocol_registry.response_types.values()]
     silent = "granted" if row is None else row.silent
     usual = {
-        **{f"silently {one}": silent for one in types},
+        **{f"silently {item}": silent for item in types},
         **dict.fromkeys((*GRANTS, *POLICY_CHECKS), "granted"),
         **OTHERWISE,
     }
@@ -355,7 +357,7 @@ def world(make_world: WorldFactory) -> World:
     return world
 
 
-@pytest.mark.parametrize("name", [one.name for one in fields(Policy)])
+@pytest.mark.parametrize("name", [field.name for field in fields(Policy)])
 def test_a_rule_comes_out_as_its_row_says(world: World, name: str) -> None:
     """For its own organization; people of another one see nothing of it."""
     row, scene, elsewhere = TABLE[name], make_scenario(world), make_scenario(world)

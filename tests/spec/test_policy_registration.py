@@ -146,13 +146,13 @@ def test_an_organization_can_only_close_more_and_says_so_everywhere(world: World
     described = {"id": organization.id, "name": organization.name, "policy": {"registration": "off"}}
     state = {"version": 1, "organizations": [described]}
     with world.transaction_services() as services:
-        apply_desired_state(services, parse_desired_state(state), by=OPERATOR_PRINCIPAL)
+        apply_desired_state(services, parse_desired_state(state), principal=OPERATOR_PRINCIPAL)
     after = api.get(path)
     assert (after["own"]["registration"], after["effective"]["registration"]) == ("off", "off")
-    assert {one["rule"]: one["source"] for one in after["sources"]}["registration"] == "organization"
+    assert {item["rule"]: item["source"] for item in after["sources"]}["registration"] == "organization"
     with world.read_only_services() as services:
         assert '"registration": "off"' in "".join(
-            OrganizationTransfer(services).export_document(organization.id, by=OPERATOR_PRINCIPAL)
+            OrganizationTransfer(services).export_document(organization.id, principal=OPERATOR_PRINCIPAL)
         )
 
 

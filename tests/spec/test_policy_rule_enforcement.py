@@ -90,10 +90,10 @@ def test_who_may_be_signed_in_at_one_browser_is_signed_out_at_all_others(
     assert (signed_in(first), signed_in(second)) == (True, True)
     rules(single_session=True)
     third = _browser(world, person)
-    assert [signed_in(one) for one in (first, second, third)] == [False, False, True]
+    assert [signed_in(browser) for browser in (first, second, third)] == [False, False, True]
     # Signing in once more at the same browser is not another one.
     fourth = _browser(world, world.make_human_user())
-    assert [signed_in(one) for one in (third, fourth)] == [True, True]
+    assert [signed_in(browser) for browser in (third, fourth)] == [True, True]
 
 
 @pytest.fixture
@@ -136,9 +136,9 @@ def test_attempts_are_as_few_as_the_policy_says_whether_or_not_somebody_has_the_
     rules(free_attempts=2)
     for name in (person.user_name, "nobody-at-all"):
         assert attempts(world, f"{name}@{organization.primary_domain}", 4) == [None, None, 1, 1]
-    other = world.make_human_user()
-    home = world.operator_services.organizations.get(other.organization_id)
-    assert attempts(world, f"{other.user_name}@{home.primary_domain}", 4) == [None] * 4
+    user = world.make_human_user()
+    home = world.operator_services.organizations.get(user.organization_id)
+    assert attempts(world, f"{user.user_name}@{home.primary_domain}", 4) == [None] * 4
 
 
 def test_a_bare_name_tells_nothing_of_the_policy_of_whoever_has_it(
@@ -227,8 +227,8 @@ def test_who_registers_has_an_address_of_the_domains_of_the_policy(
         services.registration.complete(code, RegisterUser(**REGISTERED, email="ada@other.example"))
     with world.transaction_services() as services:
         services.policies.change(organization.id, ChangePolicy.build(registration_domains=None))
-        made = services.registration.complete(code, RegisterUser(**REGISTERED, email="ada@other.example"))
-    assert made.user.profile.email.lower() == "ada@acme.example"
+        subject = services.registration.complete(code, RegisterUser(**REGISTERED, email="ada@other.example"))
+    assert subject.user.profile.email.lower() == "ada@acme.example"
 
 
 def test_check_names_rules_that_leave_no_way_to_sign_in(
@@ -261,12 +261,12 @@ def test_policy_change_holds_in_other_processes_before_it_is_answered(
 
     def held() -> str | None:
         process = world.identity.process_state
-        own, process.policy_cache = process.policy_cache, elsewhere
+        policy_cache, process.policy_cache = process.policy_cache, elsewhere
         try:
             with world.read_only_services() as services:
                 return services.policies.organization_policy(organization.id).consent
         finally:
-            process.policy_cache = own
+            process.policy_cache = policy_cache
 
     assert held() == "when_foreign"
     rules(consent="always")

@@ -51,9 +51,9 @@ def ruled(world: World, owner: str, **rules: Any) -> None:
 
 def subject_of(world: World, user: HumanUser) -> Subject:
     with world.read_only_services() as services:
-        found = services.storage.users.find_subject(user.id)
-    assert found is not None
-    return found
+        subject = services.storage.users.find_subject(user.id)
+    assert subject is not None
+    return subject
 
 
 def principal(world: World, user: HumanUser) -> Principal:
@@ -112,8 +112,8 @@ def test_holders_get_second_factor_and_consent_of_their_organization(
 ) -> None:
     ruled(world, organization.id, second_factor="required", consent="always", factors=("password", "totp"))
     with world.read_only_services() as services:
-        held = services.policies.subject_policy(subject_of(world, ada.user))
-    assert (held.second_factor, held.consent, held.factors) == (SecondFactorRule.REQUIRED, "always", None)
+        policy = services.policies.subject_policy(subject_of(world, ada.user))
+    assert (policy.second_factor, policy.consent, policy.factors) == (SecondFactorRule.REQUIRED, "always", None)
 
 
 def test_second_factor_that_the_instance_does_not_allow_is_not_asked_of_a_holder(
@@ -133,7 +133,7 @@ def test_second_factor_that_a_provider_alone_could_tell_of_is_not_asked_of_a_hol
     provider = isolated_world.make_upstream_provider(organization)
     with isolated_world.transaction_services() as services:
         trusted = ChangeUpstreamProvider.build(trust_methods=True)
-        services.upstream_providers.change(provider.id, trusted, by=OPERATOR_PRINCIPAL)
+        services.upstream_providers.change(provider.id, trusted, principal=OPERATOR_PRINCIPAL)
     ada, bert = LoginUser(isolated_world, organization), LoginUser(isolated_world, organization)
     isolated_world.assign_manager_role(ada.user, "IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
     ruled(isolated_world, OF_INSTANCE, factors=("password", "upstream"))
@@ -170,7 +170,7 @@ class TestRoleAtTheInstance:
     def give(self, world: World, user: HumanUser) -> None:
         with world.transaction_services() as services:
             command = AddManager(user_id=user.id, roles=frozenset({"IAM_OWNER_VIEWER"}))
-            services.managers.add(INSTANCE_RESOURCE, command, by=OPERATOR_PRINCIPAL)
+            services.managers.add(INSTANCE_RESOURCE, command, principal=OPERATOR_PRINCIPAL)
 
     def test_is_refused_to_who_has_no_way_to_sign_in(self, world: World, organization: Organization) -> None:
         user = world.make_human_user(organization)
@@ -180,7 +180,7 @@ class TestRoleAtTheInstance:
 
     def test_is_refused_while_somebody_else_knows_the_password(self, world: World, bert: LoginUser) -> None:
         with world.transaction_services() as services:
-            services.users.set_one_time_password(bert.user.id, by=OPERATOR_PRINCIPAL)
+            services.users.set_one_time_password(bert.user.id, principal=OPERATOR_PRINCIPAL)
         with pytest.raises(Invalid) as refused:
             self.give(world, bert.user)
         assert "Somebody else knows the password" in refused.value.fields["roles"]
@@ -189,7 +189,7 @@ class TestRoleAtTheInstance:
         browser = Browser(world)
         browser.start_session(bert.user)
         with world.transaction_services() as services:
-            link = services.users.issue_password_link(bert.user.id, by=OPERATOR_PRINCIPAL)
+            link = services.users.issue_password_link(bert.user.id, principal=OPERATOR_PRINCIPAL)
             assert services.managers.count_sessions_to_end(bert.user.id, INSTANCE_RESOURCE) == 1
         self.give(world, bert.user)
         browser.open("/account")
@@ -242,18 +242,24 @@ def test_right_password_of_a_holder_counts_no_longer_past_the_limit_of_the_insta
 
 
 CHANGES: dict[str, Callable[[Any, Subject, Principal], object]] = {
-    "name": lambda services, ada, by: services.users.change(ada.user.id, ChangeHumanUser(user_name="eve"), by=by),
-    "address": lambda services, ada, by: services.users.change(
-        ada.user.id, ChangeHumanUser(email="e@e.example"), by=by
+    "name": lambda services, ada, principal: services.users.change(
+        ada.user.id, ChangeHumanUser(user_name="eve"), principal=principal
     ),
-    "state": lambda services, ada, by: services.users.deactivate(ada.user.id, by=by),
-    "password": lambda services, ada, by: services.users.set_one_time_password(ada.user.id, by=by),
-    "link": lambda services, ada, by: services.users.issue_password_link(ada.user.id, by=by),
-    "factors": lambda services, ada, by: services.users.reset_factors(ada.user.id, by=by),
-    "sessions": lambda services, ada, by: services.users.end_sessions(ada.user.id, by=by),
-    "organization": lambda services, ada, by: services.organizations.deactivate(ada.organization.id, by=by),
-    "domain": lambda services, ada, by: services.organizations.change(
-        ada.organization.id, ChangeOrganization(primary_domain=f"eve.{ada.organization.primary_domain}"), by=by
+    "address": lambda services, ada, principal: services.users.change(
+        ada.user.id, ChangeHumanUser(email="e@e.example"), principal=principal
+    ),
+    "state": lambda services, ada, principal: services.users.deactivate(ada.user.id, principal=principal),
+    "password": lambda services, ada, principal: services.users.set_one_time_password(ada.user.id, principal=principal),
+    "link": lambda services, ada, principal: services.users.issue_password_link(ada.user.id, principal=principal),
+    "factors": lambda services, ada, principal: services.users.reset_factors(ada.user.id, principal=principal),
+    "sessions": lambda services, ada, principal: services.users.end_sessions(ada.user.id, principal=principal),
+    "organization": lambda services, ada, principal: services.organizations.deactivate(
+        ada.organization.id, principal=principal
+    ),
+    "domain": lambda services, ada, principal: services.organizations.change(
+        ada.organization.id,
+        ChangeOrganization(primary_domain=f"eve.{ada.organization.primary_domain}"),
+        principal=principal,
     ),
 }
 
@@ -300,19 +306,23 @@ def test_instance_managed_providers_are_changed_by_the_instance_alone(world: Wor
     provider = world.make_upstream_provider(organization)
     by = make_owner(world, organization)
     with world.transaction_services() as services:
-        services.upstream_providers.change(provider.id, ChangeUpstreamProvider.build(name="Mine"), by=by)
+        services.upstream_providers.change(provider.id, ChangeUpstreamProvider.build(name="Mine"), principal=by)
     with pytest.raises(Denied), world.transaction_services() as services:
-        services.upstream_providers.change(provider.id, ChangeUpstreamProvider.build(instance_managed=True), by=by)
+        services.upstream_providers.change(
+            provider.id, ChangeUpstreamProvider.build(instance_managed=True), principal=by
+        )
     with world.transaction_services() as services:
         mark = ChangeUpstreamProvider.build(instance_managed=True)
-        services.upstream_providers.change(provider.id, mark, by=OPERATOR_PRINCIPAL)
+        services.upstream_providers.change(provider.id, mark, principal=OPERATOR_PRINCIPAL)
     for act in (
-        lambda services: services.upstream_providers.change(provider.id, ChangeUpstreamProvider.build(name="X"), by=by),
+        lambda services: services.upstream_providers.change(
+            provider.id, ChangeUpstreamProvider.build(name="X"), principal=by
+        ),
         lambda services: services.upstream_providers.change(
             provider.id, ChangeUpstreamProvider.build(instance_managed=False), by=by
         ),
-        lambda services: services.upstream_providers.deactivate(provider.id, by=by),
-        lambda services: services.upstream_providers.remove(provider.id, by=by),
+        lambda services: services.upstream_providers.deactivate(provider.id, principal=by),
+        lambda services: services.upstream_providers.remove(provider.id, principal=by),
     ):
         with pytest.raises(Denied), world.transaction_services() as services:
             act(services)
@@ -325,15 +335,15 @@ def test_providers_of_the_instance_go_with_no_organization_that_others_remove(
     provider = world.make_upstream_provider(organization)
     with world.transaction_services() as services:
         marked = ChangeUpstreamProvider.build(**{member: True})
-        services.upstream_providers.change(provider.id, marked, by=OPERATOR_PRINCIPAL)
+        services.upstream_providers.change(provider.id, marked, principal=OPERATOR_PRINCIPAL)
     manager = world.make_human_user()
     world.assign_manager_role(manager, "IAM_ORG_MANAGER", resource=INSTANCE_RESOURCE)
     for by in (make_owner(world, organization), principal(world, manager)):
         with pytest.raises(Denied), world.transaction_services() as services:
-            services.organizations.remove(organization.id, by=by)
+            services.organizations.remove(organization.id, principal=by)
     with world.transaction_services() as services:
         assert services.upstream_providers.find(provider.id) is not None
-        services.organizations.remove(organization.id, by=OPERATOR_PRINCIPAL)
+        services.organizations.remove(organization.id, principal=OPERATOR_PRINCIPAL)
 
 
 def test_forgotten_password_of_a_holder_is_mailed_to_a_proven_address_alone(
@@ -341,7 +351,9 @@ def test_forgotten_password_of_a_holder_is_mailed_to_a_proven_address_alone(
 ) -> None:
     for person in (ada, bert):
         with world.transaction_services() as services:
-            services.users.change(person.user.id, ChangeHumanUser(email="eve@evil.example"), by=OPERATOR_PRINCIPAL)
+            services.users.change(
+                person.user.id, ChangeHumanUser(email="eve@evil.example"), principal=OPERATOR_PRINCIPAL
+            )
     with world.transaction_services() as services:
         assert services.passwords.request_reset_link(bert.login_name)[0] is not None
         assert services.passwords.request_reset_link(ada.login_name)[0] is None
@@ -350,13 +362,15 @@ def test_forgotten_password_of_a_holder_is_mailed_to_a_proven_address_alone(
 def test_last_owner_stays_whatever_they_could_sign_in_by(isolated_world: World) -> None:
     with isolated_world.read_only_services() as services:
         owners = [
-            one for one in services.managers.page(INSTANCE_RESOURCE, by=OPERATOR_PRINCIPAL) if "IAM_OWNER" in one.roles
+            manager
+            for manager in services.managers.page(INSTANCE_RESOURCE, principal=OPERATOR_PRINCIPAL)
+            if "IAM_OWNER" in manager.roles
         ]
-    for one in owners[1:]:
+    for manager in owners[1:]:
         with isolated_world.transaction_services() as services:
-            services.managers.remove(one.id, by=OPERATOR_PRINCIPAL)
+            services.managers.remove(manager.id, principal=OPERATOR_PRINCIPAL)
     with pytest.raises(Conflict), isolated_world.transaction_services() as services:
-        services.managers.remove(owners[0].id, by=OPERATOR_PRINCIPAL)
+        services.managers.remove(owners[0].id, principal=OPERATOR_PRINCIPAL)
 
 
 def test_policy_page_tells_how_many_sessions_end_before_it_ends_them(world: World, organization: Organization) -> None:
@@ -451,11 +465,11 @@ def test_page_that_gives_a_role_says_whom_it_trusts_and_what_ends(world: World, 
 def test_settings_manager_changes_the_name_alone(world: World, organization: Organization) -> None:
     by = make_owner(world, organization, "ORG_SETTINGS_MANAGER")
     with world.transaction_services() as services:
-        services.organizations.change(organization.id, ChangeOrganization.build(name="Renamed"), by=by)
+        services.organizations.change(organization.id, ChangeOrganization.build(name="Renamed"), principal=by)
     domain = f"mine.{organization.primary_domain}"
     for members in ({"registration": not organization.registration}, {"primary_domain": domain}):
         with pytest.raises(Denied), world.transaction_services() as services:
-            services.organizations.change(organization.id, ChangeOrganization.build(**members), by=by)
+            services.organizations.change(organization.id, ChangeOrganization.build(**members), principal=by)
     browser = Browser(world)
     assert by.subject is not None
     browser.start_session(by.subject.user)

@@ -56,13 +56,13 @@ class ProjectGrantScenario:
     def words(self, side: str) -> set[str]:
         """What only that side may read: ids, user names, names and addresses of its people."""
         words = set()
-        for one in self.people(side):
-            words |= {one.id, one.user_name, one.display_name}
-            if isinstance(one, HumanUser):
-                words.add(one.profile.email)
+        for item in self.people(side):
+            words |= {item.id, item.user_name, item.display_name}
+            if isinstance(item, HumanUser):
+                words.add(item.profile.email)
         # The owner's applications know people by their ids, and by no more.
         words |= {self.grantee.user_name, self.grantee.display_name} if side == "holder" else set()
-        return {one for one in words if one}
+        return {item for item in words if item}
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def shared(world: World) -> ProjectGrantScenario:
         people[side] = [make_named_user(world, home.id, f"{side}-{name}") for name in ("ursula", "viktor", "wilma")]
         world.assign_manager_role(people[side][0], "ORG_OWNER")
     world.assign_manager_role(robots["holder"], "PROJECT_GRANT_OWNER", resource=at_grant)
-    made = ProjectGrantScenario(
+    project_grant_scenario = ProjectGrantScenario(
         world,
         estate,
         (people["owner"][0], people["owner"][1]),
@@ -87,16 +87,18 @@ def shared(world: World) -> ProjectGrantScenario:
         people["holder"][2],
     )
     for side in sides:
-        api = made.api(side)
+        api = project_grant_scenario.api(side)
         manager = {"user_id": people[side][1].id, "roles": ["PROJECT_GRANT_OWNER_VIEWER"]}
         added = api.post(f"/project-grants/{estate.grant.id}/managers", manager)
         api.patch(f"/managers/{added['id']}", {"roles": ["PROJECT_GRANT_OWNER"]})
     path = f"/project-grants/{estate.grant.id}/user-grants"
-    given = made.api("holder").post(path, {"user_id": made.grantee.id, "roles": [ROLE]})
-    made.api("owner").patch(f"/user-grants/{given['id']}", {"roles": []})
-    made.api("owner").post(f"/project-grants/{estate.grant.id}/deactivate", status=200)
-    made.api("owner").post(f"/project-grants/{estate.grant.id}/reactivate", status=200)
-    return made
+    given = project_grant_scenario.api("holder").post(
+        path, {"user_id": project_grant_scenario.grantee.id, "roles": [ROLE]}
+    )
+    project_grant_scenario.api("owner").patch(f"/user-grants/{given['id']}", {"roles": []})
+    project_grant_scenario.api("owner").post(f"/project-grants/{estate.grant.id}/deactivate", status=200)
+    project_grant_scenario.api("owner").post(f"/project-grants/{estate.grant.id}/reactivate", status=200)
+    return project_grant_scenario
 
 
 def make_named_user(world: World, organization_id: str, name: str) -> HumanUser:
@@ -115,24 +117,29 @@ SIDES = ["owner", "holder"]
 def test_api_shows_nothing_of_the_other_sides_people(shared: ProjectGrantScenario, side: str) -> None:
     """Every list and thing: those of the own organization, of the other one, and of the grant."""
     words, grant = shared.words(shared.other(side)), shared.grant.id
-    own = shared.estate.organization if side == "owner" else shared.estate.holder
+    organization = shared.estate.organization if side == "owner" else shared.estate.holder
     other = shared.estate.holder if side == "owner" else shared.estate.organization
     for robot in (shared.robots[side], grant_manager(shared, side)):
         api = ApiClient.of(robot)
         addresses = [cell.path.format_map(shared.estate.places) for cell in CELLS if cell.method == "GET"]
-        for place in (own.id, other.id):
+        for place in (organization.id, other.id):
             below = ("managers", "users", "audit-events", "projects", "granted-projects", "overview")
-            addresses += [f"/organizations/{place}/{one}" for one in below]
+            addresses += [f"/organizations/{place}/{item}" for item in below]
         for person in shared.people(shared.other(side)):
-            addresses += [f"/organizations/{own.id}/audit-events?actor_id={person.id}", f"/users/{person.id}/grants"]
-        addresses += [f"/project-grants/{grant}/{one}" for one in ("managers", "user-grants")]
-        for one in addresses:
-            answer = api.ask("GET", one)
+            addresses += [
+                f"/organizations/{organization.id}/audit-events?actor_id={person.id}",
+                f"/users/{person.id}/grants",
+            ]
+        addresses += [f"/project-grants/{grant}/{item}" for item in ("managers", "user-grants")]
+        for address in addresses:
+            answer = api.ask("GET", address)
             # What was asked for may be said again.
-            told = f"{answer.text}{dict(answer.headers)}".replace(one.rpartition("/users/")[2].partition("/")[0], "")
-            assert not [word for word in words if word in told], one
+            told = f"{answer.text}{dict(answer.headers)}".replace(
+                address.rpartition("/users/")[2].partition("/")[0], ""
+            )
+            assert not [word for word in words if word in told], address
     for person in shared.people(shared.other(side)):
-        assert shared.api(side).list(f"/organizations/{own.id}/audit-events?actor_id={person.id}") == []
+        assert shared.api(side).list(f"/organizations/{organization.id}/audit-events?actor_id={person.id}") == []
 
 
 def grant_manager(shared: ProjectGrantScenario, side: str) -> ServiceUserProgram:
@@ -149,28 +156,28 @@ def test_console_shows_nothing_of_the_other_sides_people(shared: ProjectGrantSce
     """Pickers too, by whole names, addresses and ids."""
     world, grant = shared.world, shared.grant.id
     words = shared.words(shared.other(side))
-    own = shared.estate.organization if side == "owner" else shared.estate.holder
+    organization = shared.estate.organization if side == "owner" else shared.estate.holder
     for person in shared.owner if side == "owner" else shared.holder:
         browser = Browser(world)
         browser.start_session(person)
-        places = {**shared.estate.places, "organization": own.id}
-        pages = {"/console" + one.path.replace("{key:.+}", ROLE).format_map(places) for one in PAGES}
+        places = {**shared.estate.places, "organization": organization.id}
+        pages = {"/console" + cell.path.replace("{key:.+}", ROLE).format_map(places) for cell in PAGES}
         with world.read_only_services() as services:
             trail = services.storage.audit.list_after(0, 1000)
         pages |= {f"/console/audit-events/{event.id}" for event in trail}
         for page in sorted(pages):
             assert not leaked(browser, page, words), page
-        for query in sorted(words | {f"{one}@" for one in words}):
+        for query in sorted(words | {f"{item}@" for item in words}):
             for what in ("managers", "user-grants"):
                 page = f"/console/project-grants/{grant}/{what}/new?q={query}"
                 assert not leaked(browser, page, words, echoed=query.rstrip("@")), page
                 assert not browser.page.html.select("a.choice") or "@" not in query, page
         for other in shared.people(shared.other(side)):
             answers = [
-                browser.open(f"/console/project-grants/{grant}/managers/new?user_id={one}")
-                for one in (other.id, NOTHING)
+                browser.open(f"/console/project-grants/{grant}/managers/new?user_id={item}")
+                for item in (other.id, NOTHING)
             ]
-            assert {one.status_int for one in answers} <= {403, 404}
+            assert {answer.status_int for answer in answers} <= {403, 404}
 
 
 def leaked(browser: Browser, page: str, words: set[str], *, echoed: str = "") -> list[str]:
@@ -186,9 +193,9 @@ def test_each_side_sees_its_own_managers_and_the_others_number(shared: ProjectGr
     listed = api.get(f"{path}/managers")
     wanted = {shared.owner[1].id} if side == "owner" else {shared.holder[1].id, shared.robots["holder"].id}
     # The estate has a viewer at everything.
-    found = {one["user_id"] for one in listed["items"]}
+    found = {item["user_id"] for item in listed["items"]}
     assert wanted <= found
-    assert not found & {one.id for one in shared.people(shared.other(side))}
+    assert not found & {item.id for item in shared.people(shared.other(side))}
     assert listed["total"] == len(found)
     assert api.get(f"{path}/other-managers") == {
         "count": len(shared.api(shared.other(side)).list(f"{path}/managers")),
@@ -237,26 +244,26 @@ def test_events_stand_in_both_trails_and_name_the_other_organization(shared: Pro
         other = homes[shared.other(side)]
         path = f"/organizations/{homes[side]}/audit-events"
         told = [
-            one
+            item
             for event in ("manager", "project_grant", "user_grant")
-            for one in shared.api(side).list(f"{path}?event={event}&limit=100")
-            if "other_organization_id" in one["detail"]
+            for item in shared.api(side).list(f"{path}?event={event}&limit=100")
+            if "other_organization_id" in item["detail"]
         ]
-        assert {one["event"] for one in told} >= {
+        assert {item["event"] for item in told} >= {
             *("manager.added", "manager.changed", "project_grant.added", "project_grant.deactivated"),
             *("project_grant.reactivated", "user_grant.added", "user_grant.changed"),
         }
-        assert {one["detail"]["other_organization_id"] for one in told} == {other}
-        actors = {one["actor"]["id"] for one in told if one["actor"]["kind"] == "user"}
+        assert {item["detail"]["other_organization_id"] for item in told} == {other}
+        actors = {item["actor"]["id"] for item in told if item["actor"]["kind"] == "user"}
         assert actors == {shared.robots[side].id, None}
-        for one in told:
-            if one["actor"] == {**one["actor"], "kind": "user", "id": None}:
-                assert {one["actor"][name] for name in ("client_id", "session_id", "client_address", "request_id")} == {
-                    None
-                }
-        added = [one for one in told if one["event"] == "manager.added"]
-        assert {one["object_id"] is None for one in added} == {True, False}
-        assert all(("user_id" in one["detail"]) == (one["object_id"] is not None) for one in added)
+        for item in told:
+            if item["actor"] == {**item["actor"], "kind": "user", "id": None}:
+                assert {
+                    item["actor"][name] for name in ("client_id", "session_id", "client_address", "request_id")
+                } == {None}
+        added = [item for item in told if item["event"] == "manager.added"]
+        assert {item["object_id"] is None for item in added} == {True, False}
+        assert all(("user_id" in item["detail"]) == (item["object_id"] is not None) for item in added)
 
 
 def test_whoever_has_a_role_on_both_sides_is_known_on_both(shared: ProjectGrantScenario) -> None:
@@ -265,7 +272,7 @@ def test_whoever_has_a_role_on_both_sides_is_known_on_both(shared: ProjectGrantS
     shared.world.assign_manager_role(robot, "PROJECT_OWNER", resource=project_resource(shared.project))
     ApiClient.of(robot).patch(f"/project-grants/{shared.grant.id}", {"roles": []})
     path = f"/organizations/{shared.estate.organization.id}/audit-events?event=project_grant.changed"
-    assert [one["actor"]["id"] for one in shared.api("owner").list(path)] == [robot.id]
+    assert [item["actor"]["id"] for item in shared.api("owner").list(path)] == [robot.id]
 
 
 def test_an_export_of_the_owner_holds_none_of_the_holders_managers(shared: ProjectGrantScenario) -> None:
@@ -278,7 +285,7 @@ def test_an_export_of_the_owner_holds_none_of_the_holders_managers(shared: Proje
 def test_instance_managers_see_both_sides(shared: ProjectGrantScenario) -> None:
     boss = shared.world.make_manager_program("IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
     path = f"/project-grants/{shared.grant.id}"
-    found = {one["user_id"] for one in ApiClient.of(boss).list(f"{path}/managers")}
+    found = {item["user_id"] for item in ApiClient.of(boss).list(f"{path}/managers")}
     assert {shared.owner[1].id, shared.holder[1].id} <= found
     assert ApiClient.of(boss).get(f"{path}/other-managers")["count"] == 0
 
@@ -287,7 +294,7 @@ def test_a_manager_of_both_organizations_sees_both_sides(shared: ProjectGrantSce
     robot = shared.world.make_service_user_program(shared.estate.holder)
     for home in (shared.estate.organization, shared.estate.holder):
         shared.world.assign_manager_role(robot, "ORG_OWNER", resource=organization_resource(home.id))
-    found = {one["user_id"] for one in ApiClient.of(robot).list(f"/project-grants/{shared.grant.id}/managers")}
+    found = {item["user_id"] for item in ApiClient.of(robot).list(f"/project-grants/{shared.grant.id}/managers")}
     assert {shared.owner[1].id, shared.holder[1].id} <= found
 
 

@@ -74,17 +74,17 @@ class RecreatedNameScenario:
         browser.sign_in(f"{PERSON['user_name']}@{self.domain}", PASSWORD)
         silent = self.session.authorize(places["application"], prompt="none").headers.get("Location", "")
         at_home = client.call_management_api(f"/organizations/{places['organization']}", self.managing)
-        signed = [self.robot.request_token(iss=one, sub=one) for one in (self.robot.id, places["service_user"])]
+        signed = [self.robot.request_token(iss=item, sub=item) for item in (self.robot.id, places["service_user"])]
         secrets = [self.secret, Credentials(places["service_user"], self.secret.secret)]
         asked = {"grant_type": "client_credentials", "scope": "openid"}
-        shown = [world.post_token_request(one, asked) for one in secrets]
+        shown = [world.post_token_request(credentials, asked) for credentials in secrets]
         found = {
             "password": bool(browser.session_cookies),
             "session": "code=" in silent,
             "access token": client.fetch_userinfo(self.tokens["access_token"]).status_int == 200,
             "refresh token": "access_token" in world.refresh(self.tokens["refresh_token"], self.client).json,
-            "key": any("access_token" in one.json for one in signed),
-            "secret": any("access_token" in one.json for one in shown),
+            "key": any("access_token" in item.json for item in signed),
+            "secret": any("access_token" in item.json for item in shown),
             "personal access token": client.fetch_userinfo(self.personal_token).status_int == 200,
             "management": at_home.status_int == 200,
         }
@@ -118,9 +118,9 @@ def scene(world: World) -> RecreatedNameScenario:
     world.make_user_grant(person, project, ROLE["key"])
     world.make_user_grant(robot.user, project, ROLE["key"])
     world.make_user_grant(colleague, project, ROLE["key"], grant=grant)
-    for one in (person, robot):
-        world.assign_manager_role(one, "ORG_OWNER")
-        world.assign_manager_role(one, "PROJECT_OWNER", resource=project_resource(project))
+    for item in (person, robot):
+        world.assign_manager_role(item, "ORG_OWNER")
+        world.assign_manager_role(item, "PROJECT_OWNER", resource=project_resource(project))
     world.assign_manager_role(colleague, "PROJECT_GRANT_OWNER", resource=project_grant_resource(grant, project))
     session = world.make_browser_session(person)
     application = world.operator_services.applications.find_client(client.client_id)
@@ -254,7 +254,7 @@ def test_all_of_it_works_before(scene: RecreatedNameScenario) -> None:
     assert [path for path, rows in scene.rows().items() if not rows] == []
 
 
-@pytest.mark.parametrize("make_again", GONE, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("make_again", GONE, ids=lambda item: item.__name__)
 def test_what_is_made_again_inherits_nothing(
     scene: RecreatedNameScenario, make_again: Callable[[RecreatedNameScenario], None]
 ) -> None:

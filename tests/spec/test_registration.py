@@ -42,11 +42,11 @@ def by_import(world: World, members: dict[str, Any]) -> str:
 def by_apply(world: World, members: dict[str, Any]) -> str:
     with world.transaction_services() as services:
         apply_desired_state(
-            services, parse_desired_state({"version": 1, "organizations": [members]}), by=OPERATOR_PRINCIPAL
+            services, parse_desired_state({"version": 1, "organizations": [members]}), principal=OPERATOR_PRINCIPAL
         )
-        found = services.storage.organizations.find_by_domain(members["primary_domain"])
-    assert found is not None
-    return found.id
+        organization = services.storage.organizations.find_by_domain(members["primary_domain"])
+    assert organization is not None
+    return organization.id
 
 
 def by_console(world: World, members: dict[str, Any]) -> str:
@@ -68,12 +68,12 @@ def test_a_new_organization_is_open_only_if_that_is_said(world: World, make: Mak
     organization_id = make(world, members)
     organization = world.operator_services.organizations.get(organization_id)
     party = RelyingParty.register(world, project_id=world.make_project(organization).id)
-    browser, asked = Browser(world), party.new_request(prompt="create")
-    browser.open(asked.url, initiator=party.origin)
+    browser, authorization = Browser(world), party.new_request(prompt="create")
+    browser.open(authorization.url, initiator=party.origin)
     if said.get("registration"):
         assert browser.sign_in_step == "register"
     else:
-        party.check_error_response(browser.page, asked, "access_denied")
+        party.check_error_response(browser.page, authorization, "access_denied")
 
 
 def test_the_instances_own_organization_is_closed_outside_development(world: World) -> None:
@@ -126,9 +126,11 @@ def described(world: World, organization_id: str, user_name: str) -> None:
         return {"version": 1, "organizations": [here]}
 
     with world.transaction_services() as services, pytest.raises(Exception, match="email_verified"):
-        apply_desired_state(services, parse_desired_state(state({**user, **SAID})), by=OPERATOR_PRINCIPAL)
+        apply_desired_state(services, parse_desired_state(state({**user, **SAID})), principal=OPERATOR_PRINCIPAL)
     with world.transaction_services() as services:
-        apply_desired_state(services, parse_desired_state(state({**user, "email": ADDRESS})), by=OPERATOR_PRINCIPAL)
+        apply_desired_state(
+            services, parse_desired_state(state({**user, "email": ADDRESS})), principal=OPERATOR_PRINCIPAL
+        )
 
 
 def said_by_oneself(world: World, organization_id: str, user_name: str) -> None:
@@ -146,9 +148,9 @@ def test_no_way_but_its_link_verifies_an_address(world: World, way: Callable[[Wo
     organization = world.make_organization()
     way(world, organization.id, "ada")
     [user] = [
-        one
-        for one in make_owner_client(world).list(f"/organizations/{organization.id}/users")
-        if one["email"] == ADDRESS
+        item
+        for item in make_owner_client(world).list(f"/organizations/{organization.id}/users")
+        if item["email"] == ADDRESS
     ]
     assert user["email_verified"] is False
     link = world.operator_services.users.issue_email_link(user["id"], ADDRESS)

@@ -207,7 +207,7 @@ def test_a_locked_account_stays_locked_under_another_name_and_no_other_is(world:
 def spellings(name: str, domain: str) -> dict[str, str]:
     """One login name in many spellings."""
     full = f"{name}@{domain}"
-    wide = "".join(chr(ord(one) + 0xFEE0) if "!" <= one <= "~" else one for one in full)
+    wide = "".join(chr(ord(item) + 0xFEE0) if "!" <= item <= "~" else item for item in full)
     return {
         "bare": name,
         "bare upper": name.upper(),
@@ -232,7 +232,7 @@ SPELLINGS = tuple(spellings("x", "y"))
 
 @pytest.mark.parametrize("second", SPELLINGS)
 @pytest.mark.parametrize(
-    "first", ["bare", *(pytest.param(one, marks=pytest.mark.thorough) for one in ("full", "wide at"))]
+    "first", ["bare", *(pytest.param(item, marks=pytest.mark.thorough) for item in ("full", "wide at"))]
 )
 def test_which_spellings_share_a_count_tells_nothing(world_cache: Any, first: str, second: str) -> None:
     """Security 10.4: the same answers for a name that somebody has and one that nobody has."""

@@ -115,8 +115,8 @@ def make_unlinked_identity_race(world: World) -> Race:
     provider, space = world.make_upstream_provider(), RecordNamespace("upstream")
     with world.transaction_services() as services:
         pending, _ = services.sign_ins.begin({})
-        somebody = ExternalUser(issuer=provider.issuer, subject=pending.id, claims={})
-        unlinked_identities.store_unlinked_identity(services.record_service(space), pending, provider, somebody)
+        external_user = ExternalUser(issuer=provider.issuer, subject=pending.id, claims={})
+        unlinked_identities.store_unlinked_identity(services.record_service(space), pending, provider, external_user)
 
     def use() -> bool:
         with world.transaction_services() as services:
@@ -207,8 +207,8 @@ def make_factor_race_factory(factor: str) -> Prepare:
 
     def prepare(world: World) -> Race:
         person, party, browser = LoginUser(world), RelyingParty.register(world), Browser(world)
-        held = ROWS[factor](world, person)
-        if held.spare:
+        factor_case = ROWS[factor](world, person)
+        if factor_case.spare:
             ROWS["totp"](world, person)
         opened(browser, party)
         browser.sign_in(person.login_name)
@@ -216,7 +216,7 @@ def make_factor_race_factory(factor: str) -> Prepare:
             browser.click("Use another way")
             browser.submit(button=("factor", factor))
         assert browser.sign_in_step == factor
-        page, right = parsed(browser), held.right(browser)
+        page, right = parsed(browser), factor_case.right(browser)
 
         def use() -> bool:
             window = browser.tab()

@@ -49,9 +49,9 @@ def wants(acr: str, *, essential: bool = True) -> dict[str, str]:
 
 
 def opened(browser: Browser, party: RelyingParty, **parameters: Any) -> Any:
-    asked = party.new_request(**parameters)
-    browser.open(asked.url, initiator=party.origin)
-    return asked
+    authorization = party.new_request(**parameters)
+    browser.open(authorization.url, initiator=party.origin)
+    return authorization
 
 
 def policy(world: World, owner: str, **rules: Any) -> None:
@@ -67,19 +67,19 @@ def test_a_session_that_has_proved_less_proves_the_rest(
     session = browser.start_session(ada.user)
     began = world.clock.seconds
     world.clock.advance(minutes=5)
-    plain = party.obtain_tokens(browser.open((asked := party.new_request()).url), asked)
+    plain = party.obtain_tokens(browser.open((authorization := party.new_request()).url), authorization)
     assert (plain.claims["acr"], plain.claims["amr"]) == (ONE, ["pwd"])
-    asked = opened(browser, party, **wants(TWO, essential=essential))
+    authorization = opened(browser, party, **wants(TWO, essential=essential))
     assert browser.sign_in_step == "totp"
-    tokens = party.obtain_tokens(browser.submit({"code": app.code()}), asked)
+    tokens = party.obtain_tokens(browser.submit({"code": app.code()}), authorization)
     assert (tokens.claims["acr"], tokens.claims["amr"]) == (TWO, ["pwd", "otp", "mfa"])
     assert (tokens.claims["sid"], tokens.claims["auth_time"]) == (session.id, began)
     renewed = world.operator_services.storage.sessions.find(session.id)
     assert renewed is not None
     assert (renewed.digest != session.digest, renewed.ends_at) == (True, session.ends_at)
     # From now on it is a session of two factors, without a page.
-    asked = party.new_request(prompt="none", **wants(TWO, essential=essential))
-    assert party.obtain_tokens(browser.open(asked.url), asked).claims["acr"] == TWO
+    authorization = party.new_request(prompt="none", **wants(TWO, essential=essential))
+    assert party.obtain_tokens(browser.open(authorization.url), authorization).claims["acr"] == TWO
     refreshed = party.refresh(
         party.sign_in_silently(browser, scope="openid offline_access", acr_values=TWO).refresh_token
     )
@@ -113,10 +113,10 @@ def test_words_that_nobody_knows_ask_for_nothing_unless_they_are_essential(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser
 ) -> None:
     browser.start_session(ada.user)
-    asked = party.new_request(acr_values="urn:mace:incommon:iap:silver")
-    assert party.obtain_tokens(browser.open(asked.url), asked).claims["acr"] == ONE
-    asked = opened(browser, party, **wants("urn:mace:incommon:iap:silver"))
-    party.check_error_response(browser.page, asked, UNMET)
+    authorization = party.new_request(acr_values="urn:mace:incommon:iap:silver")
+    assert party.obtain_tokens(browser.open(authorization.url), authorization).claims["acr"] == ONE
+    authorization = opened(browser, party, **wants("urn:mace:incommon:iap:silver"))
+    party.check_error_response(browser.page, authorization, UNMET)
 
 
 @pytest.mark.parametrize("essential", [True, False])

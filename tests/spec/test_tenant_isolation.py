@@ -49,8 +49,8 @@ class TenantLinkCase:
 
     def follow(self, scope: str, response_type: str = "code", **parameters: str) -> str:
         """The error that the application is told, and nothing else."""
-        asked = self.party.new_request(response_type, scope=scope, **parameters)
-        members = self.party.check_response(self.browser.open(asked.url), asked)
+        authorization = self.party.new_request(response_type, scope=scope, **parameters)
+        members = self.party.check_response(self.browser.open(authorization.url), authorization)
         assert not members.keys() & {"code", "access_token", "id_token"}, members
         return members["error"]
 
@@ -220,8 +220,10 @@ def test_of_a_shared_project_the_application_is_told_of_the_roles_that_both_hold
     to_user = world.make_project_grant(shared.project, shared.of_user, roles=["reader", "writer"])
     to_client = world.make_project_grant(shared.project, shared.of_client, roles=["writer", "auditor"])
     world.make_user_grant(shared.session.user, shared.project, "reader", "writer", grant=to_user)
-    told = ChangeApplication(access_token_type=format, assert_roles_in_access_token=True, assert_roles_in_id_token=True)
-    world.operator_services.applications.change(shared.client.client_id, told)
+    change_application = ChangeApplication(
+        access_token_type=format, assert_roles_in_access_token=True, assert_roles_in_id_token=True
+    )
+    world.operator_services.applications.change(shared.client.client_id, change_application)
     members = world.obtain_tokens(shared.client, shared.session, scope=shared.scope)
     claim = f"urn:service:iam:org:project:{shared.project.id}:roles"
     assert set(decode_jwt_unverified(members["id_token"])[1][claim]) == {"writer"}
@@ -276,7 +278,7 @@ class Own:
         """What no refused change leaves a trace in."""
         with self.world.read_only_services() as services:
             applications = services.storage.applications.page(self.project.id).items
-            return {one: services.applications.list_secrets(one.id) for one in applications}
+            return {application: services.applications.list_secrets(application.id) for application in applications}
 
 
 @pytest.fixture
@@ -337,9 +339,9 @@ def test_and_by_a_described_state(world: World, own: Own, role: str) -> None:
         with world.transaction_services() as services:
             subject = services.storage.users.find_subject(robot.id)
             assert subject is not None
-            by = services.access_control.load_principal(subject)
+            principal = services.access_control.load_principal(subject)
             with pytest.raises(Denied):
-                applying.apply_desired_state(services, state, by=by)
+                applying.apply_desired_state(services, state, principal=principal)
     assert own.state() == before
 
 

@@ -31,29 +31,29 @@ class ManagerActor:
         return self.services.users.get(self.person.id).profile.email
 
     def set_victim(self) -> None:
-        self.services.users.change(self.person.id, ChangeHumanUser(email=VICTIM), by=OPERATOR_PRINCIPAL)
+        self.services.users.change(self.person.id, ChangeHumanUser(email=VICTIM), principal=OPERATOR_PRINCIPAL)
 
     def respell_victim(self) -> None:
-        self.services.users.change(self.person.id, ChangeHumanUser(email=VICTIM.upper()), by=OPERATOR_PRINCIPAL)
+        self.services.users.change(self.person.id, ChangeHumanUser(email=VICTIM.upper()), principal=OPERATOR_PRINCIPAL)
 
     def set_own(self) -> None:
-        self.services.users.change(self.person.id, ChangeHumanUser(email=OWN), by=OPERATOR_PRINCIPAL)
+        self.services.users.change(self.person.id, ChangeHumanUser(email=OWN), principal=OPERATOR_PRINCIPAL)
 
     def say_victim_signed_in(self) -> None:
         self.services.users.change_profile(self.person.id, ChangeProfile(email=VICTIM))
 
     def hand_out(self) -> None:
-        self.resets.append(self.services.users.issue_password_link(self.person.id, by=OPERATOR_PRINCIPAL))
+        self.resets.append(self.services.users.issue_password_link(self.person.id, principal=OPERATOR_PRINCIPAL))
 
     def mail_link(self) -> None:
         to = self.email
-        link = self.services.users.issue_password_link(self.person.id, by=OPERATOR_PRINCIPAL, mailed_to=to)
+        link = self.services.users.issue_password_link(self.person.id, principal=OPERATOR_PRINCIPAL, mailed_to=to)
         if to == OWN:
             self.resets.append(link)
 
     def mail_link_while_the_address_changes(self) -> None:
         """What the page read of the person is older than what the link is made of."""
-        link = self.services.users.issue_password_link(self.person.id, by=OPERATOR_PRINCIPAL, mailed_to=OWN)
+        link = self.services.users.issue_password_link(self.person.id, principal=OPERATOR_PRINCIPAL, mailed_to=OWN)
         self.resets.append(link)
 
     def forgot(self) -> None:
@@ -79,7 +79,7 @@ class ManagerActor:
         )
 
     def one_time_password(self) -> None:
-        self.services.users.set_one_time_password(self.person.id, by=OPERATOR_PRINCIPAL)
+        self.services.users.set_one_time_password(self.person.id, principal=OPERATOR_PRINCIPAL)
 
     def use_resets(self) -> None:
         for link in self.resets:
@@ -112,7 +112,7 @@ def test_no_sequence_of_a_managers_deeds_proves_a_mailbox_that_they_do_not_read(
                 stored.profile.email.lower() != VICTIM or stored.email_verified_by not in GLOBALLY_TRUSTED_VERIFIERS
             ), deeds
             assert stored.profile.email_verified is (stored.email_verified_by is not None)
-        services.users.remove(person.id, by=OPERATOR_PRINCIPAL)
+        services.users.remove(person.id, principal=OPERATOR_PRINCIPAL)
 
 
 def test_a_manager_proves_the_mailbox_that_they_read(world: World) -> None:

@@ -140,13 +140,13 @@ def party(world: World) -> RelyingParty:
 @pytest.mark.storages("memory")  # nothing here depends on it
 def test_it_says_where_a_request_comes_from(world: World, person: HumanUser, party: RelyingParty) -> None:
     browser = Browser(world)
-    asked = party.new_request()
-    browser.open(asked.url, initiator=party.origin)
-    first, page = (one.request.headers for one in browser.answers)
+    authorization = party.new_request()
+    browser.open(authorization.url, initiator=party.origin)
+    first, page = (answer.request.headers for answer in browser.answers)
     assert first["Sec-Fetch-Site"] == page["Sec-Fetch-Site"] == "cross-site"
     assert "Origin" not in page
     browser.submit({"login_name": set_password(world, person)}, form="page-form")
-    posted, following = (one.request.headers for one in browser.answers)
+    posted, following = (answer.request.headers for answer in browser.answers)
     assert (posted["Sec-Fetch-Site"], posted["Origin"]) == ("same-origin", world.issuer)
     assert posted["Referer"].startswith(f"{world.issuer}/login/")
     assert "Cookie" in posted
@@ -157,8 +157,8 @@ def test_it_says_where_a_request_comes_from(world: World, person: HumanUser, par
 def test_it_stops_where_a_redirect_leaves_us(world: World, person: HumanUser, party: RelyingParty) -> None:
     browser = Browser(world)
     browser.start_session(person)
-    asked = party.new_request()
-    answer = browser.open(asked.url)
+    authorization = party.new_request()
+    answer = browser.open(authorization.url)
     assert answer is browser.page
     assert browser.external_redirect is not None
     assert browser.external_redirect.startswith(party.redirect_uri)
@@ -170,7 +170,7 @@ def test_another_site_s_form_brings_no_cookies(world: World, person: HumanUser, 
     browser = Browser(world)
     browser.start_session(person)
     browser.post_form("/oauth/v2/authorize", dict(party.new_request().parameters), initiator=party.origin)
-    posted, redirected = (one.request.headers for one in browser.answers)
+    posted, redirected = (answer.request.headers for answer in browser.answers)
     assert "Cookie" not in posted
     assert posted["Origin"] == party.origin
     assert "session-" in redirected["Cookie"]

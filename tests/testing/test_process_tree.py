@@ -27,7 +27,7 @@ def parent() -> Iterator["subprocess.Popen[bytes]"]:
 
 def test_a_signal_reaches_all_of_a_family(parent: "subprocess.Popen[bytes]") -> None:
     processes = list_process_tree(parent.pid)
-    assert [one.ppid() == parent.pid for one in processes] == [False, True]
+    assert [process.ppid() == parent.pid for process in processes] == [False, True]
     signal_process_tree(parent.pid, signal.SIGKILL)
     parent.wait()
     assert psutil.wait_procs(processes)[1] == []

@@ -35,30 +35,30 @@ def browser(world: World) -> Browser:
 
 
 def test_an_answer_that_was_altered_is_refused(browser: Browser, party: RelyingParty) -> None:
-    asked = party.new_request()
-    answer = browser.open(asked.url)
-    party.check_response(answer, asked)
+    authorization = party.new_request()
+    answer = browser.open(authorization.url)
+    party.check_response(answer, authorization)
     before = answer.headers["Location"]
     callback = "https://app.example/cb?"
     for part, other in (
-        *(("state=", one) for one in ("stale=", "state=x")),
+        *(("state=", item) for item in ("stale=", "state=x")),
         *(("iss=https", "iss=http"), ("&iss=", "&is=")),
-        *((callback, f"https://{one}") for one in ("app.example/CB?", "app.example/cb#", "evil.example/cb?")),
-        *((before, f"{before}{one}") for one in ("&state=x", "#fragment", "&")),
+        *((callback, f"https://{item}") for item in ("app.example/CB?", "app.example/cb#", "evil.example/cb?")),
+        *((before, f"{before}{item}") for item in ("&state=x", "#fragment", "&")),
     ):
         answer.headers["Location"] = before.replace(part, other)
         assert answer.headers["Location"] != before
         with pytest.raises((AssertionError, ValueError)):
-            party.check_response(answer, asked)
+            party.check_response(answer, authorization)
 
 
 def test_an_answer_that_could_be_kept_or_told_is_refused(browser: Browser, party: RelyingParty) -> None:
     for name in ("Cache-Control", "Referrer-Policy", "X-Content-Type-Options"):
-        asked = party.new_request()
-        answer = browser.open(asked.url)
+        authorization = party.new_request()
+        answer = browser.open(authorization.url)
         del answer.headers[name]
         with pytest.raises(AssertionError):
-            party.check_response(answer, asked)
+            party.check_response(answer, authorization)
 
 
 def test_an_answer_that_comes_in_another_way_is_refused(browser: Browser, party: RelyingParty) -> None:
@@ -71,9 +71,9 @@ def test_an_answer_that_comes_in_another_way_is_refused(browser: Browser, party:
 
 
 def test_an_answer_is_no_error_and_an_error_no_answer(browser: Browser, party: RelyingParty) -> None:
-    asked = party.new_request()
+    authorization = party.new_request()
     with pytest.raises(AssertionError):
-        party.check_error_response(browser.open(asked.url), asked, "login_required")
+        party.check_error_response(browser.open(authorization.url), authorization, "login_required")
     wrong = party.new_request(scope="profile")
     with pytest.raises(AssertionError):
         party.extract_code(browser.open(wrong.url), wrong)
@@ -149,8 +149,8 @@ def test_a_hash_is_that_of_the_specification() -> None:
 
 
 def test_a_parameter_that_is_none_is_left_out(party: RelyingParty) -> None:
-    asked = party.new_request(state=None, nonce=None, redirect_uri=None, max_age=0)
-    assert set(asked.parameters) == {
+    authorization = party.new_request(state=None, nonce=None, redirect_uri=None, max_age=0)
+    assert set(authorization.parameters) == {
         "client_id",
         "response_type",
         "scope",
@@ -158,5 +158,5 @@ def test_a_parameter_that_is_none_is_left_out(party: RelyingParty) -> None:
         "code_challenge",
         "code_challenge_method",
     }
-    assert asked.parameters["max_age"] == "0"
+    assert authorization.parameters["max_age"] == "0"
     assert "code_challenge" not in party.new_request("id_token").parameters

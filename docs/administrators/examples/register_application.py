@@ -17,7 +17,7 @@ from identity.services.commands.projects import CreateProject
 if len(sys.argv) < 4:
     sys.exit(__doc__)
 ini, name, address, *variables = sys.argv[1:]
-settings = read_section(ini, APP_SECTION, dict(one.split("=", 1) for one in variables))
+settings = read_section(ini, APP_SECTION, dict(variable.split("=", 1) for variable in variables))
 application_members = {
     "name": name,
     "type": ApplicationType.WEB,
@@ -33,9 +33,9 @@ with identity.transaction() as services:
     if instance is None:
         raise SystemExit("Run `identity bootstrap` first.")
     wanted = decode(CreateProject, {"name": name})
-    project = services.projects.create(instance.organization_id, wanted, by=OPERATOR_PRINCIPAL)
+    project = services.projects.create(instance.organization_id, wanted, principal=OPERATOR_PRINCIPAL)
     command = decode(RegisterApplication, application_members)
-    application, secret = services.applications.register(project.id, command, by=OPERATOR_PRINCIPAL)
+    application, secret = services.applications.register(project.id, command, principal=OPERATOR_PRINCIPAL)
 identity.close()
 
 print("project id   ", project.id)

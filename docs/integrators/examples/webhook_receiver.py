@@ -27,7 +27,7 @@ def is_genuine(secret: bytes, headers, body: bytes) -> bool:
     expected = "v1," + base64.b64encode(hmac.digest(secret, signed, hashlib.sha256)).decode()
     # There are two signatures while the secret is exchanged.
     given = headers.get("webhook-signature", "").split()
-    return any(hmac.compare_digest(expected.encode(), one.encode()) for one in given)
+    return any(hmac.compare_digest(expected.encode(), item.encode()) for item in given)
 
 
 class Receiver(BaseHTTPRequestHandler):

@@ -108,7 +108,7 @@ PAGES = {"/": home, "/sign-in": sign_in, "/callback": callback, "/sign-out": sig
 
 
 def application(environ, start_response):
-    browser = {name: one.value for name, one in SimpleCookie(environ.get("HTTP_COOKIE", "")).items()}
+    browser = {name: item.value for name, item in SimpleCookie(environ.get("HTTP_COOKIE", "")).items()}
     answer = PAGES.get(environ["PATH_INFO"], lambda *_: page("404 Not Found", "There is nothing here."))
     status, headers, body = answer(environ, browser)
     start_response(status, headers)

@@ -50,7 +50,7 @@ class ActionPage(ConsoleFormPage):
     def template_variables(self) -> Mapping[str, object]:
         return {
             **super().template_variables(),
-            "effects": [self.translate(one) for one in self.impact if one],
+            "effects": [self.translate(item) for item in self.impact if item],
             "keep": self.translate(self.cancel_label),
             "danger": self.is_destructive,
             "name_to_type": self.confirmation_text,
@@ -95,7 +95,7 @@ class StatePage(ResourceActionPage):
         return bool(self.context.entity.active) is self.of_active
 
     def perform(self) -> None:
-        getattr(self.service, self.service_method)(self.context.entity.id, by=self.principal)
+        getattr(self.service, self.service_method)(self.context.entity.id, principal=self.principal)
 
 
 class DeactivatePage(StatePage):
@@ -138,5 +138,5 @@ class DeletePage(ResourceActionPage):
     def perform(self) -> str | None:
         """Do it; then to the page above."""
         back = self.parent_breadcrumbs[-1][1]
-        self.service.remove(self.context.entity.id, by=self.principal)
+        self.service.remove(self.context.entity.id, principal=self.principal)
         return back

@@ -78,12 +78,12 @@ LEADING_FIELDS = ("name", "response_types", "grant_types", "authentication_metho
 def _consent_options(page: Any) -> Sequence[Sequence[object]]:
     """Never only for whoever decides, and where it is so already."""
     rules = (
-        one
-        for one in ConsentRule
-        if one is not ConsentRule.NEVER or page.can_set_consent_rule or one is page.stored_consent
+        consent_rule
+        for consent_rule in ConsentRule
+        if consent_rule is not ConsentRule.NEVER or page.can_set_consent_rule or consent_rule is page.stored_consent
     )
     words = entity_fields(Application)["consent"].options.words
-    return [(one.value, page.words.t(words[one])) for one in rules]
+    return [(rule.value, page.words.t(words[rule])) for rule in rules]
 
 
 def _capability_options(choices: str, sentences: Mapping[str, str]) -> Options:

@@ -36,53 +36,60 @@ class AuditEventNames:
     def __init__(self, page: ConsolePage, events: Iterable[NamedEvent]) -> None:
         self._page = page
         events = tuple(events)
-        actors = [one.actor for one in events]
+        actors = [event.actor for event in events]
         things: dict[str, set[str]] = {}
-        for one in events:
-            if one.object_id is not None:
-                things.setdefault(one.object_kind, set()).add(one.object_id)
-        acting = {one.id for one in actors if one.id is not None and one.kind in _IDENTIFIED_ACTOR_KINDS}
-        acting |= {one.client_id for one in actors if one.client_id is not None}
+        for event in events:
+            if event.object_id is not None:
+                things.setdefault(event.object_kind, set()).add(event.object_id)
+        acting = {actor.id for actor in actors if actor.id is not None and actor.kind in _IDENTIFIED_ACTOR_KINDS}
+        acting |= {actor.client_id for actor in actors if actor.client_id is not None}
         storage = page.services.storage
-        owners = {(one.object_kind, one.object_id): _owner_user_id(one, storage) for one in events}
+        owners = {(event.object_kind, event.object_id): _owner_user_id(event, storage) for event in events}
         users = acting.union(filter(None, owners.values()), *(things.get(kind, ()) for kind in _USER_KINDS))
         self._users: dict[str, Subject] = dict(storage.users.find_subjects(users))
         # A client is an application or a service user.
         clients = things.get("application", set()) | (acting - self._users.keys())
         applications = storage.applications.find_many(clients)
         grants = storage.project_grants.find_many(things.get("project_grant", ()))
-        of_projects = {one.project_id for one in applications.values()} | {one.project_id for one in grants.values()}
+        of_projects = {application.project_id for application in applications.values()} | {
+            project_grant.project_id for project_grant in grants.values()
+        }
         projects = storage.projects.find_many(things.get("project", set()) | of_projects)
-        others = {_other_organization_id(one) for one in events} - {""}
+        others = {_other_organization_id(event) for event in events} - {""}
         organizations = storage.organizations.find_many(things.get("organization", set()) | others)
         # With the organizations in which each can be looked at.
-        homes = {key: one.organization_id for key, one in projects.items()}
+        homes = {key: project.organization_id for key, project in projects.items()}
         self._named: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {
             **{
-                ("application", key): (one.name, (homes[one.project_id],))
-                for key, one in applications.items()
-                if one.project_id in homes
+                ("application", key): (application.name, (homes[application.project_id],))
+                for key, application in applications.items()
+                if application.project_id in homes
             },
-            **{("project", key): (one.name, (homes[key],)) for key, one in projects.items()},
+            **{("project", key): (project.name, (homes[key],)) for key, project in projects.items()},
             **{
-                ("project_grant", key): (projects[one.project_id].name, (homes[one.project_id], one.organization_id))
-                for key, one in grants.items()
-                if one.project_id in homes
+                ("project_grant", key): (
+                    projects[project_grant.project_id].name,
+                    (homes[project_grant.project_id], project_grant.organization_id),
+                )
+                for key, project_grant in grants.items()
+                if project_grant.project_id in homes
             },
-            **{("organization", key): (one.name, (key,)) for key, one in organizations.items()},
+            **{("organization", key): (organization.name, (key,)) for key, organization in organizations.items()},
         }
         self._owners = {key: self._users[owner] for key, owner in owners.items() if owner in self._users}
-        self._called = {(one.object_kind, one.object_id): called for one in events if (called := _recorded_name(one))}
+        self._called = {
+            (event.object_kind, event.object_id): called for event in events if (called := _recorded_name(event))
+        }
 
     def actor_link(self, event: NamedEvent) -> EntityLink:
         """Who acted; with a link if whoever looks may know of it. Of people on the other side of a project grant the
         event tells no more than where they belong."""
-        words, actor = self._page.translator, event.actor
+        translator, actor = self._page.translator, event.actor
         other = self.other_organization_name(event)
         if actor.kind is ActorKind.USER and actor.id is None and other:
-            return EntityLink(words.gettext("A user of {organization}", organization=other), "")
+            return EntityLink(translator.gettext("A user of {organization}", organization=other), "")
         if actor.id is None or actor.kind not in _IDENTIFIED_ACTOR_KINDS:
-            return EntityLink(words.gettext(_ACTOR_KIND_LABELS.get(actor.kind, gettext_lazy("Unknown"))), "")
+            return EntityLink(translator.gettext(_ACTOR_KIND_LABELS.get(actor.kind, gettext_lazy("Unknown"))), "")
         return self.actor_name(actor.id)
 
     def other_organization_name(self, event: NamedEvent) -> str:
@@ -112,7 +119,7 @@ class AuditEventNames:
         if key in self._named:
             name, homes = self._named[key]
             seen = any(
-                self._page.services.access_control.can_see_organization(self._page.principal, one) for one in homes
+                self._page.services.access_control.can_see_organization(self._page.principal, home) for home in homes
             )
             return EntityLink(name, f"{CONSOLE_PATH}/{kind.replace('_', '-')}s/{identifier}" if seen else "")
         # Of people who are deleted no event tells what they were called.

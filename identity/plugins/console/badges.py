@@ -29,32 +29,32 @@ class EntityLink:
     secondary_text: str = ""
 
 
-def state_badge(active: bool, words: Translator) -> Badge:
+def state_badge(active: bool, translator: Translator) -> Badge:
     """Active or deactivated."""
-    return Badge(words.gettext("Active"), "success") if active else Badge(words.gettext("Deactivated"))
+    return Badge(translator.gettext("Active"), "success") if active else Badge(translator.gettext("Deactivated"))
 
 
-def expiry_badge(expires_at: datetime, now: datetime, words: Translator) -> Badge:
+def expiry_badge(expires_at: datetime, now: datetime, translator: Translator) -> Badge:
     """How a thing that works until a moment stands."""
     left = expires_at - now
     if left <= timedelta():
-        return Badge(words.gettext("Expired"), "danger")
+        return Badge(translator.gettext("Expired"), "danger")
     if left <= EXPIRY_WARNING_PERIOD:
         days = max(left // timedelta(days=1), 1)
-        return Badge(words.ngettext("Expires in {n} day", "Expires in {n} days", days), "warning")
-    return Badge(words.gettext("Active"), "success")
+        return Badge(translator.ngettext("Expires in {n} day", "Expires in {n} days", days), "warning")
+    return Badge(translator.gettext("Active"), "success")
 
 
-def keys_badge(summary: KeySummary | None, now: datetime, words: Translator) -> Badge | None:
+def keys_badge(summary: KeySummary | None, now: datetime, translator: Translator) -> Badge | None:
     """All keys of a service user in one badge: the soonest expiry if that is near, else how many are live."""
     if summary is None or summary.next_expires_at is None:
         return None
-    badge = expiry_badge(summary.next_expires_at, now, words)
-    return Badge(words.ngettext("{n} live", "{n} live", summary.live_count)) if badge.kind == "success" else badge
+    badge = expiry_badge(summary.next_expires_at, now, translator)
+    return Badge(translator.ngettext("{n} live", "{n} live", summary.live_count)) if badge.kind == "success" else badge
 
 
-def secrets_badge(live: int, words: Translator) -> Badge:
+def secrets_badge(live: int, translator: Translator) -> Badge:
     """How many client secrets there are; none is what somebody should know of."""
     if not live:
-        return Badge(words.gettext("No secret"), "warning")
-    return Badge(words.ngettext("{n} live", "{n} live", live))
+        return Badge(translator.gettext("No secret"), "warning")
+    return Badge(translator.ngettext("{n} live", "{n} live", live))

@@ -26,12 +26,12 @@ def client_secret_section(
     """Those of the page's thing; with ``first`` it is the first task to make one."""
     live, may_write = page.service.secrets(page.entity.id), page.has_permission(f"{page.permission_subject}.write")
     rows = []
-    for one in live:
+    for item in live:
         end = page.row_buttons(
-            f"{page.resource_path}/secrets/{one.id}", one.id, remove=gettext_lazy("End …"), change=False
+            f"{page.resource_path}/secrets/{item.id}", item.id, remove=gettext_lazy("End …"), change=False
         )
-        created = page.template_macros.when(one.created_at, clock=True)
-        rows.append((created, page.relative_time(one.last_used_at), end if may_write else ""))
+        created = page.template_macros.when(item.created_at, clock=True)
+        rows.append((created, page.relative_time(item.last_used_at), end if may_write else ""))
     new = Markup()
     if may_write and len(live) < _MAX_SECRETS:
         kind = "primary" if first and not rows else ""
@@ -78,7 +78,7 @@ class CreateClientSecretPage(ClientSecretPage, ConsoleFormPage):
 
     def submit(self, form: Form) -> Response:
         self.redeem_submission_id(form, ALREADY_CREATED_MESSAGE)
-        _, secret = self.service.add_secret(self.entity.id, by=self.principal)
+        _, secret = self.service.add_secret(self.entity.id, principal=self.principal)
         shown = {"client_id": self.entity.id, "secret": secret, "back": self.cancel_path}
         return self.render(
             {**shown, "title": self.translator.gettext("Client secret added")},
@@ -116,7 +116,7 @@ class RevokeClientSecretPage(ClientSecretPage, ActionPage):
         return [gettext_lazy("Created {when} UTC."), last_used_label(self.secret.last_used_at), loss, self.tokens]
 
     def perform(self) -> str | None:
-        self.service.remove_secret(self.entity.id, self.secret.id, by=self.principal)
+        self.service.remove_secret(self.entity.id, self.secret.id, principal=self.principal)
         return None
 
 

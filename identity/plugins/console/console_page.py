@@ -138,7 +138,7 @@ class ConsolePage(SignedInPage):
         asked, value = self.context.effective_permission(permission), self.context.entity
         allowed: bool = self.services.access_control.is_permitted(self.principal, asked, self.resource)
         if permission in _APPLICATION_PERMISSIONS and isinstance(value, Project | Application):
-            return allowed and self.services.applications.can_change(value, by=self.principal)
+            return allowed and self.services.applications.can_change(value, principal=self.principal)
         return allowed
 
     # --- words: attributes where they are the same for all, properties where they are not ---------------------------
@@ -228,7 +228,7 @@ class ConsolePage(SignedInPage):
 
     def render_role_names(self, names: Iterable[str]) -> Markup:
         """Names of roles, literal; nothing for none."""
-        return Markup(", ").join(self.template_macros.code(one) for one in sorted(names))
+        return Markup(", ").join(self.template_macros.code(name) for name in sorted(names))
 
     def render_placeholder(self, sentence: str) -> Markup:
         """What stands where there is nothing to tell."""
@@ -283,11 +283,14 @@ class ConsolePage(SignedInPage):
         self, root: str, sections: Sequence[NavigationSection], *, organization: bool
     ) -> Iterator[NavigationItem]:
         here = self.section if self.is_instance_page is not organization else None
-        for one in sections:
-            if self._can_read_section(one, organization=organization):
-                href = f"{root}/{one.name}".rstrip("/")
+        for section in sections:
+            if self._can_read_section(section, organization=organization):
+                href = f"{root}/{section.name}".rstrip("/")
                 yield NavigationItem(
-                    label=self.translator.gettext(one.label), href=href, icon=one.icon, is_current=one.name == here
+                    label=self.translator.gettext(section.label),
+                    href=href,
+                    icon=section.icon,
+                    is_current=section.name == here,
                 )
 
     def _can_read_section(self, section: NavigationSection, *, organization: bool) -> bool:
@@ -309,57 +312,68 @@ class ConsolePage(SignedInPage):
         """What plugins add by a hook of the console, drawn; one that fails adds nothing, and the page is there."""
         for plugin, implementation in self.request.registry.application.plugin_host.implementations(hook):
             try:
-                yield from [draw(one) for one in implementation(**given) or ()]
+                yield from [draw(item) for item in implementation(**given) or ()]
             except Exception:
                 log.exception("the hook %s of the plugin %s failed", hook, plugin)
 
     def organization_switcher(self) -> OrganizationSwitcher | None:
         """The organizations that whoever looks manages something of; the present section is kept."""
         known = self._switchable_organizations()
-        here = self.organization
-        if here is None or len(known) < 2:
+        organization = self.organization
+        if organization is None or len(known) < 2:
             return None
         section = self.section if not self.is_instance_page else "overview"
         items = [
             NavigationItem(
-                label=one.name,
-                href=f"{CONSOLE_PATH}/organizations/{one.id}/{section}".rstrip("/"),
-                is_current=one.id == here.id,
+                label=item.name,
+                href=f"{CONSOLE_PATH}/organizations/{item.id}/{section}".rstrip("/"),
+                is_current=item.id == organization.id,
             )
-            for one in known
+            for item in known
         ]
         items.append(
             NavigationItem(label=self.translator.gettext("All organizations …"), href=f"{CONSOLE_PATH}/organizations")
         )
         return OrganizationSwitcher(
             prefix=self.translator.gettext("Organization:"),
-            label=here.name,
+            label=organization.name,
             heading=self.translator.gettext("Your organizations"),
             items=tuple(items),
         )
 
     def _switchable_organizations(self) -> list[Organization]:
         """Up to eight: the present one, one's own, and others in which one holds a role, else the first by name."""
-        wanted = [one.id for one in (self.organization, self.subject.organization) if one is not None]
+        wanted = [
+            organization.id
+            for organization in (self.organization, self.subject.organization)
+            if organization is not None
+        ]
         seen = self.services.access_control.visible_organization_ids(self.principal)
         storage = self.services.storage
         if seen is None:
-            found = {one.id: one for one in storage.organizations.page(PageRequest(limit=_MAX_SWITCHER_ORGANIZATIONS))}
-            missing = [one for one in wanted if one not in found]
+            found = {
+                organization.id: organization
+                for organization in storage.organizations.page(PageRequest(limit=_MAX_SWITCHER_ORGANIZATIONS))
+            }
+            missing = [item for item in wanted if item not in found]
             found |= storage.organizations.find_many(missing)
             ids = [*wanted, *found]
         else:
-            ids = [one for one in (*wanted, *sorted(seen)) if one in seen]
+            ids = [item for item in (*wanted, *sorted(seen)) if item in seen]
             found = dict(storage.organizations.find_many(ids[: _MAX_SWITCHER_ORGANIZATIONS + 1]))
-        found = {one.id: one for one in self.services.access_control.filter_visible(self.principal, found.values())}
-        chosen = dict.fromkeys(one for one in ids if one in found)
+        found = {
+            organization.id: organization
+            for organization in self.services.access_control.filter_visible(self.principal, found.values())
+        }
+        chosen = dict.fromkeys(item for item in ids if item in found)
         return sorted(
-            (found[one] for one in list(chosen)[:_MAX_SWITCHER_ORGANIZATIONS]), key=lambda one: one.name.casefold()
+            (found[item] for item in list(chosen)[:_MAX_SWITCHER_ORGANIZATIONS]),
+            key=lambda organization: organization.name.casefold(),
         )
 
-    def filter_page(self, found: ResultPage[VisibleEntityT]) -> ResultPage[VisibleEntityT]:
+    def filter_page(self, page: ResultPage[VisibleEntityT]) -> ResultPage[VisibleEntityT]:
         """The page without rows that a plugin denies to whoever looks."""
-        return self.services.access_control.filter_page(self.principal, found)
+        return self.services.access_control.filter_page(self.principal, page)
 
     def _can_see_organization(self, organization_id: str | None) -> bool:
         sees: bool = organization_id is not None and self.services.access_control.can_see_organization(
@@ -380,7 +394,7 @@ def find_child(page: ConsolePage, found: Iterable[Any], kind: str, name: str = "
     Raises NotFound.
     """
     wanted = path_value(page, name or kind)
-    for one in found:
-        if attrgetter(by)(one) == wanted:
-            return one
+    for item in found:
+        if attrgetter(by)(item) == wanted:
+            return item
     raise NotFound(kind, wanted)

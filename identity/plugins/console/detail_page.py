@@ -49,7 +49,7 @@ class ResourceDetailPage(ResourcePage[Any]):
 
     def _plugin_header_links(self) -> Iterator[Markup]:
         return self.call_console_hook(
-            "console_header_links", lambda one: self.button_link(*one), thing=self.context.entity
+            "console_header_links", lambda item: self.button_link(*item), thing=self.context.entity
         )
 
     @property
@@ -70,9 +70,12 @@ class ResourceDetailPage(ResourcePage[Any]):
     def field_descriptions(self, thing: Any, *first: str) -> Descriptions:
         """What people have set of a thing, in the order of its form."""
         return [
-            (self.label_overrides.get(one.name, one.options.label), self.format_value(one, getattr(thing, one.name)))
-            for one in editable_fields(type(thing), *first)
-            if one.applies_to(getattr(thing, "type", None)) and one.name not in self.hidden_fields
+            (
+                self.label_overrides.get(field.name, field.options.label),
+                self.format_value(field, getattr(thing, field.name)),
+            )
+            for field in editable_fields(type(thing), *first)
+            if field.applies_to(getattr(thing, "type", None)) and field.name not in self.hidden_fields
         ]
 
     def format_value(self, setting: EntityField, value: Any) -> object:
@@ -102,7 +105,7 @@ class ResourceDetailPage(ResourcePage[Any]):
 
     def template_variables(self) -> Mapping[str, object]:
         return {
-            "lead": [self.translate(one) for one in self.lead],
+            "lead": [self.translate(item) for item in self.lead],
             "badges": self.badges,
             "actions": self.header_links,
             "facts": self.descriptions,

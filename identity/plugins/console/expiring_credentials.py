@@ -63,7 +63,7 @@ class DateField(FormField):
             "autofocus": self.autofocus,
             "min": str(today + timedelta(days=1)),
             "max": str(min(days)) if days else None,
-            "suggestions": [(str(today + span), page.translate(words)) for span, words in suggestions],
+            "suggestions": [(str(today + span), page.translate(message)) for span, message in suggestions],
         }
 
 
@@ -79,7 +79,9 @@ class CreateExpiringCredentialPage(ServiceUserResourcePage, ConsoleFormPage):
 
     def visible_fields(self) -> Sequence[FormField]:
         limited = self.services.service_users.max_expiration is not None
-        return [one for one in self.form_fields if not (limited and one.name == NO_EXPIRATION_FIELD)]
+        return [
+            form_field for form_field in self.form_fields if not (limited and form_field.name == NO_EXPIRATION_FIELD)
+        ]
 
     def initial_values(self) -> Mapping[str, str]:
         """The day that is suggested."""

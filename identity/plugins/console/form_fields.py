@@ -165,33 +165,39 @@ class MinutesField(FormField):
 
 def editable_fields(entity: type, *first: str) -> Sequence[EntityField]:
     """What people can set of such a thing: these first, the others as the entity has them."""
-    fields = [one for one in entity_fields(entity).values() if one.is_settable and one.options.label]
-    return sorted(fields, key=lambda one: first.index(one.name) if one.name in first else len(first))
+    fields = [field for field in entity_fields(entity).values() if field.is_settable and field.options.label]
+    return sorted(fields, key=lambda field: first.index(field.name) if field.name in first else len(first))
 
 
 def form_fields(
     entity: type, *first: str, options: Mapping[str, Options] = MappingProxyType({})
 ) -> tuple[FormField, ...]:
     """A field for each of them; those of a part of the form come last. ``options`` say what some can be, by name."""
-    fields = [form_field(one, options.get(one.name)) for one in editable_fields(entity, *first)]
-    return tuple(sorted(fields, key=lambda one: bool(one.fieldset)))
+    fields = [form_field(field, options.get(field.name)) for field in editable_fields(entity, *first)]
+    return tuple(sorted(fields, key=lambda form_field: bool(form_field.fieldset)))
 
 
 def form_field(entity_field: EntityField, options: Options | None = None) -> FormField:
     """The field that asks for a setting of an entity, as its type and its rule want it."""
-    said, kind = entity_field.options, entity_field.type
-    extra: dict[str, Any] = {"fieldset": said.section, "member_name": entity_field.name, "required_message": said.missing}
-    rule = said.validator and unwrap(said.validator)
-    if options is not None or (said.words and kind is not bool):
+    field_options, kind = entity_field.options, entity_field.type
+    extra: dict[str, Any] = {
+        "fieldset": field_options.section,
+        "member_name": entity_field.name,
+        "required_message": field_options.missing,
+    }
+    rule = field_options.validator and unwrap(field_options.validator)
+    if options is not None or (field_options.words and kind is not bool):
         # Forms name one of what commands name all.
         name = entity_field.name.removesuffix("s") if kind == frozenset[str] else entity_field.name
         return _OPTION_FIELDS.get(kind, SelectField)(
-            name, said.label, said.hint, options=options or label_options(entity_field), **extra
+            name, field_options.label, field_options.hint, options=options or label_options(entity_field), **extra
         )
     if kind is str and rule in _INPUT_ATTRIBUTES:
         extra["attributes"] = _INPUT_ATTRIBUTES[rule]
     made = TextArea if rule is description_problem else _FIELD_TYPES.get(kind, FormField)
-    return made(entity_field.name, said.label, said.hint, required=not _is_optional(entity_field), **extra)
+    return made(
+        entity_field.name, field_options.label, field_options.hint, required=not _is_optional(entity_field), **extra
+    )
 
 
 def label_options(setting: EntityField) -> Options:

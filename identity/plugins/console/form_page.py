@@ -26,12 +26,16 @@ class ConsoleFormPage(ConsolePage, FormPage):
 
     def __init_subclass__(cls) -> None:
         if "inputs" in cls.__dict__:
-            first, *others = cls.form_fields
-            cls.form_fields = (replace(first, autofocus=True), *others)
-            cls.fields = tuple(one.name for one in cls.form_fields)
-            cls.repeated_fields = frozenset(one.name for one in cls.form_fields if one.is_multi_valued)
+            first, *form_fields = cls.form_fields
+            cls.form_fields = (replace(first, autofocus=True), *form_fields)
+            cls.fields = tuple(form_field.name for form_field in cls.form_fields)
+            cls.repeated_fields = frozenset(
+                form_field.name for form_field in cls.form_fields if form_field.is_multi_valued
+            )
             cls.field_aliases = {
-                one.command_member: one.name for one in cls.form_fields if one.command_member != one.name
+                form_field.command_member: form_field.name
+                for form_field in cls.form_fields
+                if form_field.command_member != form_field.name
             }
 
     #: The field, and its value, with which all parts are open.
@@ -63,10 +67,11 @@ class ConsoleFormPage(ConsolePage, FormPage):
 
     def template_variables(self) -> Mapping[str, object]:
         drawn = self.visible_fields()
-        parts = dict.fromkeys(one.fieldset for one in drawn)
+        parts = dict.fromkeys(form_field.fieldset for form_field in drawn)
         return {
             "inputs": [
-                (self.translate(part), [one.render(self) for one in drawn if one.fieldset == part]) for part in parts
+                (self.translate(part), [form_field.render(self) for form_field in drawn if form_field.fieldset == part])
+                for part in parts
             ],
             "opened_by": self.disclosure_condition,
             "about": self.translate(self.lead),
@@ -76,19 +81,30 @@ class ConsoleFormPage(ConsolePage, FormPage):
 
     def entity_values(self, thing: Any) -> dict[str, FieldValue]:
         """What stands in the fields for a thing that is stored, and its version."""
-        held = {one.name: one.format_value(getattr(thing, one.command_member)) for one in self.visible_fields()}
+        held = {
+            form_field.name: form_field.format_value(getattr(thing, form_field.command_member))
+            for form_field in self.visible_fields()
+        }
         return {**held, VERSION_FIELD: str(thing.version)}
 
     def parse_form(self, form: Form) -> dict[str, object]:
         """What was typed, as commands take it."""
-        return {one.command_member: one.parse_value(form) for one in self.visible_fields() if one.is_submitted(form)}
+        return {
+            form_field.command_member: form_field.parse_value(form)
+            for form_field in self.visible_fields()
+            if form_field.is_submitted(form)
+        }
 
     def decode_command(self, command: type[Decoded], values: Mapping[str, object]) -> Decoded:
         """The command made from what was typed. Raises Invalid; of an empty field it tells which one it is."""
         try:
             return decode(command, values)
         except Invalid as refused:
-            missing = {one.command_member: one.required_message for one in self.form_fields if one.required_message}
+            missing = {
+                form_field.command_member: form_field.required_message
+                for form_field in self.form_fields
+                if form_field.required_message
+            }
             empty = {name: missing[name] for name in refused.fields if name in missing and not values.get(name)}
             raise Invalid({**refused.fields, **empty}) from None
 
@@ -112,11 +128,11 @@ class CreatePage(ConsoleFormPage):
 
     def initial_values(self) -> Mapping[str, FieldValue]:
         """Of each choice, what the command takes by itself."""
-        usual = {name: one.default for name, one in self.command.model_fields.items()}
+        usual = {name: item.default for name, item in self.command.model_fields.items()}
         return {
-            one.name: one.format_value(usual[one.command_member])
-            for one in self.form_fields
-            if isinstance(one, SelectField)
+            form_field.name: form_field.format_value(usual[form_field.command_member])
+            for form_field in self.form_fields
+            if isinstance(form_field, SelectField)
         }
 
     def submit(self, form: Form) -> Response:
@@ -138,5 +154,5 @@ class EditPage(ResourcePage[Any], ConsoleFormPage):
     def submit(self, form: Form) -> Response:
         command = self.build_command(self.command, form)
         version = parse_version(form.text(VERSION_FIELD))
-        self.service.change(self.entity.id, command, expected_version=version, by=self.principal)
+        self.service.change(self.entity.id, command, expected_version=version, principal=self.principal)
         return self.redirect(self.path_with_flash(self.success_path))

@@ -79,13 +79,13 @@ class ListPage(ConsolePage):
         path: str = self.request.path
         return path
 
-    def fetch_page(self, asked: PageRequest) -> ResultPage[Any]:
+    def fetch_page(self, page_request: PageRequest) -> ResultPage[Any]:
         """The rows that are asked for."""
         raise NotImplementedError
 
     def build_rows(self, found: Sequence[Any]) -> Sequence[Cells]:
         """The cells of each; whatever else they need is looked up here, for all rows at once."""
-        return [self.build_cells(one) for one in found]
+        return [self.build_cells(item) for item in found]
 
     def build_cells(self, one: Any) -> Cells:
         """The cells of one row; the first one names it."""
@@ -109,10 +109,10 @@ class ListPage(ConsolePage):
 
     def template_variables(self) -> Mapping[str, object]:
         """One page of the list. Raises Invalid for a search that cannot be."""
-        asked = read_page_request(self.request, orders=dict(self.sort_orders))
-        found = self.fetch_page(asked)
+        page_request = read_page_request(self.request, orders=dict(self.sort_orders))
+        page = self.fetch_page(page_request)
         given = {name: value for name, value in self.request.GET.items() if name != CURSOR_PARAM}
-        columns = list(self._columns(asked.sort, given))
+        columns = list(self._columns(page_request.sort, given))
         return {
             "lead": self.translate(self.lead),
             "columns": columns,
@@ -120,37 +120,37 @@ class ListPage(ConsolePage):
             # Sent along with a search even by whoever does not see the choice: the usual order is one, too.
             "sort": self.request.GET.get(SORT_PARAM, "") or next((by for by, _ in self.sort_orders), ""),
             "actions": self.has_row_buttons,
-            "rows": self.build_rows(found.items),
-            "total": list_total(self.request, found),
-            "q": asked.query,
+            "rows": self.build_rows(page.items),
+            "total": list_total(self.request, page),
+            "q": page_request.query,
             "state": self.request.GET.get(STATE_PARAM, ""),
             "searchable": self.is_searchable,
             "has_state": self.has_state_filter,
-            "searched": bool(asked.query or asked.active is not None or self.is_filtered()),
-            "nothing_found": self.translate(self.empty_search_message(asked)),
+            "searched": bool(page_request.query or page_request.active is not None or self.is_filtered()),
+            "nothing_found": self.translate(self.empty_search_message(page_request)),
             "show_all": self.request.path,
             "empty_title": self.translate(self.empty_title),
             "empty_text": self.translate(self.empty_text),
             "new": "" if self.is_created_from_section else self.create_button(),
-            "first": self._list_path_with(given) if asked.cursor is not None else "",
-            "next": self._next_page_path(found, given),
+            "first": self._list_path_with(given) if page_request.cursor is not None else "",
+            "next": self._next_page_path(page, given),
             **self.filter_variables(),
         }
 
     @classmethod
     def bind_to_page(cls, page: ConsolePage) -> Self:
         """The same list on another page about the same thing."""
-        made = cls(page.context, page.request)
-        made.organization = page.organization
-        return made
+        list_page = cls(page.context, page.request)
+        list_page.organization = page.organization
+        return list_page
 
     def build_section(self, *, lead: str = "") -> TableSection | None:
         """The first rows; None for whoever may not see them."""
         if self.read_permission and not self.has_permission(self.read_permission):
             return None
-        found = self.fetch_page(PageRequest(limit=PREVIEW_ROWS))
-        rows = self.build_rows(found.items[:PREVIEW_ROWS])
-        more = self.always_links_to_list or found.next_cursor is not None or len(found) > PREVIEW_ROWS
+        page = self.fetch_page(PageRequest(limit=PREVIEW_ROWS))
+        rows = self.build_rows(page.items[:PREVIEW_ROWS])
+        more = self.always_links_to_list or page.next_cursor is not None or len(page) > PREVIEW_ROWS
         return TableSection(
             self.section_id,
             self.title,
@@ -167,10 +167,10 @@ class ListPage(ConsolePage):
         """True if something other than search and state narrows the list."""
         return False
 
-    def empty_search_message(self, asked: PageRequest) -> str:
+    def empty_search_message(self, page_request: PageRequest) -> str:
         """What is said where a search found nothing."""
-        if asked.query:
-            return gettext_lazy("Nothing here has “{q}” in it.", q=asked.query)
+        if page_request.query:
+            return gettext_lazy("Nothing here has “{q}” in it.", q=page_request.query)
         return gettext_lazy("Nothing fits this search.")
 
     def _columns(self, sort: SortOrder | None, given: Mapping[str, str]) -> Iterator["ListColumn"]:
@@ -192,11 +192,11 @@ class ListPage(ConsolePage):
                 text,
                 href=self._list_path_with({**given, SORT_PARAM: other}),
                 direction=direction,
-                sort_options=tuple((value, self.translator.gettext(way)) for value, way in ways),
+                sort_options=tuple((value, self.translator.gettext(message)) for value, message in ways),
             )
 
-    def _next_page_path(self, found: ResultPage[Any], given: Mapping[str, str]) -> str:
-        cursor = encode_next_cursor(self.request, found.next_cursor)
+    def _next_page_path(self, page: ResultPage[Any], given: Mapping[str, str]) -> str:
+        cursor = encode_next_cursor(self.request, page.next_cursor)
         return "" if cursor is None else self._list_path_with({**given, CURSOR_PARAM: cursor})
 
     def _list_path_with(self, given: Mapping[str, str]) -> str:

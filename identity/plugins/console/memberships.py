@@ -21,21 +21,21 @@ _LEVEL_LABELS = {
 def manager_roles_section(page: ConsolePage, user_id: str) -> TableSection:
     """The user's manager roles anywhere that whoever looks may know of, newest first."""
     access = page.services.access_control
-    held: list[Manager] = [
-        one
-        for one in access.filter_visible(page.principal, page.services.storage.managers.list_for_user(user_id))
-        if one.organization_id is None or _can_see_manager(page, one)
+    managers: list[Manager] = [
+        manager
+        for manager in access.filter_visible(page.principal, page.services.storage.managers.list_for_user(user_id))
+        if manager.organization_id is None or _can_see_manager(page, manager)
     ]
-    names = load_resource_links(page, {one.resource for one in held})
+    names = load_resource_links(page, {manager.resource for manager in managers})
     rows = [
         (
-            page.entity_cell(names[one.resource]),
-            page.translator.gettext(_LEVEL_LABELS[one.resource.level]),
-            page.render_role_names(one.roles),
-            page.template_macros.when(one.created_at),
+            page.entity_cell(names[item.resource]),
+            page.translator.gettext(_LEVEL_LABELS[item.resource.level]),
+            page.render_role_names(item.roles),
+            page.template_macros.when(item.created_at),
         )
-        for one in sorted(held, key=lambda manager: manager.created_at, reverse=True)
-        if one.resource in names
+        for item in sorted(managers, key=lambda manager: manager.created_at, reverse=True)
+        if item.resource in names
     ]
     return TableSection(
         "managers",
@@ -67,13 +67,15 @@ def load_resource_links(page: ConsolePage, keys: Collection[ResourceKey]) -> Map
         for key in keys
         if key.level is ManagerLevel.INSTANCE
     }
-    for one in storage.organizations.find_many(of(ManagerLevel.ORGANIZATION)).values():
-        found[ResourceKey(ManagerLevel.ORGANIZATION, one.id)] = EntityLink(
-            one.name, f"{CONSOLE_PATH}/organizations/{one.id}"
+    for organization in storage.organizations.find_many(of(ManagerLevel.ORGANIZATION)).values():
+        found[ResourceKey(ManagerLevel.ORGANIZATION, organization.id)] = EntityLink(
+            organization.name, f"{CONSOLE_PATH}/organizations/{organization.id}"
         )
     grants = storage.project_grants.find_many(of(ManagerLevel.PROJECT_GRANT))
-    holders = storage.organizations.find_many({one.organization_id for one in grants.values()})
-    projects = storage.projects.find_many(of(ManagerLevel.PROJECT) | {one.project_id for one in grants.values()})
+    holders = storage.organizations.find_many({project_grant.organization_id for project_grant in grants.values()})
+    projects = storage.projects.find_many(
+        of(ManagerLevel.PROJECT) | {project_grant.project_id for project_grant in grants.values()}
+    )
     for key in keys:
         if key.level is ManagerLevel.PROJECT and key.id in projects:
             found[key] = EntityLink(projects[key.id].name, f"{CONSOLE_PATH}/projects/{key.id}")

@@ -31,7 +31,7 @@ _UNITS = {
 
 def format_duration(span: timedelta) -> str:
     """A span as it is typed: 7d, 12h, 30m, 90s."""
-    unit = next(unit for unit, one in _UNITS.items() if not span % one)
+    unit = next(unit for unit, item in _UNITS.items() if not span % item)
     return f"{span // _UNITS[unit]}{unit}"
 
 
@@ -107,29 +107,36 @@ def rule_values(member: EntityField) -> Sequence[Any]:
 
 def rule_fields() -> tuple[FormField, ...]:
     """A field for each rule; those that are not about signing in are folded away by what they are about."""
-    return tuple(_rule_field(one) for one in editable_fields(Policy))
+    return tuple(_rule_field(field) for field in editable_fields(Policy))
 
 
 def _rule_field(rule: EntityField) -> FormField:
-    said = rule.options
-    extra: dict[str, Any] = {"fieldset": "" if said.section == SIGN_IN else said.section, "member_name": rule.name}
-    if said.words:
+    field_options = rule.options
+    extra: dict[str, Any] = {
+        "fieldset": "" if field_options.section == SIGN_IN else field_options.section,
+        "member_name": rule.name,
+    }
+    if field_options.words:
         options = _rule_options(rule)
-        return RuleSelectField(rule.name, said.label, said.hint, options=options, kind=rule.type, **extra)
+        return RuleSelectField(
+            rule.name, field_options.label, field_options.hint, options=options, kind=rule.type, **extra
+        )
     if rule.name == "factors":
-        return RuleCheckboxGroup("factor", said.label, said.hint, options=lambda page: page.ways(), **extra)
+        return RuleCheckboxGroup(
+            "factor", field_options.label, field_options.hint, options=lambda page: page.ways(), **extra
+        )
     if rule.type == tuple[str, ...]:
-        return RuleLinesField(rule.name, said.label, said.hint, required=False, **extra)
+        return RuleLinesField(rule.name, field_options.label, field_options.hint, required=False, **extra)
     number = {"variant": "date", "autocomplete": "off"}
     made = RuleDurationField if rule.type is timedelta else RuleTextField
-    return made(rule.name, said.label, said.hint, required=False, attributes=number, **extra)
+    return made(rule.name, field_options.label, field_options.hint, required=False, attributes=number, **extra)
 
 
 def _rule_options(rule: EntityField) -> Any:
     def options(page: Any) -> Sequence[tuple[str, object]]:
         shown = RuleSelectField("", "").format_value
-        allowed = [one for one in rule_values(rule) if page.is_value_allowed(rule.name, one)]
+        allowed = [rule_value for rule_value in rule_values(rule) if page.is_value_allowed(rule.name, rule_value)]
         inherited = page.words.t(gettext_lazy("As above: {rule}", rule=page.inherited_value(rule.name)))
-        return [("", inherited), *[(str(shown(one)), page.translate(rule.options.words[one])) for one in allowed]]
+        return [("", inherited), *[(str(shown(item)), page.translate(rule.options.words[item])) for item in allowed]]
 
     return options

@@ -45,7 +45,7 @@ class ResourcePage(ConsolePage, Generic[EntityT]):
         unknown = said.keys() - {*dir(kind), *annotated_names(kind), *dir(cls), *annotated_names(cls)}
         if unknown:
             raise TypeError(f"{cls.__name__} says nothing of {', '.join(sorted(unknown))}")
-        members = {name: property(one) if isinstance(one, FunctionType) else one for name, one in said.items()}
+        members = {name: property(item) if isinstance(item, FunctionType) else item for name, item in said.items()}
         made: type[Self] = type(cls.__name__, (kind, cls), {"__module__": kind.__module__, **members})
         return made
 

@@ -78,7 +78,7 @@ class RolesFormPage(ConsoleFormPage):
             "about": self.translate(self.lead),
             "step": 0,
             "facts": [(self.translate(words), value) for words, value in self.facts],
-            "notes": [self.translate(one) for one in self.notes],
+            "notes": [self.translate(note) for note in self.notes],
             "options": options,
             "hint": self.translate(self.hint),
             "nothing_to_choose": self.translate(self.no_options_message),
@@ -133,13 +133,13 @@ class SelectThenRolesPage(RolesFormPage):
         """What one searches by."""
         raise NotImplementedError
 
-    def candidates(self, asked: PageRequest) -> ResultPage[SelectionCandidate]:
+    def candidates(self, page_request: PageRequest) -> ResultPage[SelectionCandidate]:
         """Who or what fits the search."""
         raise NotImplementedError
 
-    def empty_search_message(self, asked: PageRequest) -> str:
+    def empty_search_message(self, page_request: PageRequest) -> str:
         """What is said if nothing does."""
-        return gettext_lazy("Nothing here has “{q}” in it.", q=asked.query)
+        return gettext_lazy("Nothing here has “{q}” in it.", q=page_request.query)
 
     def selection_path(self, identifier: str) -> str:
         """The address of step 2 with this one selected."""
@@ -154,16 +154,16 @@ class SelectThenRolesPage(RolesFormPage):
                 "first_step": self.form_action(),
                 "select_another": another,
             }
-        asked = read_page_request(self.request, usual=_MAX_CANDIDATES)
-        found = self.candidates(asked)
+        page_request = read_page_request(self.request, usual=_MAX_CANDIDATES)
+        page = self.candidates(page_request)
         return {
             "about": self.translate(self.lead),
             "step": 1,
-            "q": asked.query,
+            "q": page_request.query,
             "search_hint": self.translate(self.search_hint),
-            "candidates": found.items,
-            "more": found.next_cursor is not None,
-            "nothing_found": self.translate(self.empty_search_message(asked)),
+            "candidates": page.items,
+            "more": page.next_cursor is not None,
+            "nothing_found": self.translate(self.empty_search_message(page_request)),
         }
 
 
@@ -213,24 +213,25 @@ class SelectUserThenRolesPage(SelectThenRolesPage):
             return gettext_lazy("Any part of a user name, name or email address.")
         return gettext_lazy("The whole login name or id of the user.")
 
-    def empty_search_message(self, asked: PageRequest) -> str:
+    def empty_search_message(self, page_request: PageRequest) -> str:
         if not can_read_users(self, self.search_organization_id):
-            return gettext_lazy("There is no such user.") if asked.query else ""
-        if asked.query:
-            return super().empty_search_message(asked)
+            return gettext_lazy("There is no such user.") if page_request.query else ""
+        if page_request.query:
+            return super().empty_search_message(page_request)
         return gettext_lazy("There is nobody to choose yet. Create a user or a service user first.")
 
-    def candidates(self, asked: PageRequest) -> ResultPage[SelectionCandidate]:
+    def candidates(self, page_request: PageRequest) -> ResultPage[SelectionCandidate]:
         """Users of both kinds that fit the search."""
         users, of = self.services.storage.users, self.search_organization_id
-        listed: ResultPage[User] = users.page(of, None, asked) if can_read_users(self, of) else ResultPage(())
-        subjects = {one.user.id: one for one in self._find_by_identifier(asked.query)}
-        subjects |= users.find_subjects({one.id for one in listed})
+        listed: ResultPage[User] = users.page(of, None, page_request) if can_read_users(self, of) else ResultPage(())
+        subjects = {subject.user.id: subject for subject in self._find_by_identifier(page_request.query)}
+        subjects |= users.find_subjects({item.id for item in listed})
         visible = {
-            one.user.id: one for one in self.services.access_control.filter_visible(self.principal, subjects.values())
+            subject.user.id: subject
+            for subject in self.services.access_control.filter_visible(self.principal, subjects.values())
         }
-        ids = dict.fromkeys((*visible.keys() - {one.id for one in listed}, *(one.id for one in listed)))
-        return ResultPage(tuple(self._candidate(visible[one]) for one in ids if one in visible), listed.next_cursor)
+        ids = dict.fromkeys((*visible.keys() - {item.id for item in listed}, *(item.id for item in listed)))
+        return ResultPage(tuple(self._candidate(visible[item]) for item in ids if item in visible), listed.next_cursor)
 
     def _find_by_identifier(self, query: str) -> Iterator[Subject]:
         """Who is meant by a whole login name or id, of those whom whoever looks may know of."""
@@ -249,7 +250,7 @@ class SelectUserThenRolesPage(SelectThenRolesPage):
         user, href = subject.user, self.selection_path(subject.user.id)
         if isinstance(user, ServiceUser):
             return SelectionCandidate(user.display_name, subject.login_name, "service", href)
-        note = " · ".join(one for one in (subject.login_name, user.profile.email) if one)
+        note = " · ".join(item for item in (subject.login_name, user.profile.email) if item)
         return SelectionCandidate(user.display_name, note, "users", href)
 
 
@@ -264,7 +265,7 @@ def role_options(page: ConsolePage, project_id: str, only: frozenset[str] | None
     """The roles of a project, or those of them that are in ``only``: key, key again, display name."""
     roles = page.services.projects.list_roles(project_id)
     return [
-        (one.key, one.key, one.display_name if one.display_name != one.key else "")
-        for one in roles
-        if only is None or one.key in only
+        (role.key, role.key, role.display_name if role.display_name != role.key else "")
+        for role in roles
+        if only is None or role.key in only
     ]

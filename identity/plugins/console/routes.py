@@ -26,19 +26,19 @@ class ConsoleRoute:
 def resource_routes(*pages: type[ResourcePage[Any]]) -> tuple[ConsoleRoute, ...]:
     """Where pages of a thing lie."""
     return tuple(
-        ConsoleRoute(f"{one.path}{one.path_suffix}", one, one.permission(), one.context_factory) for one in pages
+        ConsoleRoute(f"{page.path}{page.path_suffix}", page, page.permission(), page.context_factory) for page in pages
     )
 
 
-def add_console_routes(config: Configurator, places: Iterable[ConsoleRoute]) -> None:
+def add_console_routes(config: Configurator, console_routes: Iterable[ConsoleRoute]) -> None:
     """A route and a view for each, for whoever is signed in and holds the permission."""
-    for place in places:
-        name = "console" + place.path.replace("/", ".").replace("{", "").replace("}", "")
+    for console_route in console_routes:
+        name = "console" + console_route.path.replace("/", ".").replace("{", "").replace("}", "")
         config.add_page(
             name,
-            CONSOLE_PATH + place.path,
-            place.page,
-            permission=place.permission,
+            CONSOLE_PATH + console_route.path,
+            console_route.page,
+            permission=console_route.permission,
             authenticate="session",
-            factory=place.context_factory,
+            factory=console_route.context_factory,
         )

@@ -28,9 +28,9 @@ def display_user(page: ConsolePage, subject: Subject) -> EntityLink:
     return EntityLink(subject.user.display_name, user_path(page, subject), with_line_breaks(subject.login_name))
 
 
-def display_users(page: ConsolePage, held: Iterable[HasUserId]) -> Mapping[str, EntityLink]:
+def display_users(page: ConsolePage, has_user_ids: Iterable[HasUserId]) -> Mapping[str, EntityLink]:
     """The same for the users of all these, by id."""
-    subjects = page.services.storage.users.find_subjects({one.user_id for one in held})
+    subjects = page.services.storage.users.find_subjects({has_user_id.user_id for has_user_id in has_user_ids})
     return {user_id: display_user(page, subject) for user_id, subject in subjects.items()}
 
 

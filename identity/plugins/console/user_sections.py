@@ -35,5 +35,5 @@ class UserSection:
         def button(item: NavigationItem | None, **look: object) -> Markup:
             return Markup() if item is None else page.button_link(item.label, item.href, **look)  # type: ignore[arg-type]
 
-        rows = [(one.name, one.note, button(one.action, what=one.name, small=True)) for one in self.rows]
+        rows = [(row.name, row.note, button(row.action, what=row.name, small=True)) for row in self.rows]
         return ActionSection(self.id, self.title, self.lead, button(self.action), rows=rows, empty=self.empty)

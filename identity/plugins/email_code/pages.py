@@ -54,11 +54,11 @@ class _EmailCodePage(FactorPage):
 
     def template_variables(self) -> Mapping[str, object]:
         """Where the code went."""
-        found = self._code_records.find(_CODE_RECORD_KIND, self._key)
+        record = self._code_records.find(_CODE_RECORD_KIND, self._key)
         return {
             "address": mask_email(self._verified_email),
-            "sent": found is not None,
-            "sent_again": _SENT_PARAM in self.request.GET and found is not None,
+            "sent": record is not None,
+            "sent_again": _SENT_PARAM in self.request.GET and record is not None,
             "minutes": CODE_LIFETIME // timedelta(minutes=1),
         }
 
@@ -77,14 +77,14 @@ class _EmailCodePage(FactorPage):
 
     def redeem_code(self, code: str) -> tuple[str, ...] | None:
         """By which methods the code proves it; None if it does not. It is used up."""
-        found = self._code_records.find(_CODE_RECORD_KIND, self._key)
-        if found is None or not constant_time_equal(
-            found.value["code"].encode(), code.encode("utf-8", "surrogatepass")
+        record = self._code_records.find(_CODE_RECORD_KIND, self._key)
+        if record is None or not constant_time_equal(
+            record.value["code"].encode(), code.encode("utf-8", "surrogatepass")
         ):
             return None
         user = self.request.services.storage.users.find_subject(self.human_user.user.id)
         address = "" if user is None else verified_email(user, self.request.services)
-        if not address or address != found.value["to"]:
+        if not address or address != record.value["to"]:
             return None
         return EmailCodeFactor.methods if self._code_records.consume(_CODE_RECORD_KIND, self._key) is not None else None
 
@@ -94,8 +94,8 @@ class _EmailCodePage(FactorPage):
 
     @property
     def _code_records(self) -> RecordService:
-        found: RecordService = self.request.services.record_service(self.record_namespace)
-        return found
+        record_service: RecordService = self.request.services.record_service(self.record_namespace)
+        return record_service
 
     @property
     def _key(self) -> str:
@@ -121,10 +121,10 @@ class _EmailCodePage(FactorPage):
         value = {"code": code, "to": self._verified_email}
         ends_at = self.request.services.now + CODE_LIFETIME
         user_id = self.human_user.user.id
-        held = self._code_records.add(
+        record = self._code_records.add(
             _CODE_RECORD_KIND, self._key, value, user_id=user_id, expires_at=ends_at, seal=True
         )
-        return code if held is None else None
+        return code if record is None else None
 
     def _send_code(self, code: str) -> bool:
         return bool(self._verified_email) and queue_email_code_mail(
@@ -146,8 +146,8 @@ class ProveEmailCodePage(_EmailCodePage, ProvePage):
         methods = self.redeem_code(code)
         if methods is not None:
             # The way that was used last comes first the next time.
-            for one in self.enrolments:
-                self.request.services.factors.update_after_use(one, one.value)
+            for enrolment in self.enrolments:
+                self.request.services.factors.update_after_use(enrolment, enrolment.value)
         return methods
 
 

@@ -139,7 +139,7 @@ class LdapClient:
                 attributes=[*self._requested_attributes, settings.id_attribute, settings.groups_attribute],
                 size_limit=2,
             )
-            entries = [one for one in connection.response or () if one.get("type") == "searchResEntry"]
+            entries = [item for item in connection.response or () if item.get("type") == "searchResEntry"]
             if not found and connection.result.get("description") not in _EMPTY_RESULT_CODES:
                 raise LDAPException("the search failed")
         # Of two nobody can say who is meant.
@@ -150,21 +150,21 @@ class LdapClient:
             return connection is not None
 
     @contextmanager
-    def _bind(self, asked: "_LdapServer", dn: str, password: str) -> "Iterator[Connection | None]":
+    def _bind(self, ldap_server: "_LdapServer", dn: str, password: str) -> "Iterator[Connection | None]":
         """A connection that is bound as this entry; None if the password is not its own. Raises LDAPException."""
         from ldap3 import Connection, Server, Tls
         from ldap3.core.exceptions import LDAPException
 
-        parts = urlsplit(asked.address)
+        parts = urlsplit(ldap_server.address)
         ca_file = None if self._settings.ca_file is None else str(self._settings.ca_file)
         tls = Tls(validate=ssl.CERT_REQUIRED)
-        tls.wrap_socket = partial(_start_tls, ssl.create_default_context(cafile=ca_file), asked.seconds)
+        tls.wrap_socket = partial(_start_tls, ssl.create_default_context(cafile=ca_file), ldap_server.seconds)
         server = Server(
             parts.hostname,
             port=parts.port or _PORTS[parts.scheme],
             use_ssl=parts.scheme == "ldaps",
             tls=tls,
-            connect_timeout=asked.seconds,
+            connect_timeout=ldap_server.seconds,
             get_info="NO_INFO",
         )
         connection = Connection(
@@ -172,7 +172,7 @@ class LdapClient:
             user=dn,
             password=password,
             auto_referrals=False,
-            receive_timeout=asked.seconds,
+            receive_timeout=ldap_server.seconds,
             read_only=True,
             check_names=False,
             return_empty_attributes=False,

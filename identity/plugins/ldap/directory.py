@@ -102,45 +102,49 @@ class LdapDirectory(Directory[LdapEntry]):
         return person
 
     def _create_account(
-        self, organization: Organization, found: LdapEntry, services: Services, hashed: str
+        self, organization: Organization, ldap_entry: LdapEntry, services: Services, hashed: str
     ) -> Subject | None:
         """A new account of the very name that was typed: by another one its person would never get in again."""
-        if not services.registration.is_user_name_free(organization, found.login):
+        if not services.registration.is_user_name_free(organization, ldap_entry.login):
             return None
-        profile = self._read_profile(found).apply_to(Profile())
-        made = services.registration.provision_account(organization, found.login, profile, hashed=hashed, exactly=True)
-        value = {"login": found.login, "id": found.id}
-        holder = services.record_service(self._name_space).add(_RECORD_KIND, found.id, value, user_id=made.user.id)
+        profile = self._read_profile(ldap_entry).apply_to(Profile())
+        subject = services.registration.provision_account(
+            organization, ldap_entry.login, profile, hashed=hashed, exactly=True
+        )
+        value = {"login": ldap_entry.login, "id": ldap_entry.id}
+        holder = services.record_service(self._name_space).add(
+            _RECORD_KIND, ldap_entry.id, value, user_id=subject.user.id
+        )
         if holder is not None:
             raise Conflict("Somebody signs in with this entry at the same moment.")
-        return made
+        return subject
 
-    def _update_profile(self, known: Subject, found: LdapEntry, services: Services) -> Subject:
-        command, user = self._read_profile(found), known.user
+    def _update_profile(self, known: Subject, ldap_entry: LdapEntry, services: Services) -> Subject:
+        command, user = self._read_profile(ldap_entry), known.user
         if not isinstance(user, HumanUser) or command.apply_to(user.profile) == user.profile:
             return known
         with services.audit.acting_as(user.id), suppress(Conflict, Invalid):
             return Subject(services.users.change_profile(user.id, command), known.organization)
         return known
 
-    def _read_profile(self, found: LdapEntry) -> ChangeProfile:
+    def _read_profile(self, ldap_entry: LdapEntry) -> ChangeProfile:
         """The profile as the directory has it; what breaks a rule is left out."""
         told: dict[str, object] = {}
         for line in self._settings.attributes:
             name, _, attribute = line.partition("=")
-            value = found.attributes.get(attribute.lower(), "").strip()
+            value = ldap_entry.attributes.get(attribute.lower(), "").strip()
             if name in DEFAULT_CLAIM_MAPPING and name != "user_name" and value:
                 with suppress(Invalid):
                     decode(ChangeProfile, {name: value})
                     told[name] = value
         return decode(ChangeProfile, told)
 
-    def _sync_roles(self, person: Subject, found: LdapEntry, services: Services) -> None:
+    def _sync_roles(self, person: Subject, ldap_entry: LdapEntry, services: Services) -> None:
         """Roles of the table, as the groups have it; all others are left alone."""
-        groups = {_normalize_dn(group) for group in found.groups}
+        groups = {_normalize_dn(group) for group in ldap_entry.groups}
         table = [
             (role, _normalize_dn(group) in groups)
-            for role, _, group in (one.partition("=") for one in self._role_mapping)
+            for role, _, group in (item.partition("=") for item in self._role_mapping)
         ]
         managed = {role: has for role, has in _merge_mapping(table).items() if "/" not in role}
         if managed:
@@ -161,36 +165,40 @@ class LdapDirectory(Directory[LdapEntry]):
 
     def _sync_manager_roles(self, person: Subject, table: Mapping[str, bool], services: Services) -> None:
         resource = organization_resource(person.organization.id)
-        held = [one for one in services.storage.managers.list_for_user(person.user.id) if one.resource == resource.key]
-        before = held[0].roles if held else frozenset[str]()
+        managers = [
+            manager
+            for manager in services.storage.managers.list_for_user(person.user.id)
+            if manager.resource == resource.key
+        ]
+        before = managers[0].roles if managers else frozenset[str]()
         after = _apply_mapping(before, table)
         if after == before:
             return
         with suppress(DomainError):
-            if not held:
+            if not managers:
                 command = AddManager(user_id=person.user.id, roles=after)
-                services.managers.add(resource, command, by=OPERATOR_PRINCIPAL)
+                services.managers.add(resource, command, principal=OPERATOR_PRINCIPAL)
             elif after:
-                services.managers.change(held[0].id, ChangeManager(roles=after), by=OPERATOR_PRINCIPAL)
+                services.managers.change(managers[0].id, ChangeManager(roles=after), principal=OPERATOR_PRINCIPAL)
             else:
-                services.managers.remove(held[0].id, by=OPERATOR_PRINCIPAL)
+                services.managers.remove(managers[0].id, principal=OPERATOR_PRINCIPAL)
 
     def _sync_project_roles(
         self, person: Subject, project_id: str, table: Mapping[str, bool], services: Services
     ) -> None:
         grants = services.storage.user_grants.page("user_id", person.user.id)
-        held = [one for one in grants if one.project_id == project_id and one.project_grant_id is None]
-        before = held[0].roles if held else frozenset[str]()
+        user_grants = [grant for grant in grants if grant.project_id == project_id and grant.project_grant_id is None]
+        before = user_grants[0].roles if user_grants else frozenset[str]()
         after = _apply_mapping(before, table)
         if after == before:
             return
-        if not held:
+        if not user_grants:
             command = AddUserGrant(user_id=person.user.id, project_id=project_id, roles=after)
-            services.user_grants.add(command, by=OPERATOR_PRINCIPAL)
+            services.user_grants.add(command, principal=OPERATOR_PRINCIPAL)
         elif after:
-            services.user_grants.change(held[0].id, ChangeUserGrant(roles=after), by=OPERATOR_PRINCIPAL)
+            services.user_grants.change(user_grants[0].id, ChangeUserGrant(roles=after), principal=OPERATOR_PRINCIPAL)
         else:
-            services.user_grants.remove(held[0].id, by=OPERATOR_PRINCIPAL)
+            services.user_grants.remove(user_grants[0].id, principal=OPERATOR_PRINCIPAL)
 
 
 def _merge_mapping(table: Iterable[tuple[str, bool]]) -> dict[str, bool]:

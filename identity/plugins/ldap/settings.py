@@ -49,8 +49,8 @@ class LdapPluginSettings:
     )
 
     def __post_init__(self) -> None:
-        for one in self.servers:
-            parts = urlsplit(one)
+        for server in self.servers:
+            parts = urlsplit(server)
             if parts.scheme not in ("ldap", "ldaps") or not parts.hostname or parts.path not in ("", "/"):
                 raise InvalidSetting("servers", "must be addresses such as ldaps://dc1.example.com")
         for line in self.attributes:

@@ -119,7 +119,7 @@ class EnrolFactorInteraction(Interaction):
         if not wanted or subject is None or sign_in.has_completed(self.name):
             return False
         usable = allowed_factors(context, context.services.policies.subject_policy(subject))
-        return any(one.name == wanted and one.can_enrol(subject, context.services) for one in usable)
+        return any(factor.name == wanted and factor.can_enrol(subject, context.services) for factor in usable)
 
     def path(self, sign_in: SignIn) -> str:
         """Where it is set up."""

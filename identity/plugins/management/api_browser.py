@@ -49,13 +49,13 @@ class OpenApiReader:
     def parameters(self, operation: Mapping[str, Any]) -> Sequence[SchemaRow]:
         """What the address of an operation and its headers take."""
         known = self.said["components"]["parameters"]
-        given = [known[_reference_name(one["$ref"])] if "$ref" in one else one for one in operation["parameters"]]
-        return [_build_row(one["name"], one["schema"], one.get("required", False), one) for one in given]
+        given = [known[_reference_name(item["$ref"])] if "$ref" in item else item for item in operation["parameters"]]
+        return [_build_row(item["name"], item["schema"], item.get("required", False), item) for item in given]
 
     def members(self, schema: Mapping[str, Any]) -> Sequence[SchemaRow]:
         """What an object consists of."""
         required = schema.get("required", ())
-        return [_build_row(name, one, name in required, one) for name, one in schema.get("properties", {}).items()]
+        return [_build_row(name, item, name in required, item) for name, item in schema.get("properties", {}).items()]
 
     def request_schema(self, operation: Mapping[str, Any]) -> str:
         """The schema of what is sent; empty for none."""
@@ -63,7 +63,7 @@ class OpenApiReader:
 
     def response_schema(self, operation: Mapping[str, Any]) -> str:
         """The schema of a good answer; empty for none."""
-        return _json_schema(next(one for status, one in operation["responses"].items() if status.startswith("2")))
+        return _json_schema(next(item for status, item in operation["responses"].items() if status.startswith("2")))
 
     def curl_example(self, method: str, path: str, operation: Mapping[str, Any]) -> str:
         """The request as one types it."""
@@ -96,9 +96,9 @@ def _type_label(schema: Mapping[str, Any]) -> str:
     if "$ref" in schema:
         return _reference_name(schema["$ref"])
     if "anyOf" in schema:
-        return " | ".join(_type_label(one) for one in schema["anyOf"])
+        return " | ".join(_type_label(item) for item in schema["anyOf"])
     if "enum" in schema:
-        return " | ".join(json.dumps(one) for one in schema["enum"])
+        return " | ".join(json.dumps(item) for item in schema["enum"])
     if "const" in schema:
         return json.dumps(schema["const"])
     kind = schema.get("type", "any")
@@ -111,9 +111,9 @@ def _type_label(schema: Mapping[str, Any]) -> str:
 
 def _referenced_schema(schema: Mapping[str, Any]) -> str:
     """The name of the schema to look at for a member; empty for plain types."""
-    for one in (schema, schema.get("items", {}), *schema.get("anyOf", ())):
-        if "$ref" in one:
-            return _reference_name(one["$ref"])
+    for item in (schema, schema.get("items", {}), *schema.get("anyOf", ())):
+        if "$ref" in item:
+            return _reference_name(item["$ref"])
     return ""
 
 

@@ -101,7 +101,8 @@ class ApiResource:
             location=location or self.path.rpartition("/")[0] + "/{id}",
             context_factory=owner or self.parent_context_factory or self.context_factory,
             **_merge_options(
-                {"permission": f"{self.permission_subject or self.kind}.write", "representation": self.representation}, more
+                {"permission": f"{self.permission_subject or self.kind}.write", "representation": self.representation},
+                more,
             ),
         )
 
@@ -125,7 +126,7 @@ class ApiResource:
 
         def change(call: OperationCall) -> Any:
             use_cases, expected = self._service(call), call.expected_version
-            return use_cases.change(call.entity.id, call.command, by=call.principal, expected_version=expected)
+            return use_cases.change(call.entity.id, call.command, principal=call.principal, expected_version=expected)
 
         return self.action_operation("change", "PATCH", summary, change, command=command, at="", **more)
 
@@ -159,7 +160,8 @@ class ApiResource:
             handler=lambda call: self._represent(call, do(call)),
             context_factory=self.context_factory,
             **_merge_options(
-                {"permission": f"{self.permission_subject or self.kind}.write", "representation": self.representation}, more
+                {"permission": f"{self.permission_subject or self.kind}.write", "representation": self.representation},
+                more,
             ),
         )
 
@@ -179,7 +181,10 @@ class ApiResource:
             do,
             at="",
             **_merge_options(
-                {"permission": f"{self.permission_subject or self.kind}.{self.delete_permission}", "representation": None},
+                {
+                    "permission": f"{self.permission_subject or self.kind}.{self.delete_permission}",
+                    "representation": None,
+                },
                 more,
             ),
         )
@@ -187,9 +192,9 @@ class ApiResource:
     def find_child(self, call: OperationCall, found: Iterable[Any], by: str = "id") -> Any:
         """That part of those found which the address names. Raises NotFound."""
         wanted = self.child_id(call)
-        for one in found:
-            if getattr(one, by) == wanted:
-                return one
+        for item in found:
+            if getattr(item, by) == wanted:
+                return item
         raise NotFound(self._path_variable.replace("_", " "), wanted)
 
     def child_id(self, call: OperationCall) -> str:
@@ -199,7 +204,7 @@ class ApiResource:
     def child_handler(self, use_case: str) -> Callable[[OperationCall], Any]:
         """What calls a use case for the part that the address names."""
         return lambda call: getattr(self._service(call), use_case)(
-            call.entity.id, self.child_id(call), by=call.principal
+            call.entity.id, self.child_id(call), principal=call.principal
         )
 
     @property
@@ -215,7 +220,7 @@ class ApiResource:
         return getattr(call.services, self.service or f"{self.kind}s")
 
     def _entity_handler(self, use_case: str) -> Callable[[OperationCall], Any]:
-        return lambda call: getattr(self._service(call), use_case)(call.entity.id, by=call.principal)
+        return lambda call: getattr(self._service(call), use_case)(call.entity.id, principal=call.principal)
 
     def _represent(self, call: OperationCall, value: Any) -> Representation | None:
         if value is None or isinstance(value, Representation):

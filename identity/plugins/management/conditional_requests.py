@@ -12,9 +12,9 @@ _ONE = re.compile(_TAG)
 _LONGEST = 2000
 
 
-def version_etag(shown: Representation) -> str | None:
+def version_etag(representation: Representation) -> str | None:
     """The entity tag of what has a version: this, in quotes."""
-    version = getattr(shown, "version", None)
+    version = getattr(representation, "version", None)
     return None if version is None else f'"{version}"'
 
 
@@ -37,7 +37,7 @@ def matches_if_none_match(if_none_match: str, tag: str) -> bool:
     """True if the client has the present version (§13.1.2, weak comparison). Raises Malformed."""
     if if_none_match.strip() == "*":
         return True
-    return tag in {one.removeprefix("W/") for one in _parse_etags(if_none_match, "If-None-Match")}
+    return tag in {parse_etag.removeprefix("W/") for parse_etag in _parse_etags(if_none_match, "If-None-Match")}
 
 
 def _parse_etags(header: str, name: str) -> list[str]:

@@ -85,7 +85,7 @@ def _any_of_errors(
     place: FieldPath, value: Any, options: list[Mapping[str, Any]], definitions: Mapping[str, Any]
 ) -> Iterator[tuple[FieldPath, str]]:
     """What is wrong by the first option, unless another one fits."""
-    found = [list(_field_type_errors(place, value, one, definitions)) for one in options]
+    found = [list(_field_type_errors(place, value, option, definitions)) for option in options]
     if all(found):
         yield from found[0]
 

@@ -14,7 +14,7 @@ from identity.plugins.management.operation_table import RESOURCE_MODULES
 from identity.plugins.management.operation_views import JSON_MEDIA_TYPE, PATH_PREFIX
 from identity.storage.paging import MAX_COUNTED_ROWS
 
-_READABLE = readable_representations(one for resource in RESOURCE_MODULES for one in resource.OPERATIONS)
+_READABLE = readable_representations(operation for resource in RESOURCE_MODULES for operation in resource.OPERATIONS)
 _PATTERN = re.compile(r"\{(\w+)(?::[^}]*)?\}")
 
 _DESCRIPTION = """\
@@ -75,13 +75,16 @@ _PARAMETERS: Mapping[str, str] = {
 
 def build_document(base_url: str) -> dict[str, Any]:
     """The document of the service at this address, as plain values."""
-    operations = [one for resource in RESOURCE_MODULES for one in resource.OPERATIONS]
+    operations = [operation for resource in RESOURCE_MODULES for operation in resource.OPERATIONS]
     return {
         "openapi": "3.1.0",
         "info": {"title": "Management API", "version": __version__, "description": _DESCRIPTION},
         "servers": [{"url": f"{base_url}{PATH_PREFIX}"}],
         "security": [{"bearer": []}],
-        "tags": [{"name": resource_tag(one), "description": _tag_description(one)} for one in RESOURCE_MODULES],
+        "tags": [
+            {"name": resource_tag(resource_module), "description": _tag_description(resource_module)}
+            for resource_module in RESOURCE_MODULES
+        ],
         "paths": _paths(),
         "components": {
             "schemas": _schemas(operations),
@@ -147,7 +150,7 @@ def _path_parameters(operation: Operation) -> list[dict[str, Any]]:
 
 
 def _query_parameters(operation: Operation) -> list[dict[str, Any]]:
-    given = [(one.name, one.description, one.schema) for one in operation.parameters]
+    given = [(parameter.name, parameter.description, parameter.schema) for parameter in operation.parameters]
     if operation.filters is not None:
         properties = _inline_schema(input_schema(operation.filters))
         given += [(name, "", schema) for name, schema in properties.items()]
@@ -242,13 +245,13 @@ def _schemas(operations: Iterable[Operation]) -> dict[str, Any]:
     sent: dict[type[BaseModel], None] = {}
     shown: dict[type[BaseModel], None] = {}
     listed: dict[type[BaseModel], None] = {}
-    for one in operations:
-        if one.method in ("POST", "PATCH"):
-            sent[one.command or EmptyCommand] = None
-        if one.representation is not None:
-            shown[one.representation] = None
-            if one.returns_list:
-                listed[one.representation] = None
+    for operation in operations:
+        if operation.method in ("POST", "PATCH"):
+            sent[operation.command or EmptyCommand] = None
+        if operation.representation is not None:
+            shown[operation.representation] = None
+            if operation.returns_list:
+                listed[operation.representation] = None
     made = component_schemas([*sent], [*shown])
     made |= {f"{model.__name__}List": _list_schema(model) for model in listed}
     return dict(sorted((made | {"Error": _ERROR}).items()))

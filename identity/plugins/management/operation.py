@@ -90,9 +90,9 @@ class OperationCall:
     command: Any = None
     expected_version: int | None = None
 
-    def filter_page(self, found: ResultPage[Any]) -> ResultPage[Any]:
+    def filter_page(self, page: ResultPage[Any]) -> ResultPage[Any]:
         """The page without rows that a plugin denies to the caller."""
-        return self.services.access_control.filter_page(self.principal, found)
+        return self.services.access_control.filter_page(self.principal, page)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,13 +136,13 @@ class Operation:
     @property
     def orders(self) -> tuple[str, ...]:
         """What the list can be sorted by."""
-        given = next((one.schema["enum"] for one in self.parameters if one.name == SORT_PARAM), ())
-        return tuple(one for one in given if not one.startswith(DESCENDING_PREFIX))
+        given = next((parameter.schema["enum"] for parameter in self.parameters if parameter.name == SORT_PARAM), ())
+        return tuple(item for item in given if not item.startswith(DESCENDING_PREFIX))
 
     @property
     def is_paged(self) -> bool:
         """True for lists that come in pages."""
-        return any(one.name == LIMIT_PARAM for one in self.parameters)
+        return any(parameter.name == LIMIT_PARAM for parameter in self.parameters)
 
     @property
     def entity_path(self) -> str:
@@ -153,7 +153,11 @@ class Operation:
 
 def readable_representations(operations: Iterable[Operation]) -> frozenset[type[Representation]]:
     """The kinds of representations that some of these operations show whoever asks."""
-    return frozenset(one.representation for one in operations if one.method == "GET" and one.representation is not None)
+    return frozenset(
+        operation.representation
+        for operation in operations
+        if operation.method == "GET" and operation.representation is not None
+    )
 
 
 def one_time_members(operation: Operation, readable: Collection[type[Representation]]) -> frozenset[str]:

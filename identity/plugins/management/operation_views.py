@@ -92,7 +92,7 @@ class OperationView:
         self._reader = reader
         self._once = once
         self._known: dict[str, Mapping[str, Any]] = {name: {} for name in _path_names(operation)} | {
-            one.name: one.schema for one in operation.parameters
+            parameter.name: parameter.schema for parameter in operation.parameters
         }
         self._moves = (
             not operation.returns_list
@@ -158,8 +158,12 @@ class OperationView:
         if key is None:
             return None
         fingerprint = b"\n".join((request.method.encode(), request.path_qs.encode(), body))
-        kept = call.services.idempotency.claim_key(call.principal.id or "", key, fingerprint)
-        return None if kept is None else self._replay_response(ApiResponse.from_bytes(kept.status, kept.body), request)
+        stored_response = call.services.idempotency.claim_key(call.principal.id or "", key, fingerprint)
+        return (
+            None
+            if stored_response is None
+            else self._replay_response(ApiResponse.from_bytes(stored_response.status, stored_response.body), request)
+        )
 
     def _replay_response(self, answer: ApiResponse, request: Request) -> Response:
         """The answer to a request that was answered before."""
@@ -225,7 +229,7 @@ class OperationView:
             return ApiResponse(self._operation.status)
         if isinstance(made, ResultPage):
             cursor = encode_next_cursor(request, made.next_cursor) if self._operation.is_paged else None
-            items = [one.model_dump(mode="json") for one in made]
+            items = [item.model_dump(mode="json") for item in made]
             # The cursor's text is another one each time.
             tag = conditional_requests.text_etag(json.dumps([items, made.next_cursor and made.next_cursor.id]))
             total = list_total(request, made)
@@ -245,12 +249,12 @@ class OperationView:
         )
         return ApiResponse(self._operation.status, made.model_dump_json(), tag_of(made), location)
 
-    def _location_url(self, request: Request, made: Representation) -> str:
+    def _location_url(self, request: Request, representation: Representation) -> str:
         """The address of what was made: names in the pattern are members of it, or stand in this address."""
 
         def fill(match: re.Match[str]) -> str:
             name = match[1]
-            return quote(str(request.matchdict.get(name) or getattr(made, name)), safe="")
+            return quote(str(request.matchdict.get(name) or getattr(representation, name)), safe="")
 
         identity = request.registry.application
         return f"{identity.settings.base_url}{PATH_PREFIX}{_PATH_VARIABLE.sub(fill, self._operation.location or '')}"
@@ -278,8 +282,12 @@ def add_operations(config: Configurator, operations: Iterable[Operation]) -> Non
     """Route and view of every operation. Raises ValueError for a name or an address that stands twice."""
     table = tuple(operations)
     shown = readable_representations(table)
-    readers = {one.path: one for one in table if one.method == "GET" and not one.returns_list}
-    if len({one.name for one in table}) != len(table) or len({(one.method, one.path) for one in table}) != len(table):
+    readers = {
+        operation.path: operation for operation in table if operation.method == "GET" and not operation.returns_list
+    }
+    if len({operation.name for operation in table}) != len(table) or len(
+        {(operation.method, operation.path) for operation in table}
+    ) != len(table):
         raise ValueError("two operations have the same name, or the same method and address")
     for operation in table:
         name = ROUTE_NAME_PREFIX + operation.name

@@ -69,11 +69,11 @@ def representation_fields(
 
     def derive(representation: type[RepresentationT]) -> type[RepresentationT]:
         given: dict[str, Any] = {}
-        for one in entity_fields(entity).values():
-            name = "state" if one.name == "active" else one.name
-            if one.is_visible and name not in {*without, *representation.model_fields}:
-                plain = ActiveState if name == "state" else _MEMBER_TYPES.get(one.type, one.type)
-                given[name] = (plain | None if one.nullable else plain, ...)
+        for field in entity_fields(entity).values():
+            name = "state" if field.name == "active" else field.name
+            if field.is_visible and name not in {*without, *representation.model_fields}:
+                plain = ActiveState if name == "state" else _MEMBER_TYPES.get(field.type, field.type)
+                given[name] = (plain | None if field.nullable else plain, ...)
         kind, said = representation.__name__, representation.__doc__
         model: type[RepresentationT] = create_model(kind, __base__=representation, __doc__=said, **given)
         model.__module__ = representation.__module__

@@ -163,27 +163,27 @@ class MetricsPlugin:
         from identity.plugins.metrics.http_server import MetricsServer
 
         folder = self.settings.directory or running.settings.data / "metrics"
-        shown = _MetricsProcess(self.counters, self._initial_samples, running, folder)
+        metrics_process = _MetricsProcess(self.counters, self._initial_samples, running, folder)
         listener = None
         try:
             setting, value = "listen", self.settings.listen
             if self.settings.listen:
-                listener = MetricsServer(*self.settings.address, partial(self._handle_scrape, shown))
-            setting, value = "directory", str(shown.folder)
-            shown.start()
+                listener = MetricsServer(*self.settings.address, partial(self._handle_scrape, metrics_process))
+            setting, value = "directory", str(metrics_process.folder)
+            metrics_process.start()
         except OSError as problem:
             why = f"{value} cannot be used: {problem.strerror}"
             raise InvalidSetting(f"identity.plugin.metrics.{setting}", why) from None
         if listener is not None:
             listener.start()
-        self._running = shown
+        self._running = metrics_process
         try:
             yield
         finally:
             self._running = None
             if listener is not None:
                 listener.stop()
-            shown.stop()
+            metrics_process.stop()
 
     def _metrics_view(self, request: Request) -> Response:
         environ = request.environ
@@ -195,7 +195,9 @@ class MetricsPlugin:
         headers = [("Content-Type", answer.media_type), ("Content-Length", str(len(answer.body))), *answer.headers]
         return Response(body=answer.body, status=answer.status, headerlist=headers)
 
-    def _handle_scrape(self, shown: "_MetricsProcess", authorization: str | None, accept: str) -> MetricsResponse:
+    def _handle_scrape(
+        self, metrics_process: "_MetricsProcess", authorization: str | None, accept: str
+    ) -> MetricsResponse:
         try:
             token = self.settings.read_token()
         except InvalidSetting as problem:
@@ -206,7 +208,7 @@ class MetricsPlugin:
             return MetricsResponse(
                 401, b"Send the token as Authorization: Bearer.\n", headers=(("WWW-Authenticate", "Bearer"),)
             )
-        body, media_type = shown.render(accept)
+        body, media_type = metrics_process.render(accept)
         return MetricsResponse(200, body, media_type)
 
 

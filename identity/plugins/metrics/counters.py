@@ -164,8 +164,8 @@ def initial_samples(grants: Iterable[str], methods: Iterable[str]) -> dict[str, 
 def sum_samples(counted: Sequence[Mapping[str, Samples]]) -> dict[str, Samples]:
     """What several processes have counted, together."""
     together: dict[str, Samples] = {family.name: {} for family in COUNTER_FAMILIES}
-    for one in counted:
-        for name, samples in one.items():
+    for item in counted:
+        for name, samples in item.items():
             join = max if _FAMILIES_BY_NAME[name].is_shared else add
             for labels, cell in samples.items():
                 before = together[name].get(labels)

@@ -30,7 +30,8 @@ def render_exposition(processes: Sequence[ProcessSamples], storage_gauges: Gauge
     registry = CollectorRegistry(auto_describe=False)
     registry.register(
         _SnapshotCollector(
-            sum_samples([one.samples for one in processes]), {**_process_gauges(processes), **storage_gauges}
+            sum_samples([process_samples.samples for process_samples in processes]),
+            {**_process_gauges(processes), **storage_gauges},
         )
     )
     encode, media_type = choose_encoder(accept)
@@ -82,11 +83,11 @@ def _process_gauges(shares: Sequence[ProcessSamples]) -> dict[tuple[MetricFamily
     def add(family: MetricFamily, value: float, *labels: str) -> None:
         found[family, labels] = found.get((family, labels), 0) + value
 
-    for one in shares:
-        if one.process_id is not None:
+    for process_samples in shares:
+        if process_samples.process_id is not None:
             add(PROCESSES, 1)
-            add(MEMORY, _resident_bytes(one.process_id))
-        for load in one.pool_usages:
+            add(MEMORY, _resident_bytes(process_samples.process_id))
+        for load in process_samples.pool_usages:
             add(POOL_IN_USE, load.in_use, load.name)
             add(POOL_SIZE, load.size, load.name)
             add(POOL_QUEUED, load.queued, load.name)

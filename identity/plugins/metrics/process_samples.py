@@ -63,29 +63,32 @@ class ProcessSampleFolder:
         Nothing is told that does not stand in the folder: what somebody was told may never seem to shrink.
         """
         with self._lock():
-            own = self._own()
+            process_samples = self._own()
             try:
-                self._write_own(own)
+                self._write_own(process_samples)
             except OSError as problem:
                 _log_failure(problem)
-            return [own, *self._read_others()]
+            return [process_samples, *self._read_others()]
 
     def _write_own(self, share: ProcessSamples) -> ProcessSamples:
-        members = {"counted": serialize_samples(share.samples), "loads": [asdict(one) for one in share.pool_usages]}
+        members = {
+            "counted": serialize_samples(share.samples),
+            "loads": [asdict(pool_usage) for pool_usage in share.pool_usages],
+        }
         self._write(f"{self._name}.json", members)
         return share
 
     def _read_others(self) -> list[ProcessSamples]:
-        found = []
+        process_sampleses = []
         for path in sorted(self._folder.glob("*.json")):
             members = _read_members(path)
             if path.stem == self._name or members is None:
                 continue
             lives = self._is_alive(path.stem)
-            loads = [PoolUsage(**one) for one in members.get("loads", ())] if lives else []
+            loads = [PoolUsage(**item) for item in members.get("loads", ())] if lives else []
             process = int(path.stem.partition("-")[0]) if lives else None
-            found.append(ProcessSamples(deserialize_samples(members.get("counted", {})), loads, process))
-        return found
+            process_sampleses.append(ProcessSamples(deserialize_samples(members.get("counted", {})), loads, process))
+        return process_sampleses
 
     def leave(self) -> None:
         """Leave: what was counted stays for as long as others live."""
@@ -98,7 +101,7 @@ class ProcessSampleFolder:
         alive = {name for name in names if self._is_alive(name)}
         files = [path for path in self._folder.glob("*.json") if path.stem not in alive]
         left = [_read_members(path) for path in files] if alive else []
-        counted = sum_samples([deserialize_samples(one.get("counted", {})) for one in left if one is not None])
+        counted = sum_samples([deserialize_samples(item.get("counted", {})) for item in left if item is not None])
         for path in [*files, *(self._folder / f"{name}.alive" for name in names - alive)]:
             path.unlink(missing_ok=True)
         if left:
@@ -173,8 +176,8 @@ class SamplePublisher:
             # Looked at first: whoever is done by then is told of here, whoever comes has news.
             busy = self._busy()
             try:
-                told = self._shares.publish()
-                busy = busy or any(one.in_use or one.queued for one in told.pool_usages)
+                process_samples = self._shares.publish()
+                busy = busy or any(pool_usage.in_use or pool_usage.queued for pool_usage in process_samples.pool_usages)
             except OSError as problem:
                 _log_failure(problem)
 

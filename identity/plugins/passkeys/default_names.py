@@ -25,14 +25,14 @@ _ROAMING_TRANSPORTS = frozenset({"ble", "nfc", "usb"})
 _SECURITY_KEY = gettext_lazy("Security key")
 
 
-def suggest_name(passkey: Passkey, user_agent: str, words: Translator, existing_names: Collection[str]) -> str:
+def suggest_name(passkey: Passkey, user_agent: str, translator: Translator, existing_names: Collection[str]) -> str:
     """By who keeps it, else by the kind of thing, or by the device at which it was made; numbered if that is taken."""
     if passkey.aaguid in _AUTHENTICATOR_NAMES:
         name = _AUTHENTICATOR_NAMES[passkey.aaguid]
     elif passkey.transports and _ROAMING_TRANSPORTS.issuperset(passkey.transports):
-        name = words.gettext_plain(_SECURITY_KEY)
+        name = translator.gettext_plain(_SECURITY_KEY)
     else:
-        name = str(describe_user_agent(user_agent, words).unescape())
+        name = str(describe_user_agent(user_agent, translator).unescape())
     number = 2
     numbered = name
     while numbered in existing_names:

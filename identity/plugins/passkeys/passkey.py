@@ -42,8 +42,8 @@ class Passkey:
 
     def to_json(self) -> dict[str, Any]:
         """As JSON has it."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {name: base64url.encode(one) if isinstance(one, bytes) else one for name, one in values.items()}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: base64url.encode(item) if isinstance(item, bytes) else item for name, item in values.items()}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Passkey":

@@ -41,16 +41,21 @@ class PasskeyRelyingParty:
 
     @classmethod
     def from_settings(
-        cls, core: CoreSettings, own: "PasskeysPluginSettings", name_space: RecordNamespace
+        cls, core: CoreSettings, passkeys_plugin_settings: "PasskeysPluginSettings", name_space: RecordNamespace
     ) -> "PasskeyRelyingParty":
         """As the settings have it. Raises BadSetting for a name that browsers would refuse."""
         host = urlsplit(core.login_url).hostname or ""
-        rp_id = own.rp_id.lower() or host
+        rp_id = passkeys_plugin_settings.rp_id.lower() or host
         if rp_id != host and not (host.endswith(f".{rp_id}") and "." in rp_id):
             raise InvalidSetting("identity.plugin.passkeys.rp_id", f"must be {host}, or a domain above it")
         origin = web_origin(core.login_url) or core.login_url
         return cls(
-            rp_id, origin, bool(own.rp_id), frozenset(own.authenticators), own.attestation_roots_pem(), name_space
+            rp_id,
+            origin,
+            bool(passkeys_plugin_settings.rp_id),
+            frozenset(passkeys_plugin_settings.authenticators),
+            passkeys_plugin_settings.attestation_roots_pem(),
+            name_space,
         )
 
     def find_rp_id_error(self, services: Services) -> str | None:
@@ -66,15 +71,15 @@ class PasskeyRelyingParty:
     def store_rp_id(self, services: Services) -> None:
         """Note for which name passkeys are made from now on. Raises Conflict."""
         value, records = {_RP_ID_MEMBER: self.rp_id}, services.record_service(self.record_namespace)
-        found = records.find(_RECORD_KIND, _RECORD_KEY)
-        if found is None:
+        record = records.find(_RECORD_KIND, _RECORD_KEY)
+        if record is None:
             records.add(_RECORD_KIND, _RECORD_KEY, value)
-        elif found.value != value:
-            records.replace(found, value)
+        elif record.value != value:
+            records.replace(record, value)
 
     def _stored_rp_id(self, services: Services) -> str | None:
-        found = services.record_service(self.record_namespace).find(_RECORD_KIND, _RECORD_KEY)
-        return None if found is None else str(found.value[_RP_ID_MEMBER])
+        record = services.record_service(self.record_namespace).find(_RECORD_KIND, _RECORD_KEY)
+        return None if record is None else str(record.value[_RP_ID_MEMBER])
 
     def request_options(
         self, challenge: bytes, allow_credentials: Iterable[Passkey] = (), *, verification: str
@@ -85,7 +90,7 @@ class PasskeyRelyingParty:
             "rpId": self.rp_id,
             "timeout": _TIMEOUT,
             "userVerification": verification,
-            "allowCredentials": [one.descriptor() for one in allow_credentials],
+            "allowCredentials": [passkey.descriptor() for passkey in allow_credentials],
         }
 
     def creation_options(
@@ -108,9 +113,9 @@ class PasskeyRelyingParty:
                 "name": person.login_name,
                 "displayName": user.display_name if isinstance(user, HumanUser) else user.user_name,
             },
-            "pubKeyCredParams": [{"type": "public-key", "alg": one} for one in _ALGORITHMS],
+            "pubKeyCredParams": [{"type": "public-key", "alg": algorithm} for algorithm in _ALGORITHMS],
             "timeout": _TIMEOUT,
-            "excludeCredentials": [one.descriptor() for one in exclude_credentials],
+            "excludeCredentials": [passkey.descriptor() for passkey in exclude_credentials],
             "authenticatorSelection": {"residentKey": "preferred", "userVerification": "preferred"},
             "attestation": "direct" if self.authenticators else "none",
         }

@@ -57,7 +57,7 @@ def verify_registration(answer: str, party: PasskeyRelyingParty, challenge: byte
             expected_challenge=challenge,
             expected_rp_id=party.rp_id,
             expected_origin=party.origin,
-            pem_root_certs_bytes_by_fmt={one: list(party.attestation_roots) for one in AttestationFormat},
+            pem_root_certs_bytes_by_fmt={item: list(party.attestation_roots) for item in AttestationFormat},
         )
         if len(verified.credential_id) > _MAX_CREDENTIAL_ID_LENGTH:
             raise VerificationFailed("an id that is too long")
@@ -141,7 +141,7 @@ def _require_same_origin_frame(answer: str) -> None:
 def _transports(answer: str) -> tuple[str, ...]:
     said: Any = json.loads(answer)["response"].get("transports")
     known = said if isinstance(said, list) else []
-    return tuple(sorted({one for one in known if isinstance(one, str)} & _TRANSPORTS))
+    return tuple(sorted({item for item in known if isinstance(item, str)} & _TRANSPORTS))
 
 
 def _require_allowed_authenticator(verified: "VerifiedRegistration", party: PasskeyRelyingParty) -> None:

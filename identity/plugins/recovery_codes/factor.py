@@ -34,7 +34,7 @@ class RecoveryCodesFactor(Factor):
 
     def can_enrol(self, subject: Subject, services: Services) -> bool:
         """True if there is another factor for which they could stand in."""
-        return any(one.factor != self.name for one in services.factors.list_enrolments(subject.user.id))
+        return any(enrolment.factor != self.name for enrolment in services.factors.list_enrolments(subject.user.id))
 
     def status_text(self, enrolment: Enrolment) -> str:
         """How many are left, and what to do if they are few."""
@@ -59,7 +59,7 @@ def generate_codes() -> tuple[str, ...]:
 
 def normalize_code(code: str) -> str:
     """The code as it is hashed, however it was typed: with or without dashes and spaces, in any case."""
-    return "".join(one for one in code.upper() if one not in "-‐–—" and not one.isspace()).translate(_CONFUSABLES)
+    return "".join(item for item in code.upper() if item not in "-‐–—" and not item.isspace()).translate(_CONFUSABLES)
 
 
 def code_prefix(code: str) -> str:
@@ -70,4 +70,4 @@ def code_prefix(code: str) -> str:
 def remove_code(value: Mapping[str, Any], code: str) -> dict[str, Any]:
     """What is left once the code is used."""
     index = code_prefix(code)
-    return {**value, "codes": {one: kept for one, kept in value["codes"].items() if one != index}}
+    return {**value, "codes": {item: kept for item, kept in value["codes"].items() if item != index}}

@@ -29,8 +29,8 @@ class _RecoveryCodesPage(FactorPage):
     @property
     def password_hasher(self) -> PasswordHasher:
         """What hashes."""
-        found: PasswordHasher = self.request.registry.application.process_state.hasher
-        return found
+        hasher: PasswordHasher = self.request.registry.application.process_state.hasher
+        return hasher
 
 
 class ProveRecoveryCodePage(_RecoveryCodesPage, ProvePage):
@@ -47,14 +47,14 @@ class ProveRecoveryCodePage(_RecoveryCodesPage, ProvePage):
         return self.prove(lambda: self._redeem_code(code), _WRONG)
 
     def _redeem_code(self, code: str) -> tuple[str, ...] | None:
-        (found, *_) = (*self.enrolments, None)
-        stored = None if found is None else found.value["codes"].get(code_prefix(code))
+        (enrolment, *_) = (*self.enrolments, None)
+        stored = None if enrolment is None else enrolment.value["codes"].get(code_prefix(code))
         # The same work whether or not there is such a code.
-        if not self.password_hasher.verify(stored, normalize_code(code)).is_match or found is None:
+        if not self.password_hasher.verify(stored, normalize_code(code)).is_match or enrolment is None:
             return None
-        left = remove_code(found.value, code)
+        left = remove_code(enrolment.value, code)
         factors = self.request.services.factors
-        used = factors.update_after_use(found, left)
+        used = factors.update_after_use(enrolment, left)
         factors.record_backup_code_used(used, self.human_user, len(left["codes"]))
         return RecoveryCodesFactor.methods
 
@@ -71,7 +71,7 @@ class EnrolRecoveryCodesPage(_RecoveryCodesPage, EnrolPage):
     def submit(self, form: Form) -> Response:
         codes = generate_codes()
         try:
-            hashes = {code_prefix(one): self.password_hasher.hash(normalize_code(one)) for one in codes}
+            hashes = {code_prefix(code): self.password_hasher.hash(normalize_code(code)) for code in codes}
         except ServerBusy as problem:
             raise rate_limit_response(problem, password=False) from None
         self.store_enrolment({"codes": hashes}, replacing=True)

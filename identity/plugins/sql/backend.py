@@ -228,7 +228,7 @@ class SqlBackend(Backend):
                         connection, self._settings, process_count, pools=1
                     )
                     problems.append(None if told is None else f"At the standby: {told}")
-        return " ".join(one for one in problems if one) or None
+        return " ".join(problem for problem in problems if problem) or None
 
     def close(self) -> None:
         """Give back connections; they are opened again when needed."""

@@ -110,7 +110,7 @@ def parse_set(stored: str) -> frozenset[str]:
 
 def _parse_strings(stored: str) -> list[str]:
     values = json.loads(stored)
-    if type(values) is not list or any(type(one) is not str for one in values):
+    if type(values) is not list or any(type(value) is not str for value in values):
         raise ValueError("not a list of texts")
     return values
 
@@ -130,7 +130,7 @@ def _parse_object(stored: str) -> dict[str, Any]:
 
 def _parse_string_map(stored: str) -> dict[str, str]:
     members = _parse_object(stored)
-    if any(type(one) is not str for one in members.values()):
+    if any(type(item) is not str for item in members.values()):
         raise ValueError("not texts")
     return members
 
@@ -150,7 +150,9 @@ def parse_proofs(stored: str) -> tuple[Proof, ...]:
 
 def serialize_proofs(proofs: tuple[Proof, ...]) -> str:
     """Proofs as they are stored: JSON, each as factor, methods and moment."""
-    return json.dumps([(one.factor, one.methods, seconds_from_datetime(one.at)) for one in proofs], ensure_ascii=False)
+    return json.dumps(
+        [(proof.factor, proof.methods, seconds_from_datetime(proof.at)) for proof in proofs], ensure_ascii=False
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +186,7 @@ _CODECS: dict[Any, ColumnCodec] = {
 def codec_for(kind: Any) -> ColumnCodec:
     """How a field of this type is stored; raises LookupError for a type that nobody thought of."""
     if isinstance(kind, type) and issubclass(kind, StrEnum):
-        return ColumnCodec(CodePointText, {each.value: each for each in kind}.__getitem__, attrgetter("value"))
+        return ColumnCodec(CodePointText, {item.value: item for item in kind}.__getitem__, attrgetter("value"))
     if is_dataclass(kind):
         return ColumnCodec(CodePointText, _reader_for(kind), lambda value: _serialize_object(_without_unset(value)))
     return _CODECS[kind]
@@ -200,16 +202,16 @@ def _reader_for(kind: Any) -> Callable[[str], Any]:
 
 def _parse_nested(kind: Any, members: Mapping[str, Any]) -> Any:
     """The value of the members that are known; raises ValueError or TypeError for any that it cannot have."""
-    inner = [one for one in fields(kind) if is_dataclass(one.type)]
-    parts = {one.name: _parse_nested(one.type, dict(members.get(one.name, ()))) for one in inner}
+    inner = [field for field in fields(kind) if is_dataclass(field.type)]
+    parts = {item.name: _parse_nested(item.type, dict(members.get(item.name, ()))) for item in inner}
     value = kind(**{**members, **parts})
-    if any(type(getattr(value, one.name)) is not one.type for one in fields(kind)):
+    if any(type(getattr(value, field.name)) is not field.type for field in fields(kind)):
         raise ValueError("not what it should be")
     return value
 
 
 def _without_unset(value: Any) -> dict[str, Any]:
     """What is not unknown, by name."""
-    members = ((one.name, getattr(value, one.name)) for one in fields(value))
+    members = ((field.name, getattr(value, field.name)) for field in fields(value))
     known = ((name, _without_unset(member) if is_dataclass(member) else member) for name, member in members)
     return {name: member for name, member in known if member}

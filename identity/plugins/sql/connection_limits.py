@@ -37,7 +37,7 @@ def connection_limit_problem(
 
     Raises SQLAlchemyError.
     """
-    name, most = min(read_connection_limits(connection), key=lambda one: one[1])
+    name, most = min(read_connection_limits(connection), key=lambda item: item[1])
     each = pools * settings.pool_size
     wanted = process_count * each
     if wanted <= most:

@@ -65,7 +65,7 @@ class UpdateReturning(DialectStatement):
         if dialect.name != MARIADB:
             return StatementText.from_statement(self._update.returning(*self._columns), dialect)
         conditions: Any = self._update.whereclause
-        key = [one for one in conditions.clauses if _is_primary_key_condition(one)]
+        key = [clause for clause in conditions.clauses if _is_primary_key_condition(clause)]
         return _UpdateThenSelect(
             StatementText.from_statement(self._update, dialect),
             StatementText.from_statement(select(*self._columns).where(*key), dialect),
@@ -153,8 +153,8 @@ class UpdateWithInserts(DialectStatement):
             source = changed
             if parameter_rows is not None:
                 same = (
-                    parameter_rows.c[f"{change.table.name}_{one.key}"] == changed.c[one.key]
-                    for one in change.index_elements
+                    parameter_rows.c[f"{change.table.name}_{column.key}"] == changed.c[column.key]
+                    for column in change.index_elements
                 )
                 source = changed.join(parameter_rows, and_(*same))
         elif change is not None:
@@ -168,7 +168,11 @@ class UpdateWithInserts(DialectStatement):
                 else changed.join(parameter_rows, parameter_rows.c.number == changed.c.number)
             )
             statement = select(
-                *(one for one in changed.c if parameter_rows is not None or one.key != "changed" or not self._returning)
+                *(
+                    item
+                    for item in changed.c
+                    if parameter_rows is not None or item.key != "changed" or not self._returning
+                )
             )
         if source is not None and (parameter_rows is None or not isinstance(change, Update)):
             statement = statement.select_from(source)
@@ -200,14 +204,14 @@ class Upsert(DialectStatement):
     def __init__(
         self,
         table: Table,
-        by: Sequence[Column[Any]],
+        columns: Sequence[Column[Any]],
         assignments: Callable[[NewValue], Mapping[Column[Any], Any]] | None = None,
         *,
         where: ColumnElement[bool] | None = None,
         returning: Sequence[ColumnElement[Any]] = (),
     ) -> None:
         self.table = table
-        self.index_elements = tuple(by)
+        self.index_elements = tuple(columns)
         self._assignments = assignments
         self._where = where
         self._returning = tuple(returning)

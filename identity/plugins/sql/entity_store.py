@@ -42,8 +42,8 @@ class SqlEntityStore(PagedSqlStore, EntityStore[EntityT]):
 
     def find_many(self, ids: Collection[str]) -> Mapping[str, EntityT]:
         return {
-            each.id: each
-            for each in self._fetch_values_by_id(self.entity_table.by_ids, ids, self.entity_table.from_row)
+            item.id: item
+            for item in self._fetch_values_by_id(self.entity_table.by_ids, ids, self.entity_table.from_row)
         }
 
     def update(self, value: EntityT) -> None:

@@ -100,7 +100,10 @@ def _matches_search(table: Table, query: str) -> ColumnElement[bool]:
     """What holds for rows that a search finds, as ``identity.domain.search.matches_query`` has it."""
     text = table.c.search_text
     found = and_(
-        *(or_(text.contains(word, autoescape=True), *_matches_login_name(table, word)) for word in search_terms(query))
+        *(
+            or_(text.contains(search_term, autoescape=True), *_matches_login_name(table, search_term))
+            for search_term in search_terms(query)
+        )
     )
     start = id_prefix(query)
     return found if start is None else or_(found, starts_with(table.c.id, start))

@@ -208,7 +208,9 @@ class BatchedLookup(BatchedQuery):
     def __init__(self, statement: Select[Any], by: Mapping[str, Column[Any]]) -> None:
         first, *_ = by.values()
         selected = list(statement.selected_columns)
-        self._positions = tuple(next(at for at, one in enumerate(selected) if one is column) for column in by.values())
+        self._positions = tuple(
+            next(at for at, item in enumerate(selected) if item is column) for column in by.values()
+        )
         one = statement.where(*(column == bindparam(name) for name, column in by.items()))
         super().__init__(one, by, _where_in(statement, first, _KEY_PARAMETERS), self._execute_batch)
 
@@ -227,8 +229,8 @@ def _where_in(statement: Select[Any], column: ColumnElement[Any], names: Sequenc
 
 def parameter_types(statement: ClauseElement) -> dict[str, Any]:
     """The parameters that have to be given, with their types."""
-    found = (one for one in iterate(statement) if isinstance(one, BindParameter) and one.required)
-    return {one.key: one.type for one in found if not isinstance(one.type, NullType)}
+    found = (item for item in iterate(statement) if isinstance(item, BindParameter) and item.required)
+    return {item.key: item.type for item in found if not isinstance(item.type, NullType)}
 
 
 def parameter_rows_cte(types: Mapping[str, Any]) -> CTE:

@@ -77,34 +77,37 @@ class TableLayout:
 
     def mapped_columns(self, kind: Any) -> Iterator[_MappedColumn]:
         """The columns in which the values of a class are stored."""
-        for one in fields(kind):
-            type_, nullable = _split_optional(one.type)
-            if one.name in self.flattened:
-                for part, name in zip(fields(type_), self.flattened[one.name], strict=True):
+        for item in fields(kind):
+            type_, nullable = _split_optional(item.type)
+            if item.name in self.flattened:
+                for part, name in zip(fields(type_), self.flattened[item.name], strict=True):
                     part_type, nullable = _split_optional(part.type)
-                    yield _MappedColumn(name, f"{one.name}.{part.name}", codec_for(part_type), nullable)
+                    yield _MappedColumn(name, f"{item.name}.{part.name}", codec_for(part_type), nullable)
             else:
-                codec = SPACE_DELIMITED if one.name in self.value_lists else codec_for(type_)
+                codec = SPACE_DELIMITED if item.name in self.value_lists else codec_for(type_)
                 yield _MappedColumn(
-                    one.name, one.name, codec, nullable, None if one.default is MISSING else one.default
+                    item.name, item.name, codec, nullable, None if item.default is MISSING else item.default
                 )
 
     def columns(self) -> list[Column[Any]]:
         """A column for each field. It can be NULL where some class lacks a field that has no default."""
         columns = {} if isinstance(self.classes, type) else {"kind": Column("kind", CodePointText, nullable=False)}
         for kind in self.classes_by_kind.values():
-            for each in self.mapped_columns(kind):
+            for mapped_column in self.mapped_columns(kind):
                 lacking = any(
-                    other is not kind and not hasattr(other, each.name) for other in self.classes_by_kind.values()
+                    other is not kind and not hasattr(other, mapped_column.name)
+                    for other in self.classes_by_kind.values()
                 )
-                nullable = each.nullable or (lacking and each.default is None)
-                columns.setdefault(each.name, Column(each.name, each.codec.column, nullable=nullable))
+                nullable = mapped_column.nullable or (lacking and mapped_column.default is None)
+                columns.setdefault(
+                    mapped_column.name, Column(mapped_column.name, mapped_column.codec.column, nullable=nullable)
+                )
         return list(columns.values())
 
 
 def _split_optional(kind: Any) -> tuple[Any, bool]:
     kinds = get_args(kind)
-    return (next(each for each in kinds if each is not NoneType), True) if NoneType in kinds else (kind, False)
+    return (next(kind for kind in kinds if kind is not NoneType), True) if NoneType in kinds else (kind, False)
 
 
 class MappedTable(Generic[ValueT]):
@@ -118,7 +121,7 @@ class MappedTable(Generic[ValueT]):
         layout: TableLayout = table.info["layout"]
         stored = {word: list(layout.mapped_columns(kind)) for word, kind in layout.classes_by_kind.items()}
         names = {"kind"} if len(stored) > 1 else set()
-        names |= {each.name for of_kind in stored.values() for each in of_kind}
+        names |= {mapped_column.name for of_kind in stored.values() for mapped_column in of_kind}
         self.table = table
         self.columns = tuple(column for column in table.c if column.name in names)
         self.select = select(*self.columns)
@@ -152,8 +155,8 @@ class MappedTable(Generic[ValueT]):
     def _create_writer(
         self, word: str, kind: type, stored: Mapping[str, Sequence[_MappedColumn]]
     ) -> Callable[[ValueT], Values]:
-        own = {each.name: each for each in stored[word]}
-        others = {each.name: each for of_kind in stored.values() for each in of_kind}
+        own = {mapped_column.name: mapped_column for mapped_column in stored[word]}
+        others = {mapped_column.name: mapped_column for of_kind in stored.values() for mapped_column in of_kind}
         members: list[tuple[str, Callable[[ValueT], Any]]] = []
         constants: Values = {}
         for column in self.table.c:
@@ -178,16 +181,26 @@ def _create_row_reader(
     kind: Any, layout: TableLayout, stored: Sequence[_MappedColumn], places: Mapping[str, int]
 ) -> Callable[[Row], Any]:
     """What makes a value of this class of a row."""
-    converted = [(places[each.name], each.codec.read, each.nullable) for each in stored if each.codec.read is not None]
+    converted = [
+        (places[mapped_column.name], mapped_column.codec.read, mapped_column.nullable)
+        for mapped_column in stored
+        if mapped_column.codec.read is not None
+    ]
     required = [(at, convert) for at, convert, nullable in converted if not nullable]
     optional = [(at, convert) for at, convert, nullable in converted if nullable]
-    own = [(each.path, places[each.name]) for each in stored if "." not in each.path]
+    own = [
+        (mapped_column.path, places[mapped_column.name]) for mapped_column in stored if "." not in mapped_column.path
+    ]
     pick = itemgetter(*(at for _, at in own))
-    types = {one.name: one.type for one in fields(kind)}
+    types = {field.name: field.type for field in fields(kind)}
     spread: list[tuple[Any, list[tuple[str, int]]]] = [
         (
             types[name],
-            [(each.path.partition(".")[2], places[each.name]) for each in stored if each.path.startswith(f"{name}.")],
+            [
+                (mapped_column.path.partition(".")[2], places[mapped_column.name])
+                for mapped_column in stored
+                if mapped_column.path.startswith(f"{name}.")
+            ],
         )
         for name in layout.flattened
     ]
@@ -214,7 +227,7 @@ def _create_constructor(kind: Any, names: Sequence[str]) -> Callable[[Sequence[A
     Its own ``__init__`` sets each field by ``object.__setattr__``, which takes most of the time that reading a row
     takes. Setting the slots themselves takes half of that.
     """
-    if set(names) != {one.name for one in fields(kind)}:
+    if set(names) != {field.name for field in fields(kind)}:
         raise TypeError(f"not all fields of {kind.__name__}")
     setters = [getattr(kind, name).__set__ for name in names]
     make, check = kind.__new__, getattr(kind, "__post_init__", None)

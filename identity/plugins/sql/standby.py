@@ -88,7 +88,11 @@ class StandbyConnection(DatabaseConnection):
             raise NotAStandby("it is no standby, or not any longer.")
         if tuple(server) != positions[0].server:
             raise NotAStandby("it is not a standby of the server of identity.plugin.sql.url, or has another database.")
-        reached = (one.read_at for one in positions if one.position <= int(position or 0) and one.timeline <= timeline)
+        reached = (
+            replication_position.read_at
+            for replication_position in positions
+            if replication_position.position <= int(position or 0) and replication_position.timeline <= timeline
+        )
         self.caught_up_at = max(self.caught_up_at, next(reached, _NEVER))
 
 
@@ -205,7 +209,10 @@ class StandbyPool:
                 mark = ReplicationPosition.read(connection)
             finally:
                 self._primary.release(connection)
-        self._positions = (mark, *(one for one in self._positions if mark.read_at - one.read_at < self._staleness))
+        self._positions = (
+            mark,
+            *(position for position in self._positions if mark.read_at - position.read_at < self._staleness),
+        )
 
 
 def _fetch_row(connection: DatabaseConnection, sql: str) -> Any:

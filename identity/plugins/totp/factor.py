@@ -36,7 +36,7 @@ def otpauth_uri(secret: str, login_name: str, issuer: str) -> str:
     name, issuer = _truncate_label(login_name, _LONGEST_NAME), _truncate_label(issuer, _LONGEST_ISSUER)
     told = {"secret": secret, "issuer": issuer} if issuer else {"secret": secret}
     # The one colon ends the issuer. Slashes are encoded, too: some apps take them for parts of the path.
-    label = ":".join(quote(one, safe="") for one in (issuer, name) if one)
+    label = ":".join(quote(item, safe="") for item in (issuer, name) if item)
     return f"otpauth://totp/{label}?{urlencode(told, quote_via=quote)}"
 
 

@@ -43,10 +43,10 @@ class ProveTotpPage(ProvePage):
 
     def _verify_code(self, code: str) -> tuple[str, ...] | None:
         services = self.request.services
-        for one in self.enrolments:
-            step = verify_code(one.value["secret"], code, services.now, last_used_step=one.value["step"])
+        for enrolment in self.enrolments:
+            step = verify_code(enrolment.value["secret"], code, services.now, last_used_step=enrolment.value["step"])
             if step is not None:
-                services.factors.update_after_use(one, {**one.value, "step": step})
+                services.factors.update_after_use(enrolment, {**enrolment.value, "step": step})
                 return TotpFactor.methods
         return None
 
@@ -96,8 +96,8 @@ class EnrolTotpPage(EnrolPage):
 
     @property
     def _draft_records(self) -> RecordService:
-        found: RecordService = self.request.services.record_service(self.record_namespace)
-        return found
+        record_service: RecordService = self.request.services.record_service(self.record_namespace)
+        return record_service
 
     @property
     def _draft_key(self) -> str:
@@ -106,12 +106,12 @@ class EnrolTotpPage(EnrolPage):
 
     @property
     def _draft_secret(self) -> str:
-        found = self._draft_records.find(_DRAFT_RECORD_KIND, self._draft_key)
-        if found is None:
+        record = self._draft_records.find(_DRAFT_RECORD_KIND, self._draft_key)
+        if record is None:
             made = {"secret": new_secret()}
             ends_at, user_id = self.pending_authorization.expires_at, self.human_user.user.id
             held = self._draft_records.add(
                 _DRAFT_RECORD_KIND, self._draft_key, made, user_id=user_id, expires_at=ends_at, seal=True
             )
             return made["secret"] if held is None else str(held.value["secret"])
-        return str(found.value["secret"])
+        return str(record.value["secret"])

@@ -46,24 +46,24 @@ class AccountResolver:
     links: LinkedIdentities
     provider: UpstreamProvider
 
-    def resolve_subject(self, somebody: ExternalUser, organization: Organization | None) -> Subject:
+    def resolve_subject(self, external_user: ExternalUser, organization: Organization | None) -> Subject:
         """Who they are here. ``organization`` is the organization at whose application they sign in.
 
         By issuer and subject alone; what else the provider says of them finds nobody, unless it is trusted for a domain
         of the organization. Raises NotLinked, NoAccount.
         """
-        link = self.links.find_user_id(self.provider, somebody)
+        link = self.links.find_user_id(self.provider, external_user)
         if link is not None:
-            return self._find_linked(link, somebody)
-        found = self._find_by_trusted_email(somebody)
-        if found is None:
-            found = self._provision_account(somebody, organization)
-        self.link_identity(somebody, found)
-        return found
+            return self._find_linked(link, external_user)
+        subject = self._find_by_trusted_email(external_user)
+        if subject is None:
+            subject = self._provision_account(external_user, organization)
+        self.link_identity(external_user, subject)
+        return subject
 
-    def link_identity(self, somebody: ExternalUser, subject: Subject) -> None:
+    def link_identity(self, external_user: ExternalUser, subject: Subject) -> None:
         """From now on it is their account. Raises Conflict if it is somebody else's."""
-        link = self.links.add(self.provider, somebody, subject.user.id)
+        link = self.links.add(self.provider, external_user, subject.user.id)
         if link is not None:
             self._record_event("linked_identity.added", subject, link)
 
@@ -93,7 +93,7 @@ class AccountResolver:
                 },
             )
 
-    def _find_linked(self, link: LinkedIdentity, somebody: ExternalUser) -> Subject:
+    def _find_linked(self, link: LinkedIdentity, external_user: ExternalUser) -> Subject:
         subject = self.services.storage.users.find_subject(link.user_id)
         if subject is None or not subject.is_active or not isinstance(subject.user, HumanUser):
             raise AccountUnavailable(_UNUSABLE_ACCOUNT_MESSAGE, "deactivated")
@@ -105,13 +105,13 @@ class AccountResolver:
             )
         # Two that sign in at the same moment say the same.
         with suppress(Conflict):
-            self.links.record_use(self.provider, somebody)
-        return self._update_profile(subject, subject.user, somebody)
+            self.links.record_use(self.provider, external_user)
+        return self._update_profile(subject, subject.user, external_user)
 
-    def _update_profile(self, subject: Subject, user: HumanUser, somebody: ExternalUser) -> Subject:
+    def _update_profile(self, subject: Subject, user: HumanUser, external_user: ExternalUser) -> Subject:
         """The person as the provider tells of them now. An address is the provider's to say where it is trusted."""
-        found = map_claims(self.provider, somebody.claims)
-        trusted = self._trusted_email(somebody, subject.organization)
+        found = map_claims(self.provider, external_user.claims)
+        trusted = self._trusted_email(external_user, subject.organization)
         command = profile_command({**found, **({"email": trusted} if trusted else {})}, with_email=bool(trusted))
         if command.apply_to(user.profile) == user.profile and (user.profile.email_verified or not trusted):
             return subject
@@ -122,28 +122,28 @@ class AccountResolver:
             return replace(subject, user=user)
         return subject
 
-    def _find_by_trusted_email(self, somebody: ExternalUser) -> Subject | None:
+    def _find_by_trusted_email(self, external_user: ExternalUser) -> Subject | None:
         """The one person who has this very address, in a domain that the organization has proven.
 
         Nobody is found by an address that they only claim to have; nor who may manage something: they link it
         themselves.
         """
-        email = somebody.verified_email
+        email = external_user.verified_email
         organization = self._find_domain_organization(email) if self.provider.trust_email and email else None
         if organization is None:
             return None
-        found = [
-            one
-            for one in self.services.storage.users.find_by_email(organization.id, email)
-            if _is_email_confirmed_by_other(one)
+        subjects = [
+            subject
+            for subject in self.services.storage.users.find_by_email(organization.id, email)
+            if _is_email_confirmed_by_other(subject)
         ]
-        if len(found) != 1 or not found[0].is_active:
+        if len(subjects) != 1 or not subjects[0].is_active:
             return None
-        return None if self.services.storage.managers.list_for_user(found[0].user.id) else found[0]
+        return None if self.services.storage.managers.list_for_user(subjects[0].user.id) else subjects[0]
 
-    def _trusted_email(self, somebody: ExternalUser, organization: Organization) -> str:
+    def _trusted_email(self, external_user: ExternalUser, organization: Organization) -> str:
         """The address that counts as verified here; empty for none."""
-        email = somebody.verified_email
+        email = external_user.verified_email
         if not self.provider.trust_email or not email:
             return ""
         of_domain = self._find_domain_organization(email)
@@ -157,7 +157,7 @@ class AccountResolver:
             return None
         return organizations.find(holder.organization_id)
 
-    def _provision_account(self, somebody: ExternalUser, in_question: Organization | None) -> Subject:
+    def _provision_account(self, external_user: ExternalUser, in_question: Organization | None) -> Subject:
         """A new account for them. Raises NotLinked, NoAccount."""
         if not self.provider.create_accounts:
             raise IdentityNotLinked("no account is linked")
@@ -165,16 +165,16 @@ class AccountResolver:
         if not self.provider.everywhere:
             organization = self.services.organizations.get(self.provider.organization_id)
             welcomes = self.services.registration.accepts_provider_account
-        trusted = "" if organization is None else self._trusted_email(somebody, organization)
+        trusted = "" if organization is None else self._trusted_email(external_user, organization)
         if organization is None or not welcomes(organization, trusted):
             raise IdentityNotLinked("no organization lets people register with this address")
-        found = map_claims(self.provider, somebody.claims)
+        found = map_claims(self.provider, external_user.claims)
         profile = profile_command(found, with_email=True).apply_to(Profile())
         if trusted:
             profile = replace(profile, email=trusted, email_verified=True)
         try:
             return self.services.registration.provision_account(
-                organization, _suggest_user_name(found, somebody), profile, verified_by=EmailVerifier.PROVIDER
+                organization, _suggest_user_name(found, external_user), profile, verified_by=EmailVerifier.PROVIDER
             )
         except Denied:
             raise AccountUnavailable(_UNUSABLE_ACCOUNT_MESSAGE, "the organization is deactivated") from None
@@ -183,11 +183,13 @@ class AccountResolver:
 def has_instance_linked_identity(subject: Subject, services: Services, name_space: RecordNamespace) -> bool:
     """True if the person has linked an account at a provider that the instance manages."""
     links = LinkedIdentities(services.record_service(name_space), services.now).list_user_identities(subject.user.id)
-    providers = (services.upstream_providers.find(one.provider_id) for one in links)
+    providers = (services.upstream_providers.find(linked_identity.provider_id) for linked_identity in links)
     return any(
-        one.is_usable and one.instance_managed and services.upstream_providers.serves_subject(one, subject)
-        for one in providers
-        if one is not None
+        provider.is_usable
+        and provider.instance_managed
+        and services.upstream_providers.serves_subject(provider, subject)
+        for provider in providers
+        if provider is not None
     )
 
 
@@ -197,5 +199,5 @@ def _is_email_confirmed_by_other(subject: Subject) -> bool:
     return isinstance(user, HumanUser) and (user.profile.email_verified or not user.registered)
 
 
-def _suggest_user_name(found: Mapping[str, str], somebody: ExternalUser) -> str:
-    return found.get("user_name") or found.get("email") or found.get("display_name") or somebody.subject
+def _suggest_user_name(found: Mapping[str, str], external_user: ExternalUser) -> str:
+    return found.get("user_name") or found.get("email") or found.get("display_name") or external_user.subject

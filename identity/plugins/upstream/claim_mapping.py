@@ -41,14 +41,14 @@ def _is_valid(name: str, value: str) -> bool:
     return True
 
 
-def merge_apple_name(provider: UpstreamProvider, somebody: ExternalUser, user: str) -> ExternalUser:
+def merge_apple_name(provider: UpstreamProvider, external_user: ExternalUser, user: str) -> ExternalUser:
     """The same with the name that Apple tells the first time alone, in the answer itself and unsigned."""
     if provider.kind is not UpstreamKind.APPLE or not user:
-        return somebody
+        return external_user
     try:
         name = parse_json_object(user.encode("utf-8", "replace")).get("name")
     except ProviderResponseError:
-        return somebody
+        return external_user
     parts = name if isinstance(name, dict) else {}
     told_by_browser = {"given_name": parts.get("firstName"), "family_name": parts.get("lastName")}
-    return replace(somebody, claims={**told_by_browser, **somebody.claims})
+    return replace(external_user, claims={**told_by_browser, **external_user.claims})

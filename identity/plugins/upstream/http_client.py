@@ -66,8 +66,8 @@ class HttpTransport(Protocol):
 class ProviderHttpSession:
     """What one sign-in asks of a provider, within ``SECONDS`` in all."""
 
-    def __init__(self, way: HttpTransport) -> None:
-        self._way = way
+    def __init__(self, http_transport: HttpTransport) -> None:
+        self._way = http_transport
         self._ends_at = monotonic() + TIMEOUT_SECONDS
 
     def get(self, url: str, *, token: str = "") -> bytes:

@@ -54,12 +54,14 @@ def verify_id_token(
 
 def _select_key(header: Mapping[str, Any], keys: KeyFetcher, algorithm: str) -> JwkPublicKey:
     for missing in (False, True):
-        fitting = [one for one in keys(missing) if algorithm in one.algorithms]
+        fitting = [key for key in keys(missing) if algorithm in key.algorithms]
         wanted = header.get("kid")
-        found = fitting if wanted is None else [one for one in fitting if one.id == wanted]
+        jwk_public_keys = (
+            fitting if wanted is None else [jwk_public_key for jwk_public_key in fitting if jwk_public_key.id == wanted]
+        )
         # Without a key id only the one key will do (OpenID Connect Core §10.1).
-        if len(found) == 1:
-            return found[0]
+        if len(jwk_public_keys) == 1:
+            return jwk_public_keys[0]
     raise ProviderResponseError("the ID token is signed with a key that the provider does not show")
 
 

@@ -38,48 +38,48 @@ class LinkedIdentities:
         self._records = records
         self._now = now
 
-    def find_user_id(self, provider: UpstreamProvider, somebody: ExternalUser) -> LinkedIdentity | None:
+    def find_user_id(self, provider: UpstreamProvider, external_user: ExternalUser) -> LinkedIdentity | None:
         """Whose account here it is."""
-        record = self._records.find(_RECORD_KIND, _key(provider.id, somebody.issuer, somebody.subject))
+        record = self._records.find(_RECORD_KIND, _key(provider.id, external_user.issuer, external_user.subject))
         return None if record is None else _from_record(record)
 
     def list_user_identities(self, user_id: str) -> tuple[LinkedIdentity, ...]:
         """Those of a person, newest first."""
-        return tuple(_from_record(one) for one in self._records.list_by_owner(_RECORD_KIND, user_id=user_id))
+        return tuple(_from_record(record) for record in self._records.list_by_owner(_RECORD_KIND, user_id=user_id))
 
-    def add(self, provider: UpstreamProvider, somebody: ExternalUser, user_id: str) -> LinkedIdentity | None:
+    def add(self, provider: UpstreamProvider, external_user: ExternalUser, user_id: str) -> LinkedIdentity | None:
         """Link them; None if they are already.
 
         Raises Conflict if it is linked to somebody else, NotFound if the person is gone.
         """
         kept = {
             "provider": provider.id,
-            "issuer": somebody.issuer,
-            "subject": somebody.subject,
-            "name": external_user_label(somebody.claims),
+            "issuer": external_user.issuer,
+            "subject": external_user.subject,
+            "name": external_user_label(external_user.claims),
             "used": int(self._now.timestamp()),
         }
-        key = _key(provider.id, somebody.issuer, somebody.subject)
+        key = _key(provider.id, external_user.issuer, external_user.subject)
         holder = self._records.add(_RECORD_KIND, key, kept, user_id=user_id)
         if holder is not None and holder.user_id != user_id:
             raise Conflict(gettext_lazy("This account is linked to somebody else here."))
         if holder is not None:
             return None
         return LinkedIdentity(
-            id=linked_identity_id(provider, somebody),
+            id=linked_identity_id(provider, external_user),
             user_id=user_id,
             provider_id=provider.id,
-            issuer=somebody.issuer,
-            subject=somebody.subject,
+            issuer=external_user.issuer,
+            subject=external_user.subject,
             name=str(kept["name"]),
             linked_at=self._now,
         )
 
-    def record_use(self, provider: UpstreamProvider, somebody: ExternalUser) -> None:
+    def record_use(self, provider: UpstreamProvider, external_user: ExternalUser) -> None:
         """Note that they have signed in by it, and how they are called now."""
-        record = self._records.find(_RECORD_KIND, _key(provider.id, somebody.issuer, somebody.subject))
+        record = self._records.find(_RECORD_KIND, _key(provider.id, external_user.issuer, external_user.subject))
         if record is not None:
-            later = {"name": external_user_label(somebody.claims), "used": int(self._now.timestamp())}
+            later = {"name": external_user_label(external_user.claims), "used": int(self._now.timestamp())}
             self._records.replace(record, {**record.value, **later})
 
     def remove(self, link: LinkedIdentity) -> bool:
@@ -87,9 +87,9 @@ class LinkedIdentities:
         return self._records.delete(_RECORD_KIND, _key(link.provider_id, link.issuer, link.subject))
 
 
-def linked_identity_id(provider: UpstreamProvider, somebody: ExternalUser) -> str:
+def linked_identity_id(provider: UpstreamProvider, external_user: ExternalUser) -> str:
     """The id of the link that is there, or would be."""
-    return token_digest(_key(provider.id, somebody.issuer, somebody.subject)).hex()
+    return token_digest(_key(provider.id, external_user.issuer, external_user.subject)).hex()
 
 
 def _key(provider_id: str, issuer: str, subject: str) -> str:

@@ -37,12 +37,14 @@ _SESSION_RECORD_KIND, _LOGOUT_RECORD_KIND = "session", "leaving"
 _MAX_ID_TOKEN_HINT_LENGTH = 8192
 
 
-def store_logout_state(request: Request, provider: UpstreamProvider, subject: Subject, somebody: ExternalUser) -> None:
+def store_logout_state(
+    request: Request, provider: UpstreamProvider, subject: Subject, external_user: ExternalUser
+) -> None:
     """Keep what it takes to sign out there, for as long as the session may last that begins now."""
     services: Services = request.services
-    if not provider.sign_out_there or not somebody.id_token:
+    if not provider.sign_out_there or not external_user.id_token:
         return
-    hint = somebody.id_token if len(somebody.id_token) <= _MAX_ID_TOKEN_HINT_LENGTH else ""
+    hint = external_user.id_token if len(external_user.id_token) <= _MAX_ID_TOKEN_HINT_LENGTH else ""
     kept = {"provider": provider.id, "id_token": hint}
     ends_at = services.sessions.new_session_end(subject)
     key = _key(subject.user.id, services.now)
@@ -61,17 +63,19 @@ class UpstreamLogoutHandler(LogoutHandler):
     def handles(self, account: SignedInAccount, services: Services) -> bool:
         """True if the provider's setting says so."""
         records = services.record_service(self._name_space)
-        kept = [one for key in _record_keys(account) if (one := records.find(_SESSION_RECORD_KIND, key)) is not None]
-        return any(_find_active_provider(one.value["provider"], services) is not None for one in kept)
+        kept = [
+            record for key in _record_keys(account) if (record := records.find(_SESSION_RECORD_KIND, key)) is not None
+        ]
+        return any(_find_active_provider(record.value["provider"], services) is not None for record in kept)
 
     def begin_logout(self, account: SignedInAccount, request_id: str, services: Services) -> str:
         """The path that leads there: what it takes is bound to the request, and used up by its browser."""
         records = services.record_service(self._name_space)
         expires_at = services.now + services.sign_ins.lifetime
         for key in _record_keys(account):
-            taken = records.consume(_SESSION_RECORD_KIND, key)
-            if taken is not None:
-                records.add(_LOGOUT_RECORD_KIND, request_id, taken.value, expires_at=expires_at, seal=True)
+            record = records.consume(_SESSION_RECORD_KIND, key)
+            if record is not None:
+                records.add(_LOGOUT_RECORD_KIND, request_id, record.value, expires_at=expires_at, seal=True)
         return LOGOUT_PATH.format(request=request_id)
 
 
@@ -132,7 +136,9 @@ def _find_active_provider(provider_id: str, services: Services) -> UpstreamProvi
 
 
 def _record_keys(account: SignedInAccount) -> list[str]:
-    return [_key(account.subject.user.id, one.at) for one in account.session.proofs if one.factor == SIGN_IN_METHOD]
+    return [
+        _key(account.subject.user.id, proof.at) for proof in account.session.proofs if proof.factor == SIGN_IN_METHOD
+    ]
 
 
 def _key(user_id: str, at: datetime) -> str:

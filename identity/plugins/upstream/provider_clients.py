@@ -60,10 +60,10 @@ class ExternalUser:
     def authentication_methods(self) -> tuple[str, ...]:
         """How they proved it there, as the provider says (RFC 8176)."""
         said, context = self.claims.get("amr"), self.claims.get("acr")
-        listed = [one for one in said if isinstance(one, str)] if isinstance(said, list) else []
+        listed = [item for item in said if isinstance(item, str)] if isinstance(said, list) else []
         if context in (ACR_TWO_FACTORS, ACR_PHISHING_RESISTANT):
             listed.append("mfa")
-        return tuple(one for one in dict.fromkeys(listed) if one in _AMR_VALUES)
+        return tuple(fromkey for fromkey in dict.fromkeys(listed) if fromkey in _AMR_VALUES)
 
     @property
     def verified_email(self) -> str:
@@ -247,9 +247,9 @@ class GitHubProviderClient(ProviderClient):
         """The primary address, if it is verified; the profile may show any."""
         body = self._asking.get(f"{self._api_url}/user/emails", token=access_token)
         listed = parse_json_object(b'{"emails":' + body + b"}")["emails"]
-        for one in listed if isinstance(listed, list) else []:
-            if isinstance(one, dict) and one.get("primary") is True and one.get("verified") is True:
-                return str(one.get("email", ""))
+        for item in listed if isinstance(listed, list) else []:
+            if isinstance(item, dict) and item.get("primary") is True and item.get("verified") is True:
+                return str(item.get("email", ""))
         return ""
 
     @property

@@ -49,17 +49,17 @@ class ProviderMetadataCache:
     def cached_metadata(self, issuer: str) -> ProviderMetadata | None:
         """What is known of the provider without asking it."""
         with self._lock:
-            at, found = self._metadata.get(issuer, (0.0, None))
-        return found if found is not None and self._seconds() < at + _CACHE_SECONDS else None
+            at, provider_metadata = self._metadata.get(issuer, (0.0, None))
+        return provider_metadata if provider_metadata is not None and self._seconds() < at + _CACHE_SECONDS else None
 
     def fetch_metadata(self, issuer: str, asking: ProviderHttpSession) -> ProviderMetadata:
         """What the provider says of itself. Raises Unreachable, Refusal."""
-        found = self.cached_metadata(issuer)
-        if found is None:
+        provider_metadata = self.cached_metadata(issuer)
+        if provider_metadata is None:
             address = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
-            found = parse_metadata(asking.get_object(address), issuer)
-            self._store(self._metadata, issuer, found)
-        return found
+            provider_metadata = parse_metadata(asking.get_object(address), issuer)
+            self._store(self._metadata, issuer, provider_metadata)
+        return provider_metadata
 
     def fetch_keys(
         self, uri: str, asking: ProviderHttpSession, *, is_key_missing: bool = False
@@ -71,20 +71,20 @@ class ProviderMetadataCache:
         """
         now = self._seconds()
         with self._lock:
-            at, found = self._keys.get(uri, (0.0, ()))
+            at, jwk_public_keys = self._keys.get(uri, (0.0, ()))
             recent = now - at < MIN_REFETCH_SECONDS
             if (
-                found
+                jwk_public_keys
                 and now - at < _CACHE_SECONDS
                 and not (is_key_missing and self._can_refetch(uri, now, recent=recent))
             ):
-                return found
+                return jwk_public_keys
         try:
-            found = parse_jwk_set(asking.get(uri))
+            jwk_public_keys = parse_jwk_set(asking.get(uri))
         except InvalidKey:
             raise ProviderResponseError("the provider's keys cannot be read") from None
-        self._store(self._keys, uri, found)
-        return found
+        self._store(self._keys, uri, jwk_public_keys)
+        return jwk_public_keys
 
     def _can_refetch(self, uri: str, now: float, *, recent: bool) -> bool:
         if recent and now - self._looked_again.get(uri, -MIN_REFETCH_SECONDS) < MIN_REFETCH_SECONDS:
@@ -108,7 +108,7 @@ def parse_metadata(document: Mapping[str, Any], issuer: str) -> ProviderMetadata
         raise ProviderResponseError("the provider calls itself otherwise than it is called here")
     listed = document.get("id_token_signing_alg_values_supported", ["RS256"])
     algorithms = (
-        ACCEPTED_ALGORITHMS & {one for one in listed if isinstance(one, str)}
+        ACCEPTED_ALGORITHMS & {item for item in listed if isinstance(item, str)}
         if isinstance(listed, list)
         else frozenset()
     )

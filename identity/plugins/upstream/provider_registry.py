@@ -18,12 +18,14 @@ from identity.settings import Settings
 class ProviderRegistry:
     """What is known of providers, and the way to them."""
 
-    def __init__(self, settings: Settings, name_space: RecordNamespace, way: HttpTransport | None = None) -> None:
+    def __init__(
+        self, settings: Settings, name_space: RecordNamespace, http_transport: HttpTransport | None = None
+    ) -> None:
         self.name_space = name_space
         self.known = ProviderMetadataCache()
         networks = parse_networks(settings.allowed_networks)
         self._asked = ProviderHttpClient(
-            way or OutboundHttpClient(networks=networks, seconds=TIMEOUT_SECONDS, resolve=DeadlineResolver())
+            http_transport or OutboundHttpClient(networks=networks, seconds=TIMEOUT_SECONDS, resolve=DeadlineResolver())
         )
 
     @contextmanager

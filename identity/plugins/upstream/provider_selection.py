@@ -37,12 +37,16 @@ def available_providers(sign_in: SignIn, services: Services) -> tuple[UpstreamPr
     organization = sign_in_organization(sign_in, services)
     if organization is None:
         return services.upstream_providers.list_available(None)
-    found = _allowed_providers(organization, services)
+    providers = _allowed_providers(organization, services)
     if not sign_in.has_completed(OTHER_METHOD_STEP) or not services.policies.instance_allows_factor(SIGN_IN_METHOD):
-        return found
+        return providers
     # Whether the person may, is told to whoever has proved to be it.
-    of_instance = (one for one in services.upstream_providers.list_available(organization.id) if one.instance_managed)
-    return tuple(dict.fromkeys((*found, *of_instance)))
+    of_instance = (
+        provider
+        for provider in services.upstream_providers.list_available(organization.id)
+        if provider.instance_managed
+    )
+    return tuple(dict.fromkeys((*providers, *of_instance)))
 
 
 def next_provider(sign_in: SignIn, context: Context) -> UpstreamProvider | None:
@@ -67,29 +71,31 @@ def find_provider_by_domain(login_name: LoginName, context: Context) -> Upstream
 def automatic_provider(sign_in: SignIn, context: Context) -> UpstreamProvider | None:
     """Where they are sent without being asked: to the one that the application names, or where people of the
     organization go that it asks for, or whose domain stands in the login name that it gives."""
-    asked = sign_in.request
-    if asked is None or sign_in.has_completed(OTHER_METHOD_STEP):
+    authorization = sign_in.request
+    if authorization is None or sign_in.has_completed(OTHER_METHOD_STEP):
         return None
     services = context.services
-    hint = asked.parameters.get(IDP_HINT_PARAM, "")
+    hint = authorization.parameters.get(IDP_HINT_PARAM, "")
     if hint:
-        found = available_providers(sign_in, services)
-        return _single_provider(one for one in found if one.id == hint) or _single_provider(
-            one for one in found if one.name == hint
+        providers = available_providers(sign_in, services)
+        return _single_provider(provider for provider in providers if provider.id == hint) or _single_provider(
+            provider for provider in providers if provider.name == hint
         )
     if sign_in.required_organization is not None:
         return _organization_default_provider(sign_in.required_organization, context)
-    return find_provider_by_domain(LoginName.parse(asked.login_hint), context)
+    return find_provider_by_domain(LoginName.parse(authorization.login_hint), context)
 
 
 def _organization_default_provider(organization: Organization, context: Context) -> UpstreamProvider | None:
     """The one to which people of the organization are sent without being asked: because its setting says so, or because
     the policy leaves them no other way in."""
-    found = _allowed_providers(organization, context.services)
+    providers = _allowed_providers(organization, context.services)
     allowed = context.services.policies.organization_policy(organization.id).factors
-    if allowed is not None and not any(_allows_other_methods(one, context) for one in allowed):
-        return _single_provider(found)
-    return _single_provider(one for one in found if one.by_domain and one.organization_id == organization.id)
+    if allowed is not None and not any(_allows_other_methods(item, context) for item in allowed):
+        return _single_provider(providers)
+    return _single_provider(
+        provider for provider in providers if provider.by_domain and provider.organization_id == organization.id
+    )
 
 
 def _allowed_providers(organization: Organization, services: Services) -> tuple[UpstreamProvider, ...]:
@@ -110,12 +116,12 @@ def _find_domain_organization(login_name: LoginName | None, services: Services) 
         return None
     with services.read_session() as storage:
         holder = storage.organizations.find_effective_domain(domain)
-        found = None if holder is None else storage.organizations.find(holder.organization_id)
-    return found if found is not None and found.active else None
+        organization = None if holder is None else storage.organizations.find(holder.organization_id)
+    return organization if organization is not None and organization.active else None
 
 
-def _single_provider(found: Iterable[UpstreamProvider]) -> UpstreamProvider | None:
-    several = tuple(found)
+def _single_provider(providers: Iterable[UpstreamProvider]) -> UpstreamProvider | None:
+    several = tuple(providers)
     return several[0] if len(several) == 1 else None
 
 

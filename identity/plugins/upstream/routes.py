@@ -90,6 +90,6 @@ def login_name_redirect(page: SignInPage, login_name: LoginName) -> str | None:
 
 def provider_buttons(page: SignInPage) -> Iterable[Markup]:
     """A button for each provider at which somebody can sign in here."""
-    for one in provider_selection.available_providers(page.sign_in, page.request.services):
-        words = page.translator.gettext("Sign in with {provider}", provider=one.name)
-        yield page.template_macros.button_link(words, provider_path(one, page.pending_authorization.id))
+    for provider in provider_selection.available_providers(page.sign_in, page.request.services):
+        words = page.translator.gettext("Sign in with {provider}", provider=provider.name)
+        yield page.template_macros.button_link(words, provider_path(provider, page.pending_authorization.id))

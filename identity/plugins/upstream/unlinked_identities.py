@@ -27,14 +27,14 @@ class UnlinkedIdentity:
 
 
 def store_unlinked_identity(
-    records: RecordService, pending: PendingAuthorization, provider: UpstreamProvider, somebody: ExternalUser
+    records: RecordService, pending: PendingAuthorization, provider: UpstreamProvider, external_user: ExternalUser
 ) -> None:
     """Keep it for this very sign-in, as long as that lasts; the last one counts."""
     kept = {
         "provider": provider.id,
-        "issuer": somebody.issuer,
-        "subject": somebody.subject,
-        "name": external_user_label(somebody.claims),
+        "issuer": external_user.issuer,
+        "subject": external_user.subject,
+        "name": external_user_label(external_user.claims),
     }
     records.delete(_RECORD_KIND, pending.id)
     records.add(_RECORD_KIND, pending.id, kept, expires_at=pending.expires_at, seal=True)
@@ -49,8 +49,8 @@ def find_unlinked_identity(
     if record is None or provider is None or not provider.is_usable:
         return None
     kept = record.value
-    somebody = ExternalUser(issuer=kept["issuer"], subject=kept["subject"], claims={"name": kept["name"]})
-    return UnlinkedIdentity(provider=provider, external_user=somebody, name=kept["name"])
+    external_user = ExternalUser(issuer=kept["issuer"], subject=kept["subject"], claims={"name": kept["name"]})
+    return UnlinkedIdentity(provider=provider, external_user=external_user, name=kept["name"])
 
 
 def redeem_unlinked_identity(records: RecordService, pending: PendingAuthorization) -> bool:

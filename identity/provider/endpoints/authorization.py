@@ -54,11 +54,11 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     parameters = parse_request_parameters(request)
     client, address = _find_address(parameters, context)
     try:
-        asked = parse_authorization_request(parameters, client, address, context)
+        authorization = parse_authorization_request(parameters, client, address, context)
         if request.method == "POST":
             # Browsers keep our cookies back from another site's POST, and send them with the GET that follows.
-            return _wait(asked, context, f"{PATH}/{{}}")
-        return _go_on(_sign_in(asked, None, request.browser_state, context), request.browser_state, context)
+            return _wait(authorization, context, f"{PATH}/{{}}")
+        return _go_on(_sign_in(authorization, None, request.browser_state, context), request.browser_state, context)
     except OAuthError as error:
         return _refusal(error, client, address, context)
 
@@ -82,8 +82,8 @@ def _resume(request_id: str, request: ProtocolRequest, context: Context) -> Prot
     parameters = Parameters(pending.parameters)
     client, address = _find_address(parameters, context)
     try:
-        asked = parse_authorization_request(parameters, client, address, context)
-        return _go_on(_sign_in(asked, pending, request.browser_state, context), request.browser_state, context)
+        authorization = parse_authorization_request(parameters, client, address, context)
+        return _go_on(_sign_in(authorization, pending, request.browser_state, context), request.browser_state, context)
     except OAuthError as error:
         context.services.sign_ins.finish(pending)
         refusal = _refusal(error, client, address, context)
@@ -138,7 +138,7 @@ def _detail(error: OAuthError) -> dict[str, object]:
 
 
 def _sign_in(
-    asked: AuthorizationRequest | None,
+    authorization: AuthorizationRequest | None,
     pending: PendingAuthorization | None,
     browser: BrowserState,
     context: Context,
@@ -152,13 +152,13 @@ def _sign_in(
             # What they did counts for nobody else at this browser, and not by what may not be used.
             proved, pending = None, pending.restarted()
     return SignIn(
-        request=asked,
+        request=authorization,
         accounts=context.services.sessions.list_by_secrets(browser.sessions.values()),
         now=context.now,
         is_live_session=context.services.sessions.is_live,
         pending=pending,
         authenticated_subject=proved,
-        required_organization=None if asked is None else required_organization(asked.scope, context),
+        required_organization=None if authorization is None else required_organization(authorization.scope, context),
         browser_state=browser,
         step_up_checker=lambda sign_in: find_step_up_requirement(sign_in, context),
         is_allowed_session=lambda account: bool(
@@ -193,8 +193,14 @@ def _page(needed: Interaction, sign_in: SignIn, request_id: str) -> str:
     return f"/login/{request_id}/{below}" if below else f"/login/{request_id}"
 
 
-def _wait(asked: AuthorizationRequest, context: Context, path: str) -> ProtocolResponse:
-    return store_and_redirect(asked.parameters, path, context, login_name=asked.login_hint, ui_locales=asked.ui_locales)
+def _wait(authorization: AuthorizationRequest, context: Context, path: str) -> ProtocolResponse:
+    return store_and_redirect(
+        authorization.parameters,
+        path,
+        context,
+        login_name=authorization.login_hint,
+        ui_locales=authorization.ui_locales,
+    )
 
 
 def _answer(sign_in: SignIn, browser: BrowserState, context: Context) -> ProtocolResponse:
@@ -238,12 +244,12 @@ def _answer(sign_in: SignIn, browser: BrowserState, context: Context) -> Protoco
             raise LoginRequired("The user is not signed in.")
         context.services.sessions.select(account)
         return redirect_response(context.settings.login_url + pending.target, *cookies)
-    asked = sign_in.request
+    authorization = sign_in.request
     try:
-        response = asked.redirect_target.success_response(_members(sign_in, account, asked, context))
+        response = authorization.redirect_target.success_response(_members(sign_in, account, authorization, context))
     except OAuthError as error:
         # The person may well be signed in now, even if the client gets nothing.
-        response = _refusal(error, asked.client, asked.redirect_target, context)
+        response = _refusal(error, authorization.client, authorization.redirect_target, context)
     return replace(response, cookies=tuple(cookies)) if cookies else response
 
 
@@ -257,9 +263,10 @@ def _lacking(need: StepUpRequirement) -> OAuthError:
 def _superseded(sign_in: SignIn, account: SignedInAccount) -> list[Cookie]:
     """Cookies of expired sessions of the same person: the new session stands for them."""
     return [
-        Cookie(CookieKind.SESSION, one.session.id)
-        for one in sign_in.accounts
-        if one.subject.user.id == account.subject.user.id and one.session.id != account.session.id
+        Cookie(CookieKind.SESSION, signed_in_account.session.id)
+        for signed_in_account in sign_in.accounts
+        if signed_in_account.subject.user.id == account.subject.user.id
+        and signed_in_account.session.id != account.session.id
     ]
 
 

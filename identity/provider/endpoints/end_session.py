@@ -65,11 +65,11 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
 
     Raises Unredirectable if the request cannot be read, or names an address that is not registered.
     """
-    asked = parse_logout_request(_parameters(request), context)
+    logout_request = parse_logout_request(_parameters(request), context)
     if request.method == "POST" and not request.browser_state.sessions:
         # Browsers keep our cookies back from another site's POST, and send them with the GET that follows.
-        return _wait(asked, f"{PATH}/{{}}", context)
-    return _decide(asked, request.browser_state, context)
+        return _wait(logout_request, f"{PATH}/{{}}", context)
+    return _decide(logout_request, request.browser_state, context)
 
 
 def resume(request: ProtocolRequest, context: Context) -> ProtocolResponse:
@@ -135,19 +135,20 @@ def parse_logout_request(parameters: Parameters, context: Context) -> LogoutRequ
 
 
 def end_sessions(
-    asked: LogoutRequest, accounts: tuple[SignedInAccount, ...], context: Context, *, fallback_url: str = ""
+    logout_request: LogoutRequest, accounts: tuple[SignedInAccount, ...], context: Context, *, fallback_url: str = ""
 ) -> ProtocolResponse:
     """End these sessions, and send the browser where it was asked to go, or to the page that says so; ``home`` stands
     in place of both. Whoever signs out elsewhere, too, is led there first."""
-    elsewhere = _elsewhere(asked, accounts, context)
-    client_id = None if asked.client is None else asked.client.id
+    elsewhere = _elsewhere(logout_request, accounts, context)
+    client_id = None if logout_request.client is None else logout_request.client.id
     for account in accounts:
         context.services.sessions.end(account, client_id=client_id)
     cookies = tuple(Cookie(CookieKind.SESSION, account.session.id) for account in accounts)
     if elsewhere is not None:
         return replace(elsewhere, cookies=(*elsewhere.cookies, *cookies))
     return redirect_response(
-        fallback_url or asked.post_logout_redirect_uri or context.settings.login_url + SIGNED_OUT_PATH, *cookies
+        fallback_url or logout_request.post_logout_redirect_uri or context.settings.login_url + SIGNED_OUT_PATH,
+        *cookies,
     )
 
 
@@ -157,57 +158,59 @@ def finish_logout(request_id: str, browser: BrowserState, context: Context) -> P
     signed_out = context.settings.login_url + SIGNED_OUT_PATH
     try:
         pending = context.services.sign_ins.find(request_id, browser.sign_ins.get(request_id))
-        asked = parse_logout_request(Parameters(pending.parameters), context)
-        if asked.post_logout_redirect_uri is None or not asked.post_logout_redirect_uri.startswith(REDIRECT_SCHEMES):
+        logout_request = parse_logout_request(Parameters(pending.parameters), context)
+        if logout_request.post_logout_redirect_uri is None or not logout_request.post_logout_redirect_uri.startswith(
+            REDIRECT_SCHEMES
+        ):
             return redirect_response(f"{signed_out}?{urlencode({PENDING_REQUEST_PARAMETER: request_id})}")
         context.services.sign_ins.finish(pending)
     except (SignInUnavailable, StaleSignIn):
         return redirect_response(signed_out)
-    return redirect_response(asked.post_logout_redirect_uri, Cookie(CookieKind.SIGN_IN, pending.id))
+    return redirect_response(logout_request.post_logout_redirect_uri, Cookie(CookieKind.SIGN_IN, pending.id))
 
 
 def _elsewhere(
-    asked: LogoutRequest, accounts: tuple[SignedInAccount, ...], context: Context
+    logout_request: LogoutRequest, accounts: tuple[SignedInAccount, ...], context: Context
 ) -> ProtocolResponse | None:
     for account in accounts:
-        for way in context.protocol.logout_handlers.values():
-            if way.handles(account, context.services):
-                request_id, cookies = _waiting(asked, context)
-                path = way.begin_logout(account, request_id, context.services)
+        for logout_handler in context.protocol.logout_handlers.values():
+            if logout_handler.handles(account, context.services):
+                request_id, cookies = _waiting(logout_request, context)
+                path = logout_handler.begin_logout(account, request_id, context.services)
                 return redirect_response(context.settings.login_url + path, *cookies)
     return None
 
 
-def _decide(asked: LogoutRequest, browser: BrowserState, context: Context) -> ProtocolResponse:
+def _decide(logout_request: LogoutRequest, browser: BrowserState, context: Context) -> ProtocolResponse:
     sessions = context.services.sessions
     accounts = sessions.list_by_secrets(browser.sessions.values())
-    ended = _meant(asked, accounts)
-    if ended is None and any(sessions.is_live(one) for one in accounts):
-        locales = asked.parameters.get("ui_locales", "")[:_LONGEST_LOCALES]
+    ended = _meant(logout_request, accounts)
+    if ended is None and any(sessions.is_live(account) for account in accounts):
+        locales = logout_request.parameters.get("ui_locales", "")[:_LONGEST_LOCALES]
         spoken = f"&{urlencode({'ui_locales': locales})}" if locales else ""
-        return _wait(asked, f"{CONFIRMATION_PATH}?{PENDING_REQUEST_PARAMETER}={{}}", context, spoken)
-    return end_sessions(asked, () if ended is None else (ended,), context)
+        return _wait(logout_request, f"{CONFIRMATION_PATH}?{PENDING_REQUEST_PARAMETER}={{}}", context, spoken)
+    return end_sessions(logout_request, () if ended is None else (ended,), context)
 
 
-def _wait(asked: LogoutRequest, path: str, context: Context, more: str = "") -> ProtocolResponse:
+def _wait(logout_request: LogoutRequest, path: str, context: Context, more: str = "") -> ProtocolResponse:
     """Send the browser to the path that has the id of the waiting request in it."""
-    request_id, cookies = _waiting(asked, context)
+    request_id, cookies = _waiting(logout_request, context)
     return redirect_response(context.settings.login_url + path.format(request_id) + more, *cookies)
 
 
-def _waiting(asked: LogoutRequest, context: Context) -> tuple[str, tuple[Cookie, ...]]:
+def _waiting(logout_request: LogoutRequest, context: Context) -> tuple[str, tuple[Cookie, ...]]:
     """The id of the request that waits, and the cookie for its browser if it begins to."""
-    if asked.pending_request_id is not None:
-        return asked.pending_request_id, ()
-    known = {name: asked.parameters[name] for name in _KNOWN if name in asked.parameters}
+    if logout_request.pending_request_id is not None:
+        return logout_request.pending_request_id, ()
+    known = {name: logout_request.parameters[name] for name in _KNOWN if name in logout_request.parameters}
     return store_pending_request(known, context, ui_locales=known.get("ui_locales", ""))
 
 
-def _meant(asked: LogoutRequest, accounts: tuple[SignedInAccount, ...]) -> SignedInAccount | None:
+def _meant(logout_request: LogoutRequest, accounts: tuple[SignedInAccount, ...]) -> SignedInAccount | None:
     """The session of this browser that the hint was issued in; another one of the same person is not meant."""
-    if asked.hint is None:
+    if logout_request.hint is None:
         return None
-    return next((one for one in accounts if one.session.id == asked.hint.session_id), None)
+    return next((account for account in accounts if account.session.id == logout_request.hint.session_id), None)
 
 
 def _parameters(request: ProtocolRequest) -> Parameters:

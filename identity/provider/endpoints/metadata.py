@@ -22,7 +22,9 @@ def discovery_document_members(protocol: ProtocolRegistry, settings: Settings) -
         EndpointHost.LOGIN: settings.login_url,
     }
     endpoints = {
-        one.discovery_member: addresses[one.host] + one.path for one in protocol.endpoints if one.discovery_member
+        endpoint.discovery_member: addresses[endpoint.host] + endpoint.path
+        for endpoint in protocol.endpoints
+        if endpoint.discovery_member
     }
     return with_plugin_members(
         {"issuer": settings.issuer_url, **endpoints, **discovery_members(protocol, settings)}, protocol
@@ -31,13 +33,13 @@ def discovery_document_members(protocol: ProtocolRegistry, settings: Settings) -
 
 def cached_discovery_document(protocol: ProtocolRegistry, settings: Settings) -> CacheableDocument:
     """The document; built once per process, because nothing in it depends on the request."""
-    made: CacheableDocument | None = protocol.documents.get("metadata")
-    if made is None:
+    cacheable_document: CacheableDocument | None = protocol.documents.get("metadata")
+    if cacheable_document is None:
         text = json.dumps(discovery_document_members(protocol, settings))
-        made = protocol.documents["metadata"] = CacheableDocument.from_bytes(
+        cacheable_document = protocol.documents["metadata"] = CacheableDocument.from_bytes(
             text.encode(), max_age=settings.jwks_max_age
         )
-    return made
+    return cacheable_document
 
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:

@@ -48,7 +48,7 @@ class ParseReport:
         problems = dict(self.problems)
         for path, sentence in found.items():
             place = self._whole(path)
-            if not any(one == place or one.startswith((f"{place}.", f"{place}[")) for one in self.problems):
+            if not any(problem == place or problem.startswith((f"{place}.", f"{place}[")) for problem in self.problems):
                 problems.setdefault(place, sentence)
         return problems
 
@@ -70,7 +70,11 @@ class ParseReport:
 
 def truncate_problems(problems: Mapping[str, str], spooled: Mapping[str, StreamedList[Any]]) -> Mapping[str, str]:
     """As many of the problems as people read, and how many more were found."""
-    more = len(problems) - MAX_REPORTED_PROBLEMS + sum(one.further_problem_count for one in spooled.values())
+    more = (
+        len(problems)
+        - MAX_REPORTED_PROBLEMS
+        + sum(streamed_list.further_problem_count for streamed_list in spooled.values())
+    )
     if more <= 0:
         return problems
     more_words = ngettext_lazy("{n} more place needs a change.", "{n} more places need a change.", more)
@@ -106,8 +110,8 @@ def decode_document(
     rest = _PrunedCopy(values)
     lists = spooled or {}
     found = dict(problems or {})
-    for one in lists.values():
-        found.update(one.problems)
+    for streamed_list in lists.values():
+        found.update(streamed_list.problems)
     while True:
         try:
             read = document.model_validate(rest.values)
@@ -116,12 +120,12 @@ def decode_document(
                 found = {**field_error_messages(refusal, format_field_path), **found}
             # What misses something cannot stand without it.
             errors = refusal.errors(include_url=False, include_input=False)
-            places = {one["loc"][:-1] if one["type"] == "missing" else one["loc"] for one in errors}
+            places = {error["loc"][:-1] if error["type"] == "missing" else error["loc"] for error in errors}
             if () in places:
                 raise Invalid(truncate_problems(found, lists)) from None
             rest.leave_out(places)
         else:
-            unread = rest.left_out.union(*(one.rejected_texts for one in lists.values()))
+            unread = rest.left_out.union(*(streamed_list.rejected_texts for streamed_list in lists.values()))
             read._reading = ParseReport(found, frozenset(unread), dict(rest.numbers(rest.values, ())), lists)
             return read
 
@@ -154,10 +158,10 @@ class _PrunedCopy:
 
     def _copy(self, value: object) -> Any:
         if isinstance(value, Mapping):
-            return {name: self._copy(one) for name, one in value.items()}
+            return {name: self._copy(item) for name, item in value.items()}
         if not isinstance(value, list | tuple):
             return value
-        copy = [self._copy(one) for one in value]
+        copy = [self._copy(item) for item in value]
         self._numbers[id(copy)] = list(range(len(copy)))
         return copy
 

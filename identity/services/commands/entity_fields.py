@@ -15,7 +15,7 @@ def with_create_fields(entity: type) -> Callable[[type[Derived]], type[Derived]]
     """Add to a command what whoever makes such a thing sets, unless the command says it itself."""
 
     def derive(command: type[Derived]) -> type[Derived]:
-        given = {one.name: (_type(one), ... if one.required else one.default) for one in _settable(entity)}
+        given = {field.name: (_type(field), ... if field.required else field.default) for field in _settable(entity)}
         return _with(command, given)
 
     return derive
@@ -26,7 +26,7 @@ def with_update_fields(entity: type) -> Callable[[type[Derived]], type[Derived]]
     stays; None is as good as not given, unless it is one of the field's values."""
 
     def derive(command: type[Derived]) -> type[Derived]:
-        given = {one.name: (_type(one) | None, None) for one in _settable(entity) if one.is_mutable}
+        given = {field.name: (_type(field) | None, None) for field in _settable(entity) if field.is_mutable}
         return _with(command, given)
 
     return derive
@@ -45,7 +45,7 @@ def field_validator(rule: Validator) -> AfterValidator:
 
 
 def _settable(entity: type) -> list[EntityField]:
-    return [one for one in entity_fields(entity).values() if one.is_settable]
+    return [field for field in entity_fields(entity).values() if field.is_settable]
 
 
 def _type(member: EntityField) -> Any:
@@ -58,7 +58,7 @@ def _type(member: EntityField) -> Any:
 
 
 def _with(command: type[Derived], given: dict[str, Any]) -> type[Derived]:
-    own = {name: one for name, one in given.items() if name not in command.model_fields}
+    own = {name: item for name, item in given.items() if name not in command.model_fields}
     model: type[Derived] = create_model(command.__name__, __base__=command, __doc__=command.__doc__, **own)
     model.__module__ = command.__module__
     return model

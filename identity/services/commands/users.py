@@ -49,7 +49,7 @@ class ChangeProfile(Command):
 
     def apply_to(self, profile: Profile) -> Profile:
         """The profile with these changes; an email address or phone number that changed is unverified."""
-        given = {one.name: getattr(self, one.name, None) for one in fields(profile)}
+        given = {field.name: getattr(self, field.name, None) for field in fields(profile)}
         changes = {name: value for name, value in given.items() if value is not None}
         if self.address is not None:
             changes["address"] = Address(**self.address.model_dump())

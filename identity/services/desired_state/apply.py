@@ -34,7 +34,7 @@ def parse_desired_state(values: Mapping[str, object]) -> DesiredState:
 
 
 def apply_desired_state(
-    services: Services, state: DesiredState, *, by: Principal, prune: bool = False, with_secrets: bool = False
+    services: Services, state: DesiredState, *, principal: Principal, prune: bool = False, with_secrets: bool = False
 ) -> ApplyResult:
     """Make the instance what is described; what is so already is left alone.
 
@@ -45,13 +45,13 @@ def apply_desired_state(
     Raises Invalid with a sentence for each place that does not fit, such as ``organizations[0].users[2].user_name``,
     and then nothing may be committed; Denied.
     """
-    build = Reconciler(services, state.parse_report, by=by, prune=prune, with_secrets=with_secrets)
+    build = Reconciler(services, state.parse_report, principal=principal, prune=prune, with_secrets=with_secrets)
     if state.instance is not None:
         # First: what organizations may say depends on it.
         ensure_policy(build, "instance", state.instance.policy, OF_INSTANCE, "the instance")
     if state.organizations is not None:
         prune_organizations(build, "organizations")
-        described = [(f"organizations[{number}]", one) for number, one in enumerate(state.organizations)]
+        described = [(f"organizations[{number}]", spec) for number, spec in enumerate(state.organizations)]
         ensure_organizations(build, described)
     if state.instance is not None:
         ensure_managers(build, "instance", state.instance.managers, INSTANCE_RESOURCE, None, "the instance")

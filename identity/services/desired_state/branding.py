@@ -17,6 +17,6 @@ def ensure_branding(
         build.require("organization.write", owner)
     with build.collect_problems(f"{path}.branding"):
         before = branding.own_branding(owner)
-        after = branding.change(owner, described, by=build.principal)
+        after = branding.change(owner, described, principal=build.principal)
         if after != before:
             build.record_change(ChangeAction.CHANGE, "branding", name)

@@ -32,7 +32,7 @@ class ExistingRows(Generic[Row]):
         Names need not be unique; but where a document speaks by names, the same name is the same thing.
         """
         if described.id is not None:
-            having = (one for several in self._by_name.values() for one in several if one.id == described.id)
+            having = (item for several in self._by_name.values() for item in several if item.id == described.id)
             found: Row | None = next(having, None)
             if found is None:
                 raise NotFound(self._kind, described.id)
@@ -47,7 +47,7 @@ class ExistingRows(Generic[Row]):
 def find_organizations_by_name(storage: Storage, name: str) -> list[Organization]:
     """The organizations of this name."""
     rows = iterate_rows(storage.organizations.page)
-    return [one for one in rows if name_key(one.name) == name_key(name)]
+    return [organization for organization in rows if name_key(organization.name) == name_key(name)]
 
 
 def require_unambiguous(name: str, found: list[Row]) -> Row | None:

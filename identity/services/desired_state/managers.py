@@ -26,15 +26,15 @@ def ensure_managers(
         return
     managers = build.services.managers
     build.services.access_control.require(build.principal, f"{resource.key.level}_manager.write", resource)
-    for number, one in enumerate(described):
-        _ensure_manager(build, f"{path}.managers[{number}]", one, resource, users_of, where)
+    for number, manager_spec in enumerate(described):
+        _ensure_manager(build, f"{path}.managers[{number}]", manager_spec, resource, users_of, where)
     build.prune_rows(
         f"{path}.managers",
         _MANAGER,
-        lambda: iterate_rows(partial(managers.page, resource, by=build.principal)),
+        lambda: iterate_rows(partial(managers.page, resource, principal=build.principal)),
         key=lambda manager: (_MANAGER, manager.id),
         name=lambda manager: f"{_login_name(build, manager)} of {where}",
-        remove=lambda manager: managers.remove(manager.id, by=build.principal),
+        remove=lambda manager: managers.remove(manager.id, principal=build.principal),
     )
 
 
@@ -50,16 +50,16 @@ def _ensure_manager(
     name, roles = f"{subject.login_name} of {where}", ", ".join(sorted(described.roles))
     with build.collect_problems(path):
         held = build.storage.managers.list_for_user(subject.user.id)
-        manager = next((one for one in held if one.resource == resource.key), None)
+        manager = next((manager for manager in held if manager.resource == resource.key), None)
         if manager is None:
             manager = managers.add(
-                resource, AddManager(user_id=subject.user.id, roles=described.roles), by=build.principal
+                resource, AddManager(user_id=subject.user.id, roles=described.roles), principal=build.principal
             )
             build.record_change(ChangeAction.ADD, _MANAGER, name, roles)
         if not build.mark_seen(path, _MANAGER, manager.id):
             return
         if manager.roles != described.roles:
-            managers.change(manager.id, ChangeManager(roles=described.roles), by=build.principal)
+            managers.change(manager.id, ChangeManager(roles=described.roles), principal=build.principal)
             build.record_change(ChangeAction.CHANGE, _MANAGER, name, f"{', '.join(sorted(manager.roles))} → {roles}")
 
 

@@ -24,25 +24,34 @@ from identity.storage.paging import iterate_rows
 def ensure_organizations(build: Reconciler, described: Sequence[tuple[str, OrganizationSpec]]) -> list[Organization]:
     """Those that were found or made. First what stands by itself, then what speaks of it: grants, then managers."""
     found: list[tuple[str, OrganizationSpec, Organization]] = []
-    for path, one in described:
-        organization = ensure_organization(build, path, one)
+    for path, spec in described:
+        organization = ensure_organization(build, path, spec)
         if organization is not None:
-            found.append((path, one, organization))
-            ensure_branding(build, path, organization.primary_domain, organization, one.branding)
-            ensure_policy(build, path, one.policy, organization.id, organization.primary_domain)
-            ensure_users(build, path, organization, one.users)
-            ensure_service_users(build, path, organization, one.service_users)
-            ensure_upstream_providers(build, path, organization, one.upstream_providers)
-    projects = [project for path, one, owner in found for project in ensure_projects(build, path, owner, one.projects)]
+            found.append((path, spec, organization))
+            ensure_branding(build, path, organization.primary_domain, organization, spec.branding)
+            ensure_policy(build, path, spec.policy, organization.id, organization.primary_domain)
+            ensure_users(build, path, organization, spec.users)
+            ensure_service_users(build, path, organization, spec.service_users)
+            ensure_upstream_providers(build, path, organization, spec.upstream_providers)
+    projects = [
+        project for path, spec, owner in found for project in ensure_projects(build, path, owner, spec.projects)
+    ]
     grants = [grant for project in projects for grant in ensure_project_grants(build, project)]
     for project in projects:
         ensure_user_grants(build, project)
     for grant in grants:
         ensure_user_grants(build, grant)
-    for path, one, owner in found:
-        ensure_managers(build, path, one.managers, organization_resource(owner.id), owner, owner.primary_domain)
-    for place in (*projects, *grants):
-        ensure_managers(build, place.path, place.spec.managers, place.resource, place.users_organization, place.name)
+    for path, spec, owner in found:
+        ensure_managers(build, path, spec.managers, organization_resource(owner.id), owner, owner.primary_domain)
+    for role_scope in (*projects, *grants):
+        ensure_managers(
+            build,
+            role_scope.path,
+            role_scope.spec.managers,
+            role_scope.resource,
+            role_scope.users_organization,
+            role_scope.name,
+        )
     return [organization for _, _, organization in found]
 
 
@@ -53,7 +62,9 @@ def ensure_organization(build: Reconciler, path: str, described: OrganizationSpe
     def make() -> Organization:
         build.services.access_control.require(build.principal, "organization.create", INSTANCE_RESOURCE)
         return organizations.create(
-            command_from_spec(described, CreateOrganization), by=build.principal, id=build.new_entity_id(described)
+            command_from_spec(described, CreateOrganization),
+            principal=build.principal,
+            id=build.new_entity_id(described),
         )
 
     kind: EntityKind[Organization] = EntityKind(organizations, ChangeOrganization)
@@ -68,8 +79,10 @@ def prune_organizations(build: Reconciler, path: str) -> None:
     build.prune_entities(
         path,
         kind,
-        lambda: (one for one in iterate_rows(build.storage.organizations.page) if one.id != own),
-        lambda one: f"{one.primary_domain} ({one.name})",
+        lambda: (
+            organization for organization in iterate_rows(build.storage.organizations.page) if organization.id != own
+        ),
+        lambda organization: f"{organization.primary_domain} ({organization.name})",
     )
 
 
@@ -77,10 +90,10 @@ def _find(build: Reconciler, described: OrganizationSpec) -> Organization | None
     """By id, else by primary domain, else by name. Raises NotFound for an id, Invalid for a name of several."""
     stored = build.storage.organizations
     if described.id is not None:
-        found = stored.find(described.id)
-        if found is None:
+        organization = stored.find(described.id)
+        if organization is None:
             raise NotFound("organization", described.id)
-        return found
+        return organization
     if described.primary_domain is not None:
         return stored.find_by_domain(described.primary_domain)
     return require_unambiguous(described.name, find_organizations_by_name(build.storage, described.name))

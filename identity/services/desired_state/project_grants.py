@@ -10,37 +10,40 @@ from identity.services.desired_state.reconciler import EntityKind, Reconciler
 from identity.storage.paging import iterate_rows
 
 
-def ensure_project_grants(build: Reconciler, place: RoleScope) -> list[RoleScope]:
+def ensure_project_grants(build: Reconciler, role_scope: RoleScope) -> list[RoleScope]:
     """The grants of a project, as far as they were found or made."""
-    described = place.spec.grants if isinstance(place.spec, ProjectSpec) else None
+    described = role_scope.spec.grants if isinstance(role_scope.spec, ProjectSpec) else None
     if described is None:
         return []
-    build.services.access_control.require(build.principal, "project_grant.write", place.resource)
-    grants, project = build.services.project_grants, place.project
+    build.services.access_control.require(build.principal, "project_grant.write", role_scope.resource)
+    grants, project = build.services.project_grants, role_scope.project
     kind: EntityKind[ProjectGrant] = EntityKind(grants, ChangeProjectGrant)
-    places = []
-    for number, one in enumerate(described):
-        path = f"{place.path}.grants[{number}]"
-        holder = build.resolve_organization(path, one.organization)
+    role_scopes = []
+    for number, project_grant_spec in enumerate(described):
+        path = f"{role_scope.path}.grants[{number}]"
+        holder = build.resolve_organization(path, project_grant_spec.organization)
         if holder is None:
             continue
-        name = f"{place.name} → {holder.primary_domain}"
+        name = f"{role_scope.name} → {holder.primary_domain}"
         find = partial(build.storage.project_grants.find_for_organization, project.id, holder.id)
         make = partial(
-            grants.add, project.id, AddProjectGrant(organization_id=holder.id, roles=one.roles), by=build.principal
+            grants.add,
+            project.id,
+            AddProjectGrant(organization_id=holder.id, roles=project_grant_spec.roles),
+            principal=build.principal,
         )
-        grant = build.ensure(path, name, one, kind, find=find, create=make)
+        grant = build.ensure(path, name, project_grant_spec, kind, find=find, create=make)
         if grant is not None:
-            places.append(RoleScope(path, name, one, project, holder, grant))
+            role_scopes.append(RoleScope(path, name, project_grant_spec, project, holder, grant))
     build.prune_entities(
-        f"{place.path}.grants",
+        f"{role_scope.path}.grants",
         kind,
         lambda: iterate_rows(partial(build.storage.project_grants.page, "project_id", project.id)),
-        lambda grant: f"{place.name} → {_holder(build, grant)}",
+        lambda grant: f"{role_scope.name} → {_holder(build, grant)}",
     )
-    return places
+    return role_scopes
 
 
 def _holder(build: Reconciler, grant: ProjectGrant) -> str:
-    found = build.storage.organizations.find(grant.organization_id)
-    return grant.organization_id if found is None else found.primary_domain
+    organization = build.storage.organizations.find(grant.organization_id)
+    return grant.organization_id if organization is None else organization.primary_domain

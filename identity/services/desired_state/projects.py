@@ -60,24 +60,26 @@ def ensure_projects(
     kind: EntityKind[Project] = EntityKind(projects, ChangeProject)
     rows = partial(iterate_rows, partial(build.storage.projects.page, organization.id))
     present = ExistingRows[Project](kind.name, [] if build.create_all else rows())
-    places = []
-    for number, one in enumerate(described):
-        place, name = f"{path}.projects[{number}]", f"{organization.primary_domain} / {one.name}"
-        create = partial(projects.create, organization.id, command_from_spec(one, CreateProject), by=build.principal)
-        make = partial(create, id=build.new_entity_id(one))
-        project = build.ensure(place, name, one, kind, find=partial(present.find, one), create=make)
+    role_scopes = []
+    for number, project_spec in enumerate(described):
+        place, name = f"{path}.projects[{number}]", f"{organization.primary_domain} / {project_spec.name}"
+        create = partial(
+            projects.create, organization.id, command_from_spec(project_spec, CreateProject), principal=build.principal
+        )
+        make = partial(create, id=build.new_entity_id(project_spec))
+        project = build.ensure(place, name, project_spec, kind, find=partial(present.find, project_spec), create=make)
         if project is not None:
-            places.append(RoleScope(place, name, one, project, organization))
-            _ensure_roles(build, place, name, organization, project, one.roles)
-            _ensure_applications(build, place, name, organization, project, one.applications)
+            role_scopes.append(RoleScope(place, name, project_spec, project, organization))
+            _ensure_roles(build, place, name, organization, project, project_spec.roles)
+            _ensure_applications(build, place, name, organization, project, project_spec.applications)
     own = build.own_project_id
     build.prune_entities(
         f"{path}.projects",
         kind,
-        lambda: (one for one in rows() if one.id != own),
+        lambda: (project for project in rows() if project.id != own),
         lambda project: f"{organization.primary_domain} / {project.name}",
     )
-    return places
+    return role_scopes
 
 
 def _ensure_roles(
@@ -93,12 +95,14 @@ def _ensure_roles(
     build.require("project_role.write", organization)
     projects = build.services.projects
     present = {role.key: role for role in projects.list_roles(project.id)}
-    for number, one in enumerate(described):
+    for number, add_project_role in enumerate(described):
         place = f"{path}.roles[{number}]"
-        if not build.mark_seen(place, _ROLE, project.id, one.key):
+        if not build.mark_seen(place, _ROLE, project.id, add_project_role.key):
             continue
         with build.collect_problems(place):
-            _ensure_role(build, f"{where} / {one.key}", project, one, present.get(one.key))
+            _ensure_role(
+                build, f"{where} / {add_project_role.key}", project, add_project_role, present.get(add_project_role.key)
+            )
     build.prune_rows(
         f"{path}.roles",
         _ROLE,
@@ -141,13 +145,21 @@ def _ensure_applications(
     kind: EntityKind[Application] = EntityKind(applications, ChangeApplication)
     rows = partial(iterate_rows, partial(build.storage.applications.page, project.id))
     present = ExistingRows[Application](kind.name, [] if build.create_all else rows())
-    for number, one in enumerate(described):
-        place, name = f"{path}.applications[{number}]", f"{where} / {one.name}"
-        command = command_from_spec(one, RegisterApplication)
-        add = partial(applications.register, project.id, command, by=build.principal, id=build.new_entity_id(one))
-        application = build.ensure(place, name, one, kind, find=partial(_find_application, present, one), create=add)
+    for number, application_spec in enumerate(described):
+        place, name = f"{path}.applications[{number}]", f"{where} / {application_spec.name}"
+        command = command_from_spec(application_spec, RegisterApplication)
+        add = partial(
+            applications.register,
+            project.id,
+            command,
+            principal=build.principal,
+            id=build.new_entity_id(application_spec),
+        )
+        application = build.ensure(
+            place, name, application_spec, kind, find=partial(_find_application, present, application_spec), create=add
+        )
         if application is not None:
-            ensure_branding(build, place, name, application, one.branding)
+            ensure_branding(build, place, name, application, application_spec.branding)
             build.applications.append(
                 RegisteredCredentials(name, application.id, _first_secret(build, name, application))
             )
@@ -159,15 +171,19 @@ def _first_secret(build: Reconciler, name: str, application: Application) -> str
     if not build.with_secrets or application.is_public or applications.list_secrets(application.id):
         return None
     build.record_change(ChangeAction.ADD, "client secret", name)
-    _, text = applications.add_secret(application.id, by=build.principal)
+    _, text = applications.add_secret(application.id, principal=build.principal)
     return text
 
 
 def _find_application(present: ExistingRows[Application], described: ApplicationSpec) -> Application | None:
     """By id, else by name. Raises NotFound; Invalid for a name of several, and for an application of another type."""
-    found = present.find(described)
-    if found is not None and found.type is not described.type:
+    application = present.find(described)
+    if application is not None and application.type is not described.type:
         raise Invalid(
-            {"type": gettext_lazy("The type of an application does not change. This one is {type}.", type=found.type)}
+            {
+                "type": gettext_lazy(
+                    "The type of an application does not change. This one is {type}.", type=application.type
+                )
+            }
         )
-    return found
+    return application

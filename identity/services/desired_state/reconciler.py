@@ -108,7 +108,7 @@ class Reconciler:
         services: Services,
         reading: ParseReport,
         *,
-        by: Principal,
+        principal: Principal,
         fresh: bool = False,
         keep_ids: bool = False,
         prune: bool = False,
@@ -118,7 +118,7 @@ class Reconciler:
         self.services = services
         self._reading = reading
         self.storage = services.storage
-        self.principal = by
+        self.principal = principal
         self.create_all = fresh
         self.with_secrets = with_secrets
         self.problems: dict[str, str] = {}
@@ -230,24 +230,24 @@ class Reconciler:
         with self.collect_problems(path):
             stored = None if self.create_all else find()
             if stored is None:
-                thing = create()
+                entity = create()
                 self.record_change(ChangeAction.ADD, kind.name, name)
             else:
-                thing = stored
-            if not self.mark_seen(path, kind.name, thing.id):
+                entity = stored
+            if not self.mark_seen(path, kind.name, entity.id):
                 return None
-            self.register_id(path, spec, thing.id)
-            before = thing
-            self._refuse_other(spec, thing)
-            wanted = diff_spec(spec, thing, kind.change_type)
+            self.register_id(path, spec, entity.id)
+            before = entity
+            self._refuse_other(spec, entity)
+            wanted = diff_spec(spec, entity, kind.change_type)
             if wanted:
-                thing = kind.service.change(thing.id, kind.change_type(**wanted), by=self.principal)
+                entity = kind.service.change(entity.id, kind.change_type(**wanted), principal=self.principal)
                 # Use cases tidy up what they are given: only what is stored otherwise than before has changed.
-                changed = diff_entities(before, thing, kind.change_type)
+                changed = diff_entities(before, entity, kind.change_type)
                 if changed and stored is not None:
                     self.record_change(ChangeAction.CHANGE, kind.name, name, describe_differences(before, changed))
-            self._set_state(path, name, spec, kind, thing, told=stored is not None)
-            return thing
+            self._set_state(path, name, spec, kind, entity, told=stored is not None)
+            return entity
         return None
 
     def _refuse_other(self, described: Any, thing: Any) -> None:
@@ -289,61 +289,65 @@ class Reconciler:
             path,
             kind.name,
             rows,
-            key=lambda thing: (kind.name, thing.id),
+            key=lambda entity: (kind.name, entity.id),
             name=name,
-            remove=lambda thing: kind.service.remove(thing.id, by=self.principal),
-            effects=lambda thing: self.services.deletion_impact(DeletionTarget.from_kind(kind.service.kind), thing.id),
+            remove=lambda entity: kind.service.remove(entity.id, principal=self.principal),
+            effects=lambda entity: self.services.deletion_impact(
+                DeletionTarget.from_kind(kind.service.kind), entity.id
+            ),
         )
 
     def resolve_user(self, path: str, reference: str, organization: Organization | None) -> Subject | None:
         """The user that the document means; None, and a problem, if there is no such."""
         users = self.storage.users
-        found = None
+        subject = None
         if reference in self._ids:
-            found = users.find_subject(self._ids[reference])
+            subject = users.find_subject(self._ids[reference])
         elif "@" in reference:
-            found = users.find_by_login_name(reference)
+            subject = users.find_by_login_name(reference)
         elif organization is not None:
             named = users.find_by_name(organization.id, reference)
-            found = None if named is None else users.find_subject(named.id)
-        if found is None and not self.create_all:
-            found = users.find_subject(reference)
-        if found is None and {reference, reference.partition("@")[0]} & self._reading.rejected_texts:
+            subject = None if named is None else users.find_subject(named.id)
+        if subject is None and not self.create_all:
+            subject = users.find_subject(reference)
+        if subject is None and {reference, reference.partition("@")[0]} & self._reading.rejected_texts:
             return None
-        if found is None or not self.services.access_control.can_see_organization(
-            self.principal, found.organization.id
+        if subject is None or not self.services.access_control.can_see_organization(
+            self.principal, subject.organization.id
         ):
             self.add_problem(f"{path}.user", gettext_lazy("There is no user {name}.", name=reference))
             return None
-        return found
+        return subject
 
     def resolve_organization(self, path: str, reference: str) -> Organization | None:
         """The organization that the document means; None, and a problem, if that is unclear."""
         stored = self.storage.organizations
-        found = stored.find_by_domain(reference) or stored.find(self._ids.get(reference, reference))
-        if found is None and not self.create_all:
-            found = self.try_step(
+        organization = stored.find_by_domain(reference) or stored.find(self._ids.get(reference, reference))
+        if organization is None and not self.create_all:
+            organization = self.try_step(
                 path, lambda: require_unambiguous(reference, find_organizations_by_name(self.storage, reference))
             )
-        if found is None and reference in self._reading.rejected_texts:
+        if organization is None and reference in self._reading.rejected_texts:
             return None
-        if found is None or not self.services.access_control.can_see_organization(self.principal, found.id):
+        if organization is None or not self.services.access_control.can_see_organization(
+            self.principal, organization.id
+        ):
             self.add_problem(f"{path}.organization", gettext_lazy("There is no organization {name}.", name=reference))
             return None
-        return found
+        return organization
 
     def _set_state(
-        self, path: str, name: str, described: Any, kind: EntityKind[EntityT], thing: EntityT, *, told: bool
+        self, path: str, name: str, described: Any, kind: EntityKind[EntityT], entity: EntityT, *, told: bool
     ) -> None:
-        if "active" not in described.model_fields_set or described.active == thing.active:
+        if "active" not in described.model_fields_set or described.active == entity.active:
             return
         if described.active:
-            kind.service.reactivate(thing.id, by=self.principal)
+            kind.service.reactivate(entity.id, principal=self.principal)
             self.record_change(ChangeAction.CHANGE, kind.name, name, "reactivated")
             return
 
         def deactivate() -> None:
-            if self.try_step(path, lambda: kind.service.deactivate(thing.id, by=self.principal)) and told:
+            if self.try_step(path, lambda: kind.service.deactivate(entity.id, principal=self.principal)) and told:
                 self.record_change(ChangeAction.CHANGE, kind.name, name, "deactivated")
 
         self.defer(deactivate)
@@ -395,7 +399,7 @@ def command_values(thing: Any) -> Mapping[str, object]:
     """The thing's values by the names that commands have for them."""
     if isinstance(thing, HumanUser):
         return {"user_name": thing.user_name, **command_values(thing.profile)}
-    return {one.name: getattr(thing, one.name) for one in fields(thing)}
+    return {field.name: getattr(thing, field.name) for field in fields(thing)}
 
 
 def _given(described: Any, command: type[Command]) -> Set[str]:
@@ -406,7 +410,7 @@ def _given(described: Any, command: type[Command]) -> Set[str]:
 def _same(name: str, wanted: Any, present: Any) -> bool:
     """True if changing it would change nothing. The order of a response type's words means nothing."""
     if name == "response_types":
-        wanted, present = ({frozenset(one.split()) for one in words} for words in (wanted, present))
+        wanted, present = ({frozenset(item.split()) for item in words} for words in (wanted, present))
     elif isinstance(wanted, tuple):
         wanted = tuple(dict.fromkeys(wanted))
     elif isinstance(wanted, ChangeAddress):
@@ -427,5 +431,5 @@ def _text(value: Any) -> str:
 
 
 def _effect_words(effects: DeletionImpact) -> str:
-    numbers = {one.name.replace("_", " "): getattr(effects, one.name) for one in fields(effects)}
+    numbers = {field.name.replace("_", " "): getattr(effects, field.name) for field in fields(effects)}
     return ", ".join(f"{name}: {number}" for name, number in numbers.items() if number)

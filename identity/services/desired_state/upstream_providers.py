@@ -26,29 +26,41 @@ def ensure_upstream_providers(
     def name_of(one: UpstreamProvider | UpstreamProviderSpec) -> str:
         return f"{organization.primary_domain} / {one.name}"
 
-    for number, one in enumerate(described):
+    for number, upstream_provider_spec in enumerate(described):
         place, make = (
             f"{path}.upstream_providers[{number}]",
-            partial(providers.create, organization.id, by=build.principal),
+            partial(providers.create, organization.id, principal=build.principal),
         )
-        found = build.ensure(
+        provider = build.ensure(
             place,
-            name_of(one),
+            name_of(upstream_provider_spec),
             # What becomes different is told, and the secret is not.
-            one.model_copy(update={"client_secret": None}),
+            upstream_provider_spec.model_copy(update={"client_secret": None}),
             kind,
-            find=partial(present.find, one),
-            create=partial(make, command_from_spec(one, CreateUpstreamProvider), id=build.new_entity_id(one)),
+            find=partial(present.find, upstream_provider_spec),
+            create=partial(
+                make,
+                command_from_spec(upstream_provider_spec, CreateUpstreamProvider),
+                id=build.new_entity_id(upstream_provider_spec),
+            ),
         )
-        if found is not None and one.client_secret and not providers.has_secret(found, one.client_secret):
+        if (
+            provider is not None
+            and upstream_provider_spec.client_secret
+            and not providers.has_secret(provider, upstream_provider_spec.client_secret)
+        ):
             with build.collect_problems(place):
-                providers.change(found.id, ChangeUpstreamProvider(client_secret=one.client_secret), by=build.principal)
-                build.record_change(ChangeAction.CHANGE, kind.name, name_of(one), "client_secret")
+                providers.change(
+                    provider.id,
+                    ChangeUpstreamProvider(client_secret=upstream_provider_spec.client_secret),
+                    principal=build.principal,
+                )
+                build.record_change(ChangeAction.CHANGE, kind.name, name_of(upstream_provider_spec), "client_secret")
     build.prune_rows(
         f"{path}.upstream_providers",
         kind.name,
         rows,
-        key=lambda one: (kind.name, one.id),
+        key=lambda upstream_provider: (kind.name, upstream_provider.id),
         name=name_of,
-        remove=lambda one: providers.remove(one.id, by=build.principal),
+        remove=lambda upstream_provider: providers.remove(upstream_provider.id, principal=build.principal),
     )

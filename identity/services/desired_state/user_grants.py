@@ -13,71 +13,75 @@ from identity.services.project_grants import refuse_unknown_roles
 from identity.storage.paging import iterate_rows
 
 
-def ensure_user_grants(build: Reconciler, place: RoleScope) -> None:
+def ensure_user_grants(build: Reconciler, role_scope: RoleScope) -> None:
     """The roles that users have there."""
-    described = place.spec.user_grants
+    described = role_scope.spec.user_grants
     if described is None:
         return
-    grants, by = build.services.user_grants, build.principal
-    build.services.access_control.require(by, "user_grant.write", place.resource)
+    grants, principal = build.services.user_grants, build.principal
+    build.services.access_control.require(principal, "user_grant.write", role_scope.resource)
     kind: EntityKind[UserGrant] = EntityKind(grants, ChangeUserGrant)
-    present = {} if build.create_all else {grant.user_id: grant for grant in _grants(build, place)}
-    for number, one in enumerate(described):
-        _ensure_user_grant(build, f"{place.path}.user_grants[{number}]", place, one, kind, present)
+    present = {} if build.create_all else {grant.user_id: grant for grant in _grants(build, role_scope)}
+    for number, user_grant_spec in enumerate(described):
+        _ensure_user_grant(
+            build, f"{role_scope.path}.user_grants[{number}]", role_scope, user_grant_spec, kind, present
+        )
     build.prune_rows(
-        f"{place.path}.user_grants",
+        f"{role_scope.path}.user_grants",
         kind.name,
-        partial(_grants, build, place),
+        partial(_grants, build, role_scope),
         key=lambda grant: (kind.name, grant.id),
-        name=lambda grant: f"{_login_name(build, grant)} in {place.name}",
-        remove=lambda grant: grants.remove(grant.id, by=by),
+        name=lambda grant: f"{_login_name(build, grant)} in {role_scope.name}",
+        remove=lambda grant: grants.remove(grant.id, principal=principal),
     )
 
 
 def _ensure_user_grant(
     build: Reconciler,
     path: str,
-    place: RoleScope,
+    role_scope: RoleScope,
     described: UserGrantSpec,
     kind: EntityKind[UserGrant],
     present: dict[str, UserGrant],
 ) -> None:
-    subject = build.resolve_user(path, described.user, place.users_organization)
+    subject = build.resolve_user(path, described.user, role_scope.users_organization)
     if subject is None:
         with build.collect_problems(path):
-            refuse_unknown_roles(described.roles, _roles(build, place))
+            refuse_unknown_roles(described.roles, _roles(build, role_scope))
         return
-    if subject.organization.id != place.users_organization.id:
+    if subject.organization.id != role_scope.users_organization.id:
         sentence = gettext_lazy(
             "This user belongs to another organization. Describe it under a grant of the project to that one."
         )
         build.add_problem(f"{path}.user", sentence)
         return
-    command = AddUserGrant(user_id=subject.user.id, project_id=place.project.id, roles=described.roles)
+    command = AddUserGrant(user_id=subject.user.id, project_id=role_scope.project.id, roles=described.roles)
     build.ensure(
         path,
-        f"{subject.login_name} in {place.name}",
+        f"{subject.login_name} in {role_scope.name}",
         described,
         kind,
         find=partial(present.get, subject.user.id),
-        create=partial(build.services.user_grants.add, command, by=build.principal),
+        create=partial(build.services.user_grants.add, command, principal=build.principal),
     )
 
 
-def _roles(build: Reconciler, place: RoleScope) -> Iterable[str]:
+def _roles(build: Reconciler, role_scope: RoleScope) -> Iterable[str]:
     return (
-        place.grant.roles if place.grant else (one.key for one in build.services.projects.list_roles(place.project.id))
+        role_scope.grant.roles
+        if role_scope.grant
+        else (role.key for role in build.services.projects.list_roles(role_scope.project.id))
     )
 
 
-def _grants(build: Reconciler, place: RoleScope) -> Iterable[UserGrant]:
+def _grants(build: Reconciler, role_scope: RoleScope) -> Iterable[UserGrant]:
     stored = build.storage.user_grants
-    if place.grant is not None:
-        return iterate_rows(partial(stored.page, "project_grant_id", place.grant.id))
+    if role_scope.grant is not None:
+        return iterate_rows(partial(stored.page, "project_grant_id", role_scope.grant.id))
     return (
-        one
-        for one in iterate_rows(partial(stored.page, "project_id", place.project.id))
-        if one.project_grant_id is None
+        user_grant
+        for user_grant in iterate_rows(partial(stored.page, "project_id", role_scope.project.id))
+        if user_grant.project_grant_id is None
     )
 
 

@@ -43,15 +43,15 @@ def ensure_users(
     if build.create_all:
         _add_people(build, path, organization, described)
         return
-    for number, one in enumerate(described):
+    for number, spec in enumerate(described):
         build.ensure(
             f"{path}.users[{number}]",
-            _login_name(one.user_name, organization),
-            one,
+            _login_name(spec.user_name, organization),
+            spec,
             kind,
-            find=partial(_find, build, organization, one, HumanUser),
+            find=partial(_find, build, organization, spec, HumanUser),
             create=partial(
-                users.create, organization.id, command_from_spec(one, CreateHumanUser), id=build.new_entity_id(one)
+                users.create, organization.id, command_from_spec(spec, CreateHumanUser), id=build.new_entity_id(spec)
             ),
         )
     build.prune_entities(
@@ -66,14 +66,14 @@ def _add_people(build: Reconciler, path: str, organization: Organization, descri
     """All of them as new ones, many at once."""
     people = build.iter_items(f"{path}.users", described)
     while part := list(islice(people, _AT_ONCE)):
-        wanted = [ImportedUser(one, one.active, build.new_entity_id(one)) for _, one in part]
-        made = build.services.users.create_many(organization.id, wanted)
-        for (number, one), user in zip(part, made, strict=True):
+        imported_users = [ImportedUser(spec, spec.active, build.new_entity_id(spec)) for _, spec in part]
+        made = build.services.users.create_many(organization.id, imported_users)
+        for (number, spec), user in zip(part, made, strict=True):
             place = f"{path}.users[{number}]"
             with build.collect_problems(place):
                 if isinstance(user, Invalid):
                     raise user
-                build.register_id(place, one, user.id)
+                build.register_id(place, spec, user.id)
         build.progress(len(part))
 
 
@@ -86,20 +86,23 @@ def ensure_service_users(
     build.require("service_user.write", organization)
     users = build.services.service_users
     kind: EntityKind[ServiceUser] = EntityKind(users, ChangeServiceUser)
-    for number, one in build.iter_items(f"{path}.service_users", described):
-        place, name = f"{path}.service_users[{number}]", _login_name(one.user_name, organization)
+    for number, service_user_spec in build.iter_items(f"{path}.service_users", described):
+        place, name = f"{path}.service_users[{number}]", _login_name(service_user_spec.user_name, organization)
         user = build.ensure(
             place,
             name,
-            one,
+            service_user_spec,
             kind,
-            find=partial(_find, build, organization, one, ServiceUser),
+            find=partial(_find, build, organization, service_user_spec, ServiceUser),
             create=partial(
-                users.create, organization.id, command_from_spec(one, CreateServiceUser), id=build.new_entity_id(one)
+                users.create,
+                organization.id,
+                command_from_spec(service_user_spec, CreateServiceUser),
+                id=build.new_entity_id(service_user_spec),
             ),
         )
         if user is not None:
-            _ensure_keys(build, place, name, user, one)
+            _ensure_keys(build, place, name, user, service_user_spec)
     build.prune_entities(
         f"{path}.service_users",
         kind,
@@ -109,12 +112,12 @@ def ensure_service_users(
 
 
 def _ensure_keys(build: Reconciler, path: str, name: str, user: ServiceUser, described: ServiceUserSpec) -> None:
-    for number, one in enumerate(described.keys or ()):
+    for number, service_user_key_spec in enumerate(described.keys or ()):
         with build.collect_problems(f"{path}.keys[{number}]"):
-            _ensure_key(build, f"{path}.keys[{number}]", name, user, one)
+            _ensure_key(build, f"{path}.keys[{number}]", name, user, service_user_key_spec)
     if described.generated_key is not None:
-        live = (one for one in _keys(build, user) if one.is_live(build.services.now))
-        if all(build.has_seen(_KEY, one.id) for one in live):
+        live = (key for key in _keys(build, user) if key.is_live(build.services.now))
+        if all(build.has_seen(_KEY, service_user_key.id) for service_user_key in live):
             with build.collect_problems(f"{path}.generated_key"):
                 _generate_key(build, name, user, described.generated_key)
     elif described.keys is not None:
@@ -124,7 +127,7 @@ def _ensure_keys(build: Reconciler, path: str, name: str, user: ServiceUser, des
             lambda: _keys(build, user),
             key=lambda key: (_KEY, key.id),
             name=lambda key: f"{key.id} of {name}",
-            remove=lambda key: build.services.service_users.remove_key(user.id, key.id, by=build.principal),
+            remove=lambda key: build.services.service_users.remove_key(user.id, key.id, principal=build.principal),
             effects=lambda key: build.services.deletion_impact(DeletionTarget.KEY, key.id),
         )
 
@@ -133,13 +136,13 @@ def _ensure_key(build: Reconciler, path: str, name: str, user: ServiceUser, desc
     """The key, found by its numbers. One that has expired is passed over; it opens nothing."""
     public_key = parse_rsa_public_key(described.public_key).to_der()
     present = (
-        None if build.create_all else next((one for one in _keys(build, user) if one.public_key == public_key), None)
+        None if build.create_all else next((key for key in _keys(build, user) if key.public_key == public_key), None)
     )
     if present is None:
         if described.expires_at is not None and described.expires_at <= build.services.now:
             return
         users, command = build.services.service_users, command_from_spec(described, UploadServiceUserKey)
-        key = users.upload_key(user.id, command, by=build.principal, id=build.new_entity_id(described))
+        key = users.upload_key(user.id, command, principal=build.principal, id=build.new_entity_id(described))
         build.record_change(ChangeAction.ADD, _KEY, f"of {name}")
     else:
         key = present
@@ -153,7 +156,7 @@ def _ensure_key(build: Reconciler, path: str, name: str, user: ServiceUser, desc
 
 
 def _generate_key(build: Reconciler, name: str, user: ServiceUser, described: AddServiceUserKey) -> None:
-    file = build.services.service_users.add_key(user.id, described, by=build.principal)
+    file = build.services.service_users.add_key(user.id, described, principal=build.principal)
     build.key_files.append((name, file))
     build.record_change(ChangeAction.ADD, _KEY, f"of {name}", "generated")
 

@@ -73,16 +73,16 @@ class ApplicationContract(ContractBase):
             assert not on.read.applications.is_registered_origin(stranger), stranger
 
     def test_applications_origins_follow_the_redirect_uris(self, on: StorageHarness) -> None:
-        moving, other = (
+        moving, application = (
             make_application(on.project, redirect_uris=uris)
             for uris in (("https://old.example/a", "https://both.example/a"), ("https://both.example/b",))
         )
-        on.store(moving, other)
+        on.store(moving, application)
         on.write.applications.update(replace(moving, redirect_uris=("https://new.example/a",), version=2))
         assert on.read.applications.is_registered_origin("https://new.example")
         assert on.read.applications.is_registered_origin("https://both.example"), "another application has it"
         assert not on.read.applications.is_registered_origin("https://old.example")
-        on.write.applications.delete(other.id)
+        on.write.applications.delete(application.id)
         assert not on.read.applications.is_registered_origin("https://both.example")
 
     def test_applications_a_deactivated_application_has_no_origin(self, on: StorageHarness) -> None:
@@ -134,9 +134,9 @@ class ApplicationContract(ContractBase):
 
     def test_applications_secrets_are_added_and_removed_by_their_application_alone(self, on: StorageHarness) -> None:
         application, other = on.application, on.store_value(make_application(on.project))
-        kept, removed, foreign = (make_client_secret() for _ in range(3))
+        client_secret, removed, foreign = (make_client_secret() for _ in range(3))
         with on.transaction() as storage:
-            for owner, secret in ((application, kept), (application, removed), (other, foreign)):
+            for owner, secret in ((application, client_secret), (application, removed), (other, foreign)):
                 storage.applications.add_secret(owner.id, secret)
             storage.applications.remove_secret(application.id, removed.id)
             for secret in (removed, foreign, make_client_secret()):
@@ -145,18 +145,19 @@ class ApplicationContract(ContractBase):
             with pytest.raises(RowNotFound):
                 storage.applications.add_secret(make_id(), make_client_secret())
             storage.applications.update(replace(application, name="Store", version=2))
-        assert on.read.applications.list_secrets(application.id) == (kept,)
+        assert on.read.applications.list_secrets(application.id) == (client_secret,)
         assert on.read.applications.list_secrets(other.id) == (foreign,)
 
     def test_applications_tokens_of_their_own_go_with_the_secret_that_brought_them(self, on: StorageHarness) -> None:
-        application, kept, removed = on.application, on.store_client_secret(), on.store_client_secret()
-        own, other, unknown = (
-            make_access_token(None, application, client_secret_id=secret) for secret in (removed.id, kept.id, None)
+        application, client_secret, removed = on.application, on.store_client_secret(), on.store_client_secret()
+        access_token, token, unknown = (
+            make_access_token(None, application, client_secret_id=secret)
+            for secret in (removed.id, client_secret.id, None)
         )
         of_a_person = make_access_token(on.human_user, application, on.family)
-        on.store(own, other, unknown, of_a_person)
+        on.store(access_token, token, unknown, of_a_person)
         on.write.applications.remove_secret(application.id, removed.id)
-        assert on.unchanged(own, other, unknown, of_a_person) == [other, unknown, of_a_person]
+        assert on.unchanged(access_token, token, unknown, of_a_person) == [token, unknown, of_a_person]
         with pytest.raises(RowNotFound):
             on.write.tokens.add_access_token(make_access_token(None, application, client_secret_id=removed.id))
 

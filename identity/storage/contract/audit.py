@@ -47,11 +47,11 @@ class AuditContract(ContractBase):
             once="stranger/unknown key/2026-03-01T12:00",
         )
         self.append(on, event)
-        found = on.read.audit.find(event.id)
+        audit_event = on.read.audit.find(event.id)
         assert on.read.audit.find(make_id()) is None
-        assert found is not None
-        assert replace(found, sequence=None) == event
-        assert found.sequence is not None
+        assert audit_event is not None
+        assert replace(audit_event, sequence=None) == event
+        assert audit_event.sequence is not None
 
     def test_audit_events_that_are_old_enough_go_oldest_first(self, on: StorageHarness) -> None:
         old = [make_audit_event(at=NOW - step * SECOND) for step in (5, 4, 3, 2, 1)]
@@ -67,7 +67,7 @@ class AuditContract(ContractBase):
 
     def test_audit_events_that_are_held_stay(self, on: StorageHarness) -> None:
         held, other = make_id(), make_id()
-        events = [make_audit_event(at=NOW - SECOND, organization_id=one) for one in (held, other, None, held)]
+        events = [make_audit_event(at=NOW - SECOND, organization_id=item) for item in (held, other, None, held)]
         self.append(on, *events, make_audit_event(at=NOW))
         assert on.purge(PurgeKind.AUDIT_EVENTS, NOW, 10, held={held}) == 2
         assert self.remaining_ids(on)[:2] == [events[0].id, events[3].id]
@@ -122,14 +122,14 @@ class AuditContract(ContractBase):
             )
 
         erased = [about(gone), about(gone)]
-        others = [about(stays), about(gone, kind="user_grant"), about(gone, detail={}), about(make_id())]
-        self.append(on, *erased, *others)
+        events = [about(stays), about(gone, kind="user_grant"), about(gone, detail={}), about(make_id())]
+        self.append(on, *erased, *events)
         assert on.write.audit.erase_personal_details(gone) == 2
         assert on.write.audit.erase_personal_details(gone) == 0
         assert on.write.audit.erase_personal_details(stays) == 0, "who is there still"
         found = {event.id: replace(event, sequence=None) for event in on.read.audit.list_after(0, 10)}
         assert [found[event.id] for event in erased] == [replace(event, detail=ERASED) for event in erased]
-        assert [found[event.id] for event in others] == others
+        assert [found[event.id] for event in events] == events
 
     def test_audit_events_forget_what_they_tell_of_the_people_of_an_organization(self, on: StorageHarness) -> None:
         acme, told = make_id(), {"user_name": "ada"}
@@ -152,7 +152,7 @@ class AuditContract(ContractBase):
         self.append(on, event)
         with pytest.raises(DuplicateValue):
             on.write.audit.append(replace(event, object_id="forged"))
-        assert [each.object_id for each in on.read.audit.page(PageRequest()).items] == ["first"]
+        assert [event.object_id for event in on.read.audit.page(PageRequest()).items] == ["first"]
 
     def test_audit_many_are_appended_in_their_order(self, on: StorageHarness) -> None:
         first, last, some = make_audit_event(), make_audit_event(), [make_audit_event() for _ in range(5)]
@@ -161,17 +161,19 @@ class AuditContract(ContractBase):
             storage.audit.append_many(some)
             storage.audit.append_many([])
             storage.audit.append(last)
-        found = [replace(one, sequence=None) for one in on.read.audit.page(PageRequest()).items]
-        assert found == [last, *reversed(some), first]
+        events = [replace(event, sequence=None) for event in on.read.audit.page(PageRequest()).items]
+        assert events == [last, *reversed(some), first]
 
     def test_audit_sequence_rises(self, on: StorageHarness) -> None:
         events = [make_audit_event(at=NOW - timedelta(hours=hours)) for hours in range(4)]
         self.append(on, *events[:2])
         for event in events[2:]:
             self.append(on, event)
-        found = list(reversed(walk_pages(on.read.audit.page, limit=10)))
-        assert [each.id for each in found] == [each.id for each in events], "the order is that of the appending"
-        sequences = [each.sequence for each in found if each.sequence is not None]
+        audit_events = list(reversed(walk_pages(on.read.audit.page, limit=10)))
+        assert [event.id for event in audit_events] == [event.id for event in events], (
+            "the order is that of the appending"
+        )
+        sequences = [event.sequence for event in audit_events if event.sequence is not None]
         assert len(set(sequences)) == 4
         assert sequences == sorted(sequences)
 
@@ -183,7 +185,7 @@ class AuditContract(ContractBase):
             assert storage.audit.append(make_audit_event(object_id="fourth", once="other key")) is False
             assert storage.audit.append(make_audit_event(object_id="fifth")) is True
             assert storage.audit.append(make_audit_event(object_id="sixth")) is True
-        assert [each.object_id for each in walk_pages(on.read.audit.page, limit=2)] == [
+        assert [event.object_id for event in walk_pages(on.read.audit.page, limit=2)] == [
             "sixth",
             "fifth",
             "third",
@@ -206,9 +208,9 @@ class AuditContract(ContractBase):
     def test_audit_page_is_newest_first(self, on: StorageHarness) -> None:
         check_order(on.read.audit.page, [])
         self.append(on, *(make_audit_event() for _ in range(12)))
-        found = walk_pages(on.read.audit.page, limit=1000)
-        assert len(found) == 12
-        check_order(on.read.audit.page, found)
+        events = walk_pages(on.read.audit.page, limit=1000)
+        assert len(events) == 12
+        check_order(on.read.audit.page, events)
 
     def test_audit_page_while_rows_come(self, on: StorageHarness) -> None:
         self.append(on, *(make_audit_event() for _ in range(5)))
@@ -251,7 +253,7 @@ class AuditContract(ContractBase):
             misses.append(make_audit_event(**(fitting | {field: other[field]})))
         self.append(on, misses[0], *matches, *misses[1:])
         filtered = partial(on.read.audit.page, filter=AuditFilter(**wanted))
-        assert [each.id for each in walk_pages(filtered, limit=1)] == [each.id for each in reversed(matches)]
+        assert [event.id for event in walk_pages(filtered, limit=1)] == [event.id for event in reversed(matches)]
 
     def test_audit_a_party_has_acted_or_is_what_it_is_about(self, on: StorageHarness) -> None:
         ada = Actor(kind=ActorKind.USER, id="ada")
@@ -266,12 +268,12 @@ class AuditContract(ContractBase):
         filtered = partial(on.read.audit.page, filter=AuditFilter(involved_id="ada"))
         expected = [events[place].id for place in (4, 3, 1, 0)]
         for limit in (1, 3, 10):
-            assert [each.id for each in walk_pages(filtered, limit=limit)] == expected
+            assert [event.id for event in walk_pages(filtered, limit=limit)] == expected
         counted = on.read.audit.page(PageRequest(limit=1, with_total=True), AuditFilter(involved_id="ada"))
         assert counted.total is not None
         assert counted.total.count == 4
         changes = on.read.audit.page(filter=AuditFilter(involved_id="ada", event="user"))
-        assert [each.id for each in changes.items] == [events[3].id]
+        assert [event.id for event in changes.items] == [events[3].id]
 
     def test_audit_object_and_party_find_what_was_done_to_things_of_a_user(self, on: StorageHarness) -> None:
         grant, ada = make_id(), make_id()
@@ -283,38 +285,39 @@ class AuditContract(ContractBase):
         ]
         self.append(on, *events)
         expected = [events[place].id for place in (3, 2, 0)]
-        for wanted in (AuditFilter(object_id=ada), AuditFilter(involved_id=ada)):
+        for audit_filter in (AuditFilter(object_id=ada), AuditFilter(involved_id=ada)):
             for limit in (1, 10):
                 assert [
-                    each.id for each in walk_pages(partial(on.read.audit.page, filter=wanted), limit=limit)
+                    walk_page.id
+                    for walk_page in walk_pages(partial(on.read.audit.page, filter=audit_filter), limit=limit)
                 ] == expected
         granted = on.read.audit.page(filter=AuditFilter(object_id=ada, event="user_grant"))
-        assert [each.id for each in granted.items] == [events[3].id, events[0].id]
-        found = on.read.audit.find(events[0].id)
-        assert found is not None
-        assert found.user_id == ada
+        assert [item.id for item in granted.items] == [events[3].id, events[0].id]
+        event = on.read.audit.find(events[0].id)
+        assert event is not None
+        assert event.user_id == ada
 
     def test_audit_page_of_a_request(self, on: StorageHarness) -> None:
         requests = ("one", "other", "one", None)
         events = [make_audit_event(actor=replace(SYSTEM, request_id=request)) for request in requests]
         self.append(on, *events)
         filtered = partial(on.read.audit.page, filter=AuditFilter(request_id="one"))
-        assert [each.id for each in walk_pages(filtered, limit=1)] == [events[2].id, events[0].id]
+        assert [event.id for event in walk_pages(filtered, limit=1)] == [events[2].id, events[0].id]
 
     def test_audit_page_of_a_span_includes_its_start_and_excludes_its_end(self, on: StorageHarness) -> None:
         until = NOW + timedelta(hours=1)
         moments = (NOW - SECOND, NOW, until - SECOND, until)
         self.append(on, *(make_audit_event(at=moment) for moment in moments))
         spans = (AuditFilter(since=NOW, until=until), AuditFilter(since=until), AuditFilter(until=NOW))
-        found = [[each.at for each in on.read.audit.page(filter=span)] for span in spans]
+        found = [[event.at for event in on.read.audit.page(filter=span)] for span in spans]
         assert found == [[until - SECOND, NOW], [until], [NOW - SECOND]]
 
     def test_audit_a_subject_stands_for_all_its_events(self, on: StorageHarness) -> None:
         names = ("project.created", "project_role.added", "project.removed", "user.created", "project.created")
         events = [make_audit_event(event=name, organization_id="acme") for name in names]
         self.append(on, *events, make_audit_event(event="project.changed", organization_id="bolt"))
-        wanted = AuditFilter(event="project", organization_id="acme")
-        filtered = partial(on.read.audit.page, filter=wanted)
+        audit_filter = AuditFilter(event="project", organization_id="acme")
+        filtered = partial(on.read.audit.page, filter=audit_filter)
         check_order(
             filtered,
             [row for row in walk_pages(on.read.audit.page, limit=10) if row.id in (events[i].id for i in (0, 2, 4))],
@@ -332,12 +335,12 @@ class AuditContract(ContractBase):
         assert on.read.audit.list_after(0, 10) == ()
         events = [make_audit_event(event=f"user.{verb}") for verb in ("created", "changed", "recovered")]
         self.append(on, *events, make_audit_event(event="project.created", organization_id="acme"))
-        found = on.read.audit.list_after(0, 10)
-        assert [each.id for each in found[:3]] == [each.id for each in events]
-        assert on.read.audit.list_after(0, 2) == found[:2], "never more than the limit"
-        assert on.read.audit.list_after(found[1].sequence or 0, 10) == found[2:]
-        assert on.read.audit.list_after(found[-1].sequence or 0, 10) == ()
-        assert on.read.audit.list_after(0, 10, AuditFilter(event="user")) == found[:3]
-        assert on.read.audit.list_after(0, 2, AuditFilter(event="user")) == found[:2]
-        assert on.read.audit.list_after(0, 10, AuditFilter(organization_id="acme")) == found[3:]
-        assert on.read.audit.list_after(found[0].sequence or 0, 10, AuditFilter(event="user.created")) == ()
+        audit_events = on.read.audit.list_after(0, 10)
+        assert [event.id for event in audit_events[:3]] == [event.id for event in events]
+        assert on.read.audit.list_after(0, 2) == audit_events[:2], "never more than the limit"
+        assert on.read.audit.list_after(audit_events[1].sequence or 0, 10) == audit_events[2:]
+        assert on.read.audit.list_after(audit_events[-1].sequence or 0, 10) == ()
+        assert on.read.audit.list_after(0, 10, AuditFilter(event="user")) == audit_events[:3]
+        assert on.read.audit.list_after(0, 2, AuditFilter(event="user")) == audit_events[:2]
+        assert on.read.audit.list_after(0, 10, AuditFilter(organization_id="acme")) == audit_events[3:]
+        assert on.read.audit.list_after(audit_events[0].sequence or 0, 10, AuditFilter(event="user.created")) == ()

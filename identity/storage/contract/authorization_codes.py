@@ -64,15 +64,19 @@ class AuthorizationCodeContract(ContractBase):
             make_token_family(on.human_user, on.application),
             make_token_family(on.human_user, make_application()),
         )
-        code, other, added = make_authorization_code(family), make_authorization_code(stray), make_organization()
+        code, authorization_code, added = (
+            make_authorization_code(family),
+            make_authorization_code(stray),
+            make_organization(),
+        )
         with on.transaction() as storage:
             storage.tokens.add_family(family, code, is_last_write=last)
         assert on.unchanged(family, code) == [family, code]
         with on.transaction() as storage:
             with pytest.raises(RowNotFound):
-                storage.tokens.add_family(stray, other, is_last_write=last)
+                storage.tokens.add_family(stray, authorization_code, is_last_write=last)
             storage.organizations.add(added)
-        assert on.unchanged(stray, other, added) == [added]
+        assert on.unchanged(stray, authorization_code, added) == [added]
 
     def test_codes_find_tells_that_the_session_has_ended_while_it_is_known(self, on: StorageHarness) -> None:
         codes = [
@@ -80,13 +84,23 @@ class AuthorizationCodeContract(ContractBase):
         ]
         on.store(*codes)
         on.write.sessions.end(on.session.id, NOW)
-        found = [on.read.tokens.find_authorization_code(code.digest) for code in codes]
-        assert [each is not None and each.session_ended for each in found] == [True, False, False]
-        assert not any(each is not None and each.family.revoked_at for each in found)
+        presented_codes = [on.read.tokens.find_authorization_code(code.digest) for code in codes]
+        assert [presented_code is not None and presented_code.session_ended for presented_code in presented_codes] == [
+            True,
+            False,
+            False,
+        ]
+        assert not any(
+            presented_code is not None and presented_code.family.revoked_at for presented_code in presented_codes
+        )
         assert on.purge(PurgeKind.SESSIONS, on.session.ends_at + SECOND, 10) == 1
-        found = [on.read.tokens.find_authorization_code(code.digest) for code in codes]
-        assert [each is not None and each.session_ended for each in found] == [False, False, False]
-        assert [each and each.code for each in found] == codes
+        presented_codes = [on.read.tokens.find_authorization_code(code.digest) for code in codes]
+        assert [presented_code is not None and presented_code.session_ended for presented_code in presented_codes] == [
+            False,
+            False,
+            False,
+        ]
+        assert [presented_code and presented_code.code for presented_code in presented_codes] == codes
 
     def test_codes_a_second_redemption_is_told_with_the_code_also_when_it_expired_and_the_transaction_goes_on(
         self, on: StorageHarness, code: AuthorizationCode
@@ -140,13 +154,15 @@ class AuthorizationCodeContract(ContractBase):
         assert on.unchanged(code, refresh) == [code]
 
     def test_codes_a_code_expires_to_the_second(self, on: StorageHarness, code: AuthorizationCode) -> None:
-        other = on.store_value(make_authorization_code(on.family))
+        authorization_code = on.store_value(make_authorization_code(on.family))
         on.write.tokens.redeem_authorization_code(
             code.digest, client_id=code.client_id, redeemed_at=code.expires_at - SECOND
         )
         with pytest.raises(RowNotFound):
             on.write.tokens.redeem_authorization_code(
-                other.digest, client_id=other.client_id, redeemed_at=other.expires_at
+                authorization_code.digest,
+                client_id=authorization_code.client_id,
+                redeemed_at=authorization_code.expires_at,
             )
 
     def test_codes_another_client_neither_gets_nor_burns_the_code(

@@ -29,11 +29,11 @@ class AuthorizationRequestContract(ContractBase):
         parameters = {"state": "before"}
         pending = on.store_value(make_pending_authorization(parameters=parameters))
         parameters["state"] = "after"
-        found = require_found(on.read.authorization_requests.find(pending.id))
-        assert found.parameters == {"state": "before"}
+        pending_authorization = require_found(on.read.authorization_requests.find(pending.id))
+        assert pending_authorization.parameters == {"state": "before"}
 
     def test_requests_update_replaces_the_value(self, on: StorageHarness, pending: PendingAuthorization) -> None:
-        other = on.store_value(make_pending_authorization())
+        pending_authorization = on.store_value(make_pending_authorization())
         changed = replace(
             pending,
             digest=make_digest(),
@@ -49,7 +49,7 @@ class AuthorizationRequestContract(ContractBase):
         )
         on.write.authorization_requests.update(changed)
         assert on.read.authorization_requests.find(pending.id) == changed
-        assert on.read.authorization_requests.find(other.id) == other
+        assert on.read.authorization_requests.find(pending_authorization.id) == pending_authorization
 
     @pytest.mark.parametrize("version", [0, 1, 3])
     def test_requests_update_of_another_version_is_stale(
@@ -85,7 +85,7 @@ class AuthorizationRequestContract(ContractBase):
 
     def test_requests_begin_anew(self, on: StorageHarness) -> None:
         human_user = on.human_user
-        other = on.store_value(make_human_user(on.organization))
+        user = on.store_value(make_human_user(on.organization))
         proof: dict[str, Any] = {
             "authenticated_at": NOW,
             "proofs": (Proof("password", ("pwd",), NOW), Proof("totp", ("otp",), NOW)),
@@ -95,15 +95,15 @@ class AuthorizationRequestContract(ContractBase):
         first, second = (make_pending_authorization(user_id=human_user.id, version=3, **proof) for _ in range(2))
         finished = make_pending_authorization(user_id=human_user.id, finished_at=NOW, **proof)
         foreign, nobody_s = (
-            make_pending_authorization(user_id=other.id, **proof),
+            make_pending_authorization(user_id=user.id, **proof),
             make_pending_authorization(session_id=make_id()),
         )
         on.store(first, second, finished, foreign, nobody_s)
         assert on.write.authorization_requests.reset_for_user(human_user.id, except_id=first.id) == 1
         anew = on.read.authorization_requests.find(second.id)
         assert anew == replace(second, user_id=None, authenticated_at=None, proofs=(), done=frozenset(), version=4)
-        for one in (first, finished, foreign, nobody_s):
-            assert on.read.authorization_requests.find(one.id) == one
+        for pending in (first, finished, foreign, nobody_s):
+            assert on.read.authorization_requests.find(pending.id) == pending
         with on.transaction() as storage:
             with pytest.raises(StaleRow):
                 storage.authorization_requests.update(replace(second, version=4))
@@ -123,15 +123,15 @@ class AuthorizationRequestContract(ContractBase):
         self, on: StorageHarness, pending: PendingAuthorization
     ) -> None:
         on.write.authorization_requests.finish(pending.id, NOW, version=1)
-        other = make_pending_authorization()
+        pending_authorization = make_pending_authorization()
         with on.transaction() as storage:
             with pytest.raises(AlreadyUsed) as refusal:
                 storage.authorization_requests.finish(pending.id, NOW + SECOND, version=1)
-            storage.authorization_requests.add(other)
+            storage.authorization_requests.add(pending_authorization)
         finished = replace(pending, finished_at=NOW)
         assert refusal.value.value == finished, "the first one is the one that counts"
         assert on.read.authorization_requests.find(pending.id) == finished
-        assert on.read.authorization_requests.find(other.id) == other
+        assert on.read.authorization_requests.find(pending_authorization.id) == pending_authorization
 
     def test_requests_an_unknown_one_cannot_be_finished(self, on: StorageHarness) -> None:
         with pytest.raises(RowNotFound):
@@ -151,8 +151,8 @@ class AuthorizationRequestContract(ContractBase):
             assert set(outcomes.errors) <= {"AlreadyUsed", "StaleRow"}, outcomes.errors
             (winner,) = outcomes.committed
             changed = replace(pending, login_name=str(winner.number), version=2)
-            found = on.read.authorization_requests.find(pending.id)
-            assert found == (changed if winner.value is None else replace(pending, finished_at=NOW))
+            pending_authorization = on.read.authorization_requests.find(pending.id)
+            assert pending_authorization == (changed if winner.value is None else replace(pending, finished_at=NOW))
 
 
 # The attempts, which also run in other processes, so that they must be functions of the module.

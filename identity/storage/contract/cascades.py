@@ -100,7 +100,7 @@ DELETABLE_ROWS = (ACME, ROCKET, SHOP, GRANTED_PROJECT, ADA, ROBOT, KEY, SECRET, 
 
 def is_deleted_with(value: Any, removed: Any) -> bool:
     """True if the value is what is removed, or belongs to it."""
-    owners = next(owners for one, *owners in CHILD_ROWS if one is value)
+    owners = next(owners for item, *owners in CHILD_ROWS if item is value)
     return value is removed or any(is_deleted_with(owner, removed) for owner in owners)
 
 

@@ -51,8 +51,8 @@ class CredentialContract(ContractBase):
             with pytest.raises(RowNotFound):
                 on.write.credentials.delete(kind, user_id, id_)
         assert on.unchanged(mine, theirs, live) == [mine, theirs, live]
-        for one in (mine, theirs):
-            assert on.read.credentials.page(kind, one.user_id).items == (one,)
+        for item in (mine, theirs):
+            assert on.read.credentials.page(kind, item.user_id).items == (item,)
 
     @pytest.mark.parametrize("kind", FACTORIES)
     def test_credentials_last_use_moves_forward_alone(self, on: StorageHarness, kind: type[Any]) -> None:

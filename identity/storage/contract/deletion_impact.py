@@ -97,13 +97,13 @@ class DeletionImpactContract(ContractBase):
 
     @pytest.mark.usefixtures("two_organizations")
     def test_effects_of_a_role(self, on: StorageHarness) -> None:
-        found = [
+        deletion_impacts = [
             on.read.deletion_impact.count_role_grants(ROCKET.id, key)
             for key in ("reader", "writer", "Reader", "read", '", "')
         ]
         assert on.read.deletion_impact.count_role_grants(PLANE.id, "reader") == DeletionImpact(user_grants=1)
         nothing = DeletionImpact()
-        assert found == [
+        assert deletion_impacts == [
             DeletionImpact(user_grants=2, project_grants=1),
             DeletionImpact(user_grants=1),
             nothing,

@@ -32,24 +32,24 @@ class DomainContract(ContractBase):
     def test_domains_of_organization_are_by_name(self, on: StorageHarness) -> None:
         mine = [make_organization_domain(on.organization, name=f"{letter}.example") for letter in "bac"]
         on.store(*mine, make_organization_domain(on.other_organization))
-        found = on.read.organizations.list_domains(on.organization.id)
-        assert [one.name for one in found] == ["a.example", "b.example", "c.example"]
+        domains = on.read.organizations.list_domains(on.organization.id)
+        assert [domain.name for domain in domains] == ["a.example", "b.example", "c.example"]
         assert on.read.organizations.list_domains(make_id()) == ()
 
     def test_domains_many_wait_for_one_name_and_one_of_them_counts(
         self, on: StorageHarness, waiting: OrganizationDomain
     ) -> None:
         also, later = make_organization_domain(name=waiting.name), make_organization_domain(on.other_organization)
-        taken = make_organization_domain(
+        domain = make_organization_domain(
             on.other_organization, name=waiting.name, proof=DomainProof.DNS, verified_at=NOW
         )
-        on.store(also, taken)
+        on.store(also, domain)
         with on.transaction() as storage:
             with pytest.raises(DuplicateValue) as refusal:
                 storage.organizations.prove_domain(replace(waiting, proof=DomainProof.FILE, verified_at=NOW))
             storage.organizations.add_domain(later)
         assert refusal.value.field == "domain"
-        assert on.read.organizations.find_effective_domain(waiting.name) == taken
+        assert on.read.organizations.find_effective_domain(waiting.name) == domain
         assert on.unchanged(waiting, also, later) == [waiting, also, later]
 
     def test_domains_prove_keeps_proof_and_moment_alone(self, on: StorageHarness, waiting: OrganizationDomain) -> None:
@@ -97,9 +97,11 @@ class DomainContract(ContractBase):
             "notid.example.com": DomainProof.UNPROVEN,
         }
         on.store(*(make_organization_domain(name=name, proof=proof, verified_at=NOW) for name, proof in proofs.items()))
-        found = on.read.organizations.list_unproven_domains("id.example.com", 9)
-        assert [one.name for one in found] == ["a.example", "b.example", "notid.example.com"]
-        assert [one.name for one in on.read.organizations.list_unproven_domains("id.example.com", 1)] == ["a.example"]
+        domains = on.read.organizations.list_unproven_domains("id.example.com", 9)
+        assert [domain.name for domain in domains] == ["a.example", "b.example", "notid.example.com"]
+        assert [domain.name for domain in on.read.organizations.list_unproven_domains("id.example.com", 1)] == [
+            "a.example"
+        ]
 
 
 def _prove(rivals: list[OrganizationDomain], storage: Storage, number: int) -> None:

@@ -142,12 +142,14 @@ class StorageHarness:
 
     def purge(self, purged: PurgeKind, before: datetime, limit: int, *, held: Collection[str] = ()) -> int:
         """How many of these went that were found just before, by the first look that finds any."""
-        found = self.read.purges.find_candidates(purged, before, limit, legal_holds=held)
+        purge_candidates = self.read.purges.find_candidates(purged, before, limit, legal_holds=held)
         for _ in range(100):
-            if found.keys or found.cursor is None:
+            if purge_candidates.keys or purge_candidates.cursor is None:
                 break
-            found = self.read.purges.find_candidates(purged, before, limit, legal_holds=held, cursor=found.cursor)
-        return self.write.purges.delete(purged, found.keys, before, legal_holds=held)
+            purge_candidates = self.read.purges.find_candidates(
+                purged, before, limit, legal_holds=held, cursor=purge_candidates.cursor
+            )
+        return self.write.purges.delete(purged, purge_candidates.keys, before, legal_holds=held)
 
     def race(self, attempt: Attempt, times: int) -> RaceResult:
         """Make the attempt so often at once, over processes where the backend can be shared."""
@@ -254,7 +256,7 @@ def _find_family(storage: Storage, family: TokenFamily) -> TokenFamily | None:
 
 
 def _only_match(found: Iterable[Any], value: Any) -> Any:
-    return next((one for one in found if one.id == value.id), None)
+    return next((item for item in found if item.id == value.id), None)
 
 
 _CREDENTIAL_ACCESS = StoreAccess(
@@ -272,7 +274,7 @@ _STORE_ACCESS: dict[type, StoreAccess] = {
     ProjectRole: StoreAccess(
         "projects",
         lambda storage, value: next(
-            (one for one in storage.projects.list_roles(value.project_id) if one.key == value.key), None
+            (role for role in storage.projects.list_roles(value.project_id) if role.key == value.key), None
         ),
         "add_role",
     ),

@@ -194,8 +194,8 @@ LISTS = {
         has_state=False,
     ),
 }
-SORTABLE_LISTS = [name for name, one in LISTS.items() if one.orders]
-LISTS_WITH_STATE = [name for name, one in LISTS.items() if one.has_state]
+SORTABLE_LISTS = [name for name, list_case in LISTS.items() if list_case.orders]
+LISTS_WITH_STATE = [name for name, list_case in LISTS.items() if list_case.has_state]
 
 
 class ListContract(ContractBase):
@@ -227,7 +227,7 @@ class ListContract(ContractBase):
         if listing.case.name:
             first, *twins, last = (listing.make(**{listing.case.name: name}) for name in listing.case.names)
             if listing.case.names is NAMES:
-                twins.sort(key=lambda each: each.id)
+                twins.sort(key=lambda item: item.id)
             rows = [first, *twins, last]
         on.store(*reversed(rows))
         check_order(listing.page, rows)

@@ -37,10 +37,12 @@ class ManagerContract(ContractBase):
             make_manager(on.human_user),
         )
         on.store(stranger, on_project, on_instance, make_manager(stranger))
-        held = on.read.managers.list_for_user(on.human_user.id)
+        managers = on.read.managers.list_for_user(on.human_user.id)
         assert on.read.managers.list_for_user(make_id()) == ()
-        assert len(held) == 3
-        assert {each.id: each for each in held} == {each.id: each for each in (manager, on_project, on_instance)}
+        assert len(managers) == 3
+        assert {manager.id: manager for manager in managers} == {
+            item.id: item for item in (manager, on_project, on_instance)
+        }
 
     def test_managers_of_users_of_holds_everything_of_those_users_alone(
         self, on: StorageHarness, manager: Manager
@@ -48,11 +50,11 @@ class ManagerContract(ContractBase):
         elsewhere = make_organization()
         robot, stranger = make_service_user(on.organization), make_human_user(elsewhere)
         on_instance = make_manager(robot)
-        here = ResourceKey(ManagerLevel.ORGANIZATION, on.organization.id)
-        on.store(elsewhere, robot, stranger, on_instance, make_manager(stranger, here))
-        held = on.read.managers.list_for_users_of_organization(on.organization.id)
+        resource_key = ResourceKey(ManagerLevel.ORGANIZATION, on.organization.id)
+        on.store(elsewhere, robot, stranger, on_instance, make_manager(stranger, resource_key))
+        managers = on.read.managers.list_for_users_of_organization(on.organization.id)
         assert on.read.managers.list_for_users_of_organization(make_id()) == ()
-        assert {each.id: each for each in held} == {each.id: each for each in (manager, on_instance)}
+        assert {manager.id: manager for manager in managers} == {item.id: item for item in (manager, on_instance)}
 
     def test_managers_page_within_holds_users_of_those_organizations_alone(
         self, on: StorageHarness, manager: Manager, resource: ResourceKey
@@ -68,8 +70,8 @@ class ManagerContract(ContractBase):
             (frozenset({on.organization.id, elsewhere.id}), {manager.id, theirs.id}),
             (frozenset(), set()),
         ):
-            found = on.read.managers.page(resource, organization_ids=within)
-            assert {one.id for one in found} == wanted
+            result_page = on.read.managers.page(resource, organization_ids=within)
+            assert {manager.id for manager in result_page} == wanted
             page = on.read.managers.page(resource, counted, organization_ids=within)
             assert page.total == RowTotal(len(wanted))
             assert (page.next_cursor is not None) == (len(wanted) > 1)
@@ -94,8 +96,8 @@ class ManagerContract(ContractBase):
             make_manager(elsewhere, ResourceKey(ManagerLevel.ORGANIZATION, on.organization.id)),
         )
         with on.transaction() as storage:
-            found = storage.managers.lock_by_role(INSTANCE_KEY, "IAM_OWNER")
+            managers = storage.managers.lock_by_role(INSTANCE_KEY, "IAM_OWNER")
             nobody = storage.managers.lock_by_role(INSTANCE_KEY, "IAM")
-        assert len(found) == 2
-        assert {each.id: each for each in found} == {each.id: each for each in holders}
+        assert len(managers) == 2
+        assert {manager.id: manager for manager in managers} == {manager.id: manager for manager in holders}
         assert nobody == (), "a role is its whole name"

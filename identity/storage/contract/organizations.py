@@ -68,7 +68,7 @@ class OrganizationContract(ContractBase):
         check_query(on.read.organizations.page, query, [row for row in rows if row.name in names])
 
     def test_organizations_page_by_start_and_state_together(self, on: StorageHarness) -> None:
-        wanted = make_organization(name="Acme")
-        on.store(wanted, make_organization(name="Acme", active=False), make_organization(name="Bolt"))
+        organization = make_organization(name="Acme")
+        on.store(organization, make_organization(name="Acme", active=False), make_organization(name="Bolt"))
         page = on.read.organizations.page(PageRequest(limit=10, query="acm", active=True))
-        assert page.items == (wanted,)
+        assert page.items == (organization,)

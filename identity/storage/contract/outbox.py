@@ -39,10 +39,10 @@ class OutboxContract(ContractBase):
 
         flood = [sent(number, "acme", bulk=True) for number in range(5)]
         early, late = sent(6, "bolt", bulk=True), sent(7, None, bulk=True)
-        reset, second, other = sent(8, "acme"), sent(9, "acme"), sent(10, "bolt")
+        reset, second, message = sent(8, "acme"), sent(9, "acme"), sent(10, "bolt")
         to_come = make_outbox_message(next_at=NOW + SECOND)
-        on.store(*flood, early, late, reset, second, other, to_come, make_outbox_message(kind="logout"))
-        in_turn = (reset, other, second, flood[0], early, late, *flood[1:])
+        on.store(*flood, early, late, reset, second, message, to_come, make_outbox_message(kind="logout"))
+        in_turn = (reset, message, second, flood[0], early, late, *flood[1:])
         for limit in (1, 4, 20):
             assert on.read.outbox.list_due("mail", NOW, limit) == in_turn[:limit]
 
@@ -55,8 +55,8 @@ class OutboxContract(ContractBase):
     def test_outbox_each_kind_is_by_itself(self, on: StorageHarness) -> None:
         mail, logout = make_outbox_message(), make_outbox_message(kind="logout", next_at=NOW - SECOND)
         on.store(mail, logout)
-        found = [on.read.outbox.list_pending(kind, NOW, 10) for kind in ("mail", "logout", "mai")]
-        assert found == [(mail,), (logout,), ()]
+        messageses = [on.read.outbox.list_pending(kind, NOW, 10) for kind in ("mail", "logout", "mai")]
+        assert messageses == [(mail,), (logout,), ()]
 
     def test_outbox_backlog_counts_what_fails_and_what_was_given_up(self, on: StorageHarness) -> None:
         on.store(
@@ -84,18 +84,18 @@ class OutboxContract(ContractBase):
         assert on.read.outbox.oldest_created_at("letter", NOW, 100) is None
 
     def test_outbox_postpone_moves_the_moment_and_counts(self, on: StorageHarness) -> None:
-        message, other = make_outbox_message(), make_outbox_message(next_at=NOW + 5 * SECOND)
-        on.store(message, other)
+        message, outbox_message = make_outbox_message(), make_outbox_message(next_at=NOW + 5 * SECOND)
+        on.store(message, outbox_message)
         for seconds in (1, 3):
             on.write.outbox.postpone(message.id, NOW + seconds * SECOND)
         postponed = replace(message, next_at=NOW + 3 * SECOND, attempts=2)
-        assert on.read.outbox.list_pending("mail", NOW, 10) == (postponed, other)
+        assert on.read.outbox.list_pending("mail", NOW, 10) == (postponed, outbox_message)
 
     def test_outbox_remove_deletes_one(self, on: StorageHarness) -> None:
-        message, other = make_outbox_message(), make_outbox_message()
-        on.store(message, other)
+        message, outbox_message = make_outbox_message(), make_outbox_message()
+        on.store(message, outbox_message)
         on.write.outbox.delete(message.id)
-        assert on.read.outbox.list_pending("mail", NOW, 10) == (other,)
+        assert on.read.outbox.list_pending("mail", NOW, 10) == (outbox_message,)
 
     def test_outbox_what_is_not_there_can_neither_be_postponed_nor_removed(self, on: StorageHarness) -> None:
         with on.transaction() as storage:

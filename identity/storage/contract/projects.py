@@ -34,15 +34,15 @@ class ProjectContract(ContractBase):
         check_query(partial(on.read.projects.page, on.organization.id), straight.id, [straight])
 
     def test_projects_audience_holds_what_the_organization_owns_or_was_granted(self, on: StorageHarness) -> None:
-        own, granted, foreign = (
+        project, granted, foreign = (
             make_project(on.organization),
             make_project(on.other_organization),
             make_project(on.other_organization),
         )
-        on.store(own, granted, foreign, make_project_grant(granted, on.organization))
-        asked = frozenset({own.id, granted.id, foreign.id, make_id()})
-        assert on.read.projects.list_audience(asked, on.organization.id) == {own.id, granted.id}
-        assert on.read.projects.list_audience(frozenset({own.id}), on.organization.id) == {own.id}
+        on.store(project, granted, foreign, make_project_grant(granted, on.organization))
+        asked = frozenset({project.id, granted.id, foreign.id, make_id()})
+        assert on.read.projects.list_audience(asked, on.organization.id) == {project.id, granted.id}
+        assert on.read.projects.list_audience(frozenset({project.id}), on.organization.id) == {project.id}
         assert on.read.projects.list_audience(frozenset(), on.organization.id) == frozenset()
 
     def test_projects_audience_lacks_inactive_projects(self, on: StorageHarness) -> None:
@@ -75,20 +75,20 @@ class ProjectContract(ContractBase):
         assert on.read.projects.list_roles(make_id()) == ()
 
     def test_projects_two_projects_may_have_the_same_role_key(self, on: StorageHarness) -> None:
-        other = make_project(on.organization)
-        here, there = make_project_role(on.project, key="reader"), make_project_role(other, key="reader")
-        on.store(other, here, there)
-        assert on.read.projects.list_roles(on.project.id) == (here,)
-        assert on.read.projects.list_roles(other.id) == (there,)
+        project = make_project(on.organization)
+        project_role, role = make_project_role(on.project, key="reader"), make_project_role(project, key="reader")
+        on.store(project, project_role, role)
+        assert on.read.projects.list_roles(on.project.id) == (project_role,)
+        assert on.read.projects.list_roles(project.id) == (role,)
 
     def test_projects_update_role(self, on: StorageHarness) -> None:
-        other = make_project(on.organization)
-        role, twin = make_project_role(on.project, key="reader"), make_project_role(other, key="reader")
-        on.store(other, role, twin)
+        project = make_project(on.organization)
+        role, twin = make_project_role(on.project, key="reader"), make_project_role(project, key="reader")
+        on.store(project, role, twin)
         changed = replace(role, display_name="Leser", group="Gäste", version=2)
         on.write.projects.update_role(changed)
         assert on.read.projects.list_roles(on.project.id) == (changed,)
-        assert on.read.projects.list_roles(other.id) == (twin,), "the role of another project is another role"
+        assert on.read.projects.list_roles(project.id) == (twin,), "the role of another project is another role"
 
     def test_projects_update_of_a_stale_role(self, on: StorageHarness) -> None:
         role = on.store_value(make_project_role(on.project, key="reader"))
@@ -120,18 +120,18 @@ class ProjectContract(ContractBase):
         assert narrowed_user_grant.roles == {"reader"}
 
     def test_projects_remove_role_leaves_other_projects_alone(self, on: StorageHarness) -> None:
-        other = make_project(on.organization)
-        role = make_project_role(other, key="writer")
-        user_grant = make_user_grant(on.human_user, other, roles=frozenset({"writer"}))
-        on.store(other, make_project_role(on.project, key="writer"), role, user_grant)
+        project = make_project(on.organization)
+        role = make_project_role(project, key="writer")
+        user_grant = make_user_grant(on.human_user, project, roles=frozenset({"writer"}))
+        on.store(project, make_project_role(on.project, key="writer"), role, user_grant)
         on.write.projects.delete_role(on.project.id, "writer")
-        assert on.read.projects.list_roles(other.id) == (role,)
+        assert on.read.projects.list_roles(project.id) == (role,)
         assert on.read.user_grants.find(user_grant.id) == user_grant
 
     def test_projects_counts_of_applications_and_roles(self, on: StorageHarness) -> None:
-        other, empty = make_project(on.other_organization), make_project(on.other_organization)
-        on.store(other, empty, *(make_application(on.project) for _ in range(3)), make_application(other))
+        project, empty = make_project(on.other_organization), make_project(on.other_organization)
+        on.store(project, empty, *(make_application(on.project) for _ in range(3)), make_application(project))
         on.store(*(make_project_role(on.project) for _ in range(2)))
-        counts = on.read.projects.count_children([on.project.id, other.id, empty.id, make_id()])
-        assert counts == {on.project.id: (3, 2), other.id: (1, 0), empty.id: (0, 0)}
+        counts = on.read.projects.count_children([on.project.id, project.id, empty.id, make_id()])
+        assert counts == {on.project.id: (3, 2), project.id: (1, 0), empty.id: (0, 0)}
         assert on.read.projects.count_children(()) == {}

@@ -98,10 +98,10 @@ class RaceWorkers:
         self._pipes: list[Connection] = []
         self._processes: list[SpawnProcess] = []
         for _ in range(PROCESSES):
-            ours, theirs = context.Pipe()
-            process = context.Process(target=_worker_main, args=(theirs, self._start), daemon=True)
+            ours, connection = context.Pipe()
+            process = context.Process(target=_worker_main, args=(connection, self._start), daemon=True)
             process.start()
-            theirs.close()
+            connection.close()
             self._pipes.append(ours)
             self._processes.append(process)
 
@@ -189,9 +189,9 @@ def run_in_greenlets(works: Sequence[Callable[[], ResultT]], *, limit: int = 100
 
     # Without the transaction of the thread.
     ended = Context().run(asyncio.run, run())
-    for one in ended:
-        if isinstance(one, BaseException):
-            raise one
+    for item in ended:
+        if isinstance(item, BaseException):
+            raise item
     return cast("list[ResultT]", ended)
 
 

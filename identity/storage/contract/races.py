@@ -71,7 +71,7 @@ class RaceContract(ContractBase):
         winner = on.race(partial(rotate, digest=token.digest, successors=successors, at=NOW), 100).single_winner(
             losers="AlreadyUsed"
         )
-        stored = [each for each in successors if on.find_stored(each) is not None]
+        stored = [refresh_token for refresh_token in successors if on.find_stored(refresh_token) is not None]
         assert stored == [successors[winner.number]], "the winner's successor alone is stored: there is one live chain"
 
     def test_races_what_a_token_uses_up_is_used_once(self, on: StorageHarness) -> None:
@@ -86,7 +86,7 @@ class RaceContract(ContractBase):
         tokens[7::10] = [make_access_token(None, user_id=make_id(), digest=make_digest()) for _ in tokens[7::10]]
         outcomes = on.race(partial(add_token_with_own_record, tokens=tokens, used=[make_record() for _ in tokens]), 60)
         assert outcomes.errors == {"RowNotFound": 6}
-        assert on.unchanged(*tokens) == [one for number, one in enumerate(tokens) if number % 10 != 7]
+        assert on.unchanged(*tokens) == [access_token for number, access_token in enumerate(tokens) if number % 10 != 7]
 
     def test_races_each_of_several_codes_is_redeemed_once(self, on: StorageHarness) -> None:
         codes, brought = (
@@ -119,7 +119,9 @@ class RaceContract(ContractBase):
         instance = on.read.organizations.find_instance()
         organizations = on.read.organizations.page().items
         assert instance == winner.value
-        assert [each.id for each in organizations] == [winner.value.organization_id], "losers leave nothing behind"
+        assert [organization.id for organization in organizations] == [winner.value.organization_id], (
+            "losers leave nothing behind"
+        )
 
     def test_races_a_user_name_is_taken_once(self, on: StorageHarness) -> None:
         outcomes = on.race(partial(add_user, organization_id=on.organization.id), 50)
@@ -209,7 +211,10 @@ class RaceContract(ContractBase):
             issued = [on.read.tokens.find_access_token(pair[1]) for pair in outcomes.values if pair]
             assert stored is not None
             assert stored.revoked_at == NOW
-            assert all(each is not None and not each.is_live(NOW) for each in issued)
+            assert all(
+                presented_access_token is not None and not presented_access_token.is_live(NOW)
+                for presented_access_token in issued
+            )
             for refresh in [pair[0] for pair in outcomes.values if pair]:
                 with pytest.raises(RowNotFound):
                     on.write.tokens.rotate_refresh_token(refresh, make_refresh_token(family), NOW)
@@ -224,7 +229,7 @@ def one_winner_each(outcomes: RaceResult) -> list[Any]:
     """What the winners have stored; fails unless each of several was won by one, and all others were too late."""
     assert sorted(one_of(outcome.number) for outcome in outcomes.committed) == list(range(SEVERAL)), outcomes.errors
     assert outcomes.errors == {"AlreadyUsed": len(outcomes.outcomes) - SEVERAL}
-    return [outcome.value for outcome in sorted(outcomes.committed, key=lambda one: one.number)]
+    return [outcome.value for outcome in sorted(outcomes.committed, key=lambda attempt_outcome: attempt_outcome.number)]
 
 
 # The attempts, which also run in other processes, so that they must be functions of the module.

@@ -36,19 +36,19 @@ class RecordContract(ContractBase):
         self, on: StorageHarness, other: dict[str, Any]
     ) -> None:
         mine = on.store_value(make_record(on.human_user, on.application))
-        theirs = replace(mine, **other, value={"theirs": True})
+        record = replace(mine, **other, value={"theirs": True})
         with on.transaction() as storage:
-            assert storage.records.find(*record_key(theirs)) is None
-            assert not storage.records.delete(*record_key(theirs))
+            assert storage.records.find(*record_key(record)) is None
+            assert not storage.records.delete(*record_key(record))
             with pytest.raises(RowNotFound):
-                storage.records.consume(*record_key(theirs), NOW)
+                storage.records.consume(*record_key(record), NOW)
             with pytest.raises(RowNotFound):
-                storage.records.replace(replace(theirs, version=2))
-            assert storage.records.add(theirs) is None
-        owned = (theirs,) if "key" not in other else (theirs, mine) if theirs.key > mine.key else (mine, theirs)
+                storage.records.replace(replace(record, version=2))
+            assert storage.records.add(record) is None
+        owned = (record,) if "key" not in other else (record, mine) if record.key > mine.key else (mine, record)
         with on.transaction() as storage:
-            assert storage.records.list_for_owner(theirs.plugin, theirs.kind, user_id=theirs.user_id) == owned
-            assert storage.records.delete_for_owner(theirs.plugin, theirs.kind, user_id=theirs.user_id) == len(owned)
+            assert storage.records.list_for_owner(record.plugin, record.kind, user_id=record.user_id) == owned
+            assert storage.records.delete_for_owner(record.plugin, record.kind, user_id=record.user_id) == len(owned)
             assert storage.records.find(*record_key(mine)) == (None if "key" in other else mine)
 
     def test_records_the_first_one_holds_the_key(self, on: StorageHarness) -> None:
@@ -92,7 +92,7 @@ class RecordContract(ContractBase):
             assert storage.records.find(*record_key(stored)) == stored
 
     def test_records_replace_puts_the_next_version_in_its_place(self, on: StorageHarness) -> None:
-        first, other = on.store_value(make_record(value={"a": 1}, sealed=b"old")), on.store_value(make_record())
+        first, record = on.store_value(make_record(value={"a": 1}, sealed=b"old")), on.store_value(make_record())
         second = replace(
             first,
             user_id=on.human_user.id,
@@ -106,7 +106,7 @@ class RecordContract(ContractBase):
         )
         on.write.records.replace(second)
         assert on.read.records.find(*record_key(first)) == second
-        assert on.read.records.find(*record_key(other)) == other
+        assert on.read.records.find(*record_key(record)) == record
 
     def test_records_replace_of_another_version_is_stale(self, on: StorageHarness) -> None:
         record = on.store_value(make_record())
@@ -169,7 +169,7 @@ class RecordContract(ContractBase):
         of_owner = on.read.records.list_for_owner
         assert of_owner(*space, user_id=user.id) == (new, twin, same, old)
         assert of_owner(*space, user_id=user.id, application_id=application.id) == (new, old)
-        assert {one.key for one in of_owner(*space, application_id=application.id)} == {
+        assert {record.key for record in of_owner(*space, application_id=application.id)} == {
             new.key,
             old.key,
             foreign.key,
@@ -179,33 +179,33 @@ class RecordContract(ContractBase):
 
     def test_records_drop_of_owner_deletes_those_of_one_kind(self, on: StorageHarness) -> None:
         user, application = on.human_user, on.application
-        gone = [make_record(user, application), make_record(user, application, taken_at=NOW)]
+        records = [make_record(user, application), make_record(user, application, taken_at=NOW)]
         kept = [
             make_record(user),
             make_record(user, application, kind="other"),
             make_record(None, application),
             make_record(),
         ]
-        on.store(*gone, *kept)
-        space = (gone[0].plugin, gone[0].kind)
+        on.store(*records, *kept)
+        space = (records[0].plugin, records[0].kind)
         with on.transaction() as storage:
             assert storage.records.delete_for_owner(*space) == 0
             assert storage.records.delete_for_owner(*space, user_id=make_id()) == 0
             assert storage.records.delete_for_owner(*space, user_id=user.id, application_id=application.id) == 2
             assert storage.records.delete_for_owner(*space, user_id=user.id, application_id=application.id) == 0
         with on.transaction() as storage:
-            assert [storage.records.find(*record_key(one)) for one in gone] == [None, None]
-            assert [storage.records.find(*record_key(one)) for one in kept] == kept
+            assert [storage.records.find(*record_key(record)) for record in records] == [None, None]
+            assert [storage.records.find(*record_key(record)) for record in kept] == kept
             assert storage.records.delete_for_owner(*space, application_id=application.id) == 1
             assert storage.records.delete_for_owner(*space, user_id=user.id) == 1
 
     def test_records_drop(self, on: StorageHarness) -> None:
-        gone, kept = on.store_value(make_record()), on.store_value(make_record())
+        record, kept = on.store_value(make_record()), on.store_value(make_record())
         with on.transaction() as storage:
-            assert storage.records.delete(*record_key(gone))
-            assert not storage.records.delete(*record_key(gone))
+            assert storage.records.delete(*record_key(record))
+            assert not storage.records.delete(*record_key(record))
             assert storage.records.find(*record_key(kept)) == kept
-            assert storage.records.add(gone) is None, "the key is free"
+            assert storage.records.add(record) is None, "the key is free"
 
     def test_records_races_one_is_taken_once(self, on: StorageHarness) -> None:
         record = on.store_value(make_record(expires_at=NOW + timedelta(days=1)))

@@ -49,7 +49,7 @@ class RefreshTokenContract(ContractBase):
     def test_refresh_tokens_rotate_stores_the_access_token_beside_the_successor(
         self, on: StorageHarness, refresh: RefreshToken, last: bool
     ) -> None:
-        successor, other = (make_refresh_token(on.family, predecessor_id=refresh.id) for _ in range(2))
+        successor, refresh_token = (make_refresh_token(on.family, predecessor_id=refresh.id) for _ in range(2))
         access, unwanted = (
             make_access_token(on.human_user, on.application, on.family, digest=make_digest()) for _ in "ab"
         )
@@ -59,9 +59,11 @@ class RefreshTokenContract(ContractBase):
         assert on.unchanged(successor, access) == [successor, access]
         with on.transaction() as storage:
             with pytest.raises(AlreadyUsed):
-                storage.tokens.rotate_refresh_token(refresh.digest, other, NOW, access=unwanted, is_last_write=last)
+                storage.tokens.rotate_refresh_token(
+                    refresh.digest, refresh_token, NOW, access=unwanted, is_last_write=last
+                )
             storage.tokens.revoke_family(on.family.id, NOW)
-        assert on.unchanged(other, unwanted) == []
+        assert on.unchanged(refresh_token, unwanted) == []
         assert on.find_stored(on.family) == replace(on.family, revoked_at=NOW), (
             "the transaction goes on after the refusal"
         )
@@ -70,9 +72,12 @@ class RefreshTokenContract(ContractBase):
     def test_refresh_tokens_are_not_rotated_where_what_is_new_cannot_be_stored(
         self, on: StorageHarness, refresh: RefreshToken, last: bool
     ) -> None:
-        gone = make_token_family(on.human_user, on.application)
-        successor, access = make_refresh_token(on.family), make_access_token(on.human_user, on.application, gone)
-        for new, beside in ((make_refresh_token(gone), None), (successor, access)):
+        token_family = make_token_family(on.human_user, on.application)
+        successor, access = (
+            make_refresh_token(on.family),
+            make_access_token(on.human_user, on.application, token_family),
+        )
+        for new, beside in ((make_refresh_token(token_family), None), (successor, access)):
             with pytest.raises(RowNotFound), on.transaction() as storage:
                 storage.tokens.rotate_refresh_token(refresh.digest, new, NOW, access=beside, is_last_write=last)
             assert on.unchanged(refresh, new) == [refresh]
@@ -104,14 +109,14 @@ class RefreshTokenContract(ContractBase):
         self, on: StorageHarness, refresh: RefreshToken, dead: dict[str, Any], live: dict[str, Any]
     ) -> None:
         token = replace(refresh, id=make_id(), **({"digest": make_digest()} | dead))
-        successor, other = make_refresh_token(on.family), make_refresh_token(on.family, **live)
-        on.store(other)
+        successor, refresh_token = make_refresh_token(on.family), make_refresh_token(on.family, **live)
+        on.store(refresh_token)
         if "digest" not in dead:
             on.store(token)
         with on.transaction() as storage, pytest.raises(RowNotFound):
             storage.tokens.rotate_refresh_token(token.digest, successor, NOW)
         assert on.unchanged(token, successor) == ([] if "digest" in dead else [token])
-        on.write.tokens.rotate_refresh_token(other.digest, successor, NOW)
+        on.write.tokens.rotate_refresh_token(refresh_token.digest, successor, NOW)
 
     def test_refresh_tokens_find_presented_returns_everything_around_the_token(self, on: StorageHarness) -> None:
         family = on.family
@@ -139,12 +144,21 @@ class RefreshTokenContract(ContractBase):
         ]
         on.store(*tokens)
         on.write.sessions.end(on.session.id, NOW)
-        found = [on.read.tokens.find_refresh_token(token.digest) for token in tokens]
-        assert [each is not None and each.session_ended for each in found] == [True, False, False]
+        presented_refresh_tokens = [on.read.tokens.find_refresh_token(token.digest) for token in tokens]
+        assert [
+            presented_refresh_token is not None and presented_refresh_token.session_ended
+            for presented_refresh_token in presented_refresh_tokens
+        ] == [True, False, False]
         assert on.purge(PurgeKind.SESSIONS, on.session.ends_at + SECOND, 10) == 1
-        found = [on.read.tokens.find_refresh_token(token.digest) for token in tokens]
-        assert [each is not None and each.session_ended for each in found] == [False, False, False]
-        assert [each and each.token for each in found] == tokens
+        presented_refresh_tokens = [on.read.tokens.find_refresh_token(token.digest) for token in tokens]
+        assert [
+            presented_refresh_token is not None and presented_refresh_token.session_ended
+            for presented_refresh_token in presented_refresh_tokens
+        ] == [False, False, False]
+        assert [
+            presented_refresh_token and presented_refresh_token.token
+            for presented_refresh_token in presented_refresh_tokens
+        ] == tokens
 
     def test_refresh_tokens_a_successor_is_replaced_by_another(self, on: StorageHarness, refresh: RefreshToken) -> None:
         first, second, third = (make_refresh_token(on.family, predecessor_id=refresh.id) for _ in range(3))
@@ -161,7 +175,7 @@ class RefreshTokenContract(ContractBase):
     @pytest.mark.parametrize("reason", ["used", "revoked", "family", "never rotated"])
     def test_refresh_tokens_a_successor_that_is_not_live_is_not_replaced(self, on: StorageHarness, reason: str) -> None:
         refresh = make_refresh_token(on.family, rotated_at=NOW)
-        successor, other = (make_refresh_token(on.family, predecessor_id=refresh.id) for _ in range(2))
+        successor, refresh_token = (make_refresh_token(on.family, predecessor_id=refresh.id) for _ in range(2))
         successor = replace(successor, revoked_at=NOW if reason == "revoked" else None)
         on.store(refresh, *([] if reason == "never rotated" else [successor]))
         if reason == "used":
@@ -172,8 +186,8 @@ class RefreshTokenContract(ContractBase):
         if reason == "family":
             on.write.tokens.revoke_family(on.family.id, NOW)
         before = on.find_stored(successor)
-        assert not on.write.tokens.replace_successor(refresh, other, NOW + SECOND)
-        assert on.find_stored(other) is None
+        assert not on.write.tokens.replace_successor(refresh, refresh_token, NOW + SECOND)
+        assert on.find_stored(refresh_token) is None
         assert on.find_stored(successor) == before
 
     def test_refresh_tokens_replacing_a_successor_leaves_others_alone(
@@ -192,7 +206,7 @@ class RefreshTokenContract(ContractBase):
                 refresh.digest, make_refresh_token(family, predecessor_id=refresh.id), NOW
             )
             assert storage.tokens.replace_successor(refresh, make_refresh_token(family, predecessor_id=refresh.id), NOW)
-        assert [on.find_stored(each) for each in strangers] == strangers
+        assert [on.find_stored(refresh_token) for refresh_token in strangers] == strangers
 
     def test_refresh_tokens_races_one_of_many_successors_stays_live(self, on: StorageHarness) -> None:
         for times in (100, 24, 24):
@@ -202,9 +216,11 @@ class RefreshTokenContract(ContractBase):
             outcomes = on.race(partial(replace_successor, predecessor=first, successors=successors, at=NOW), times)
             assert outcomes.errors == {}
             assert outcomes.values == [True] * times, "each puts its own in the place of the one before"
-            stored = [on.find_stored(each) for each in successors]
-            assert all(each is not None for each in stored)
-            assert [each is not None and each.revoked_at is None for each in stored].count(True) == 1
+            stored = [on.find_stored(refresh_token) for refresh_token in successors]
+            assert all(refresh_token is not None for refresh_token in stored)
+            assert [refresh_token is not None and refresh_token.revoked_at is None for refresh_token in stored].count(
+                True
+            ) == 1
 
     def test_refresh_tokens_races_a_used_successor_is_not_replaced(self, on: StorageHarness) -> None:
         for _ in range(4):
@@ -217,8 +233,12 @@ class RefreshTokenContract(ContractBase):
             )
             outcomes = on.race(attempt, 24)
             assert set(outcomes.errors) <= {"AlreadyUsed", "RowNotFound"}, outcomes.errors
-            stored = [on.find_stored(each) for each in (*successors, *following)]
-            live = [each for each in stored if each and each.revoked_at is None and each.rotated_at is None]
+            stored = [on.find_stored(refresh_token) for refresh_token in (*successors, *following)]
+            live = [
+                refresh_token
+                for refresh_token in stored
+                if refresh_token and refresh_token.revoked_at is None and refresh_token.rotated_at is None
+            ]
             assert len(live) == 1, "there is one live chain"
 
 
@@ -226,15 +246,15 @@ class ConnectionContract(ContractBase):
     """A person sees what applications hold, and can take it away from one of them."""
 
     def test_connections_are_what_each_application_holds_last_used_first(self, on: StorageHarness) -> None:
-        other = make_application(on.project, name="Other", active=False)
+        application = make_application(on.project, name="Other", active=False)
         online = make_token_family(
             on.human_user, on.application, scope=("openid", "email"), offline=False, started_at=NOW - 3 * SECOND
         )
         offline = make_token_family(
             on.human_user, on.application, scope=("openid", "profile"), started_at=NOW - 2 * SECOND
         )
-        later = make_token_family(on.human_user, other, scope=("openid",), offline=False, started_at=NOW - SECOND)
-        on.store(other, online, offline, later)
+        later = make_token_family(on.human_user, application, scope=("openid",), offline=False, started_at=NOW - SECOND)
+        on.store(application, online, offline, later)
         shop = ConnectedApplication(
             client=ApplicationClient(on.application, (), on.project, on.organization),
             scope=("openid", "email", "profile"),
@@ -243,7 +263,7 @@ class ConnectionContract(ContractBase):
             last_used_at=NOW - 2 * SECOND,
         )
         second = ConnectedApplication(
-            client=ApplicationClient(other, (), on.project, on.organization),
+            client=ApplicationClient(application, (), on.project, on.organization),
             scope=("openid",),
             offline=False,
             since=NOW - SECOND,
@@ -295,17 +315,21 @@ class ConnectionContract(ContractBase):
         other = make_application(on.project)
         second = make_token_family(human_user, application, offline=False)
         earlier = make_token_family(human_user, application, revoked_at=NOW - SECOND)
-        others = [make_token_family(human_user, other), make_token_family(on.service_user, application), earlier]
+        token_families = [
+            make_token_family(human_user, other),
+            make_token_family(on.service_user, application),
+            earlier,
+        ]
         access = make_access_token(human_user, application, second)
-        on.store(other, second, *others, access)
+        on.store(other, second, *token_families, access)
         with on.transaction() as storage:
             assert storage.tokens.revoke_for_user(human_user.id, NOW, client_id=application.id) == 2
             assert storage.tokens.revoke_for_user(human_user.id, NOW + SECOND, client_id=application.id) == 0
             assert storage.tokens.revoke_for_user(human_user.id, NOW, client_id=make_id()) == 0
-        assert [on.find_stored(each) for each in (family, second)] == [
+        assert [on.find_stored(token_family) for token_family in (family, second)] == [
             replace(e, revoked_at=NOW) for e in (family, second)
         ]
-        assert on.unchanged(*others) == others
+        assert on.unchanged(*token_families) == token_families
         issued = require_found(on.read.tokens.find_access_token(access.digest))
         assert not issued.is_live(NOW)
 

@@ -39,16 +39,18 @@ class SealedValueContract(ContractBase):
         rows = [
             _store_sealed(on, kind, sealed) for sealed in (OLD + b"\x00\xff1", NEW + b"2", b"", OLD + b"3", NEW[:-1])
         ]
-        others = [on.read.sealed_values.list_with_other_prefix(kind, NEW, 2)]
-        while others[-1].cursor is not None:
-            others.append(on.read.sealed_values.list_with_other_prefix(kind, NEW, 2, cursor=others[-1].cursor))
-            assert len(others) <= len(rows), "there is no end"
-        found = [value for each in others for value in each.values]
-        assert len(others) == 3, "two rows are looked at each time, whatever they hold"
-        assert sorted(value.sealed for value in found) == sorted([OLD + b"\x00\xff1", OLD + b"3", NEW[:-1]])
-        assert [value.key for value in found] == sorted(value.key for value in found)
+        sealed_value_batches = [on.read.sealed_values.list_with_other_prefix(kind, NEW, 2)]
+        while sealed_value_batches[-1].cursor is not None:
+            sealed_value_batches.append(
+                on.read.sealed_values.list_with_other_prefix(kind, NEW, 2, cursor=sealed_value_batches[-1].cursor)
+            )
+            assert len(sealed_value_batches) <= len(rows), "there is no end"
+        sealed_values = [value for sealed_value_batch in sealed_value_batches for value in sealed_value_batch.values]
+        assert len(sealed_value_batches) == 3, "two rows are looked at each time, whatever they hold"
+        assert sorted(value.sealed for value in sealed_values) == sorted([OLD + b"\x00\xff1", OLD + b"3", NEW[:-1]])
+        assert [value.key for value in sealed_values] == sorted(value.key for value in sealed_values)
         keys = {(row.plugin, row.kind, row.key) if kind is SealedValueKind.RECORDS else (row.id,) for row in rows}
-        assert {value.key for value in found} < keys
+        assert {value.key for value in sealed_values} < keys
 
     def test_sealed_values_are_replaced_by_whoever_saw_them(self, on: StorageHarness, kind: SealedValueKind) -> None:
         _store_sealed(on, kind, OLD + b"1")

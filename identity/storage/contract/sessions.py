@@ -51,39 +51,39 @@ class SessionContract(ContractBase):
         ended = make_session(on.human_user, ended_at=NOW)
         expired = make_session(on.human_user, ends_at=NOW - DAY, last_seen_at=NOW - 2 * DAY)
         on.store(ended, expired)
-        found = on.read.sessions.list_for_browser([ended.digest, expired.digest])
-        assert found == (SignedInAccount(expired, Subject(on.human_user, on.organization)),)
+        accounts = on.read.sessions.list_for_browser([ended.digest, expired.digest])
+        assert accounts == (SignedInAccount(expired, Subject(on.human_user, on.organization)),)
 
     def test_sessions_of_browser_show_who_is_deactivated(self, on: StorageHarness) -> None:
         session = on.session
         on.write.users.update(replace(on.human_user, active=False, version=2))
-        (found,) = on.read.sessions.list_for_browser([session.digest])
-        assert found.session == session
-        assert not found.subject.is_active
-        assert not found.is_live(NOW, DAY, DAY)
+        (account,) = on.read.sessions.list_for_browser([session.digest])
+        assert account.session == session
+        assert not account.subject.is_active
+        assert not account.is_live(NOW, DAY, DAY)
 
     def test_open_sessions_are_those_of_an_organization_or_of_all(self, on: StorageHarness) -> None:
         ended, over = make_session(on.human_user, ended_at=NOW), make_session(on.human_user, ends_at=NOW)
-        kept = sorted((make_session(on.human_user) for _ in range(3)), key=lambda one: one.id)
-        on.store(ended, over, *kept)
+        sessions = sorted((make_session(on.human_user) for _ in range(3)), key=lambda session: session.id)
+        on.store(ended, over, *sessions)
         subject = Subject(on.human_user, on.organization)
-        expected = tuple(SignedInAccount(one, subject) for one in kept)
+        expected = tuple(SignedInAccount(session, subject) for session in sessions)
         assert on.read.sessions.list_open(on.organization.id, NOW, 10) == expected
         assert on.read.sessions.list_open(on.organization.id, NOW, 2) == expected[:2]
         assert on.read.sessions.list_open(make_id(), NOW, 10) == ()
         assert set(expected) <= set(on.read.sessions.list_open(None, NOW, 10_000))
 
     def test_sessions_of_user_are_last_seen_first(self, on: StorageHarness) -> None:
-        other = make_human_user(on.organization)
-        seen = [
+        user = make_human_user(on.organization)
+        sessions = [
             make_session(on.human_user, last_seen_at=NOW + index * SECOND, selected_at=NOW - index * SECOND)
             for index in range(3)
         ]
         ended = make_session(on.human_user, ended_at=NOW)
         ending = make_session(on.human_user, ends_at=NOW + SECOND, last_seen_at=NOW - DAY)
         over = make_session(on.human_user, ends_at=NOW)
-        on.store(other, *seen, ended, ending, over, make_session(other))
-        assert on.read.sessions.list_for_user(on.human_user.id, NOW) == (*reversed(seen), ending)
+        on.store(user, *sessions, ended, ending, over, make_session(user))
+        assert on.read.sessions.list_for_user(on.human_user.id, NOW) == (*reversed(sessions), ending)
         assert on.read.sessions.list_for_user(make_id(), NOW) == ()
 
     def test_sessions_of_user_are_so_many_at_most(self, on: StorageHarness) -> None:
@@ -117,7 +117,7 @@ class SessionContract(ContractBase):
         )
         assert on.read.sessions.find(session.id) == moved
         assert on.read.sessions.list_for_browser([session.digest]) == (), "what it showed before"
-        assert [each.session for each in on.read.sessions.list_for_browser([digest])] == [moved]
+        assert [account.session for account in on.read.sessions.list_for_browser([digest])] == [moved]
         assert on.read.sessions.find(other.id) == other
 
     def test_sessions_an_ended_or_unknown_session_is_not_reauthenticated(self, on: StorageHarness) -> None:
@@ -165,18 +165,20 @@ class SessionContract(ContractBase):
     def test_sessions_end_of_user_ends_all_but_one(self, on: StorageHarness) -> None:
         human_user = on.human_user
         stranger = make_human_user(on.organization)
-        kept, ended, *others = (make_session(human_user, ended_at=at) for at in (None, NOW - SECOND, None, None))
+        session, ended, *sessions = (make_session(human_user, ended_at=at) for at in (None, NOW - SECOND, None, None))
         foreign = make_session(stranger)
-        on.store(stranger, kept, ended, *others, foreign)
+        on.store(stranger, session, ended, *sessions, foreign)
         with on.transaction() as storage:
-            assert storage.sessions.end_for_user(human_user.id, NOW, except_id=kept.id) == 2
-            assert storage.sessions.end_for_user(human_user.id, NOW, except_id=kept.id) == 0
+            assert storage.sessions.end_for_user(human_user.id, NOW, except_id=session.id) == 2
+            assert storage.sessions.end_for_user(human_user.id, NOW, except_id=session.id) == 0
             assert storage.sessions.end_for_user(make_id(), NOW) == 0
-        assert [on.read.sessions.find(each.id) for each in others] == [replace(each, ended_at=NOW) for each in others]
-        for each in (kept, ended, foreign):
-            assert on.read.sessions.find(each.id) == each
+        assert [on.read.sessions.find(item.id) for item in sessions] == [
+            replace(item, ended_at=NOW) for item in sessions
+        ]
+        for item in (session, ended, foreign):
+            assert on.read.sessions.find(item.id) == item
         assert on.write.sessions.end_for_user(human_user.id, NOW + SECOND) == 1
-        assert on.read.sessions.find(kept.id) == replace(kept, ended_at=NOW + SECOND)
+        assert on.read.sessions.find(session.id) == replace(session, ended_at=NOW + SECOND)
         assert on.read.sessions.find(foreign.id) == foreign
 
     def test_sessions_races_a_session_is_ended_once(self, on: StorageHarness) -> None:
@@ -190,9 +192,9 @@ class SessionContract(ContractBase):
         digests = [make_digest() for _ in range(50)]
         outcomes = on.race(partial(reauthenticate_session, session=on.session, digests=digests), 50)
         assert outcomes.errors == {}
-        found = on.read.sessions.list_for_browser(digests)
+        accounts = on.read.sessions.list_for_browser(digests)
         assert on.read.sessions.list_for_browser([on.session.digest]) == ()
-        assert [each.session.id for each in found] == [on.session.id]
+        assert [account.session.id for account in accounts] == [on.session.id]
 
     def test_sessions_races_an_ended_session_is_never_live_again(self, on: StorageHarness) -> None:
         for _ in range(4):

@@ -37,24 +37,27 @@ class TokenContract(ContractBase):
         return require_found(on.read.tokens.find_access_token(token.digest))
 
     def test_families_a_revoked_family_keeps_its_moment_and_all_its_tokens_are_dead(self, on: StorageHarness) -> None:
-        other = make_token_family(on.human_user, on.application)
+        token_family = make_token_family(on.human_user, on.application)
         access, refresh = make_access_token(on.human_user, on.application, on.family), make_refresh_token(on.family)
-        other_access, other_refresh = make_access_token(on.human_user, on.application, other), make_refresh_token(other)
+        other_access, other_refresh = (
+            make_access_token(on.human_user, on.application, token_family),
+            make_refresh_token(token_family),
+        )
         late_access, late_refresh = replace(access, digest=make_digest(), id=make_id()), make_refresh_token(on.family)
-        on.store(other, access, refresh, other_access, other_refresh)
+        on.store(token_family, access, refresh, other_access, other_refresh)
         for at in (NOW, NOW + SECOND):
             on.write.tokens.revoke_family(on.family.id, at)
         on.store(late_access, late_refresh)
         assert on.find_stored(on.family) == replace(on.family, revoked_at=NOW)
-        assert [self.issued(on, each).is_live(NOW) for each in (access, late_access, other_access)] == [
+        assert [self.issued(on, access_token).is_live(NOW) for access_token in (access, late_access, other_access)] == [
             False,
             False,
             True,
         ]
-        for each in (refresh, late_refresh):
+        for refresh_token in (refresh, late_refresh):
             with pytest.raises(RowNotFound):
-                on.write.tokens.rotate_refresh_token(each.digest, make_refresh_token(on.family), NOW)
-        on.write.tokens.rotate_refresh_token(other_refresh.digest, make_refresh_token(other), NOW)
+                on.write.tokens.rotate_refresh_token(refresh_token.digest, make_refresh_token(on.family), NOW)
+        on.write.tokens.rotate_refresh_token(other_refresh.digest, make_refresh_token(token_family), NOW)
 
     def test_access_tokens_are_found_by_their_whole_digest(self, on: StorageHarness, token: AccessToken) -> None:
         for digest in (make_digest(), token.digest[:-1]):
@@ -98,8 +101,8 @@ class TokenContract(ContractBase):
                 authenticated_at=NOW,
             ),
         ]
-        assert [self.issued(on, each.token) for each in expected] == expected
-        assert all(each.is_live(NOW) for each in expected)
+        assert [self.issued(on, presented_access_token.token) for presented_access_token in expected] == expected
+        assert all(presented_access_token.is_live(NOW) for presented_access_token in expected)
 
     @pytest.mark.parametrize("member", ["human_user", "application", "project", "organization"])
     def test_access_tokens_a_token_is_dead_while_a_member_is_deactivated(
@@ -113,7 +116,9 @@ class TokenContract(ContractBase):
         self, on: StorageHarness
     ) -> None:
         sessions = (on.session.id, make_id(), None)
-        tokens = [make_access_token(on.human_user, on.application, on.family, session_id=one) for one in sessions]
+        tokens = [
+            make_access_token(on.human_user, on.application, on.family, session_id=session) for session in sessions
+        ]
         on.store(*tokens)
         assert all(self.issued(on, token).is_live(NOW) for token in tokens)
         on.write.sessions.end(on.session.id, NOW)
@@ -124,13 +129,13 @@ class TokenContract(ContractBase):
         assert on.unchanged(*tokens, on.family) == [*tokens, on.family], "nothing is written to them"
 
     def test_access_tokens_a_revoked_token_keeps_its_moment(self, on: StorageHarness, token: AccessToken) -> None:
-        other = on.store_value(make_access_token(on.human_user, on.application, on.family))
+        access_token = on.store_value(make_access_token(on.human_user, on.application, on.family))
         for at in (NOW, NOW + SECOND):
             on.write.tokens.revoke_access_token(token.digest, at)
             on.write.tokens.revoke_access_token(make_digest(), at)
         assert on.find_stored(token) == replace(token, revoked_at=NOW)
         assert not self.issued(on, token).is_live(NOW)
-        assert on.unchanged(other, on.family) == [other, on.family]
+        assert on.unchanged(access_token, on.family) == [access_token, on.family]
 
     @pytest.mark.parametrize(
         "parent",
@@ -160,5 +165,5 @@ class TokenContract(ContractBase):
             assert storage.tokens.revoke_for_user(human_user.id, NOW + SECOND) == 0
             assert storage.tokens.revoke_for_user(make_id(), NOW) == 0
         revoked: list[Any] = [*live, family]
-        assert [on.find_stored(one) for one in revoked] == [replace(one, revoked_at=NOW) for one in revoked]
+        assert [on.find_stored(item) for item in revoked] == [replace(item, revoked_at=NOW) for item in revoked]
         assert on.unchanged(earlier, foreign, *others) == [earlier, foreign, *others]

@@ -52,8 +52,8 @@ class LateParticipant(TransactionParticipant):
         self.seen: Organization | None = None
 
     def tpc_vote(self, transaction: object) -> None:
-        with self._on.read_session() as others:
-            self.seen = others.organizations.find(self._organization.id)
+        with self._on.read_session() as storage:
+            self.seen = storage.organizations.find(self._organization.id)
         raise ZeroDivisionError("no")
 
     def sortKey(self) -> str:  # noqa: N802
@@ -265,12 +265,12 @@ class TransactionContract(ContractBase):
         for change in changes:
             for joins_first in (True, False):
                 on.transactions.begin()
-                other = RefusingParticipant(on.transactions)
+                refusing_participant = RefusingParticipant(on.transactions)
                 if joins_first:
-                    on.transactions.get().join(other)
+                    on.transactions.get().join(refusing_participant)
                 storage = on.backend.join_transaction(on.transactions)
                 if not joins_first:
-                    on.transactions.get().join(other)
+                    on.transactions.get().join(refusing_participant)
                 change(storage)
                 with pytest.raises(ZeroDivisionError):
                     on.transactions.commit()
@@ -308,7 +308,7 @@ class TransactionContract(ContractBase):
         assert on.read.organizations.find(added.id) == added
 
     def test_transactions_a_refusal_by_a_store_leaves_the_transaction_usable(self, on: StorageHarness) -> None:
-        taken = make_organization(primary_domain=on.organization.primary_domain)
+        organization = make_organization(primary_domain=on.organization.primary_domain)
         family = make_token_family(on.human_user, on.application)
         code = make_authorization_code(family)
         later = make_signing_key(generation=8)
@@ -319,7 +319,7 @@ class TransactionContract(ContractBase):
             storage.signing_keys.add(make_signing_key(generation=7))
             storage.tokens.redeem_authorization_code(code.digest, client_id=code.client_id, redeemed_at=NOW)
             with pytest.raises(DuplicateValue):
-                storage.organizations.add(taken)
+                storage.organizations.add(organization)
             with pytest.raises(StaleRow):
                 storage.organizations.update(on.organization)
             with pytest.raises(RowNotFound):
@@ -330,7 +330,7 @@ class TransactionContract(ContractBase):
                 storage.tokens.redeem_authorization_code(code.digest, client_id=code.client_id, redeemed_at=NOW)
             storage.signing_keys.add(later)
             storage.organizations.add(other)
-        assert on.read.organizations.find(taken.id) is None
+        assert on.read.organizations.find(organization.id) is None
         assert on.read.organizations.find(other.id) == other
         assert later in on.read.signing_keys.list_all()
 

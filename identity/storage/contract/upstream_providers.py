@@ -10,14 +10,14 @@ class UpstreamProviderContract(ContractBase):
     def test_upstream_providers_are_offered_to_their_organization_and_those_for_all_to_everybody(
         self, on: StorageHarness
     ) -> None:
-        own = make_upstream_provider(on.organization, created_at=NOW + DAY)
+        provider = make_upstream_provider(on.organization, created_at=NOW + DAY)
         older = make_upstream_provider(on.organization)
         for_all = make_upstream_provider(on.other_organization, everywhere=True, created_at=NOW + 2 * DAY)
         foreign = make_upstream_provider(on.other_organization)
         resting = make_upstream_provider(on.organization, active=False)
         resting_for_all = make_upstream_provider(on.organization, active=False, everywhere=True)
-        on.store(own, older, for_all, foreign, resting, resting_for_all)
+        on.store(provider, older, for_all, foreign, resting, resting_for_all)
         offered = on.read.upstream_providers.list_available
-        assert offered(on.organization.id) == (older, own, for_all)
+        assert offered(on.organization.id) == (older, provider, for_all)
         assert offered(on.other_organization.id) == (foreign, for_all)
         assert offered(None) == offered(make_id()) == (for_all,)

@@ -80,7 +80,7 @@ class UserGrantContract(ContractBase):
             request = PageRequest(query=query, with_total=True)
             page = on.read.user_grants.page("project_id", on.project.id, request, organization_ids=within)
             assert page.total == RowTotal(len(page))
-            return {one.id for one in page}
+            return {user_grant.id for user_grant in page}
 
         assert found(None) == {user_grant.id, derived.id}
         assert found(own) == {user_grant.id}
@@ -91,18 +91,18 @@ class UserGrantContract(ContractBase):
         assert on.read.user_grants.page("project_grant_id", lent.id, request).items == (derived,)
 
     def test_user_grants_effective_holds_active_grants_of_the_asked_projects(self, on: StorageHarness) -> None:
-        wanted, inactive, unasked = (make_project(on.organization) for _ in range(3))
+        project, inactive, unasked = (make_project(on.organization) for _ in range(3))
         stranger = make_human_user(on.organization)
-        grant = make_user_grant(on.human_user, wanted)
-        on.store(wanted, inactive, unasked, stranger, grant)
+        grant = make_user_grant(on.human_user, project)
+        on.store(project, inactive, unasked, stranger, grant)
         on.store(
             make_user_grant(on.human_user, inactive, active=False),
             make_user_grant(on.human_user, unasked),
-            make_user_grant(stranger, wanted),
+            make_user_grant(stranger, project),
         )
-        assert on.read.user_grants.list_effective(on.human_user.id, frozenset({wanted.id, inactive.id})) == (grant,)
+        assert on.read.user_grants.list_effective(on.human_user.id, frozenset({project.id, inactive.id})) == (grant,)
         assert on.read.user_grants.list_effective(on.human_user.id, frozenset()) == ()
-        assert on.read.user_grants.list_effective(make_id(), frozenset({wanted.id})) == ()
+        assert on.read.user_grants.list_effective(make_id(), frozenset({project.id})) == ()
 
     def test_user_grants_effective_is_narrowed_to_the_project_grant(
         self, on: StorageHarness, project_grant: ProjectGrant

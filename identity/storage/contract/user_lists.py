@@ -103,8 +103,8 @@ class UserListContract(ContractBase):
         self, on: StorageHarness, service_users: Fetch[User]
     ) -> None:
         robot = make_service_user(on.organization, user_name="fetcher", display_name="Größe Messer")
-        other = make_service_user(on.organization, user_name="worker", display_name="Worker")
-        on.store(robot, other)
+        service_user = make_service_user(on.organization, user_name="worker", display_name="Worker")
+        on.store(robot, service_user)
         check_query(service_users, "FETCH", [robot])
         check_query(service_users, "GRÖSSE", [robot])
         check_query(service_users, "messer grosse", [robot])
@@ -113,7 +113,7 @@ class UserListContract(ContractBase):
         check_query(service_users, robot.id[9:], [])
         check_query(service_users, robot.id.upper(), [robot])
         check_query(service_users, robot.id[:13], [robot])
-        check_query(service_users, other.id, [other])
+        check_query(service_users, service_user.id, [service_user])
 
     def test_users_page_sorted_by_each_of_its_orders(self, on: StorageHarness, people: Fetch[User]) -> None:
         moments = [NOW + timedelta(seconds=seconds) for seconds in (3, 1, 2, 2)]

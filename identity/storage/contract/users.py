@@ -24,16 +24,16 @@ class UserContract(ContractBase):
     def test_users_many_of_which_one_is_taken_are_not_added_and_the_transaction_goes_on(
         self, on: StorageHarness, among: str, field: str
     ) -> None:
-        first, last, other = (make_human_user(on.organization) for _ in range(3))
+        first, last, user = (make_human_user(on.organization) for _ in range(3))
         twin = on.human_user if among == "those that are there" else first
         value = twin.user_name.upper() if field == "user_name" else twin.id
         with on.transaction() as storage:
             with pytest.raises(DuplicateValue) as refusal:
                 storage.users.add_many([first, make_human_user(on.organization, **{field: value}), last])
             assert refusal.value.field == field
-            storage.users.add(other)
-        found = on.read.users.find_subjects([on.human_user.id, first.id, last.id, other.id])
-        assert found.keys() == {on.human_user.id, other.id}
+            storage.users.add(user)
+        found = on.read.users.find_subjects([on.human_user.id, first.id, last.id, user.id])
+        assert found.keys() == {on.human_user.id, user.id}
 
     def test_users_many_of_an_unknown_organization_are_refused(self, on: StorageHarness) -> None:
         with pytest.raises(RowNotFound):
@@ -60,18 +60,20 @@ class UserContract(ContractBase):
         assert refusal.value.field == "user_name"
 
     def test_users_of_two_organizations_may_have_the_same_user_name(self, on: StorageHarness) -> None:
-        here, there = (make_human_user(one, user_name="ada") for one in (on.organization, on.other_organization))
-        on.store(here, there)
-        for user in (here, there):
+        human_user, there = (
+            make_human_user(organization, user_name="ada") for organization in (on.organization, on.other_organization)
+        )
+        on.store(human_user, there)
+        for user in (human_user, there):
             assert on.read.users.find_by_name(user.organization_id, "ada") == user
             assert on.read.users.find_by_name(user.organization_id, "nobody") is None
 
     def test_users_find_by_login_name(self, on: StorageHarness) -> None:
         acme, bolt = make_organization(primary_domain="acme.example"), make_organization(primary_domain="bolt.example")
-        here, there = make_human_user(acme, user_name="Straße"), make_human_user(bolt, user_name="straße")
-        on.store(acme, bolt, here, there)
-        assert on.read.users.find_by_login_name("straße@acme.example") == Subject(here, acme)
-        assert on.read.users.find_by_login_name("STRASSE@Bolt.Example") == Subject(there, bolt)
+        user, human_user = make_human_user(acme, user_name="Straße"), make_human_user(bolt, user_name="straße")
+        on.store(acme, bolt, user, human_user)
+        assert on.read.users.find_by_login_name("straße@acme.example") == Subject(user, acme)
+        assert on.read.users.find_by_login_name("STRASSE@Bolt.Example") == Subject(human_user, bolt)
         assert on.read.users.find_by_login_name("straße@other.example") is None
         assert on.read.users.find_by_login_name("nobody@acme.example") is None
         assert on.read.users.find_by_login_name("straße@acme.example@bolt.example") is None
@@ -90,8 +92,8 @@ class UserContract(ContractBase):
         assert on.read.users.find_by_user_name_alone("ada", preferred_organization_id=third.id) == Subject(
             first, on.organization
         )
-        found = on.read.users.find_by_user_name_alone("ada", preferred_organization_id=on.other_organization.id)
-        assert found == Subject(second, on.other_organization), "those of one organization come first"
+        subject = on.read.users.find_by_user_name_alone("ada", preferred_organization_id=on.other_organization.id)
+        assert subject == Subject(second, on.other_organization), "those of one organization come first"
         assert on.read.users.find_by_user_name_alone("bob", preferred_organization_id=third.id) is None, (
             "nobody vouches for them"
         )
@@ -102,17 +104,17 @@ class UserContract(ContractBase):
         first = make_human_user(on.organization, user_name="ada", named_at=NOW)
         later = NOW + timedelta(seconds=1)
         on.store(first, make_human_user(on.other_organization, user_name="ada", registered=True, named_at=later))
-        found = on.read.users.find_by_user_name_alone("ada", preferred_organization_id=on.other_organization.id)
-        assert found == Subject(first, on.organization)
+        subject = on.read.users.find_by_user_name_alone("ada", preferred_organization_id=on.other_organization.id)
+        assert subject == Subject(first, on.organization)
 
     def test_users_find_by_email_stays_in_the_organization(self, on: StorageHarness) -> None:
         profile = Profile(email="ada@acme.example")
-        here, there = (
+        user, human_user = (
             make_human_user(on.organization, profile=profile),
             make_human_user(on.other_organization, profile=profile),
         )
-        on.store(here, there)
-        assert on.read.users.find_by_email(on.organization.id, profile.email) == (Subject(here, on.organization),)
+        on.store(user, human_user)
+        assert on.read.users.find_by_email(on.organization.id, profile.email) == (Subject(user, on.organization),)
         assert on.read.users.find_by_email(make_id(), profile.email) == ()
         assert on.read.users.find_by_email(on.organization.id, "nobody@acme.example") == ()
         assert on.read.users.find_by_email(on.organization.id, "ada") == ()
@@ -133,9 +135,9 @@ class UserContract(ContractBase):
         self, on: StorageHarness, domain: str, asked: str, is_same: bool
     ) -> None:
         fiona = on.store_value(make_human_user(on.organization, profile=Profile(email=f"Fiona@{domain}")))
-        other = on.store_value(make_human_user(on.organization, profile=Profile(email=f"ﬁona@{domain}")))
-        found = [one.user for one in on.read.users.find_by_email(on.organization.id, asked)]
-        assert found == ([fiona] if is_same else [other] if asked.startswith("ﬁ") else [])
+        user = on.store_value(make_human_user(on.organization, profile=Profile(email=f"ﬁona@{domain}")))
+        found = [subject.user for subject in on.read.users.find_by_email(on.organization.id, asked)]
+        assert found == ([fiona] if is_same else [user] if asked.startswith("ﬁ") else [])
 
     def test_users_find_by_email_finds_the_oldest_and_so_many_at_most(self, on: StorageHarness) -> None:
         users = [
@@ -143,19 +145,21 @@ class UserContract(ContractBase):
             for index in range(MAX_USERS_PER_EMAIL + 1)
         ]
         on.store(*reversed(users))
-        found = on.read.users.find_by_email(on.organization.id, "ada@acme.example")
-        assert [subject.user for subject in found] == users[:MAX_USERS_PER_EMAIL]
+        subjects = on.read.users.find_by_email(on.organization.id, "ada@acme.example")
+        assert [subject.user for subject in subjects] == users[:MAX_USERS_PER_EMAIL]
 
     def test_users_are_found_by_their_verified_address_alone(self, on: StorageHarness) -> None:
         verified = Profile(email="Ada@BÜCHER.example", email_verified=True)
-        ada, elsewhere = (make_human_user(one, profile=verified) for one in (on.organization, on.other_organization))
+        ada, elsewhere = (
+            make_human_user(organization, profile=verified) for organization in (on.organization, on.other_organization)
+        )
         on.store(ada, make_human_user(on.organization, profile=Profile(email="ada@bücher.example")))
         key = "ada@xn--bcher-kva.example"
         assert on.read.users.find_by_verified_email(key) == (Subject(ada, on.organization),)
         on.store(elsewhere)
-        found = on.read.users.find_by_verified_email(key, organization_id=on.other_organization.id)
-        assert found == (Subject(elsewhere, on.other_organization),)
-        assert {one.user.id for one in on.read.users.find_by_verified_email(key)} == {ada.id, elsewhere.id}
+        subjects = on.read.users.find_by_verified_email(key, organization_id=on.other_organization.id)
+        assert subjects == (Subject(elsewhere, on.other_organization),)
+        assert {subject.user.id for subject in on.read.users.find_by_verified_email(key)} == {ada.id, elsewhere.id}
         for other in ("Ada@bücher.example", "ada@bücher.example", "ada@acme.example", ""):
             assert on.read.users.find_by_verified_email(other) == ()
         on.write.users.update(replace(ada, profile=Profile(email="Ada@BÜCHER.example"), version=2))
@@ -166,8 +170,8 @@ class UserContract(ContractBase):
         profile = Profile(email="ada@acme.example", email_verified=True)
         user = on.store_value(make_human_user(on.organization, profile=profile, email_verified_by=by))
         assert on.read.users.find(user.id) == user
-        found = on.read.users.find_by_verified_email("ada@acme.example", is_proven=True)
-        assert found == ((Subject(user, on.organization),) if by in GLOBALLY_TRUSTED_VERIFIERS else ())
+        subjects = on.read.users.find_by_verified_email("ada@acme.example", is_proven=True)
+        assert subjects == ((Subject(user, on.organization),) if by in GLOBALLY_TRUSTED_VERIFIERS else ())
 
     def test_users_with_one_verified_address_can_be_narrowed_to_those_who_can_sign_in(self, on: StorageHarness) -> None:
         profile, key = Profile(email="ada@acme.example", email_verified=True), "ada@acme.example"
@@ -179,10 +183,10 @@ class UserContract(ContractBase):
             )
         ]
         on.store(closed, *reversed(users))
-        assert [one.user for one in on.read.users.find_by_verified_email(key)] == users
-        assert [one.user for one in on.read.users.find_by_verified_email(key, limit=2)] == users[:2]
-        found = on.read.users.find_by_verified_email(key, active=True, limit=2)
-        assert [one.user for one in found] == users[2:], "the others take nobody's place"
+        assert [subject.user for subject in on.read.users.find_by_verified_email(key)] == users
+        assert [subject.user for subject in on.read.users.find_by_verified_email(key, limit=2)] == users[:2]
+        subjects = on.read.users.find_by_verified_email(key, active=True, limit=2)
+        assert [subject.user for subject in subjects] == users[2:], "the others take nobody's place"
 
     def test_users_of_whom_one_verified_what_would_be_the_login_name_of_another(self, on: StorageHarness) -> None:
         def person(user_name: str, email: str, **fields: object) -> object:
@@ -210,16 +214,16 @@ class UserContract(ContractBase):
             profile = Profile(email=email, email_verified=True)
             return make_human_user(organization, profile=profile, email_verified_by=by, active=active)
 
-        there, own = on.other_organization, EmailVerifier.OWN_LINK
+        there, email_verifier = on.other_organization, EmailVerifier.OWN_LINK
         on.store(
-            with_address("bob@bolt.example", there, own),
-            with_address("Ada@BOLT.example", there, own),
+            with_address("bob@bolt.example", there, email_verifier),
+            with_address("Ada@BOLT.example", there, email_verifier),
             with_address("ada@bolt.example", there, EmailVerifier.OPERATOR),
             with_address("eve@bolt.example", there, EmailVerifier.MANAGER),
-            with_address("dan@bolt.example", there, own, active=False),
-            with_address("joe@bolt.example", on.organization, own),
-            with_address("ada@x.bolt.example", there, own),
-            with_address("ada@notbolt.example", there, own),
+            with_address("dan@bolt.example", there, email_verifier, active=False),
+            with_address("joe@bolt.example", on.organization, email_verifier),
+            with_address("ada@x.bolt.example", there, email_verifier),
+            with_address("ada@notbolt.example", there, email_verifier),
         )
         find = on.read.users.list_email_keys_verified_in_other_organizations
         assert find(on.organization.id, "bolt.example", 9) == ("ada@bolt.example", "bob@bolt.example")

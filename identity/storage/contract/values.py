@@ -307,16 +307,16 @@ class ValueContract(ContractBase):
         self, on: StorageHarness, name: str
     ) -> None:
         field, make_first, make_second = DUPLICATE_VALUES[name]
-        first, other = make_first(on), make_human_user(on.organization)
+        first, user = make_first(on), make_human_user(on.organization)
         if on.find_stored(first) is None:
             on.store(first)
         second = make_second(on, first)
         with on.transaction() as storage:
             with pytest.raises(DuplicateValue) as refusal:
                 add(storage, second)
-            add(storage, other)
+            add(storage, user)
         assert refusal.value.field == field or not field
-        assert on.unchanged(first, other) == [first, other]
+        assert on.unchanged(first, user) == [first, user]
         assert on.unchanged(second) == []
 
     def test_values_need_what_they_belong_to_and_the_transaction_goes_on(self, on: StorageHarness) -> None:
@@ -399,13 +399,13 @@ class ValueContract(ContractBase):
     ) -> None:
         on.store(*(PURGE_CASES[purged](on, NOW - step * SECOND) for step in (3, 3, 3, 2, 2)))
         held = {on.human_user.id, on.service_user.id}
-        other = make_human_user(on.organization)
+        user = make_human_user(on.organization)
         goes = {
-            PurgeKind.ACCESS_TOKENS: make_access_token(other, expires_at=NOW - SECOND),
-            PurgeKind.FAMILIES: make_token_family(other, on.application, ends_at=NOW - SECOND),
-            PurgeKind.SESSIONS: make_session(other, ends_at=NOW - SECOND),
+            PurgeKind.ACCESS_TOKENS: make_access_token(user, expires_at=NOW - SECOND),
+            PurgeKind.FAMILIES: make_token_family(user, on.application, ends_at=NOW - SECOND),
+            PurgeKind.SESSIONS: make_session(user, ends_at=NOW - SECOND),
         }[purged]
-        on.store(other, goes)
+        on.store(user, goes)
         looks = [on.read.purges.find_candidates(purged, NOW, 2, legal_holds=held)]
         for _ in range(3):
             looks.append(on.read.purges.find_candidates(purged, NOW, 2, legal_holds=held, cursor=looks[-1].cursor))
@@ -420,22 +420,27 @@ class ValueContract(ContractBase):
 
     def test_values_of_families_that_are_held_or_empty_are_passed_over(self, on: StorageHarness) -> None:
         """Refresh tokens are looked for by their family; of one there may be more than a look finds."""
-        other = make_human_user(on.organization)
-        on.store(other)
-        kept, _, large = (
+        user = make_human_user(on.organization)
+        on.store(user)
+        token_family, _, large = (
             on.store_value(make_token_family(person, on.application, ends_at=NOW - step * SECOND))
-            for step, person in ((3, on.human_user), (2, other), (1, other))
+            for step, person in ((3, on.human_user), (2, user), (1, user))
         )
-        tokens = [make_refresh_token(one, ends_at=one.ends_at) for one in (kept, kept, kept, large, large, large)]
+        tokens = [
+            make_refresh_token(family, ends_at=family.ends_at)
+            for family in (token_family, token_family, token_family, large, large, large)
+        ]
         on.store(*tokens)
         assert on.read.purges.count_expired(PurgeKind.REFRESH_TOKENS, NOW, 10, legal_holds={on.human_user.id}) == 3
         gone, since = 0, None
         for _ in range(10):
-            found = on.read.purges.find_candidates(
+            purge_candidates = on.read.purges.find_candidates(
                 PurgeKind.REFRESH_TOKENS, NOW, 2, legal_holds={on.human_user.id}, cursor=since
             )
-            gone += on.write.purges.delete(PurgeKind.REFRESH_TOKENS, found.keys, NOW, legal_holds={on.human_user.id})
-            since = found.cursor
+            gone += on.write.purges.delete(
+                PurgeKind.REFRESH_TOKENS, purge_candidates.keys, NOW, legal_holds={on.human_user.id}
+            )
+            since = purge_candidates.cursor
             if since is None:
                 break
         assert (gone, since) == (3, None)
@@ -449,8 +454,11 @@ class ValueContract(ContractBase):
         on.store(*codes, make_authorization_code(on.family, expires_at=NOW - SECOND))
         gone, since = 0, None
         for _ in range(4):
-            found = on.read.purges.find_candidates(PurgeKind.CODES, NOW, 2, cursor=since)
-            gone, since = gone + on.write.purges.delete(PurgeKind.CODES, found.keys, NOW), found.cursor
+            purge_candidates = on.read.purges.find_candidates(PurgeKind.CODES, NOW, 2, cursor=since)
+            gone, since = (
+                gone + on.write.purges.delete(PurgeKind.CODES, purge_candidates.keys, NOW),
+                purge_candidates.cursor,
+            )
             if since is None:
                 break
         assert (gone, since) == (1, None)
@@ -470,7 +478,7 @@ class ValueContract(ContractBase):
         over = [PURGE_CASES[purged](on, NOW - SECOND) for _ in range(3)]
         on.store(*over)
         people = (on.human_user, on.service_user)
-        for held in ({one.organization_id for one in people}, {one.id for one in people}):
+        for held in ({item.organization_id for item in people}, {item.id for item in people}):
             assert on.purge(purged, NOW, 10, held=held | {make_id()}) == 0
             assert on.unchanged(*over) == over
             assert on.read.purges.count_expired(purged, NOW, 10, legal_holds=held) == 0

@@ -25,13 +25,15 @@ class MemoryApplicationStore(MemoryEntityStore[Application], ApplicationStore):
         return ApplicationClient(application, self.list_secrets(client_id), project, organization)
 
     def is_registered_origin(self, origin: str) -> bool:
-        return any(each.active and origin in each.web_origins for each in self._tables.applications)
+        return any(
+            application.active and origin in application.web_origins for application in self._tables.applications
+        )
 
     def page(self, project_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[Application]:
         rows = (
-            each
-            for each in self._tables.applications
-            if each.project_id == project_id and matches_query(request.query, each)
+            application
+            for application in self._tables.applications
+            if application.project_id == project_id and matches_query(request.query, application)
         )
         return page_in_memory(rows, request, APPLICATION_SORT_KEYS)
 

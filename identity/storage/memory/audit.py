@@ -16,7 +16,7 @@ class MemoryAuditStore(MemoryStore, AuditStore):
 
     def append(self, event: AuditEvent) -> bool:
         events = self._tables.audit_events
-        if event.once is not None and any(other.once == event.once for other in events):
+        if event.once is not None and any(audit_event.once == event.once for audit_event in events):
             return False
         # Copied, since the caller may go on changing what it gave as detail.
         stored = replace(event, detail=deepcopy(dict(event.detail)), sequence=_last_sequence(events.rows) + 1)

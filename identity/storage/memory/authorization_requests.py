@@ -25,9 +25,13 @@ class MemoryAuthorizationRequestStore(MemoryStore, AuthorizationRequestStore):
 
     def reset_for_user(self, user_id: str, *, except_id: str | None = None) -> int:
         table = self._tables.authorization_requests
-        proved = [one for one in table if one.user_id == user_id and one.finished_at is None and one.id != except_id]
-        for one in proved:
-            table.replace_unchecked(one.id, replace(one.restarted(), version=one.version + 1))
+        proved = [
+            pending
+            for pending in table
+            if pending.user_id == user_id and pending.finished_at is None and pending.id != except_id
+        ]
+        for pending in proved:
+            table.replace_unchecked(pending.id, replace(pending.restarted(), version=pending.version + 1))
         return len(proved)
 
     def finish(self, request_id: str, finished_at: datetime, *, version: int) -> PendingAuthorization:

@@ -75,9 +75,9 @@ class MemoryBackend(Backend):
         self._committed: dict[str, dict[Any, Any]] = {}
         self._write_lock = threading.Lock()
 
-    def copy_state_from(self, other: "MemoryBackend") -> None:
+    def copy_state_from(self, memory_backend: "MemoryBackend") -> None:
         """Hold what the other one holds now; what each does from then on is its own."""
-        self._committed = other._committed
+        self._committed = memory_backend._committed
 
     @contextmanager
     def read_session(self) -> Iterator[Storage]:

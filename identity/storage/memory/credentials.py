@@ -34,7 +34,7 @@ class MemoryCredentialStore(MemoryStore, CredentialStore):
         update_last_used(self._rows(kind), uses)
 
     def page(self, kind: type[CredentialT], user_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[CredentialT]:
-        return page_newest_first((one for one in self._rows(kind) if one.user_id == user_id), request)
+        return page_newest_first((row for row in self._rows(kind) if row.user_id == user_id), request)
 
     def list_expiring(
         self,
@@ -47,11 +47,11 @@ class MemoryCredentialStore(MemoryStore, CredentialStore):
     ) -> tuple[ExpiringCredentialT, ...]:
         users = self._tables.users
         found = [
-            one
-            for one in self._rows(kind)
-            if after < one.expires_at <= until and organization_id in (None, users.get(one.user_id).organization_id)
+            row
+            for row in self._rows(kind)
+            if after < row.expires_at <= until and organization_id in (None, users.get(row.user_id).organization_id)
         ]
-        return tuple(sorted(found, key=lambda one: (one.expires_at, one.id))[:limit])
+        return tuple(sorted(found, key=lambda item: (item.expires_at, item.id))[:limit])
 
     def find_key_with_subject(self, key_id: str, user_id: str) -> tuple[ServiceUserKey, Subject] | None:
         key, user = self.find(ServiceUserKey, key_id, user_id), self._tables.users.find(user_id)

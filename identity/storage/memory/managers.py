@@ -17,7 +17,11 @@ class MemoryManagerStore(MemoryEntityStore[Manager], ManagerStore):
 
     def list_for_users_of_organization(self, organization_id: str) -> tuple[Manager, ...]:
         users = self._tables.users
-        return tuple(one for one in self._tables.managers if users.get(one.user_id).organization_id == organization_id)
+        return tuple(
+            manager
+            for manager in self._tables.managers
+            if users.get(manager.user_id).organization_id == organization_id
+        )
 
     def page(
         self,

@@ -19,10 +19,19 @@ class MemoryOrganizationStore(MemoryEntityStore[Organization], OrganizationStore
     table = "organizations"
 
     def find_by_domain(self, primary_domain: str) -> Organization | None:
-        return next((each for each in self._tables.organizations if each.primary_domain == primary_domain), None)
+        return next(
+            (
+                organization
+                for organization in self._tables.organizations
+                if organization.primary_domain == primary_domain
+            ),
+            None,
+        )
 
     def page(self, request: PageRequest = FIRST_PAGE) -> ResultPage[Organization]:
-        rows = (each for each in self._tables.organizations if matches_query(request.query, each))
+        rows = (
+            organization for organization in self._tables.organizations if matches_query(request.query, organization)
+        )
         return page_in_memory(rows, request, ORGANIZATION_SORT_KEYS)
 
     def add_domain(self, domain: OrganizationDomain) -> None:
@@ -32,15 +41,15 @@ class MemoryOrganizationStore(MemoryEntityStore[Organization], OrganizationStore
         return self._tables.domains.find((organization_id, name))
 
     def find_effective_domain(self, name: str) -> OrganizationDomain | None:
-        return next((each for each in self._tables.domains if each.name == name and each.is_effective), None)
+        return next((domain for domain in self._tables.domains if domain.name == name and domain.is_effective), None)
 
     def list_domains(self, organization_id: str, *, locked: bool = False) -> tuple[OrganizationDomain, ...]:
         # A writer has the whole storage for itself, so there is nothing more to lock.
-        return _sort_by_name(each for each in self._tables.domains if each.organization_id == organization_id)
+        return _sort_by_name(domain for domain in self._tables.domains if domain.organization_id == organization_id)
 
     def list_unproven_domains(self, reserved: str, limit: int) -> tuple[OrganizationDomain, ...]:
-        found = (each for each in self._tables.domains if each.proof is DomainProof.UNPROVEN)
-        return _sort_by_name(each for each in found if not each.name.endswith(f".{reserved}"))[:limit]
+        domains = (domain for domain in self._tables.domains if domain.proof is DomainProof.UNPROVEN)
+        return _sort_by_name(domain for domain in domains if not domain.name.endswith(f".{reserved}"))[:limit]
 
     def prove_domain(self, domain: OrganizationDomain) -> None:
         stored = self.find_domain(domain.organization_id, domain.name)
@@ -60,4 +69,4 @@ class MemoryOrganizationStore(MemoryEntityStore[Organization], OrganizationStore
 
 
 def _sort_by_name(domains: Iterable[OrganizationDomain]) -> tuple[OrganizationDomain, ...]:
-    return tuple(sorted(domains, key=lambda each: (each.name, each.organization_id)))
+    return tuple(sorted(domains, key=lambda domain: (domain.name, domain.organization_id)))

@@ -20,7 +20,9 @@ class MemoryProjectGrantStore(MemoryEntityStore[ProjectGrant], ProjectGrantStore
         self, filter_field: ProjectGrantFilterField, filter_id: str, request: PageRequest = FIRST_PAGE
     ) -> ResultPage[ProjectGrant]:
         grants = (grant for grant in self._tables.project_grants if getattr(grant, filter_field) == filter_id)
-        return page_newest_first((one for one in grants if self._is_found(one, filter_field, request.query)), request)
+        return page_newest_first(
+            (grant for grant in grants if self._is_found(grant, filter_field, request.query)), request
+        )
 
     def _is_found(self, grant: ProjectGrant, by: ProjectGrantFilterField, query: str) -> bool:
         """True if the query finds what stands at the other end."""

@@ -25,9 +25,9 @@ class MemoryProjectStore(MemoryEntityStore[Project], ProjectStore):
 
     def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[Project]:
         rows = (
-            each
-            for each in self._tables.projects
-            if each.organization_id == organization_id and matches_query(request.query, each)
+            project
+            for project in self._tables.projects
+            if project.organization_id == organization_id and matches_query(request.query, project)
         )
         return page_in_memory(rows, request, PROJECT_SORT_KEYS)
 

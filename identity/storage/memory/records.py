@@ -44,14 +44,14 @@ class MemoryRecordStore(MemoryStore, RecordStore):
     ) -> tuple[Record, ...]:
         if user_id is None and application_id is None:
             return ()
-        found = [
-            one
-            for one in self._tables.records
-            if (one.plugin, one.kind) == (plugin, kind)
-            and user_id in (None, one.user_id)
-            and application_id in (None, one.application_id)
+        records = [
+            record
+            for record in self._tables.records
+            if (record.plugin, record.kind) == (plugin, kind)
+            and user_id in (None, record.user_id)
+            and application_id in (None, record.application_id)
         ]
-        return tuple(sorted(found, key=lambda one: (one.created_at, one.key), reverse=True))
+        return tuple(sorted(records, key=lambda record: (record.created_at, record.key), reverse=True))
 
     def delete(self, plugin: str, kind: str, key: bytes) -> bool:
         found = (plugin, kind, key) in self._tables.records
@@ -63,7 +63,7 @@ class MemoryRecordStore(MemoryStore, RecordStore):
         self, plugin: str, kind: str, *, user_id: str | None = None, application_id: str | None = None
     ) -> int:
         doomed = self.list_for_owner(plugin, kind, user_id=user_id, application_id=application_id)
-        return sum(self.delete(plugin, kind, one.key) for one in doomed)
+        return sum(self.delete(plugin, kind, record.key) for record in doomed)
 
     def _store(self, record: Record) -> None:
         self._tables.records.replace((record.plugin, record.kind, record.key), record)

@@ -23,31 +23,34 @@ class MemorySessionStore(MemoryStore, SessionStore):
         return self._tables.sessions.find(session_id)
 
     def list_for_browser(self, digests: Collection[bytes]) -> tuple[SignedInAccount, ...]:
-        sessions = [each for each in self._tables.sessions if each.digest in digests and each.ended_at is None]
-        sessions.sort(key=lambda each: each.id)
-        sessions.sort(key=lambda each: each.selected_at, reverse=True)
+        sessions = [
+            session for session in self._tables.sessions if session.digest in digests and session.ended_at is None
+        ]
+        sessions.sort(key=lambda session: session.id)
+        sessions.sort(key=lambda session: session.selected_at, reverse=True)
         users = MemoryUserStore(self._tables)
-        subjects = ((each, users.find_subject(each.user_id)) for each in sessions)
-        return tuple(SignedInAccount(each, subject) for each, subject in subjects if subject is not None)
+        subjects = ((session, users.find_subject(session.user_id)) for session in sessions)
+        return tuple(SignedInAccount(session, subject) for session, subject in subjects if subject is not None)
 
     def list_for_user(self, user_id: str, now: datetime) -> tuple[Session, ...]:
-        sessions = [each for each in self._open(user_id) if now < each.ends_at]
-        sessions.sort(key=lambda each: each.id)
-        sessions.sort(key=lambda each: each.last_seen_at, reverse=True)
+        sessions = [session for session in self._open(user_id) if now < session.ends_at]
+        sessions.sort(key=lambda session: session.id)
+        sessions.sort(key=lambda session: session.last_seen_at, reverse=True)
         return tuple(sessions[:MAX_SESSIONS_PER_USER])
 
     def list_open(self, organization_id: str | None, now: datetime, limit: int) -> tuple[SignedInAccount, ...]:
         users = MemoryUserStore(self._tables)
         sessions = sorted(
-            (one for one in self._tables.sessions if one.ended_at is None and now < one.ends_at), key=lambda one: one.id
+            (session for session in self._tables.sessions if session.ended_at is None and now < session.ends_at),
+            key=lambda session: session.id,
         )
-        found = ((one, users.find_subject(one.user_id)) for one in sessions)
-        kept = [
-            SignedInAccount(one, subject)
-            for one, subject in found
+        found = ((session, users.find_subject(session.user_id)) for session in sessions)
+        accounts = [
+            SignedInAccount(session, subject)
+            for session, subject in found
             if subject is not None and organization_id in (None, subject.organization.id)
         ]
-        return tuple(kept[:limit])
+        return tuple(accounts[:limit])
 
     def reauthenticate(
         self,
@@ -87,10 +90,10 @@ class MemorySessionStore(MemoryStore, SessionStore):
         return True
 
     def end_for_user(self, user_id: str, ended_at: datetime, *, except_id: str | None = None) -> int:
-        return sum(self.end(each.id, ended_at) for each in self._open(user_id) if each.id != except_id)
+        return sum(self.end(session.id, ended_at) for session in self._open(user_id) if session.id != except_id)
 
     def _open(self, user_id: str) -> list[Session]:
-        return [each for each in self._tables.sessions if each.user_id == user_id and each.ended_at is None]
+        return [session for session in self._tables.sessions if session.user_id == user_id and session.ended_at is None]
 
 
 def has_ended(tables: MemoryTables, session_id: str | None) -> bool:

@@ -105,8 +105,8 @@ class MemoryTable(Generic[KeyT, RowT]):
         """Delete the row with this key and all that goes with it. Raises Missing."""
         self.get(key)
         del self._copy_on_write()[key]
-        for other in self._others.values():
-            other.delete_where(other._child_filter(self.name, key))
+        for memory_table in self._others.values():
+            memory_table.delete_where(memory_table._child_filter(self.name, key))
 
     def delete_where(self, doomed: Callable[[KeyT, RowT], bool] | None) -> int:
         """Delete every row of which ``doomed`` is true; returns how many went."""
@@ -248,16 +248,16 @@ class MemoryTables:
     def from_state(cls, state: Mapping[str, dict[Any, Any]], *, writable: bool) -> "MemoryTables":
         """The tables of a committed state."""
         tables: dict[str, MemoryTable[Any, Any]] = {}
-        for one in fields(cls):
-            tables[one.name] = MemoryTable(one.name, one.metadata["rules"], state.get(one.name, {}), tables)
-            tables[one.name].is_writable = writable
+        for item in fields(cls):
+            tables[item.name] = MemoryTable(item.name, item.metadata["rules"], state.get(item.name, {}), tables)
+            tables[item.name].is_writable = writable
         return cls(**tables)
 
     def state(self) -> dict[str, dict[Any, Any]]:
         """What the tables hold now, to be committed."""
-        return {one.name: getattr(self, one.name).rows for one in fields(self)}
+        return {field.name: getattr(self, field.name).rows for field in fields(self)}
 
     def close(self) -> None:
         """Refuse every further write."""
-        for one in fields(self):
-            getattr(self, one.name).is_writable = False
+        for item in fields(self):
+            getattr(self, item.name).is_writable = False

@@ -13,9 +13,15 @@ class MemoryUpstreamProviderStore(MemoryEntityStore[UpstreamProvider], UpstreamP
     table = "upstream_providers"
 
     def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[UpstreamProvider]:
-        own = (one for one in self._tables.upstream_providers if one.organization_id == organization_id)
-        return page_newest_first((one for one in own if matches_query(request.query, one)), request)
+        providers = (
+            provider for provider in self._tables.upstream_providers if provider.organization_id == organization_id
+        )
+        return page_newest_first(
+            (provider for provider in providers if matches_query(request.query, provider)), request
+        )
 
     def list_available(self, organization_id: str | None) -> tuple[UpstreamProvider, ...]:
-        active = (one for one in self._tables.upstream_providers if one.active)
-        return sort_oldest_first(one for one in active if one.everywhere or one.organization_id == organization_id)
+        active = (provider for provider in self._tables.upstream_providers if provider.active)
+        return sort_oldest_first(
+            provider for provider in active if provider.everywhere or provider.organization_id == organization_id
+        )

@@ -26,7 +26,9 @@ class MemoryUserGrantStore(MemoryEntityStore[UserGrant], UserGrantStore):
         grants = [grant for grant in self._tables.user_grants if getattr(grant, filter_field) == filter_id]
         if request.query and organization_ids is not None:
             grants = [grant for grant in grants if grant.organization_id in organization_ids]
-        return page_newest_first((one for one in grants if self._is_found(one, filter_field, request.query)), request)
+        return page_newest_first(
+            (grant for grant in grants if self._is_found(grant, filter_field, request.query)), request
+        )
 
     def list_effective(self, user_id: str, project_ids: frozenset[str]) -> tuple[UserGrant, ...]:
         grants = (

@@ -40,7 +40,7 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
     def find_by_login_name(self, login_name: str) -> Subject | None:
         user_name, domain = login_name_key(login_name)
         subjects = (self._subject(user) for user in self._named(user_name))
-        return next((one for one in subjects if one.organization.primary_domain == domain), None)
+        return next((subject for subject in subjects if subject.organization.primary_domain == domain), None)
 
     def find_by_user_name_alone(self, user_name: str, *, preferred_organization_id: str) -> Subject | None:
         ranked = [
@@ -79,8 +79,8 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
             and organization_id in (None, user.organization_id)
             and (user.email_verified_by in GLOBALLY_TRUSTED_VERIFIERS or not is_proven)
         ]
-        found = [one for one in people if one.is_active or not active]
-        return tuple(sorted(found, key=lambda one: (one.user.created_at, one.user.id))[:limit])
+        subjects = [subject for subject in people if subject.is_active or not active]
+        return tuple(sorted(subjects, key=lambda subject: (subject.user.created_at, subject.user.id))[:limit])
 
     def has_email_used_as_login_name(self, organization_id: str, domain: str) -> bool:
         users = [user for user in self._tables.users if user.organization_id == organization_id]

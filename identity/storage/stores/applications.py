@@ -11,8 +11,8 @@ from identity.storage.stores.entity_store import EntityStore
 
 #: What the list can be sorted by, the usual order first.
 APPLICATION_SORT_KEYS: SortKeys[Application] = {
-    "name": lambda each: name_key(each.name),
-    "created_at": lambda each: sortable_timestamp(each.created_at),
+    "name": lambda application: name_key(application.name),
+    "created_at": lambda application: sortable_timestamp(application.created_at),
 }
 
 

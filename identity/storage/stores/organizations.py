@@ -11,9 +11,9 @@ from identity.storage.stores.entity_store import EntityStore
 
 #: What the list can be sorted by, the usual order first.
 ORGANIZATION_SORT_KEYS: SortKeys[Organization] = {
-    "name": lambda each: name_key(each.name),
-    "primary_domain": lambda each: each.primary_domain,
-    "created_at": lambda each: sortable_timestamp(each.created_at),
+    "name": lambda organization: name_key(organization.name),
+    "primary_domain": lambda organization: organization.primary_domain,
+    "created_at": lambda organization: sortable_timestamp(organization.created_at),
 }
 
 

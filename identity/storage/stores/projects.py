@@ -12,8 +12,8 @@ from identity.storage.stores.entity_store import EntityStore
 
 #: What the list can be sorted by, the usual order first.
 PROJECT_SORT_KEYS: SortKeys[Project] = {
-    "name": lambda each: name_key(each.name),
-    "created_at": lambda each: sortable_timestamp(each.created_at),
+    "name": lambda project: name_key(project.name),
+    "created_at": lambda project: sortable_timestamp(project.created_at),
 }
 
 

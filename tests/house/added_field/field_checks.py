@@ -48,7 +48,7 @@ def test_documents_carry_it(world: World) -> None:
     client = world.make_application(world.make_project(organization).id, **{FIELD: True})
     with world.transaction_services() as services:
         document: Any = json.loads(
-            "".join(OrganizationTransfer(services).export_document(organization.id, by=OPERATOR_PRINCIPAL))
+            "".join(OrganizationTransfer(services).export_document(organization.id, principal=OPERATOR_PRINCIPAL))
         )
         [project] = document["organization"]["projects"]
         assert project["applications"][0][FIELD] is True
@@ -62,7 +62,7 @@ def test_documents_carry_it(world: World) -> None:
                 }
             ],
         }
-        applied = apply_desired_state(services, parse_desired_state(state), by=OPERATOR_PRINCIPAL)
+        applied = apply_desired_state(services, parse_desired_state(state), principal=OPERATOR_PRINCIPAL)
         assert [change.detail for change in applied.state_changes] == [f"{FIELD}: true → false"]
         found: Any = services.applications.get(client.client_id)
         assert found.reads_aloud is False

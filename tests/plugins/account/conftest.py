@@ -67,5 +67,5 @@ def press(browser: Browser, **hidden: str) -> None:
     """Send the form of the shown page that has this hidden field."""
     [(name, value)] = hidden.items()
     forms = browser.page.forms.values()
-    form = next(one for one in forms if name in one.fields and one[name].value == value)
+    form = next(form for form in forms if name in form.fields and form[name].value == value)
     browser.post_form(form.action, dict(form.submit_fields()), initiator=HERE)

@@ -23,11 +23,11 @@ NOT_ME = "/account/activity/not-me"
 def rows_of(browser: Browser) -> list[str]:
     tree = check_page(browser.open("/account/activity"), 200, "Activity")
     table = tree.find(".//tbody")
-    return [] if table is None else [" ".join("".join(one.itertext()).split()) for one in table.iter("tr")]
+    return [] if table is None else [" ".join("".join(item.itertext()).split()) for item in table.iter("tr")]
 
 
 def events_of(world: World, person: HumanUser, name: str) -> list[AuditEvent]:
-    return [one for one in world.audit_events(event=name) if one.object_id == person.id]
+    return [event for event in world.audit_events(event=name) if event.object_id == person.id]
 
 
 # --- the list ---------------------------------------------------------------------------------------------------------
@@ -40,7 +40,7 @@ def test_own_deeds_and_those_of_others_at_the_account(world: World, ada: HumanUs
     browser.submit({"password": OLD}, form="page-form")
     manager = Actor(kind=ActorKind.USER, id="0192f3a7-5b1e-7c44-9d0e-3f2a8b61c7d5", client_address="198.51.100.7")
     with world.identity.transaction(manager) as services:
-        services.users.change(ada.id, ChangeHumanUser(given_name="Augusta"), by=OPERATOR_PRINCIPAL)
+        services.users.change(ada.id, ChangeHumanUser(given_name="Augusta"), principal=OPERATOR_PRINCIPAL)
     changed, signed_in, refused = rows_of(browser)[:3]
     assert "User changed" in changed
     assert "By a manager" in changed
@@ -92,12 +92,14 @@ def test_roles_given_by_others_are_listed(world: World, browser: Browser, ada: H
     project = world.make_project(organization, roles=["reader", "writer"])
     with world.transaction_services() as services:
         command = AddUserGrant(user_id=ada.id, project_id=project.id, roles=frozenset({"reader"}))
-        grant = services.user_grants.add(command, by=OPERATOR_PRINCIPAL)
-        services.user_grants.change(grant.id, ChangeUserGrant(roles=frozenset({"writer"})), by=OPERATOR_PRINCIPAL)
-        services.user_grants.remove(grant.id, by=OPERATOR_PRINCIPAL)
+        grant = services.user_grants.add(command, principal=OPERATOR_PRINCIPAL)
+        services.user_grants.change(
+            grant.id, ChangeUserGrant(roles=frozenset({"writer"})), principal=OPERATOR_PRINCIPAL
+        )
+        services.user_grants.remove(grant.id, principal=OPERATOR_PRINCIPAL)
     listed = rows_of(browser)
     for what in ("Project roles given to a user", "Project roles of a user changed", "Project roles taken from a user"):
-        assert any(one.startswith(what) and "By the people who run this service" in one for one in listed), what
+        assert any(item.startswith(what) and "By the people who run this service" in item for item in listed), what
 
 
 def test_which_application_it_was(world: World, browser: Browser, ada: HumanUser) -> None:
@@ -110,7 +112,7 @@ def test_which_application_it_was(world: World, browser: Browser, ada: HumanUser
     with world.read_only_services() as services:
         client = services.applications.find_client(party.client_id)
     assert client is not None
-    assert any(one.startswith("Signed in") and client.application.name in one for one in rows_of(browser))
+    assert any(item.startswith("Signed in") and client.application.name in item for item in rows_of(browser))
 
 
 def test_what_others_do_is_not_listed(world: World, browser: Browser, ada: HumanUser) -> None:
@@ -127,7 +129,7 @@ def test_a_long_list_has_pages(world: World, browser: Browser, ada: HumanUser) -
     for number in range(30):
         with world.transaction_services() as services:
             command = ChangeHumanUser(given_name=f"Ada {number}")
-            services.users.change(ada.id, command, by=OPERATOR_PRINCIPAL)
+            services.users.change(ada.id, command, principal=OPERATOR_PRINCIPAL)
     assert len(rows_of(browser)) == 25
     browser.click("Next page")
     assert browser.page.status_int == 200
@@ -143,7 +145,7 @@ def test_a_cursor_of_somebody_else_s_list_shows_nothing_of_theirs(world: World, 
     other.start_session(eve)
     for number in range(30):
         with world.transaction_services() as services:
-            services.users.change(eve.id, ChangeHumanUser(given_name=f"Eve {number}"), by=OPERATOR_PRINCIPAL)
+            services.users.change(eve.id, ChangeHumanUser(given_name=f"Eve {number}"), principal=OPERATOR_PRINCIPAL)
     rows_of(other)
     other.click("Next page")
     answer = browser.open(other.url)
@@ -156,7 +158,9 @@ def test_a_cursor_of_somebody_else_s_list_shows_nothing_of_theirs(world: World, 
 def test_not_me_ends_everything_and_asks_for_a_new_password(world: World, browser: Browser, ada: HumanUser) -> None:
     thief = Browser(world)
     thief.start_session(ada)
-    held = world.make_authorization(ada, world.make_web_application(), scope=("openid", "offline_access"))
+    issued_authorization = world.make_authorization(
+        ada, world.make_web_application(), scope=("openid", "offline_access")
+    )
     with world.transaction_services() as services:
         link = services.passwords.issue_reset_link(ada.id)
     browser.open(NOT_ME)
@@ -166,7 +170,7 @@ def test_not_me_ends_everything_and_asks_for_a_new_password(world: World, browse
     assert sessions_of(world, ada) == ()
     assert thief.open("/account").request.path.startswith("/login/")
     assert browser.open("/account").request.path.startswith("/login/")
-    assert world.client.fetch_userinfo(held.access_token).status_int == 401
+    assert world.client.fetch_userinfo(issued_authorization.access_token).status_int == 401
     assert Browser(world).open(link).status_int == 410
     browser.sign_in(ada.user_name, OLD)
     assert browser.sign_in_step == "password/change"
@@ -207,9 +211,9 @@ def test_entries_of_others_are_not_there(world: World, browser: Browser, ada: Hu
     eve, other = make_user_with_password(world), Browser(world)
     other.open("/account")
     other.sign_in(eve.user_name, OLD)
-    [theirs] = events_of(world, eve, "session.started")
+    [event] = events_of(world, eve, "session.started")
     token, shown = token_of(browser), set()
-    for event_id in (theirs.id, "0192f3a7-5b1e-7c44-9d0e-3f2a8b61c7d5", "x", "%00"):
+    for event_id in (event.id, "0192f3a7-5b1e-7c44-9d0e-3f2a8b61c7d5", "x", "%00"):
         for answer in (
             browser.open(f"{NOT_ME}?event={event_id}"),
             browser.post_form(f"{NOT_ME}?event={event_id}", {"csrf_token": token}, initiator=HERE),

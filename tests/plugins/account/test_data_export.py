@@ -40,8 +40,8 @@ def test_everything_that_is_known_of_one(world: World, ada: HumanUser) -> None:
     assert document["organization"]["id"] == ada.organization_id
     [session] = document["sessions"]
     assert session["methods"] == ["pwd"]
-    assert [one["client_id"] for one in document["applications"]] == [client.client_id]
-    told = [one["event"] for one in document["activity"]]
+    assert [item["client_id"] for item in document["applications"]] == [client.client_id]
+    told = [item["event"] for item in document["activity"]]
     # That it was taken is in it, and stands in the audit trail.
     assert told[:2] == ["user.exported", "session.started"]
     assert document["activity"][0]["by"] == "you"
@@ -50,9 +50,9 @@ def test_everything_that_is_known_of_one(world: World, ada: HumanUser) -> None:
 def test_no_secret_and_nothing_of_others_is_in_it(world: World, browser: Browser, ada: HumanUser) -> None:
     eve = make_user_with_password(world)
     with world.identity.transaction(MANAGER) as services:
-        services.users.change(ada.id, ChangeHumanUser(given_name="Augusta"), by=OPERATOR_PRINCIPAL)
+        services.users.change(ada.id, ChangeHumanUser(given_name="Augusta"), principal=OPERATOR_PRINCIPAL)
     with world.identity.transaction(Actor(kind=ActorKind.USER, id=ada.id)) as services:
-        services.users.change(eve.id, ChangeHumanUser(given_name="Evelyn"), by=OPERATOR_PRINCIPAL)
+        services.users.change(eve.id, ChangeHumanUser(given_name="Evelyn"), principal=OPERATOR_PRINCIPAL)
         stored = services.storage.users.find_password(ada.id)
     assert stored is not None
     document = taken(browser)
@@ -73,4 +73,4 @@ def test_plugins_add_what_they_keep(world: World, browser: Browser, ada: HumanUs
 
 def test_looking_at_the_page_takes_nothing(world: World, browser: Browser, ada: HumanUser) -> None:
     browser.open("/account/data")
-    assert [one for one in world.audit_events(event="user.exported") if one.object_id == ada.id] == []
+    assert [event for event in world.audit_events(event="user.exported") if event.object_id == ada.id] == []

@@ -88,14 +88,16 @@ def test_everything_ends_at_once_and_the_account_two_weeks_later(
 ) -> None:
     elsewhere = Browser(world)
     elsewhere.start_session(ada)
-    held = world.make_authorization(ada, world.make_web_application(), scope=("openid", "offline_access"))
+    issued_authorization = world.make_authorization(
+        ada, world.make_web_application(), scope=("openid", "offline_access")
+    )
     check_page(browser.open(DELETE), 200, "Delete your account?")
     browser.submit({"confirm_name": ada.user_name}, form="page-form")
     assert browser.path == "/leaving"
     assert not browser.session_cookies
     assert sessions_of(world, ada) == ()
     assert elsewhere.open("/account").request.path.startswith("/login/")
-    assert world.client.fetch_userinfo(held.access_token).status_int == 401
+    assert world.client.fetch_userinfo(issued_authorization.access_token).status_int == 401
     assert stored(world, ada).active
     world.clock.advance(days=13, hours=23)
     delete_what_is_due(world)
@@ -103,8 +105,8 @@ def test_everything_ends_at_once_and_the_account_two_weeks_later(
     world.clock.advance(hours=1)
     delete_what_is_due(world)
     assert not is_there(world, ada)
-    told = [one for one in world.audit_events(event="user.removed") if one.object_id == ada.id]
-    assert [one.actor.kind.value for one in told] == ["system"]
+    events = [event for event in world.audit_events(event="user.removed") if event.object_id == ada.id]
+    assert [event.actor.kind.value for event in events] == ["system"]
 
 
 def test_the_name_has_to_be_typed(world: World, browser: Browser, ada: HumanUser) -> None:
@@ -250,7 +252,7 @@ def test_other_changes_leave_the_day_as_it_is(world: World, browser: Browser, ad
     ask(browser, ada.user_name)
     before = stored(world, ada).deletion_at
     with world.transaction_services() as services:
-        services.users.change(ada.id, ChangeHumanUser(given_name="Augusta"), by=OPERATOR_PRINCIPAL)
+        services.users.change(ada.id, ChangeHumanUser(given_name="Augusta"), principal=OPERATOR_PRINCIPAL)
         services.sessions.revoke_access(services.storage.users.find_subject(ada.id))  # type: ignore[arg-type]
     assert stored(world, ada).deletion_at == before
 
@@ -260,9 +262,9 @@ def test_the_last_owner_stays(isolated_world: World) -> None:
     world = isolated_world
     allow(world, True)
     with world.transaction_services() as services:
-        owner, *others = services.storage.managers.lock_by_role(INSTANCE_RESOURCE.key, "IAM_OWNER")
-        for one in others:
-            services.storage.managers.delete(one.id)
+        owner, *managers = services.storage.managers.lock_by_role(INSTANCE_RESOURCE.key, "IAM_OWNER")
+        for manager in managers:
+            services.storage.managers.delete(manager.id)
         person = services.users.get(owner.user_id)
     set_password(world, person, OLD)
     browser = Browser(world)
@@ -284,8 +286,8 @@ def test_the_last_owner_stays(isolated_world: World) -> None:
     delete_what_is_due(world)
     assert stored(world, person).deletion_at is None
     with world.transaction_services() as services:
-        for one in others:
-            services.storage.managers.add(one)
+        for manager in managers:
+            services.storage.managers.add(manager)
 
 
 def test_who_is_under_a_legal_hold_is_told_and_stays(world: World, browser: Browser, ada: HumanUser) -> None:
@@ -320,31 +322,31 @@ def test_who_is_under_a_legal_hold_is_told_and_stays(world: World, browser: Brow
 @pytest.mark.storages("sqlite", "postgresql")
 def test_of_keeping_and_deleting_at_the_same_moment_one_happens(world: World) -> None:
     people = [make_user_with_password(world) for _ in range(8)]
-    for one in people:
+    for user in people:
         with world.transaction_services() as services:
-            services.account_deletions.schedule(subject_of(services, one))
+            services.account_deletions.schedule(subject_of(services, user))
     world.clock.advance(days=14)
-    for one in people:
+    for user in people:
         start = Barrier(2)
 
-        def keep(one: HumanUser = one, start: Barrier = start) -> bool:
+        def keep(one: HumanUser = user, start: Barrier = start) -> bool:
             start.wait(timeout=30)
             with suppress(NotFound, Conflict), world.transaction_services() as services:
                 services.account_deletions.cancel_own(subject_of(services, one))
                 return True
             return False
 
-        def delete(one: HumanUser = one, start: Barrier = start) -> bool:
+        def delete(one: HumanUser = user, start: Barrier = start) -> bool:
             start.wait(timeout=30)
             with suppress(NotFound, Conflict), world.transaction_services() as services:
                 return services.account_deletions.delete_account(one.id)
             return False
 
         with ThreadPoolExecutor(2) as threads:
-            kept, deleted = (threads.submit(act) for act in (keep, delete))
-            outcome = (kept.result(timeout=60), deleted.result(timeout=60))
+            future, deleted = (threads.submit(act) for act in (keep, delete))
+            outcome = (future.result(timeout=60), deleted.result(timeout=60))
         assert outcome in ((True, False), (False, True)), outcome
-        assert is_there(world, one) is outcome[0]
+        assert is_there(world, user) is outcome[0]
 
 
 @pytest.mark.storages("sqlite", "postgresql")
@@ -364,8 +366,8 @@ def test_a_password_that_is_changed_at_the_moment_of_not_me_is_not_brought_back(
                 services.account_recovery.report_compromise(subject_of(services, ada))
 
         with ThreadPoolExecutor(2) as threads:
-            for one in [threads.submit(act) for act in (change, report)]:
-                one.result(timeout=60)
+            for future in [threads.submit(act) for act in (change, report)]:
+                future.result(timeout=60)
         with world.read_only_services() as services:
             password = services.storage.users.find_password(ada.id)
         assert password is not None

@@ -24,7 +24,7 @@ def make_factor(world: World, person: HumanUser, name: str = "My phone") -> Enro
 
 def factors_of(world: World, person: HumanUser) -> list[str]:
     with world.read_only_services() as services:
-        return [one.name for one in services.factors.list_enrolments(person.id)]
+        return [enrolment.name for enrolment in services.factors.list_enrolments(person.id)]
 
 
 def test_what_is_set_up_is_listed_and_tells_no_secret(world: World, browser: Browser, ada: HumanUser) -> None:
@@ -67,13 +67,13 @@ def test_events_name_the_factor_and_the_person(world: World, browser: Browser, a
         for factor, name in (("totp", "My phone"), ("passkeys", "Laptop"), ("recovery_codes", ""), ("email_code", "")):
             added = services.factors.enrol(subject, factor, {}, name=name)
             services.factors.remove(subject, added.id)
-    events = [one for one in world.audit_events(object_id=ada.id) if one.event.startswith("factor.")]
-    assert {(one.event, one.detail["factor"], one.detail["name"]) for one in events} == {
+    events = [event for event in world.audit_events(object_id=ada.id) if event.event.startswith("factor.")]
+    assert {(event.event, event.detail["factor"], event.detail["name"]) for event in events} == {
         (event, factor, name)
         for event in ("factor.added", "factor.removed")
         for factor, name in (("totp", "My phone"), ("passkeys", "Laptop"), ("recovery_codes", ""), ("email_code", ""))
     }
-    assert {(one.actor.kind, one.actor.id) for one in events} == {(ActorKind.USER, ada.id)}
+    assert {(event.actor.kind, event.actor.id) for event in events} == {(ActorKind.USER, ada.id)}
     text = browser.open("/account/activity").html.get_text(" ", strip=True)
     for called in ("Authenticator app: My phone", "Passkey: Laptop", "Recovery codes", "Codes by email"):
         assert called in text
@@ -105,8 +105,8 @@ def test_one_is_removed(world: World, browser: Browser, ada: HumanUser) -> None:
 @pytest.mark.parametrize("deed", ["rename", "remove"])
 def test_those_of_others_are_not_there(world: World, browser: Browser, ada: HumanUser, deed: str) -> None:
     eve = make_user_with_password(world)
-    theirs, token, shown = make_factor(world, eve), token_of(browser), set()
-    for factor_id in (theirs.id, "0192f3a7-5b1e-7c44-9d0e-3f2a8b61c7d5", "x", "%00"):
+    enrolment, token, shown = make_factor(world, eve), token_of(browser), set()
+    for factor_id in (enrolment.id, "0192f3a7-5b1e-7c44-9d0e-3f2a8b61c7d5", "x", "%00"):
         path = f"/account/factors/{factor_id}/{deed}"
         for answer in (
             browser.open(path),
@@ -120,8 +120,8 @@ def test_those_of_others_are_not_there(world: World, browser: Browser, ada: Huma
 
 @pytest.mark.parametrize("deed", ["rename", "remove"])
 def test_who_signed_in_long_ago_signs_in_again(world: World, browser: Browser, ada: HumanUser, deed: str) -> None:
-    one = make_factor(world, ada)
-    path, token = f"/account/factors/{one.id}/{deed}", token_of(browser)
+    enrolment = make_factor(world, ada)
+    path, token = f"/account/factors/{enrolment.id}/{deed}", token_of(browser)
     world.clock.advance(minutes=10)
     for begin in (
         lambda: browser.open(path),
@@ -141,7 +141,7 @@ def test_data_is_taken_by_whoever_has_just_proved_who_they_are(world: World, bro
     assert browser.page.status_int == 200
     browser.submit(form="page-form")
     assert browser.sign_in_step == "password"
-    assert [one for one in world.audit_events(event="user.exported") if one.object_id == ada.id] == []
+    assert [event for event in world.audit_events(event="user.exported") if event.object_id == ada.id] == []
     browser.submit({"password": OLD}, form="page-form")
     assert browser.path == "/account/data"
     assert browser.submit(form="page-form").content_type == "application/json"

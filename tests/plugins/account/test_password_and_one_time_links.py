@@ -20,11 +20,11 @@ def test_a_new_password(world: World, browser: Browser, ada: HumanUser) -> None:
     elsewhere = Browser(world)
     elsewhere.start_session(ada)
     tree = check_page(browser.open("/account/password"), 200, "Password")
-    passwords = [one.attrib for one in tree.iter("input") if one.attrib.get("type") == "password"]
+    passwords = [item.attrib for item in tree.iter("input") if item.attrib.get("type") == "password"]
     kinds = {"current_password": "current-password"} | dict.fromkeys(
         ("new_password", "new_password_again"), "new-password"
     )
-    assert {one["name"]: one["autocomplete"] for one in passwords} == kinds
+    assert {password["name"]: password["autocomplete"] for password in passwords} == kinds
     assert tree.find(".//input[@name='login_name']").attrib["autocomplete"] == "username"
     assert "all your other sessions end" in browser.page.text
     change_password(browser)
@@ -56,10 +56,10 @@ def test_what_is_wrong_with_a_password(world: World, browser: Browser, ada: Huma
         tree = check_page(browser.submit(typed, form="page-form"), 422, "Password")
         for field, sentence in errors.items():
             assert sentence in "".join(tree.find(f".//*[@id='error-{field}']").itertext())
-        links = [one.attrib["href"] for one in tree.find(".//*[@id='errors']").iter("a")]
-        assert links == [f"#field-{one}" for one in errors]
+        links = [item.attrib["href"] for item in tree.find(".//*[@id='errors']").iter("a")]
+        assert links == [f"#field-{error}" for error in errors]
         # Never sent back.
-        assert all(not one or one not in browser.page.text for one in (new, again))
+        assert all(not item or item not in browser.page.text for item in (new, again))
     fresh = Browser(world)
     fresh.open("/account")
     fresh.sign_in(ada.user_name, OLD)
@@ -87,9 +87,9 @@ def test_who_knows_the_former_password_does_not_undo_a_reset_of_the_same_moment(
     browser.submit({"current_password": OLD, **new}, form="page-form")
     assert browser.page.status_int == 404
     with world.read_only_services() as services:
-        kept = services.storage.users.find_password(ada.id)
-    assert kept is not None
-    assert kept.hash == by_reset
+        password_hash = services.storage.users.find_password(ada.id)
+    assert password_hash is not None
+    assert password_hash.hash == by_reset
 
 
 def test_wrong_passwords_are_counted_as_on_the_sign_in_pages(world: World, browser: Browser, ada: HumanUser) -> None:
@@ -105,7 +105,9 @@ def test_wrong_passwords_are_counted_as_on_the_sign_in_pages(world: World, brows
     change_password(browser)
     assert browser.path == "/account/security"
     assert "Your password is changed." in browser.page.text
-    refused = [one.reason for one in world.audit_events(event="authentication.refused") if one.object_id == ada.id]
+    refused = [
+        event.reason for event in world.audit_events(event="authentication.refused") if event.object_id == ada.id
+    ]
     assert set(refused) == {"wrong password", "too many attempts at one account"}
 
 

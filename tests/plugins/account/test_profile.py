@@ -76,8 +76,8 @@ def test_pages_are_whole_and_their_titles_unique(browser: Browser) -> None:
     for path, title in titles.items():
         tree = check_page(browser.open(path), 200, title)
         seen.add(tree.findtext(".//title"))
-        current = [one for one in tree.iter("a") if one.attrib.get("aria-current") == "page"]
-        assert {one.attrib["href"] for one in current} == {path}
+        current = [item for item in tree.iter("a") if item.attrib.get("aria-current") == "page"]
+        assert {item.attrib["href"] for item in current} == {path}
     assert seen == {f"{title} – Your account – Identity" for title in titles.values()}
     assert browser.open("/account").request.path == "/account/profile"
 
@@ -121,26 +121,26 @@ def test_every_claim_of_a_profile_can_be_said(world: World, browser: Browser, ad
 def test_all_fields_of_the_commands_are_on_the_page() -> None:
     """A profile holds every standard claim; only what is verified elsewhere is missing here."""
     assert PROFILE.keys() == ChangeProfile.model_fields.keys() - {"address"}
-    assert ADDRESS.keys() == ChangeAddress.model_fields.keys() == {one.name for one in fields(Address)}
-    assert {one.name for one in fields(Profile)} - PROFILE.keys() == {"email_verified", "phone_verified", "address"}
+    assert ADDRESS.keys() == ChangeAddress.model_fields.keys() == {field.name for field in fields(Address)}
+    assert {field.name for field in fields(Profile)} - PROFILE.keys() == {"email_verified", "phone_verified", "address"}
 
 
 def test_nothing_that_somebody_else_decides_can_be_said(world: World, browser: Browser, ada: HumanUser) -> None:
     """Security 10.8: every field of user and profile that is not on the page, and names that programs might try."""
-    other = world.make_organization()
+    organization = world.make_organization()
     before = stored(world, ada)
     moments = ("created_at", "changed_at", "last_sign_in_at", "named_at", "deletion_at")
     flags = ("email_verified", "phone_verified", "phone_number_verified", "profile.email_verified", "must_change")
     tried = {
         **dict.fromkeys(("id", "user_id", "sub", "hash"), "another"),
         **dict.fromkeys(("user_name", "login_name"), "root"),
-        **dict.fromkeys(("organization", "organization_id"), other.id),
+        **dict.fromkeys(("organization", "organization_id"), organization.id),
         **dict.fromkeys(("roles", "role"), "IAM_OWNER"),
         "email_verified_by": "own_link",
         **dict.fromkeys(moments, "2000-01-01T00:00:00Z"),
         **dict.fromkeys((*flags, "registered"), "true"),
     } | {"active": "false", "state": "deactivated", "password": NEW, "address": "{}"}
-    assert {one.name for one in fields(HumanUser)} - {"version", "profile"} <= tried.keys()
+    assert {field.name for field in fields(HumanUser)} - {"version", "profile"} <= tried.keys()
     browser.open("/account/profile")
     sent = dict(form_of(browser).submit_fields()) | tried
     sent |= {"email": "ada@acme.example", "phone": "+44 20 1", "current_password": OLD}
@@ -227,7 +227,7 @@ def test_bad_fields_and_nothing_typed_is_lost(world: World, browser: Browser, ad
         for name in bad:
             said = "".join(tree.find(f".//*[@id='error-{name}']").itertext())
             assert said.split("Error:")[1].strip() == BAD[name][1]
-        links = [one.attrib["href"] for one in tree.find(".//*[@id='errors']").iter("a")]
+        links = [item.attrib["href"] for item in tree.find(".//*[@id='errors']").iter("a")]
         assert sorted(links) == sorted(f"#field-{name}" for name in bad)
         kept = {name: form_of(browser)[name].value.replace("\r\n", "\n").strip() for name in typed}
         assert kept == {name: text.strip() for name, text in typed.items()}

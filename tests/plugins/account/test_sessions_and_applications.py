@@ -22,15 +22,15 @@ IPHONE = (
 
 def test_sessions_are_listed_and_ended(world: World, browser: Browser, ada: HumanUser) -> None:
     phone = Browser(world, user_agent=IPHONE)
-    there = phone.start_session(ada)
+    session = phone.start_session(ada)
     tree = check_page(browser.open("/account/sessions"), 200, "Sessions")
-    rows = ["".join(one.itertext()) for one in tree.find(".//tbody").iter("tr")]
+    rows = ["".join(item.itertext()) for item in tree.find(".//tbody").iter("tr")]
     assert len(rows) == 2
     assert "Firefox on Linux" in rows[0]
     assert "This one" in rows[0]
     assert "Safari on iPhone" in rows[1]
     assert "This one" not in rows[1]
-    press(browser, session=there.id)
+    press(browser, session=session.id)
     assert "Signed out." in browser.page.text
     assert phone.open("/account").request.path.startswith("/login/")
     assert len(sessions_of(world, ada)) == 1
@@ -47,8 +47,8 @@ def test_everywhere_else(world: World, browser: Browser, ada: HumanUser) -> None
 
 
 def test_this_one(world: World, browser: Browser, ada: HumanUser) -> None:
-    [here] = sessions_of(world, ada)
-    browser.post_form("/account/sessions", {"csrf_token": token_of(browser), "session": here.id}, initiator=HERE)
+    [session] = sessions_of(world, ada)
+    browser.post_form("/account/sessions", {"csrf_token": token_of(browser), "session": session.id}, initiator=HERE)
     assert browser.path == "/signed-out"
     assert not browser.session_cookies
     assert sessions_of(world, ada) == ()
@@ -56,14 +56,14 @@ def test_this_one(world: World, browser: Browser, ada: HumanUser) -> None:
 
 def test_sessions_of_others_are_not_there(world: World, browser: Browser, ada: HumanUser) -> None:
     eve = Browser(world)
-    theirs = eve.start_session(world.make_human_user())
+    session = eve.start_session(world.make_human_user())
     token = token_of(browser)
     answers = [
-        browser.post_form("/account/sessions", {"csrf_token": token, "session": one}, initiator=HERE)
-        for one in (theirs.id, "0192f3a7-5b1e-7c44-9d0e-3f2a8b61c7d5", "")
+        browser.post_form("/account/sessions", {"csrf_token": token, "session": item}, initiator=HERE)
+        for item in (session.id, "0192f3a7-5b1e-7c44-9d0e-3f2a8b61c7d5", "")
     ]
-    assert {one.status_int for one in answers} == {404}
-    assert len({re.sub(r"<code>[0-9a-f-]{36}</code>", "", one.text) for one in answers}) == 1
+    assert {answer.status_int for answer in answers} == {404}
+    assert len({re.sub(r"<code>[0-9a-f-]{36}</code>", "", answer.text) for answer in answers}) == 1
     assert eve.open("/account").request.path == "/account/profile"
 
 
@@ -72,29 +72,32 @@ def test_sessions_of_others_are_not_there(world: World, browser: Browser, ada: H
 
 def test_applications_are_listed_and_disconnected(world: World, browser: Browser, ada: HumanUser) -> None:
     assert "No applications yet" in browser.open("/account/applications").text
-    client, other = world.make_web_application(), world.make_web_application()
-    held = world.make_authorization(ada, client, scope=("openid", "profile", "email", "offline_access"))
-    world.make_authorization(ada, other, scope=("openid", "urn:service:iam:org:projects:roles"))
+    client, credentials = world.make_web_application(), world.make_web_application()
+    issued_authorization = world.make_authorization(ada, client, scope=("openid", "profile", "email", "offline_access"))
+    world.make_authorization(ada, credentials, scope=("openid", "urn:service:iam:org:projects:roles"))
     tree = check_page(browser.open("/account/applications"), 200, "Applications")
-    rows = {one.find(".//a").attrib["href"]: "".join(one.itertext()) for one in tree.find(".//tbody").iter("tr")}
+    rows = {item.find(".//a").attrib["href"]: "".join(item.itertext()) for item in tree.find(".//tbody").iter("tr")}
     told = rows[f"/account/applications/{client.client_id}/disconnect"]
     assert "Your name and profile, your email address" in told
     assert "Stays connected until you disconnect it." in told
     with world.read_only_services() as services:
-        found = services.applications.find_client(other.client_id)
-    assert found is not None
-    assert f"Your roles in {found.project.name}" in rows[f"/account/applications/{other.client_id}/disconnect"]
-    assert found.organization.name in rows[f"/account/applications/{other.client_id}/disconnect"]
+        application_client = services.applications.find_client(credentials.client_id)
+    assert application_client is not None
+    assert (
+        f"Your roles in {application_client.project.name}"
+        in rows[f"/account/applications/{credentials.client_id}/disconnect"]
+    )
+    assert application_client.organization.name in rows[f"/account/applications/{credentials.client_id}/disconnect"]
 
     browser.open(f"/account/applications/{client.client_id}/disconnect")
     assert browser.page.status_int == 200
     assert "It loses access to your account at once." in browser.page.text
-    assert world.client.fetch_userinfo(held.access_token).status_int == 200
+    assert world.client.fetch_userinfo(issued_authorization.access_token).status_int == 200
     browser.submit(form="page-form")
     assert browser.path == "/account/applications"
     assert "The application is disconnected." in browser.page.text
     assert client.client_id not in browser.page.text
-    assert world.client.fetch_userinfo(held.access_token).status_int == 401
+    assert world.client.fetch_userinfo(issued_authorization.access_token).status_int == 401
 
 
 def test_what_is_not_connected_is_not_there(world: World, browser: Browser, ada: HumanUser) -> None:
@@ -111,7 +114,7 @@ def test_what_is_not_connected_is_not_there(world: World, browser: Browser, ada:
         assert answer.status_int == 404
     assert len(shown) == 1
     with world.read_only_services() as services:
-        assert [len(services.users.list_connected_applications(one.id)) for one in (person, ada)] == [1, 1]
+        assert [len(services.users.list_connected_applications(user.id)) for user in (person, ada)] == [1, 1]
 
 
 # --- several accounts -------------------------------------------------------------------------------------------------
@@ -144,8 +147,8 @@ def test_one_more_account(world: World, browser: Browser, ada: HumanUser) -> Non
 
 
 def test_accounts_of_other_browsers_cannot_be_switched_to(world: World, browser: Browser) -> None:
-    theirs = Browser(world).start_session(world.make_human_user())
-    sent = {"csrf_token": token_of(browser), "session": theirs.id}
+    session = Browser(world).start_session(world.make_human_user())
+    sent = {"csrf_token": token_of(browser), "session": session.id}
     assert browser.post_form("/account/switch", sent, initiator=HERE).status_int == 404
     assert browser.open("/account/switch").request.path == "/account/profile"
 
@@ -185,7 +188,7 @@ def test_a_form_needs_its_token(world: World, browser: Browser, ada: HumanUser) 
 def test_another_site_s_form_is_refused(world: World, browser: Browser, ada: HumanUser) -> None:
     token = token_of(browser)
     before = stored(world, ada), len(sessions_of(world, ada))
-    browser.cookies.header = lambda *_, **__: "; ".join(f"{one.name}={one.value}" for one in browser.cookies)  # type: ignore[method-assign]
+    browser.cookies.header = lambda *_, **__: "; ".join(f"{cookie.name}={cookie.value}" for cookie in browser.cookies)  # type: ignore[method-assign]
     for path, fields in FORMS.items():
         answer = browser.post_form(path, fields | {"csrf_token": token}, initiator="https://evil.example")
         assert answer.status_int == 403

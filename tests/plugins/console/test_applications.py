@@ -45,7 +45,7 @@ def _application(world: World, client_id: str) -> Application:
 
 def _rename(world: World, client_id: str, name: str) -> None:
     with world.transaction_services() as services:
-        services.applications.change(client_id, ChangeApplication(name=name), by=OPERATOR_PRINCIPAL)
+        services.applications.change(client_id, ChangeApplication(name=name), principal=OPERATOR_PRINCIPAL)
 
 
 def _secrets(world: World, client_id: str) -> int:
@@ -81,20 +81,24 @@ def test_the_type_comes_first(owner: Browser, project: Project, new: str) -> Non
 
 
 def test_every_setting_is_asked_for_and_shown_where_it_is_of_use(instance_owner: Browser, new: str) -> None:
-    settings = [one for one in entity_fields(Application).values() if one.is_mutable]
+    settings = [field for field in entity_fields(Application).values() if field.is_mutable]
     renamed = {"response_types": "response_type", "grant_types": "grant_type"}
     for kind in ApplicationType:
         form = instance_owner.open(f"{new}?type={kind}").forms["page-form"]
-        of_use = [one for one in settings if not one.options.types or kind in one.options.types]
-        labels = {one.options.label for one in of_use}
-        assert {renamed.get(one.name, one.name) for one in of_use} == set(form.fields) - {"csrf_token", "once", None}
-        assert labels <= {one.text for one in form.html.select("label, legend")}
+        of_use = [field for field in settings if not field.options.types or kind in field.options.types]
+        labels = {field.options.label for field in of_use}
+        assert {renamed.get(field.name, field.name) for field in of_use} == set(form.fields) - {
+            "csrf_token",
+            "once",
+            None,
+        }
+        assert labels <= {item.text for item in form.html.select("label, legend")}
         form["name"], form["may_manage"] = "Shop", True
         if "redirect_uris" in form.fields:
             form["redirect_uris"] = CALLBACK_URI if kind is not ApplicationType.NATIVE else "com.example.app:/cb"
         page = instance_owner.submit(form="page-form")
         page = instance_owner.open(f"/console/applications/{page.html.select_one('.identifier code').text}")
-        assert labels - {"Name", "Development"} <= {one.text for one in page.html.select("dt")}
+        assert labels - {"Name", "Development"} <= {item.text for item in page.html.select("dt")}
 
 
 @pytest.mark.shows("4.2.3")
@@ -144,7 +148,7 @@ def test_every_field_is_stored(world: World, owner: Browser, new: str) -> None:
     owner.open(f"{new}?type=web")
     form = owner.find_form("page-form")
     for name, wanted in {"response_type": "id_token token", "grant_type": "refresh_token"}.items():
-        next(one for one in form.fields[name] if one._value == wanted).checked = True
+        next(item for item in form.fields[name] if item._value == wanted).checked = True
     form["authentication_method"] = "client_secret_post"
     flags = ("id_token_userinfo_assertion", "assert_roles_in_access_token", "assert_roles_in_id_token", "development")
     typed = {
@@ -170,9 +174,9 @@ def test_every_field_is_stored(world: World, owner: Browser, new: str) -> None:
 def test_only_what_an_application_can_use_is_offered(world: World, owner: Browser, new: str) -> None:
     form = owner.open(f"{new}?type=web").forms["page-form"]
     choices = world.identity.process_state.capabilities
-    assert tuple(one._value for one in form.fields["grant_type"]) == choices.grant_types
-    assert tuple(one._value for one in form.fields["response_type"]) == choices.response_types
-    assert tuple(one[0] for one in form["authentication_method"].options) == choices.authentication_methods
+    assert tuple(item._value for item in form.fields["grant_type"]) == choices.grant_types
+    assert tuple(item._value for item in form.fields["response_type"]) == choices.response_types
+    assert tuple(option[0] for option in form["authentication_method"].options) == choices.authentication_methods
     assert "urn:ietf:params:oauth:grant-type:jwt-bearer" not in choices.grant_types
 
 
@@ -194,12 +198,12 @@ def test_what_is_wrong_is_said_for_all_fields_at_once(owner: Browser, new: str) 
     assert "https://shop.test/#top must not have a fragment" in said["post_logout_redirect_uris"]
     assert "Enter the lifetime of access tokens as minutes from 1 to 720." in said["access_token_lifetime"]
     assert "Enter the lifetime of ID tokens as minutes from 1 to 720." in said["id_token_lifetime"]
-    assert [one["href"] for one in page.html.select("#errors a")] == [f"#field-{name}" for name in typed]
+    assert [item["href"] for item in page.html.select("#errors a")] == [f"#field-{name}" for name in typed]
     form = owner.find_form("page-form")
     assert {name: form[name].value.replace("\r\n", "\n").strip("\n") for name in typed} == typed
     assert form["assert_roles_in_id_token"].checked
     # What holds an error is open.
-    opened = [one.summary.text for one in page.html.main.find_all("details") if one.has_attr("open")]
+    opened = [item.summary.text for item in page.html.main.find_all("details") if item.has_attr("open")]
     assert opened == ["Tokens"]
 
 
@@ -265,9 +269,9 @@ def test_addresses_are_checked_while_they_are_typed(world: World, owner: Browser
 @pytest.fixture
 def client(world: World, project: Project) -> Credentials:
     """A web application with its one secret."""
-    made = world.make_web_application(project.id, post_logout_redirect_uris=("https://shop.test/bye",))
-    _rename(world, made.client_id, "Shop")
-    return made
+    credentials = world.make_web_application(project.id, post_logout_redirect_uris=("https://shop.test/bye",))
+    _rename(world, credentials.client_id, "Shop")
+    return credentials
 
 
 @pytest.fixture
@@ -281,7 +285,7 @@ def test_what_an_application_is_set_up_with_stands_there_to_copy(
 ) -> None:
     page = owner.open(href)
     assert page.html.h1.text == "Shop"
-    copied = {one["data-copy"] for one in page.html.select("button[data-copy]")}
+    copied = {item["data-copy"] for item in page.html.select("button[data-copy]")}
     document = world.client.discovery
     assert {client.client_id, CALLBACK_URI, "https://shop.test/bye", world.issuer} <= copied
     assert f"{world.issuer}/.well-known/openid-configuration" in copied
@@ -295,18 +299,18 @@ def test_what_an_application_is_set_up_with_stands_there_to_copy(
 def test_list_shows_type_and_secret(world: World, owner: Browser, project: Project, client: Credentials) -> None:
     stock = world.make_application(project.id)
     with world.transaction_services() as services:
-        services.applications.add_secret(client.client_id, by=OPERATOR_PRINCIPAL)
+        services.applications.add_secret(client.client_id, principal=OPERATOR_PRINCIPAL)
         [secret] = services.applications.list_secrets(stock.client_id)
-        services.applications.remove_secret(stock.client_id, secret.id, by=OPERATOR_PRINCIPAL)
+        services.applications.remove_secret(stock.client_id, secret.id, principal=OPERATOR_PRINCIPAL)
     _rename(world, stock.client_id, "Stock")
     _rename(world, world.make_public_application(project.id), "Till")
     page = owner.open(f"/console/projects/{project.id}/applications")
-    rows = {row.th.text.strip(): [one.text for one in row.select("td")] for row in page.html.select("tbody tr")}
+    rows = {row.th.text.strip(): [item.text for item in row.select("td")] for row in page.html.select("tbody tr")}
     assert rows["Shop"] == ["Web application", client.client_id, "2 live", "Active"]
     assert rows["Stock"][2] == "No secret"
     assert rows["Till"][2] == "None"
     page = owner.open(f"/console/projects/{project.id}/applications?q=sh")
-    assert [one.text for one in page.html.select("a.table__name")] == ["Shop"]
+    assert [item.text for item in page.html.select("a.table__name")] == ["Shop"]
 
 
 # --- change ----------------------------------------------------------------------------------------------------------
@@ -321,7 +325,7 @@ def test_a_change_without_a_change_changes_nothing(world: World, owner: Browser,
             redirect_uris=(CALLBACK_URI, "https://b.example/cb"),
             assert_roles_in_id_token=True,
         )
-        before = services.applications.change(client.client_id, command, by=OPERATOR_PRINCIPAL)
+        before = services.applications.change(client.client_id, command, principal=OPERATOR_PRINCIPAL)
     owner.open(f"/console/applications/{client.client_id}/edit")
     assert owner.find_form("page-form")["access_token_lifetime"].value == "1.67"
     assert owner.submit(form="page-form").status_int == 200
@@ -332,7 +336,7 @@ def test_a_change_without_a_change_changes_nothing(world: World, owner: Browser,
 def test_what_is_emptied_is_taken_back(world: World, owner: Browser, client: Credentials, href: str) -> None:
     with world.transaction_services() as services:
         command = ChangeApplication(access_token_lifetime=timedelta(minutes=5), assert_roles_in_id_token=True)
-        services.applications.change(client.client_id, command, by=OPERATOR_PRINCIPAL)
+        services.applications.change(client.client_id, command, principal=OPERATOR_PRINCIPAL)
     owner.open(f"{href}/edit")
     fields = {"access_token_lifetime": "", "assert_roles_in_id_token": False, "post_logout_redirect_uris": ""}
     owner.submit(fields, form="page-form")
@@ -383,7 +387,7 @@ def test_ending_a_secret_shows_its_last_use(world: World, owner: Browser, client
 def test_there_are_never_three_secrets(world: World, owner: Browser, client: Credentials, href: str) -> None:
     owner.open(f"{href}/secrets/new")
     with world.transaction_services() as services:
-        services.applications.add_secret(client.client_id, by=OPERATOR_PRINCIPAL)
+        services.applications.add_secret(client.client_id, principal=OPERATOR_PRINCIPAL)
     page = owner.submit(form="page-form")
     assert page.status_int == 409
     assert "End the older one first." in page

@@ -31,15 +31,15 @@ def test_every_event_has_words() -> None:
 
 
 def test_words_are_sentences_of_their_own() -> None:
-    assert all(words[0].isupper() and not words.endswith(".") for words in EVENT_LABELS.values())
-    assert all(words.endswith(".") for words in REASON_LABELS.values())
+    assert all(message[0].isupper() and not message.endswith(".") for message in EVENT_LABELS.values())
+    assert all(message.endswith(".") for message in REASON_LABELS.values())
 
 
 def test_newest_first_with_names(world: World, owner: Browser, organization: Organization) -> None:
     world.make_service_user_program(organization, display_name="CI runner")
     page = events(owner, organization)
     assert page.status_int == 200
-    rows = [one.get_text(" ", strip=True) for one in page.html.select("tbody tr")]
+    rows = [item.get_text(" ", strip=True) for item in page.html.select("tbody tr")]
     assert rows[0].startswith("Key of a service user added service_user_key.added")
     assert "The operator" in rows[0]
     assert "CI runner" in rows[1]
@@ -59,10 +59,12 @@ def test_no_row_tells_a_bare_id(world: World, owner: Browser, organization: Orga
     world.make_service_user_secret(robot)
     world.make_personal_access_token(robot)
     with world.transaction_services() as services:
-        services.managers.change(manager.id, ChangeManager(roles=frozenset({"ORG_OWNER"})), by=OPERATOR_PRINCIPAL)
-        services.managers.remove(manager.id, by=OPERATOR_PRINCIPAL)
-        services.user_grants.remove(grant.id, by=OPERATOR_PRINCIPAL)
-        services.projects.remove(project.id, by=OPERATOR_PRINCIPAL)
+        services.managers.change(
+            manager.id, ChangeManager(roles=frozenset({"ORG_OWNER"})), principal=OPERATOR_PRINCIPAL
+        )
+        services.managers.remove(manager.id, principal=OPERATOR_PRINCIPAL)
+        services.user_grants.remove(grant.id, principal=OPERATOR_PRINCIPAL)
+        services.projects.remove(project.id, principal=OPERATOR_PRINCIPAL)
     page = events(owner, organization, "?limit=50")
     named = {
         row.select("td")[-2].get_text(" ", strip=True): row.th.get_text(" ", strip=True)
@@ -111,21 +113,25 @@ def test_what_a_person_did_is_told_with_everything(world: World, owner: Browser,
 def test_user_is_found_by_name_with_what_was_done_to_theirs(
     world: World, owner: Browser, organization: Organization
 ) -> None:
-    person, other = world.make_human_user(organization), world.make_human_user(organization)
+    person, human_user = world.make_human_user(organization), world.make_human_user(organization)
     project = world.make_project(organization, roles=["reader", "writer"])
     with world.transaction_services() as services:
-        services.users.change(person.id, ChangeHumanUser.build(display_name="Michał Ångström"), by=OPERATOR_PRINCIPAL)
-        for user in (person, other):
+        services.users.change(
+            person.id, ChangeHumanUser.build(display_name="Michał Ångström"), principal=OPERATOR_PRINCIPAL
+        )
+        for user in (person, human_user):
             command = AddUserGrant(user_id=user.id, project_id=project.id, roles=frozenset({"reader"}))
-            grant = services.user_grants.add(command, by=OPERATOR_PRINCIPAL)
-            services.user_grants.change(grant.id, ChangeUserGrant(roles=frozenset({"writer"})), by=OPERATOR_PRINCIPAL)
-            services.user_grants.remove(grant.id, by=OPERATOR_PRINCIPAL)
+            grant = services.user_grants.add(command, principal=OPERATOR_PRINCIPAL)
+            services.user_grants.change(
+                grant.id, ChangeUserGrant(roles=frozenset({"writer"})), principal=OPERATOR_PRINCIPAL
+            )
+            services.user_grants.remove(grant.id, principal=OPERATOR_PRINCIPAL)
             manager = services.managers.add(
                 organization_resource(organization.id),
                 AddManager(user_id=user.id, roles=frozenset({"ORG_OWNER_VIEWER"})),
-                by=OPERATOR_PRINCIPAL,
+                principal=OPERATOR_PRINCIPAL,
             )
-            services.managers.remove(manager.id, by=OPERATOR_PRINCIPAL)
+            services.managers.remove(manager.id, principal=OPERATOR_PRINCIPAL)
     login_name = f"{person.user_name}@{organization.primary_domain}"
     for name in (person.id, login_name, "michal angstrom", person.user_name):
         page = events(owner, organization, f"?object={quote(name)}")
@@ -179,7 +185,7 @@ def test_filters_narrow_and_are_kept(world: World, owner: Browser, organization:
     page = events(owner, organization, query)
     assert page.html.select_one("tbody .table__sub").get_text() == "service_user.created"
     assert len(page.html.select("tbody tr")) == 1
-    form = next(one for one in page.forms.values() if "object" in one.fields)
+    form = next(item for item in page.forms.values() if "object" in item.fields)
     assert {name: form[name].value for name in ("from", "to", "event", "result", "object")} == {
         "from": day,
         "to": day,
@@ -243,9 +249,9 @@ def test_the_list_holds_the_events_of_one_organization_alone(
     world: World, owner: Browser, organization: Organization
 ) -> None:
     foreign = world.make_service_user_program()
-    own = world.make_service_user_program(organization)
+    program = world.make_service_user_program(organization)
     page = events(owner, organization, "?event=service_user.created")
-    assert [one["href"] for one in page.html.select("tbody td a")] == [f"/console/service-users/{own.id}"]
+    assert [item["href"] for item in page.html.select("tbody td a")] == [f"/console/service-users/{program.id}"]
     for query in ("", "?event=organization", "?event=service_user"):
         assert foreign.id not in events(owner, organization, query), query
     assert "No event fits these filters." in events(owner, organization, f"?object={foreign.id}")
@@ -261,7 +267,7 @@ def test_who_acted_from_elsewhere_is_named_without_a_link(
     page = events(owner, organization, "?event=service_user.changed")
     [row] = page.html.select("tbody tr")
     assert "Ada Lovelace" in row.get_text()
-    assert [one.get_text() for one in row.find_all("a")] == ["Service user changed", "Nightly build"]
+    assert [item.get_text() for item in row.find_all("a")] == ["Service user changed", "Nightly build"]
 
 
 def test_all_events_are_for_managers_of_the_instance(
@@ -285,7 +291,7 @@ def test_what_belongs_to_others_is_named_without_a_link(
     """People of the organization agree to applications of others: the address would lead its managers to nothing."""
     person = world.make_human_user(organization)
     projects = (world.make_project(), world.make_project(organization))
-    client_ids = [world.make_application(one.id).client_id for one in projects]
+    client_ids = [world.make_application(project.id).client_id for project in projects]
     with world.transaction_services() as services:
         subject = services.storage.users.find_subject(person.id)
         assert subject is not None

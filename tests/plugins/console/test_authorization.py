@@ -43,7 +43,7 @@ HELD, MANAGED = "/user-grants/{user_grant}", "/managers/{manager}"
 
 def below(place: str, pages: str) -> tuple[str, ...]:
     """The addresses of these pages below a place; a dash is the place itself."""
-    return tuple(place if one == "-" else f"{place}/{one}" for one in pages.split())
+    return tuple(place if item == "-" else f"{place}/{item}" for item in pages.split())
 
 
 #: Permission → what follows /console.
@@ -208,7 +208,7 @@ def differences(browser: Browser, estate: ApiFixtureData, wanted: dict[Cell, int
 
 def test_the_table_is_complete(world: World) -> None:
     routes = world.app.registry.getUtility(IRoutesMapper).get_routes()
-    served = {one.pattern.removeprefix("/console") for one in routes if one.name.startswith("console")}
+    served = {route.pattern.removeprefix("/console") for route in routes if route.name.startswith("console")}
     assert served == {path for paths in PAGES.values() for path in paths}
 
 
@@ -244,11 +244,13 @@ def test_a_project_grant_opens_nothing_of_its_holder(
     world: World, own: ApiFixtureData, foreign: ApiFixtureData, role: str
 ) -> None:
     project = world.make_project(own.organization, roles=[ROLE])
-    given = replace(own, project=project, grant=world.make_project_grant(project, foreign.organization, roles=[ROLE]))
-    browser = make_browser(world, given, role)
+    api_fixture_data = replace(
+        own, project=project, grant=world.make_project_grant(project, foreign.organization, roles=[ROLE])
+    )
+    browser = make_browser(world, api_fixture_data, role)
     pages = [cell for cell in CELLS if cell.path]
     assert differences(browser, foreign, {cell: expected(role, cell, own=False) for cell in pages}) == {}
-    of_holder = given.with_manager(world, foreign.organization)
+    of_holder = api_fixture_data.with_manager(world, foreign.organization)
     assert differences(browser, of_holder, {cell: 404 for cell in CELLS if cell.manager == "project_grant"}) == {}
 
 
@@ -308,7 +310,7 @@ LESSER_ROLES = ("IAM_OWNER_VIEWER", "ORG_OWNER", "ORG_OWNER_VIEWER", "PROJECT_OW
 
 
 @pytest.mark.parametrize(
-    "role", ["IAM_OWNER", *(pytest.param(one, marks=pytest.mark.thorough) for one in LESSER_ROLES)]
+    "role", ["IAM_OWNER", *(pytest.param(lesser_role, marks=pytest.mark.thorough) for lesser_role in LESSER_ROLES)]
 )
 def test_what_every_page_has_to_be(world: World, own: ApiFixtureData, role: str) -> None:
     """One h1, a title of its own, at most one main button and one focused field, links that lead somewhere."""
@@ -353,10 +355,14 @@ def test_a_project_grant_made_by_oneself_opens_nothing(
     named = CreateHumanUser(user_name="ghopper", given_name="Grace", family_name="Hopper")
     with world.transaction_services() as services:
         colleague = services.users.create(foreign.organization.id, named)
-        there = services.project_grants.get(grant)
-    world.assign_manager_role(colleague, "PROJECT_GRANT_OWNER", resource=project_grant_resource(there, own.project))
-    world.make_user_grant(colleague, own.project, ROLE, grant=there)
-    [manager] = [one for one in managers_of(world, there, own.project) if one.user_id == colleague.id]
+        project_grant = services.project_grants.get(grant)
+    world.assign_manager_role(
+        colleague, "PROJECT_GRANT_OWNER", resource=project_grant_resource(project_grant, own.project)
+    )
+    world.make_user_grant(colleague, own.project, ROLE, grant=project_grant)
+    [manager] = [
+        manager for manager in managers_of(world, project_grant, own.project) if manager.user_id == colleague.id
+    ]
     wanted = {cell: expected("ORG_OWNER", cell, own=False) for cell in CELLS if cell.path}
     assert differences(browser, foreign, wanted) == {}
     domain = foreign.organization.primary_domain
@@ -378,4 +384,4 @@ def test_a_project_grant_made_by_oneself_opens_nothing(
 
 def managers_of(world: World, grant: ProjectGrant, project: Project) -> tuple[Manager, ...]:
     with world.read_only_services() as services:
-        return services.managers.page(project_grant_resource(grant, project), by=OPERATOR_PRINCIPAL).items
+        return services.managers.page(project_grant_resource(grant, project), principal=OPERATOR_PRINCIPAL).items

@@ -71,8 +71,8 @@ def test_what_is_typed_is_shown_and_nothing_is_saved(
     assert page.status_int == 200
     shown = page.html.find(id="preview")
     assert shown.link["href"] == "/preview/0b5a3c-8fdcb8.css"
-    assert [one.text for one in shown.select(".looks__title")] == ["Willkommen"] * 2
-    assert {one.text.strip() for one in shown.select(".brand")} == {"Acme"}
+    assert [item.text for item in shown.select(".looks__title")] == ["Willkommen"] * 2
+    assert {item.text.strip() for item in shown.select(".brand")} == {"Acme"}
     assert "Acme Konten" in shown.text
     assert shown.select(".mail p")[1].text == "Guten Tag,"
     assert "Neues Passwort wählen" in shown.text
@@ -108,23 +108,23 @@ def test_what_is_wrong_is_said_at_its_field_and_the_rest_is_previewed(owner: Bro
         assert page.status_int == 422
         assert "The nearest colour that is read well is #836900." in page.html.find(id="error-accent").text
         assert all(page.html.find(id=f"error-{name}") for name in wrong)
-        assert {one.text.strip() for one in page.html.select("#preview .brand")} == {"Acme"}
+        assert {item.text.strip() for item in page.html.select("#preview .brand")} == {"Acme"}
         assert page.html.find(id="preview").link["href"].startswith("/preview/2540ad-")
         # What is folded away is open where it is wrong.
-        assert [one.summary.text for one in page.html.select("main details[open]")] == ["Français", "中文"]
+        assert [item.summary.text for item in page.html.select("main details[open]")] == ["Français", "中文"]
         form = owner.find_form("page-form")
         assert {name: form[name].value for name in wrong} == wrong
 
 
 def test_two_who_change_it_learn_of_each_other(owner: Browser, sign_in: SignIn, of_organization: str) -> None:
-    other = sign_in()
-    for one in (owner, other):
-        one.open(f"{of_organization}/branding")
+    browser = sign_in()
+    for item in (owner, browser):
+        item.open(f"{of_organization}/branding")
     owner.submit({"display_name": "First"}, form="page-form")
-    page = other.submit({"display_name": "Second"}, form="page-form")
+    page = browser.submit({"display_name": "Second"}, form="page-form")
     assert page.status_int == 409
     assert "First" in page.html.find(id="saved-display_name").text
-    assert "The changes are saved." in other.submit(form="page-form")
+    assert "The changes are saved." in browser.submit(form="page-form")
 
 
 def test_a_logo_is_chosen_and_removed(world: World, owner: Browser, of_organization: str, of_application: str) -> None:
@@ -137,7 +137,7 @@ def test_a_logo_is_chosen_and_removed(world: World, owner: Browser, of_organizat
         answer = owner.open(picture["src"])
         assert (answer.content_type, b"onload" in answer.body) == ("image/svg+xml", False)
         page = owner.open(f"{page_of}/branding")
-        assert {one["src"] for one in page.html.select("#preview img")} == {picture["src"]}
+        assert {item["src"] for item in page.html.select("#preview img")} == {picture["src"]}
         owner.open(f"{page_of}/branding/logo")
         page = owner.submit(button=("remove", "yes"), form="page-form")
         assert not page.html.select("#looks img")
@@ -178,7 +178,7 @@ def test_the_preview_of_an_application_has_the_logo_of_its_organization(
     page = owner.submit({"logo": Upload("logo.svg", DRAWING)}, form="page-form")
     logo = page.html.select_one("#looks img")["src"]
     page = owner.open(f"{of_application}/branding")
-    assert {one["src"] for one in page.html.select("#preview img")} == {logo}
+    assert {item["src"] for item in page.html.select("#preview img")} == {logo}
     assert "to continue to Invoices" in page.html.find(id="preview").text
 
 

@@ -119,7 +119,7 @@ def test_delete_tells_what_falls_and_asks_for_the_name(
     above = page.html.select(".breadcrumb a")[-1]["href"]
     assert page.html.select_one(f"#danger a[href='{href}/delete']").text == kind.delete
     page = instance_owner.open(f"{href}/delete")
-    lines = [one.text for one in page.html.select(".panel li")]
+    lines = [item.text for item in page.html.select(".panel li")]
     assert set(kind.falls) <= set(lines), lines
     typed = {}
     if "confirm_name" in instance_owner.find_form("page-form").fields:
@@ -152,17 +152,17 @@ CHANGED = {
 def test_a_change_that_came_too_late_keeps_what_was_typed(
     instance_owner: Browser, estate: ApiFixtureData, path: str, field: str
 ) -> None:
-    other = instance_owner.tab()
-    for one in (instance_owner, other):
-        one.open(f"/console{estate.address(path)}/edit")
+    browser = instance_owner.tab()
+    for item in (instance_owner, browser):
+        item.open(f"/console{estate.address(path)}/edit")
     assert "The changes are saved." in instance_owner.submit({field: "First"}, form="page-form")
-    page = other.submit({field: "Second"}, form="page-form")
+    page = browser.submit({field: "Second"}, form="page-form")
     assert page.status_int == 409
     assert "Saved now: First" in page
-    assert other.find_form("page-form")[field].value == "Second"
-    assert "The changes are saved." in other.submit(form="page-form")
-    other.open(f"/console{estate.address(path)}/edit")
-    assert other.find_form("page-form")[field].value == "Second"
+    assert browser.find_form("page-form")[field].value == "Second"
+    assert "The changes are saved." in browser.submit(form="page-form")
+    browser.open(f"/console{estate.address(path)}/edit")
+    assert browser.find_form("page-form")[field].value == "Second"
 
 
 #: Each form that makes something, what is typed there, and what is typed the second time.
@@ -215,9 +215,9 @@ GIVEN = {
 
 
 def test_roles_are_given_once(world: World, instance_owner: Browser, estate: ApiFixtureData) -> None:
-    other = world.make_organization()
+    organization = world.make_organization()
     for path, said in GIVEN.items():
-        href = f"/console{path.format_map({**estate.places, 'other': other.id})}"
+        href = f"/console{path.format_map({**estate.places, 'other': organization.id})}"
         instance_owner.open(href)
         instance_owner.find_form("page-form").set("role", True, index=0)
         again = instance_owner.tab()
@@ -253,7 +253,7 @@ def test_lists_are_searched_and_say_when_there_is_nothing(instance_owner: Browse
         assert page.html.find("form", role="search").find("input", attrs={"name": "q"}) is not None, path
         name = page.html.select_one("tbody th").find(string=True, recursive=True).strip()
         page = instance_owner.open(f"{href}?{urlencode({'q': name[:-1].upper()})}")
-        assert name in [one.find(string=True, recursive=True).strip() for one in page.html.select("tbody th")], path
+        assert name in [item.find(string=True, recursive=True).strip() for item in page.html.select("tbody th")], path
         page = instance_owner.open(f"{href}?q=zebra")
         assert "Nothing here has “zebra” in it." in page, path
         assert page.html.select("tbody tr") == []

@@ -50,7 +50,10 @@ class Thing:
     addresses: tuple[str, ...] = mutable(default=(), label=gettext_lazy("Addresses"))
 
 
-FIELDS = {one.command_member: one for one in form_fields(Thing, "title", options={"words": lambda _: [("a", "A")]})}
+FIELDS = {
+    form_field.command_member: form_field
+    for form_field in form_fields(Thing, "title", options={"words": lambda _: [("a", "A")]})
+}
 
 
 def test_what_has_words_and_can_be_set_is_asked_for_and_parts_come_last() -> None:
@@ -80,7 +83,9 @@ def test_the_type_says_how_it_is_asked_for(name: str, kind: type[FormField]) -> 
 
 
 def test_the_rule_says_what_is_required_and_how_it_is_typed() -> None:
-    assert {name for name, one in FIELDS.items() if one.required and not isinstance(one, SelectField)} == {
+    assert {
+        name for name, form_field in FIELDS.items() if form_field.required and not isinstance(form_field, SelectField)
+    } == {
         "title",
         "key",
     }

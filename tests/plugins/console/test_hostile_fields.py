@@ -71,7 +71,9 @@ def make_hostile(world: World, text: str, *, addresses: bool = True) -> None:
             hostile = {name: text for name, value in json.loads(profile).items() if isinstance(value, str)}
             changed = json.dumps({**json.loads(profile), **hostile, "given_name": text, "nickname": text})
             database.execute("UPDATE users SET profile = ? WHERE id = ?", (changed, identifier))
-        everywhere = {name: text for name in (one.name for one in fields(Branding)) if name not in TEXTS_BY_LANGUAGE}
+        everywhere = {
+            name: text for name in (field.name for field in fields(Branding)) if name not in TEXTS_BY_LANGUAGE
+        }
         everywhere |= {name: dict.fromkeys(LANGUAGES, text) for name in TEXTS_BY_LANGUAGE}
         database.execute("UPDATE records SET value = ? WHERE kind = 'branding'", (json.dumps(everywhere),))
         rows = database.execute("SELECT sequence, detail FROM audit_events").fetchall()
@@ -84,7 +86,7 @@ def make_hostile(world: World, text: str, *, addresses: bool = True) -> None:
 def brand(world: World, organization: Organization) -> None:
     """Let it look like itself."""
     with world.transaction_services() as services:
-        services.branding.change(organization, ChangeBranding.build(accent="#2540ad"), by=OPERATOR_PRINCIPAL)
+        services.branding.change(organization, ChangeBranding.build(accent="#2540ad"), principal=OPERATOR_PRINCIPAL)
 
 
 def check_harmless(browser: Browser, text: str) -> bool:
@@ -101,7 +103,7 @@ def check_harmless(browser: Browser, text: str) -> bool:
     for link in html.select("a[href], form[action]"):
         address = link.get("href") or link.get("action")
         assert not address.lower().startswith("javascript:"), where
-    shown = " ".join(html.get_text().split()) + " ".join(str(one.get("value")) for one in html.find_all("input"))
+    shown = " ".join(html.get_text().split()) + " ".join(str(item.get("value")) for item in html.find_all("input"))
     return text[:40].strip() in shown or text[:40].strip() in page.text
 
 
@@ -170,7 +172,7 @@ def test_nor_do_those_that_tell_who_asks_and_what_for(make_world: Callable[..., 
     world.make_project_grant(other, home)
     party = RelyingParty.register(world, project_id=project.id, consent=ConsentRule.ALWAYS)
     first, second = world.make_human_user(home), world.make_human_user(home)
-    login_names = [set_password(world, one) for one in (first, second)]
+    login_names = [set_password(world, user) for user in (first, second)]
     roles = "urn:service:iam:org:projects:roles urn:service:iam:user:resourceowner"
     scope = f"openid profile email offline_access {roles} {world.audience_scope(other.id)}"
     make_hostile(world, text, addresses=False)
@@ -182,8 +184,8 @@ def test_nor_do_those_that_tell_who_asks_and_what_for(make_world: Callable[..., 
         )
 
     for login_name in login_names:
-        asked = party.new_request(scope=scope, prompt="select_account" if shown else None)
-        browser.open(asked.url, initiator=party.origin)
+        authorization = party.new_request(scope=scope, prompt="select_account" if shown else None)
+        browser.open(authorization.url, initiator=party.origin)
         look()
         if browser.sign_in_step == "accounts":
             browser.submit(button=("session", "new"), form="page-form")
@@ -194,7 +196,7 @@ def test_nor_do_those_that_tell_who_asks_and_what_for(make_world: Callable[..., 
         assert browser.sign_in_step == "consent"
         look()
         browser.submit(button=("decision", "allow"), form="page-form")
-        assert party.obtain_tokens(browser.page, asked).claims["sub"]
+        assert party.obtain_tokens(browser.page, authorization).claims["sub"]
     browser.open(party.new_request(prompt="create").url, initiator=party.origin)
     look()
     browser.open(

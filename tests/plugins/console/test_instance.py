@@ -11,7 +11,7 @@ from tests.plugins.console.conftest import SignIn
 def test_every_manager_finds_what_programs_have_to_know(world: World, sign_in: SignIn) -> None:
     page = sign_in("ORG_PROJECT_CREATOR").open("/console/instance")
     settings = world.identity.settings
-    copied = {one["data-copy"] for one in page.html.select("[data-copy]")}
+    copied = {item["data-copy"] for item in page.html.select("[data-copy]")}
     assert copied == {
         settings.issuer_url,
         settings.base_url,

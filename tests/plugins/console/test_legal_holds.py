@@ -27,7 +27,7 @@ def main(browser: Browser, path: str = "") -> str:
 
 
 def badges(browser: Browser, path: str) -> list[str]:
-    return [one.get_text(strip=True) for one in browser.open(path).html.select(".badge")]
+    return [item.get_text(strip=True) for item in browser.open(path).html.select(".badge")]
 
 
 def told(browser: Browser) -> Any:

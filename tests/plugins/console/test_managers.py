@@ -87,13 +87,13 @@ def test_who_may_not_read_users_finds_one_by_the_whole_login_name(
     path = f"/console/project-grants/{grant.id}/managers/new"
 
     def found(query: str) -> list[str]:
-        return [one["href"] for one in browser.open(f"{path}?q={query}").html.select("a.choice")]
+        return [item["href"] for item in browser.open(f"{path}?q={query}").html.select("a.choice")]
 
-    for one, seen in ((robot, False), (colleague, True)):
-        assert found(one.user.user_name[:-1]) == []
-        for query in (f"{one.user.user_name}@{one.organization.primary_domain}", one.id):
-            assert found(query) == ([f"{path}?user_id={one.id}"] if seen else [])
-        assert (browser.open(f"{path}?user_id={one.id}").status_int == 404) != seen
+    for program, seen in ((robot, False), (colleague, True)):
+        assert found(program.user.user_name[:-1]) == []
+        for query in (f"{program.user.user_name}@{program.organization.primary_domain}", program.id):
+            assert found(query) == ([f"{path}?user_id={program.id}"] if seen else [])
+        assert (browser.open(f"{path}?user_id={program.id}").status_int == 404) != seen
     assert found("") == []
     assert found(world.make_service_user_program().id) == []
 

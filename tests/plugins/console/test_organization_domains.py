@@ -24,13 +24,13 @@ def name(organization: Organization) -> str:
 @pytest.fixture
 def seen(world: World, monkeypatch: pytest.MonkeyPatch) -> list[DomainProof]:
     """What checks find outside: nothing, until something is put here."""
-    found: list[DomainProof] = []
+    domain_proofs: list[DomainProof] = []
 
     def find(domain: OrganizationDomain) -> DomainProof | None:
-        return found[0] if found else None
+        return domain_proofs[0] if domain_proofs else None
 
     monkeypatch.setattr(world.identity.domain_verifier, "find_proof", find)
-    return found
+    return domain_proofs
 
 
 def test_a_domain_from_its_beginning_to_its_end(
@@ -63,7 +63,7 @@ def test_a_domain_from_its_beginning_to_its_end(
     assert f"anna@{organization.primary_domain} becomes anna@{name}" in page
     page = owner.submit(form="page-form")
     assert "The changes are saved." in page
-    row = next(one for one in page.html.find(id="domains").select("tbody tr") if name in one.text)
+    row = next(item for item in page.html.find(id="domains").select("tbody tr") if name in item.text)
     assert "Primary domain" in row.text
     # The former one stays.
     assert organization.primary_domain in page.html.find(id="domains").text
@@ -105,11 +105,14 @@ def test_who_loses_by_a_domain_is_told_to_whoever_may_know(
     seen: list[DomainProof],
 ) -> None:
     """Of a domain that is not theirs yet, an organization's managers learn of nobody."""
-    for of, by in ((world.make_organization(), EmailVerifier.OWN_LINK), (organization, EmailVerifier.MANAGER)):
+    for of, email_verifier in (
+        (world.make_organization(), EmailVerifier.OWN_LINK),
+        (organization, EmailVerifier.MANAGER),
+    ):
         person = world.make_human_user(of)
         with world.transaction_services() as services:
             profile = replace(person.profile, email=f"ada@{name}", email_verified=True)
-            services.storage.users.update(replace(person, profile=profile, email_verified_by=by, version=2))
+            services.storage.users.update(replace(person, profile=profile, email_verified_by=email_verifier, version=2))
     lost = "1 person of another organization can no longer sign in by an email address of this domain."
     owner.open(f"{_page(organization)}/domains/new")
     assert lost not in owner.submit({"domain": name}, form="page-form")

@@ -63,7 +63,7 @@ def test_the_file_is_named_after_the_domain_and_kept_nowhere(
     assert (answer.status_int, answer.content_type) == (200, "application/json")
     assert answer.headers["Content-Disposition"] == f'attachment; filename="{organization.primary_domain}.json"'
     assert answer.headers["Cache-Control"] == "no-store"
-    assert [one["id"] for one in answer.json["organization"]["service_users"]] == [robot.id]
+    assert [item["id"] for item in answer.json["organization"]["service_users"]] == [robot.id]
     assert world.audit_events(event="organization.exported", object_id=organization.id)
 
 
@@ -95,7 +95,7 @@ def test_a_deleted_organization_comes_back_with_its_ids(
     robot = world.make_service_user_program(organization)
     text = exported(browser, organization).text
     with world.transaction_services() as services:
-        services.organizations.remove(organization.id, by=OPERATOR_PRINCIPAL)
+        services.organizations.remove(organization.id, principal=OPERATOR_PRINCIPAL)
     browser.open(IMPORT)
     browser.submit({"document": file(text), "keep_ids": True}, form="page-form")
     assert browser.path == _page(organization)
@@ -109,7 +109,7 @@ def test_places_that_are_wrong_are_listed_and_what_was_typed_is_kept(world: Worl
     instance_owner.open(IMPORT)
     page = instance_owner.submit({"document": file(typed), "keep_ids": True}, form="page-form")
     assert page.status_int == 422
-    listed = [one.text for one in page.html.select("#errors li")]
+    listed = [item.text for item in page.html.select("#errors li")]
     assert page.html.select_one("#errors h2").text == "Check 2 fields"
     assert listed[0].startswith("Some places in the document need a change.")
     assert listed[1].startswith("organization.projects[0].colour: ")

@@ -56,7 +56,7 @@ def test_a_manager_of_a_project_sees_the_organization_without_a_link(
 ) -> None:
     browser = sign_in("PROJECT_OWNER", resource=project_resource(world.make_project(organization)))
     page = browser.open("/console/organizations")
-    row = next(one for one in page.html.select("tbody tr") if organization.name in one.text)
+    row = next(item for item in page.html.select("tbody tr") if organization.name in item.text)
     assert row.find("a") is None
     assert browser.open(_page(organization)).status_int == 403
 

@@ -16,7 +16,7 @@ def overview(browser: Browser, organization: Organization) -> Any:
 def test_a_new_organization_is_told_its_first_steps(owner: Browser, organization: Organization) -> None:
     page = overview(owner, organization)
     assert page.status_int == 200
-    assert [one.get_text() for one in page.html.select("#steps h3")] == [
+    assert [item.get_text() for item in page.html.select("#steps h3")] == [
         "Create a project",
         "Register an application",
         "Create a service user",
@@ -24,7 +24,7 @@ def test_a_new_organization_is_told_its_first_steps(owner: Browser, organization
         "Add a manager",
     ]
     # The owner itself is a manager.
-    assert [one.get_text() for one in page.html.select("#steps .badge")] == ["Done"]
+    assert [item.get_text() for item in page.html.select("#steps .badge")] == ["Done"]
     assert len(page.html.select(".button--primary")) == 1
     assert "Nothing expires in the next 30 days." in page
     assert "Nothing was refused in the last 24 hours." in page

@@ -21,7 +21,7 @@ def _page(organization: Organization, below: str = "") -> str:
 
 def _row(page: object, rule: str) -> str:
     rows = page.html.select("tbody tr")  # type: ignore[attr-defined]
-    return next(" ".join(one.text.split()) for one in rows if one.th.text.startswith(rule))
+    return next(" ".join(row.text.split()) for row in rows if row.th.text.startswith(rule))
 
 
 def test_an_organization_asks_for_more_and_the_page_tells_who_did(
@@ -97,7 +97,7 @@ def test_the_instance_sets_what_holds_for_all(
 
 def _facts(page: object) -> dict[str, str]:
     rows = page.html.select("dl.facts > div")  # type: ignore[attr-defined]
-    return {one.dt.text.strip(): " ".join(one.dd.text.split()) for one in rows}
+    return {row.dt.text.strip(): " ".join(row.dd.text.split()) for row in rows}
 
 
 def test_a_manager_is_told_what_a_person_would_have_to_do(
@@ -122,7 +122,7 @@ def test_rules_are_tried_before_they_are_saved(world: World, owner: Browser, org
     typed = {"second_factor": "required", "session_idle_age": "30m", "consent": "always"}
     page = owner.submit(typed, form="page-form", button=("preview", "yes"))
     assert "They are not saved yet." in page
-    hidden = {one["name"]: one["value"] for one in page.html.select("main form input[type=hidden]")}
+    hidden = {item["name"]: item["value"] for item in page.html.select("main form input[type=hidden]")}
     assert hidden == {"second_factor": "required", "session_idle_age": "30m", "consent": "always"}
     page = owner.open(f"{owner.url}&user_id={person.id}&application_id={client.client_id}")
     told = _facts(page)

@@ -29,11 +29,11 @@ def _add(world: World, project: Project, *keys: str) -> None:
 
 
 def _keys(browser: Browser) -> list[str]:
-    return [one.text for one in browser.page.html.select("tbody th code")]
+    return [item.text for item in browser.page.html.select("tbody th code")]
 
 
 def _effects(browser: Browser) -> list[str]:
-    return [one.text for one in browser.page.html.select("ul.list li")]
+    return [item.text for item in browser.page.html.select("ul.list li")]
 
 
 def test_add_change_and_delete(owner: Browser, roles: str) -> None:
@@ -42,12 +42,12 @@ def test_add_change_and_delete(owner: Browser, roles: str) -> None:
     page = owner.submit({"key": "editor", "display_name": "Editor", "group": "Staff"}, form="page-form")
     assert "Role added." in page
     assert _keys(owner) == ["editor"]
-    assert [one.text for one in page.html.select("tbody td")[:2]] == ["Editor", "Staff"]
+    assert [item.text for item in page.html.select("tbody td")[:2]] == ["Editor", "Staff"]
     owner.click("Change")
     assert "key" not in owner.find_form("page-form").fields
     page = owner.submit({"display_name": "Chief editor", "group": ""}, form="page-form")
     assert "The changes are saved." in page
-    assert [one.text for one in page.html.select("tbody td")[:2]] == ["Chief editor", "None"]
+    assert [item.text for item in page.html.select("tbody td")[:2]] == ["Chief editor", "None"]
     owner.click("Delete …")
     assert _effects(owner) == ["No grant holds it. This cannot be undone."]
     assert "Role deleted." in owner.submit(form="page-form")
@@ -59,7 +59,7 @@ def test_the_project_shows_them(world: World, owner: Browser, project: Project, 
     assert "No roles yet" in page.html.find(id="roles").text
     _add(world, project, *"abcdef")
     page = owner.open(f"/console/projects/{project.id}")
-    assert [one.text for one in page.html.select("#roles tbody th")] == list("abcde")
+    assert [item.text for item in page.html.select("#roles tbody th")] == list("abcde")
     owner.click("All roles …")
     assert _keys(owner) == list("abcdef")
 
@@ -82,7 +82,7 @@ def test_a_key_that_cannot_be(world: World, owner: Browser, project: Project, ro
 def test_every_empty_field_is_named(owner: Browser, roles: str) -> None:
     owner.open(f"{roles}/new")
     page = owner.submit(form="page-form")
-    links = [(one["href"], one.text) for one in page.html.select("#errors a")]
+    links = [(item["href"], item.text) for item in page.html.select("#errors a")]
     assert links == [("#field-key", "Enter a key."), ("#field-display_name", "Enter a display name.")]
 
 
@@ -116,7 +116,7 @@ def test_delete_names_who_loses_it(
     ]
     owner.submit(form="page-form")
     with world.read_only_services() as services:
-        assert {one.roles for one in services.storage.user_grants.page("project_id", project.id)} == {
+        assert {user_grant.roles for user_grant in services.storage.user_grants.page("project_id", project.id)} == {
             frozenset({"reader"})
         }
 

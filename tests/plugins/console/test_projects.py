@@ -22,7 +22,7 @@ def _list(organization: Organization) -> str:
 
 
 def _names(browser: Browser) -> list[str]:
-    return [one.text for one in browser.page.html.select("a.table__name")]
+    return [item.text for item in browser.page.html.select("a.table__name")]
 
 
 def test_from_nothing_to_a_project(owner: Browser, organization: Organization) -> None:
@@ -58,10 +58,10 @@ def test_list_counts_and_search(world: World, owner: Browser, organization: Orga
     world.make_application(project.id)
     other = world.make_project(organization)
     with world.transaction_services() as services:
-        services.projects.deactivate(other.id, by=OPERATOR_PRINCIPAL)
+        services.projects.deactivate(other.id, principal=OPERATOR_PRINCIPAL)
     page = owner.open(_list(organization))
-    row = next(one for one in page.html.select("tbody tr") if project.name in one.text)
-    assert [one.text for one in row.select("td")][:3] == ["1", "2", "Active"]
+    row = next(item for item in page.html.select("tbody tr") if project.name in item.text)
+    assert [item.text for item in row.select("td")][:3] == ["1", "2", "Active"]
     owner.open(f"{_list(organization)}?state=deactivated")
     assert _names(owner) == [other.name]
 

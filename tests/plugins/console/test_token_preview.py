@@ -55,21 +55,23 @@ def previewed(
 
 
 def way_of(found: TokenPreviewResult, grant_type: str | None) -> GrantPreview:
-    [way] = [one for one in found.grant_previews if one.grant_type == grant_type]
-    return way
+    [preview] = [grant_preview for grant_preview in found.grant_previews if grant_preview.grant_type == grant_type]
+    return preview
 
 
 def told(*ways: GrantPreview) -> Told:
     """The claims by carrier; what is new each time has no value."""
     return {
-        one.carrier: {claim.name: claim.value for claim in one.claims} for way in ways for one in way.previewed_claims
+        previewed_claims.carrier: {claim.name: claim.value for claim in previewed_claims.claims}
+        for preview in ways
+        for previewed_claims in preview.previewed_claims
     }
 
 
 def signed_in(found: TokenPreviewResult) -> Told:
     """What a sign-in brings, and its code."""
-    assert all(way.error is None for way in found.grant_previews)
-    return told(*(way for way in found.grant_previews if way.grant_type in (None, "authorization_code")))
+    assert all(preview.error is None for preview in found.grant_previews)
+    return told(*(preview for preview in found.grant_previews if preview.grant_type in (None, "authorization_code")))
 
 
 def really(members: Mapping[str, Any], world: World, client: CredentialsOrClientId | None) -> Told:
@@ -122,7 +124,7 @@ def make_user_and_project(world: World, **project: bool) -> tuple[HumanUser, Pro
     world.make_user_grant(person, found, "reader", "writer")
     with world.transaction_services() as services:
         services.users.change(
-            person.id, ChangeHumanUser(email="ada@example.com", nickname="Addie"), by=OPERATOR_PRINCIPAL
+            person.id, ChangeHumanUser(email="ada@example.com", nickname="Addie"), principal=OPERATOR_PRINCIPAL
         )
     return person, found
 
@@ -141,10 +143,13 @@ def test_it_tells_what_is_issued(world: World, response_type: str, kind: TokenFo
     for flags in ((), FLAGS[:1], FLAGS[1:], FLAGS):
         client = make_application(world, project, access_token_type=kind, **dict.fromkeys(flags, True))
         for scope in SCOPES:
-            found = previewed(world, person.id, client.client_id, scope, response_type)
-            assert signed_in(found) == issued(world, person, client, scope, response_type), (flags, scope)
+            preview = previewed(world, person.id, client.client_id, scope, response_type)
+            assert signed_in(preview) == issued(world, person, client, scope, response_type), (flags, scope)
             assert all(
-                claim.reason for way in found.grant_previews for one in way.previewed_claims for claim in one.claims
+                claim.reason
+                for grant_preview in preview.grant_previews
+                for previewed_claims in grant_preview.previewed_claims
+                for claim in previewed_claims.claims
             )
 
 
@@ -155,10 +160,13 @@ def test_it_tells_what_a_refresh_brings(world: World, format: TokenFormat) -> No
     scope = f"openid email offline_access {ROLES}"
     first = world.obtain_tokens(client, world.make_browser_session(person), scope=scope, nonce="nonce")
     answer = world.post_token_request(client, {"grant_type": "refresh_token", "refresh_token": first["refresh_token"]})
-    found = previewed(world, person.id, client.client_id, scope)
-    assert told(way_of(found, "refresh_token")) == really(check_token_response(answer), world, client)
+    preview = previewed(world, person.id, client.client_id, scope)
+    assert told(way_of(preview, "refresh_token")) == really(check_token_response(answer), world, client)
     # Without the scope there is no refresh token, so nothing to use it for.
-    assert [one.grant_type for one in previewed(world, person.id, client.client_id, "openid").grant_previews] == [
+    assert [
+        grant_preview.grant_type
+        for grant_preview in previewed(world, person.id, client.client_id, "openid").grant_previews
+    ] == [
         None,
         "authorization_code",
     ]
@@ -172,16 +180,16 @@ def test_it_tells_what_an_application_gets_for_itself(world: World, format: Toke
     answer = check_token_response(
         world.post_token_request(client, {"grant_type": "client_credentials", "scope": scope})
     )
-    [way] = previewed(world, None, client.client_id, scope).grant_previews
+    [preview] = previewed(world, None, client.client_id, scope).grant_previews
     real = really(answer, world, client)
     # There is no user whom it could tell of.
     real.pop(ClaimsCarrier.USERINFO)
-    assert (way.grant_type, told(way)) == ("client_credentials", real)
-    other = world.make_application(project.id)
-    [way] = previewed(world, None, other.client_id, scope).grant_previews
-    assert way.error is not None
-    refused = world.post_token_request(other, {"grant_type": "client_credentials", "scope": scope})
-    check_oauth_error(refused, way.error.error, description=way.error.description)
+    assert (preview.grant_type, told(preview)) == ("client_credentials", real)
+    credentials = world.make_application(project.id)
+    [preview] = previewed(world, None, credentials.client_id, scope).grant_previews
+    assert preview.error is not None
+    refused = world.post_token_request(credentials, {"grant_type": "client_credentials", "scope": scope})
+    check_oauth_error(refused, preview.error.error, description=preview.error.description)
 
 
 @pytest.mark.parametrize("format", TokenFormat)
@@ -192,10 +200,10 @@ def test_it_tells_what_a_service_user_gets(world: World, format: TokenFormat) ->
     both = f"profile offline_access {world.audience_scope()} {world.audience_scope(project.id)} {ROLES}"
     for rest in ("", ROLES, both):
         scope = f"openid {rest}".strip()
-        found = previewed(world, robot.id, None, scope)
+        preview = previewed(world, robot.id, None, scope)
         asking = world.make_application(world.instance.project_id if "aud" in scope else None)
         real = really(robot.request_token(scope).json, world, asking)
-        expected = told(way_of(found, JWT_BEARER))
+        expected = told(way_of(preview, JWT_BEARER))
         if "aud" not in scope:
             # No application is in the audience.
             assert real.pop(ClaimsCarrier.INTROSPECTION) == {"active": False}
@@ -206,8 +214,8 @@ def test_it_tells_what_a_service_user_gets(world: World, format: TokenFormat) ->
     answer = world.post_token_request(
         world.make_service_user_secret(robot), {"grant_type": "client_credentials", "scope": scope}
     )
-    way = way_of(previewed(world, robot.id, None, scope), "client_credentials")
-    assert told(way) == really(check_token_response(answer), world, None)
+    grant_preview = way_of(previewed(world, robot.id, None, scope), "client_credentials")
+    assert told(grant_preview) == really(check_token_response(answer), world, None)
 
 
 def test_it_refuses_what_is_refused(world: World) -> None:
@@ -218,13 +226,13 @@ def test_it_refuses_what_is_refused(world: World) -> None:
         asked[scope] = client
     # Whoever has no role where one is needed.
     asked["openid"] = make_application(world, guarded)
-    for scope, one in asked.items():
-        answer = world.make_browser_session(person).authorize(one, scope=scope)
+    for scope, credentials in asked.items():
+        answer = world.make_browser_session(person).authorize(credentials, scope=scope)
         error = dict(parse_qsl(urlsplit(answer.headers["Location"]).query))
-        [way] = previewed(world, person.id, one.client_id, scope).grant_previews
-        assert way.error is not None
-        assert (way.error.error, way.error.description) == (error["error"], error["error_description"])
-        assert way.previewed_claims == ()
+        [preview] = previewed(world, person.id, credentials.client_id, scope).grant_previews
+        assert preview.error is not None
+        assert (preview.error.error, preview.error.description) == (error["error"], error["error_description"])
+        assert preview.previewed_claims == ()
     elsewhere = f"openid urn:service:iam:org:id:{foreign.organization_id}"
     refused = way_of(previewed(world, person.id, client.client_id, elsewhere), None).error
     assert refused is not None
@@ -234,13 +242,13 @@ def test_it_refuses_what_is_refused(world: World) -> None:
 def test_it_refuses_a_response_type_and_a_grant_that_are_not_enabled(world: World) -> None:
     person, project = make_user_and_project(world)
     client = world.make_web_application(project.id)
-    [way] = previewed(world, person.id, client.client_id, "openid", "id_token").grant_previews
-    assert way.error is not None
-    assert way.error.error == "unauthorized_client"
+    [preview] = previewed(world, person.id, client.client_id, "openid", "id_token").grant_previews
+    assert preview.error is not None
+    assert preview.error.error == "unauthorized_client"
     client = world.make_web_application(project.id, grant_types=frozenset())
-    found = previewed(world, person.id, client.client_id, "openid")
-    assert list(told(way_of(found, None))) == [ClaimsCarrier.CODE]
-    refusal = way_of(found, "authorization_code").error
+    token_preview_result = previewed(world, person.id, client.client_id, "openid")
+    assert list(told(way_of(token_preview_result, None))) == [ClaimsCarrier.CODE]
+    refusal = way_of(token_preview_result, "authorization_code").error
     assert refusal is not None
     assert refusal.description == "this application may not use authorization_code"
 
@@ -249,29 +257,41 @@ def test_deactivated_ones_get_nothing(world: World) -> None:
     person, project = make_user_and_project(world)
     client = make_application(world, project)
     with world.transaction_services() as services:
-        services.users.deactivate(person.id, by=OPERATOR_PRINCIPAL)
+        services.users.deactivate(person.id, principal=OPERATOR_PRINCIPAL)
     robot = world.make_service_user_program()
     with world.transaction_services() as services:
-        services.service_users.deactivate(robot.id, by=OPERATOR_PRINCIPAL)
+        services.service_users.deactivate(robot.id, principal=OPERATOR_PRINCIPAL)
     of_robot = previewed(world, robot.id, None, "openid").grant_previews
-    ways = [*previewed(world, person.id, client.client_id, "openid").grant_previews, *of_robot]
-    assert [way.grant_type for way in ways] == [None, "client_credentials", JWT_BEARER]
-    assert all(way.error is not None and way.previewed_claims == () for way in ways)
+    previews = [*previewed(world, person.id, client.client_id, "openid").grant_previews, *of_robot]
+    assert [preview.grant_type for preview in previews] == [None, "client_credentials", JWT_BEARER]
+    assert all(preview.error is not None and preview.previewed_claims == () for preview in previews)
 
 
 def test_reasons(world: World) -> None:
     person, project = make_user_and_project(world)
     client = make_application(world, project, assert_roles_in_id_token=True)
-    found = previewed(world, person.id, client.client_id, f"openid email unknown {ROLES}")
-    carried = [one for way in found.grant_previews for one in way.previewed_claims]
-    reasons = {(one.carrier, claim.name): claim.reason for one in carried for claim in one.claims}
+    preview = previewed(world, person.id, client.client_id, f"openid email unknown {ROLES}")
+    carried = [
+        previewed_claims
+        for grant_preview in preview.grant_previews
+        for previewed_claims in grant_preview.previewed_claims
+    ]
+    reasons = {
+        (previewed_claims.carrier, claim.name): claim.reason
+        for previewed_claims in carried
+        for claim in previewed_claims.claims
+    }
     assert reasons[ClaimsCarrier.USERINFO, "email"] == "scope email"
     assert reasons[ClaimsCarrier.USERINFO, f"urn:service:iam:org:project:{project.id}:roles"] == f"scope {ROLES}"
     assert (
         reasons[ClaimsCarrier.ID_TOKEN, "urn:service:iam:org:project:roles"]
         == "the application asserts roles in ID tokens"
     )
-    left_out = {one.name: one.reason for way in found.grant_previews for one in way.omitted}
+    left_out = {
+        omitted_item.name: omitted_item.reason
+        for grant_preview in preview.grant_previews
+        for omitted_item in grant_preview.omitted
+    }
     assert left_out["scope unknown"] == "There is no such scope."
     assert "“User Info inside ID Token” is off." in left_out["email, email_verified in the ID token"]
 
@@ -282,7 +302,7 @@ def test_what_is_signed_is_worth_nothing(world: World) -> None:
     before = len(list(world.all_audit_events()))
     with world.read_only_services() as services:
         published = {key.id for key, _ in services.signing_keys.published_keys()}
-    assert all(way.error is None for way in previewed(world, robot.id, None, "openid").grant_previews)
+    assert all(preview.error is None for preview in previewed(world, robot.id, None, "openid").grant_previews)
     assert "preview" not in published
     assert len(list(world.all_audit_events())) == before
 
@@ -310,12 +330,16 @@ def test_every_grant_that_is_offered_is_asked(world: World, monkeypatch: pytest.
         "protocol_registry",
         replace(world.identity.protocol_registry, grant_types={**renamed, "urn:example:silent": SilentGrant()}),
     )
-    found = previewed(world, robot.id, None, "openid")
-    assert [type(renamed[way.grant_type]).__name__ for way in found.grant_previews if way.grant_type] == [
+    preview = previewed(world, robot.id, None, "openid")
+    assert [
+        type(renamed[grant_preview.grant_type]).__name__
+        for grant_preview in preview.grant_previews
+        if grant_preview.grant_type
+    ] == [
         "ClientCredentials",
         "JwtBearer",
     ]
-    assert found.unsupported_grant_types == ("urn:example:silent",)
+    assert preview.unsupported_grant_types == ("urn:example:silent",)
 
 
 # --- the page ---------------------------------------------------------------------------------------------------------
@@ -334,7 +358,7 @@ def test_a_person_and_an_application(world: World, owner: Browser, organization:
     assert "Nothing is issued or recorded here." in page
     assert page.html.select("table, .notice") == []
     # Chosen from the lists, as a browser without script does: others would not do.
-    offered = {one["value"]: one.get_text() for one in page.html.select("select option")}
+    offered = {item["value"]: item.get_text() for item in page.html.select("select option")}
     assert offered[person.id] == f"{person.display_name} ({person.user_name})"
     assert client.client_id in offered
     page = owner.submit(
@@ -342,7 +366,7 @@ def test_a_person_and_an_application(world: World, owner: Browser, organization:
         form=next(name for name, form in page.forms.items() if "user_id" in form.fields),
     )
     assert page.status_int == 200
-    assert [one.get_text() for one in page.html.select("h2[id$=-title], h3[id$=-title]")] == [
+    assert [item.get_text() for item in page.html.select("h2[id$=-title], h3[id$=-title]")] == [
         "Sign-in",
         "Code",
         "Left out",
@@ -353,7 +377,7 @@ def test_a_person_and_an_application(world: World, owner: Browser, organization:
         "Answer of introspection",
         "Left out",
     ]
-    row = next(one for one in page.html.select("#way-1-userinfo tbody tr") if one.th.get_text() == "family_name")
+    row = next(item for item in page.html.select("#way-1-userinfo tbody tr") if item.th.get_text() == "family_name")
     assert [cell.get_text(strip=True) for cell in row.find_all("td")] == ['"Lovelace"', "scope profile"]
     assert "There is no such scope." in page
 
@@ -362,7 +386,7 @@ def test_a_service_user(world: World, owner: Browser, organization: Organization
     robot = world.make_service_user_program(organization)
     page = show(owner, organization, user_id=f"{robot.user.user_name}@{organization.primary_domain}")
     assert page.status_int == 200
-    assert [one.get_text() for one in page.html.select("h2[id$=-title]")] == ["client_credentials", JWT_BEARER]
+    assert [item.get_text() for item in page.html.select("h2[id$=-title]")] == ["client_credentials", JWT_BEARER]
     assert page.html.find(id="way-0-access_token") is not None
     assert page.html.find(id="way-0-code") is None
     scope = f"openid {world.audience_scope(world.make_project().id)}"
@@ -376,11 +400,11 @@ def test_lists_are_searched(world: World, owner: Browser, organization: Organiza
     """Where there are more than are offered, and without script."""
     person, robot = world.make_human_user(organization), world.make_service_user_program(organization)
     project = world.make_project(organization)
-    client, other = world.make_web_application(project.id), world.make_web_application(project.id)
+    client, credentials = world.make_web_application(project.id), world.make_web_application(project.id)
     foreign = world.make_human_user()
 
     def offered(page: Any, name: str) -> set[str]:
-        return {one["value"] for one in page.html.select(f"#field-{name} option")}
+        return {item["value"] for item in page.html.select(f"#field-{name} option")}
 
     page = show(owner, organization, user_id="", user_query=person.user_name)
     assert page.status_int == 200
@@ -391,10 +415,10 @@ def test_lists_are_searched(world: World, owner: Browser, organization: Organiza
     assert page.status_int == 200
     assert offered(page, "user_id") == {"", person.id, robot.id}
     assert page.html.select("#field-user_id option[selected]")[0]["value"] == person.id
-    page = show(owner, organization, application_id="", application_query=other.client_id)
-    assert offered(page, "application_id") == {"", other.client_id}
+    page = show(owner, organization, application_id="", application_query=credentials.client_id)
+    assert offered(page, "application_id") == {"", credentials.client_id}
     page = show(owner, organization, application_id="", application_query=project.name)
-    assert offered(page, "application_id") == {"", client.client_id, other.client_id}
+    assert offered(page, "application_id") == {"", client.client_id, credentials.client_id}
     assert offered(show(owner, organization, user_id="", user_query=foreign.id), "user_id") == {""}
 
 
@@ -403,14 +427,18 @@ def test_what_cannot_be_asked(world: World, owner: Browser, organization: Organi
     person, robot = world.make_human_user(organization), world.make_service_user_program(organization)
     foreign = world.make_human_user()
     client = world.make_web_application(world.make_project(organization).id)
-    other = world.make_web_application()
+    credentials = world.make_web_application()
     for asked, field, sentence in (
         ({"user_id": ""}, "user_id", "Choose a user, an application or both."),
         ({"user_id": "nobody"}, "user_id", "There is no such user."),
         ({"user_id": foreign.id}, "user_id", "There is no such user."),
         ({"user_id": person.id}, "application_id", "Choose the application that the user signs in to."),
         ({"user_id": person.id, "application_id": "none"}, "application_id", "There is no such application."),
-        ({"user_id": person.id, "application_id": other.client_id}, "application_id", "There is no such application."),
+        (
+            {"user_id": person.id, "application_id": credentials.client_id},
+            "application_id",
+            "There is no such application.",
+        ),
         ({"user_id": robot.id, "application_id": client.client_id}, "application_id", "leave the application empty."),
     ):
         page = show(owner, organization, **asked, scope="openid kept")

@@ -52,11 +52,11 @@ def test_provider_that_is_asked_with_a_signature_needs_no_secret(owner: Browser,
 
 
 def test_nobody_chooses_the_address_of_a_new_provider(world: World, owner: Browser, organization: Organization) -> None:
-    other = world.make_upstream_provider()
+    provider = world.make_upstream_provider()
     new(owner, organization)
-    owner.submit({**FORM, "client_secret": SECRET, "once": other.id}, form="page-form")
-    assert not owner.path.endswith(other.id)
-    assert world.operator_services.upstream_providers.get(other.id).name == other.name
+    owner.submit({**FORM, "client_secret": SECRET, "once": provider.id}, form="page-form")
+    assert not owner.path.endswith(provider.id)
+    assert world.operator_services.upstream_providers.get(provider.id).name == provider.name
     new(owner, organization)
-    page = owner.submit({**FORM, "client_secret": SECRET, "once": other.id}, form="page-form")
+    page = owner.submit({**FORM, "client_secret": SECRET, "once": provider.id}, form="page-form")
     assert page.status_int == 409

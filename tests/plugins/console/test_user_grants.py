@@ -44,23 +44,23 @@ def _of_user(user: HumanUser, below: str = "") -> str:
     return f"/console/users/{user.id}/grants{below}"
 
 
-def _page(held: UserGrant, below: str) -> str:
-    return f"/console/user-grants/{held.id}{below}"
+def _page(user_grant: UserGrant, below: str) -> str:
+    return f"/console/user-grants/{user_grant.id}{below}"
 
 
 def _roles(world: World, user_id: str, project: Project) -> frozenset[str] | None:
     """The roles that the user holds in the project; None without a grant."""
     with world.read_only_services() as services:
-        found = services.storage.user_grants.page("user_id", user_id).items
-    return next((one.roles for one in found if one.project_id == project.id), None)
+        user_grants = services.storage.user_grants.page("user_id", user_id).items
+    return next((user_grant.roles for user_grant in user_grants if user_grant.project_id == project.id), None)
 
 
 def _choices(browser: Browser, path: str) -> list[str]:
-    return [one["href"] for one in browser.open(path).html.select("a.choice")]
+    return [item["href"] for item in browser.open(path).html.select("a.choice")]
 
 
 def _links(browser: Browser, path: str) -> set[str]:
-    return {one["href"] for one in browser.open(path).html.select("main a")}
+    return {item["href"] for item in browser.open(path).html.select("main a")}
 
 
 # --- on a project ----------------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def test_a_manager_of_the_grant_alone_gives_roles(
 def test_a_deactivated_grant_gives_nothing(world: World, holding: Browser, grant: ProjectGrant) -> None:
     assert _of_grant(grant, "/new") in _links(holding, _of_grant(grant))
     with world.transaction_services() as services:
-        services.project_grants.deactivate(grant.id, by=OPERATOR_PRINCIPAL)
+        services.project_grants.deactivate(grant.id, principal=OPERATOR_PRINCIPAL)
     assert _of_grant(grant, "/new") not in _links(holding, _of_grant(grant))
 
 
@@ -262,10 +262,10 @@ def test_change_from_the_project_leads_back_to_it(owner: Browser, project: Proje
 
 def test_a_change_that_came_too_late_keeps_what_was_ticked(owner: Browser, held: UserGrant) -> None:
     owner.open(_page(held, "/edit"))
-    other = owner.tab()
-    other.open(_page(held, "/edit"))
-    other.find_form("page-form").set("role", True, index=2)
-    other.submit(form="page-form")
+    browser = owner.tab()
+    browser.open(_page(held, "/edit"))
+    browser.find_form("page-form").set("role", True, index=2)
+    browser.submit(form="page-form")
     owner.find_form("page-form").set("role", True, index=0)
     page = owner.submit(form="page-form")
     assert page.status_int == 409

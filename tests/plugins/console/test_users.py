@@ -33,8 +33,8 @@ def show(browser: Browser, person: HumanUser, rest: str = "") -> Any:
 
 def stored(world: World, person: HumanUser) -> HumanUser:
     with world.read_only_services() as services:
-        found: HumanUser = services.users.get(person.id)
-        return found
+        user: HumanUser = services.users.get(person.id)
+        return user
 
 
 def secret(browser: Browser) -> str:
@@ -52,14 +52,14 @@ def anna(world: World, organization: Organization) -> HumanUser:
 def test_the_list_tells_who_is_locked(
     world: World, owner: Browser, organization: Organization, anna: HumanUser
 ) -> None:
-    other = world.make_human_user(organization)
+    user = world.make_human_user(organization)
     at = world.clock()
     with world.transaction_services() as services:
         for _ in range(MAX_ATTEMPTS):
             at = services.storage.attempts.reserve(f"user:{anna.id}", reserved_at=at, user_id=anna.id).next_attempt_at
     rows = {row.a.get("href"): row.text for row in users(owner, organization).html.select("tbody tr")}
     assert "Locked" in rows[f"/console/users/{anna.id}"]
-    assert "Locked" not in rows[f"/console/users/{other.id}"]
+    assert "Locked" not in rows[f"/console/users/{user.id}"]
     assert "Locked" in show(owner, anna).html.h1.parent.text
 
 
@@ -67,10 +67,10 @@ def test_the_list_tells_states_and_sign_ins(world: World, owner: Browser, organi
     invited = world.make_human_user(organization)
     active = world.make_human_user(organization)
     set_password(world, active)
-    must_change, gone = world.make_human_user(organization), world.make_human_user(organization)
+    must_change, user = world.make_human_user(organization), world.make_human_user(organization)
     with world.transaction_services() as services:
-        services.users.set_one_time_password(must_change.id, by=OPERATOR_PRINCIPAL)
-        services.users.deactivate(gone.id, by=OPERATOR_PRINCIPAL)
+        services.users.set_one_time_password(must_change.id, principal=OPERATOR_PRINCIPAL)
+        services.users.deactivate(user.id, principal=OPERATOR_PRINCIPAL)
     Browser(world).start_session(active)
     page = users(owner, organization)
     rows = {
@@ -82,7 +82,7 @@ def test_the_list_tells_states_and_sign_ins(world: World, owner: Browser, organi
     assert rows[active.id][2:4] == ["Active", "just now"]
     states = ["Active", "Active", "Deactivated", "Invited", "Must change password"]
     assert sorted(row[2] for row in rows.values()) == states
-    assert show(owner, gone).html.find(id="password") is None, "there is nothing to get into"
+    assert show(owner, user).html.find(id="password") is None, "there is nothing to get into"
     page = users(owner, organization, "?state=deactivated")
     assert len(page.html.select("tbody tr")) == 1
     page = users(owner, organization, f"?q={active.user_name}")
@@ -119,7 +119,7 @@ def test_column_headings_sort_the_list_and_next_pages_go_on_with_it(
     assert sorted_by(page) == {"Login name": "ascending"}
     for column, cell in (("Email", "td:nth-of-type(2)"), ("Name", "a")):
         for direction in ("ascending", "descending"):
-            [heading] = [one for one in page.html.select("thead a") if one.get_text() == column]
+            [heading] = [item for item in page.html.select("thead a") if item.get_text() == column]
             page = owner.open(f"{heading['href']}&limit=1")
             assert sorted_by(page) == {column: direction}
             values = []
@@ -130,7 +130,7 @@ def test_column_headings_sort_the_list_and_next_pages_go_on_with_it(
                 if following is None:
                     break
                 page = owner.open(following["href"])
-            given = [one for one in values if one != "None"]
+            given = [value for value in values if value != "None"]
             assert len(values) == 4
             assert given == sorted(given, key=str.casefold, reverse=direction == "descending")
 
@@ -158,14 +158,14 @@ def add_people(world: World, organization: Organization) -> None:
     ):
         person = {"user_name": user_name, "given_name": given_name, "family_name": family_name, "email": email}
         with world.transaction_services() as services:
-            made = services.users.create(organization.id, decode(CreateHumanUser, person))
+            user = services.users.create(organization.id, decode(CreateHumanUser, person))
             if display_name:
                 change = decode(ChangeHumanUser, {"display_name": display_name})
-                services.users.change(made.id, change, by=OPERATOR_PRINCIPAL)
+                services.users.change(user.id, change, principal=OPERATOR_PRINCIPAL)
 
 
 def sorted_by(page: Any) -> dict[str, str]:
-    return {one.get_text(): one["aria-sort"] for one in page.html.select("thead [aria-sort]")}
+    return {item.get_text(): item["aria-sort"] for item in page.html.select("thead [aria-sort]")}
 
 
 # --- new --------------------------------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def test_everything_that_is_wrong_is_said_and_nothing_is_lost(owner: Browser, or
     page = owner.submit({**typed, "initial": "one_time_password"}, form="page-form")
     assert page.status_int == 422
     named = [f"#field-{name}" for name in ("user_name", "given_name", "email")]
-    assert [one["href"] for one in page.html.select("#errors a")] == named
+    assert [item["href"] for item in page.html.select("#errors a")] == named
     assert "Enter a given name." in page
     form = page.forms["page-form"]
     assert {name: form[name].value for name in typed} == typed
@@ -309,7 +309,7 @@ def test_one_session_is_ended(world: World, owner: Browser, anna: HumanUser) -> 
     assert "Sign Ada Lovelace out of Firefox on Linux?" in owner.page.html.h1.get_text()
     page = owner.submit(form="page-form")
     assert "Signed out." in page
-    assert [one.get_text() for one in page.html.select("#sessions .table__name")] == ["Safari on iPhone"]
+    assert [item.get_text() for item in page.html.select("#sessions .table__name")] == ["Safari on iPhone"]
     browser.open("/account")
     assert browser.sign_in_step == ""
     other.open("/account")

@@ -28,12 +28,12 @@ class AuthenticatorApp:
     def wrong(self) -> str:
         """Six digits that it shows neither now nor one step before or after."""
         near = {self.code(steps) for steps in (-1, 0, 1)}
-        return next(one for one in ("000000", "111111", "222222", "333333") if one not in near)
+        return next(item for item in ("000000", "111111", "222222", "333333") if item not in near)
 
 
 def app_on(browser: Browser) -> AuthenticatorApp:
     """The app that has taken over what the shown page offers."""
-    (address,) = [one["href"] for one in browser.page.html.find_all("a", href=True) if "otpauth:" in one["href"]]
+    (address,) = [item["href"] for item in browser.page.html.find_all("a", href=True) if "otpauth:" in item["href"]]
     parts = urlsplit(address)
     asked = parse_qs(parts.query)
     return AuthenticatorApp(

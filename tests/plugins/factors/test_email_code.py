@@ -43,8 +43,8 @@ def codes(world: World) -> list[tuple[str, str]]:
     """To whom codes were sent, and which, oldest first."""
     with world.read_only_services() as services:
         queued = services.storage.outbox.list_pending("mail", world.clock(), 100)
-        mails = [json.loads(services.outbox.unseal(one)) for one in queued]
-    found = [(one["to"], re.search(r"^(\d{6})$", one.get("text", ""), re.MULTILINE)) for one in mails]
+        mails = [json.loads(services.outbox.unseal(message)) for message in queued]
+    found = [(mail["to"], re.search(r"^(\d{6})$", mail.get("text", ""), re.MULTILINE)) for mail in mails]
     return [(to, code[1]) for to, code in found if code is not None]
 
 
@@ -108,16 +108,16 @@ def test_the_last_code_counts(world: World, party: RelyingParty, ada: LoginUser)
 
 def test_a_code_is_for_the_sign_in_that_asked(world: World, party: RelyingParty, ada: LoginUser) -> None:
     set_up(world, ada)
-    one, other = signing_in(world, party, ada), signing_in(world, party, ada)
+    browser, other = signing_in(world, party, ada), signing_in(world, party, ada)
     (_, first), (_, second) = codes(world)
     if first == second:
         return
-    one.submit({"code": second})
-    assert one.page.status_int == 422
+    browser.submit({"code": second})
+    assert browser.page.status_int == 422
     other.submit({"code": second})
     assert other.external_redirect is not None
-    one.submit({"code": first})
-    assert one.external_redirect is not None
+    browser.submit({"code": first})
+    assert browser.external_redirect is not None
 
 
 def test_it_works_for_ten_minutes(world: World, party: RelyingParty, ada: LoginUser) -> None:

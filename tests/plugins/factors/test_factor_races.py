@@ -77,7 +77,7 @@ def test_of_one_recovery_code_one_use_counts(isolated_world: World) -> None:
         world,
         person,
         "recovery_codes",
-        {"codes": {code_prefix(one): hasher.hash(normalize_code(one)) for one in codes}},
+        {"codes": {code_prefix(code): hasher.hash(normalize_code(code)) for code in codes}},
     )
     browsers = [at_the_page(world, party, person, "recovery_codes") for _ in range(4)]
     outcomes = at_once(browsers, lambda browser: browser.submit({"code": codes[0]}))
@@ -96,9 +96,12 @@ def test_of_one_mailed_code_one_use_counts(make_world: WorldFactory) -> None:
     has(world, person, "email_code", {})
     first = at_the_page(world, party, person, "email_code")
     with world.read_only_services() as services:
-        mails = [services.outbox.unseal(one) for one in services.storage.outbox.list_pending("mail", world.clock(), 10)]
+        mails = [
+            services.outbox.unseal(message)
+            for message in services.storage.outbox.list_pending("mail", world.clock(), 10)
+        ]
     (code,) = [
-        found[1] for one in mails if (found := re.search(r"^(\d{6})$", json.loads(one).get("text", ""), re.MULTILINE))
+        found[1] for mail in mails if (found := re.search(r"^(\d{6})$", json.loads(mail).get("text", ""), re.MULTILINE))
     ]
     tabs = [first, *(first.tab() for _ in range(3))]
     for tab in tabs[1:]:

@@ -56,19 +56,19 @@ def test_they_are_shown_once(world: World, browser: Browser, ada: LoginUser) -> 
     codes = with_codes(world, browser, ada)
     check_page(browser.page, 200, "Your recovery codes")
     assert len(set(codes)) == CODE_COUNT
-    assert all(re.fullmatch(r"[0-9A-HJKMNP-TV-Z]{4}(-[0-9A-HJKMNP-TV-Z]{4}){2}", one) for one in codes)
+    assert all(re.fullmatch(r"[0-9A-HJKMNP-TV-Z]{4}(-[0-9A-HJKMNP-TV-Z]{4}){2}", code) for code in codes)
     link = browser.page.html.find(id="codes-file")
     assert link["download"] == "recovery-codes.txt"
     kept = base64.b64decode(link["href"].partition("base64,")[2]).decode()
     assert ada.login_name in kept
-    assert all(one in kept for one in codes)
+    assert all(code in kept for code in codes)
     (stored,) = world.operator_services.factors.of(ada.user.id, "recovery_codes")
     assert len(stored.value["codes"]) == CODE_COUNT
-    assert all(one.startswith("$argon2id$") for one in stored.value["codes"].values())
+    assert all(item.startswith("$argon2id$") for item in stored.value["codes"].values())
     begun = browser.path
     browser.click("I have saved the codes")
     assert browser.path == "/account/security"
-    assert not any(one in browser.open(begun).text for one in codes)
+    assert not any(code in browser.open(begun).text for code in codes)
 
 
 def test_one_stands_in_for_the_phone(world: World, browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
@@ -77,7 +77,7 @@ def test_one_stands_in_for_the_phone(world: World, browser: Browser, party: Rely
     check_page(other.page, 200, "Enter a recovery code")
     other.submit({"code": codes[0].lower().replace("-", " ")})
     assert other.external_redirect is not None
-    (event,) = [one for one in world.audit_events(party_id=ada.user.id) if one.event == "factor.used"]
+    (event,) = [event for event in world.audit_events(party_id=ada.user.id) if event.event == "factor.used"]
     assert dict(event.detail) == {"factor": "recovery_codes", "left": 9}
     (stored,) = world.operator_services.factors.of(ada.user.id, "recovery_codes")
     assert RecoveryCodesFactor().status_text(stored) == "9 codes left"
@@ -110,7 +110,7 @@ def test_new_ones_end_all_others(world: World, browser: Browser, party: RelyingP
     new = made(browser)
     assert not set(old) & set(new)
     (stored,) = world.operator_services.factors.of(ada.user.id, "recovery_codes")
-    assert set(stored.value["codes"]) == {code_prefix(one) for one in new}
+    assert set(stored.value["codes"]) == {code_prefix(item) for item in new}
     other = at_the_page(world, party, ada)
     other.submit({"code": old[0]})
     assert other.page.status_int == 422
@@ -143,7 +143,7 @@ def test_making_them_proves_nothing(world: World, browser: Browser, party: Relyi
     with_codes(world, browser, ada)
     with world.read_only_services() as services:
         sessions = services.storage.sessions.list_for_user(ada.user.id, world.clock())
-    assert {proof.factor for one in sessions for proof in one.proofs if "otp" in proof.methods} == {"totp"}
+    assert {proof.factor for session in sessions for proof in session.proofs if "otp" in proof.methods} == {"totp"}
 
 
 CODES = generate_codes()
@@ -154,17 +154,18 @@ def test_a_code_is_the_same_however_it_is_typed(data: st.DataObject) -> None:
     code = data.draw(st.sampled_from(CODES))
     read = {"0": "Oo", "1": "iIlL"}
     typed = "".join(
-        data.draw(st.sampled_from((one, one.lower(), *read.get(one, "")))) + data.draw(st.sampled_from(("", "-", " ")))
-        for one in code
+        data.draw(st.sampled_from((item, item.lower(), *read.get(item, ""))))
+        + data.draw(st.sampled_from(("", "-", " ")))
+        for item in code
     )
     assert normalize_code(typed) == normalize_code(code) == code.replace("-", "")
 
 
 def test_each_has_fifty_secret_bits() -> None:
-    codes = [normalize_code(one) for _ in range(50) for one in generate_codes()]
-    assert {len(one) for one in codes} == {12}
-    assert len({letter for one in codes for letter in one}) == 32
-    assert all(len({code_prefix(one) for one in generate_codes()}) == CODE_COUNT for _ in range(50))
+    codes = [normalize_code(generate_code) for _ in range(50) for generate_code in generate_codes()]
+    assert {len(code) for code in codes} == {12}
+    assert len({letter for code in codes for letter in code}) == 32
+    assert all(len({code_prefix(generate_code) for generate_code in generate_codes()}) == CODE_COUNT for _ in range(50))
 
 
 @pytest.mark.parametrize(
@@ -181,5 +182,5 @@ def test_few_are_warned_of(world: World, browser: Browser, ada: LoginUser, left:
     with world.transaction_services() as services:
         subject = services.storage.users.find_subject(ada.user.id)
         assert subject is not None
-        services.factors.enrol(subject, "recovery_codes", {"codes": {str(one): "" for one in range(left)}})
+        services.factors.enrol(subject, "recovery_codes", {"codes": {str(item): "" for item in range(left)}})
     assert said in browser.open("/account/security").text

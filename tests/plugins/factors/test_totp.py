@@ -39,7 +39,7 @@ def test_somebody_sets_an_app_up_in_the_account(world: World, browser: Browser, 
 def test_apps_show_the_name_that_the_pages_show(world: World, party: RelyingParty, ada: LoginUser) -> None:
     command = ChangeBranding(display_name="Acme: Müller/Söhne")
     with world.transaction_services() as services:
-        services.branding.change(ada.organization, command, by=OPERATOR_PRINCIPAL)
+        services.branding.change(ada.organization, command, principal=OPERATOR_PRINCIPAL)
     browser = Browser(world)
     app = enrol(browser, ada)
     assert (app.issuer, app.label) == ("Acme Müller/Söhne", f"Acme Müller/Söhne:{ada.login_name}")
@@ -177,7 +177,7 @@ def test_where_one_is_needed_it_is_set_up_in_the_sign_in(world: World, party: Re
     assert not browser.session_cookies
     tokens = party.obtain_tokens(browser.submit({"code": app.code()}), asked)
     assert tokens.claims["amr"] == ["pwd", "otp", "mfa"]
-    assert [one.object_id for one in world.audit_events(event="factor.added")].count(ada.user.id) == 1
+    assert [event.object_id for event in world.audit_events(event="factor.added")].count(ada.user.id) == 1
 
 
 def test_any_of_several_apps_will_do_and_each_by_its_own_steps(
@@ -187,7 +187,7 @@ def test_any_of_several_apps_will_do_and_each_by_its_own_steps(
     browser.open(ENROL)
     second = app_on(browser)
     browser.submit({"code": second.code(), "name": "Tablet"})
-    assert {one.name for one in world.operator_services.factors.of(ada.user.id)} == {"Phone", "Tablet"}
+    assert {item.name for item in world.operator_services.factors.of(ada.user.id)} == {"Phone", "Tablet"}
     world.clock.advance(seconds=30)
     for app in (first, second):
         other = signing_in(world, party, ada)
@@ -201,7 +201,7 @@ def test_any_of_several_apps_will_do_and_each_by_its_own_steps(
 def test_secrets_are_sealed_and_stand_nowhere(world: World, browser: Browser, ada: LoginUser) -> None:
     app = enrol(browser, ada)
     with world.read_only_services() as services:
-        (kept,) = services.storage.records.list_for_owner("identity", "factor", user_id=ada.user.id)
-        assert app.secret.encode() not in kept.sealed
-        assert kept.value == {}
+        (record,) = services.storage.records.list_for_owner("identity", "factor", user_id=ada.user.id)
+        assert app.secret.encode() not in record.sealed
+        assert record.value == {}
     assert app.secret not in str(world.audit_events())

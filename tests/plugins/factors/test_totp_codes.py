@@ -54,7 +54,7 @@ def test_other_texts_are_no_codes(code: str, now: datetime) -> None:
 def test_secrets_have_160_bits() -> None:
     made = {new_secret() for _ in range(100)}
     assert len(made) == 100
-    assert {len(base64.b32decode(one)) for one in made} == {20}
+    assert {len(base64.b32decode(item)) for item in made} == {20}
 
 
 @given(login_name=st.text(min_size=1, max_size=300), issuer=st.text(min_size=1, max_size=300))

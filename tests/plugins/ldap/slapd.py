@@ -108,7 +108,7 @@ class Slapd:
     def group(self, name: str, *members: str) -> str:
         """Put a group in; returns the distinguished name."""
         dn = f"cn={name},{GROUPS}"
-        lines = [f"dn: {dn}", "objectClass: groupOfNames", f"cn: {name}", *(f"member: {one}" for one in members)]
+        lines = [f"dn: {dn}", "objectClass: groupOfNames", f"cn: {name}", *(f"member: {member}" for member in members)]
         self.add("\n".join(lines) + "\n")
         return dn
 
@@ -148,9 +148,9 @@ def running(folder: Path) -> Iterator[Slapd]:
     process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
         _wait_for(ports[0], process, folder)
-        made = Slapd(folder, *ports)
-        made.add(_START)
-        yield made
+        slapd = Slapd(folder, *ports)
+        slapd.add(_START)
+        yield slapd
     finally:
         process.terminate()
         process.wait(30)

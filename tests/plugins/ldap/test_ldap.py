@@ -232,7 +232,7 @@ def test_a_wrong_password_an_unknown_name_and_a_name_of_the_service_look_alike(s
     name, local = make_user_name(), scene.world.make_human_user(scene.organization)
     scene.directory.person(name)
     set_password(scene.world, local)
-    pages = [scene.sign_in(one, "wrong") for one in (name, "nobody", local.user_name)]
+    pages = [scene.sign_in(item, "wrong") for item in (name, "nobody", local.user_name)]
     assert {page.status_int for page in pages} == {422}
     assert len({page.html.select_one(".field__error, .notice").text for page in pages}) == 1
     assert scene.person(name) is None
@@ -288,8 +288,8 @@ def test_an_entry_is_not_let_in_as_whoever_has_its_name_here_by_now(scene: LdapS
     person = scene.person(name)
     assert person is not None
     scene.world.operator_services.users.change(person.id, ChangeHumanUser(user_name=f"{name}-before"))
-    other = scene.world.make_human_user(scene.organization)
-    scene.world.operator_services.users.change(other.id, ChangeHumanUser(user_name=name))
+    user = scene.world.make_human_user(scene.organization)
+    scene.world.operator_services.users.change(user.id, ChangeHumanUser(user_name=name))
     browser = Browser(scene.world)
     assert scene.sign_in(name, browser=browser).status_int == 422
     assert not browser.session_cookies
@@ -322,8 +322,8 @@ def roles_of(scene: LdapScenario, name: str) -> set[str]:
     assert person is not None
     key = organization_resource(scene.organization.id).key
     with scene.world.read_only_services() as services:
-        held = services.storage.managers.list_for_user(person.id)
-    return {role for one in held if one.resource == key for role in one.roles}
+        managers = services.storage.managers.list_for_user(person.id)
+    return {role for manager in managers if manager.resource == key for role in manager.roles}
 
 
 def test_groups_give_roles_of_projects(scene: LdapScenario) -> None:
@@ -360,7 +360,7 @@ def binds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def spellings(name: str, domain: str = DOMAIN) -> list[str]:
     """Twelve ways to type one name; some of them find its entry."""
-    wide = "".join(chr(ord(one) + 0xFEE0) for one in name)
+    wide = "".join(chr(ord(item) + 0xFEE0) for item in name)
     return [
         f"{name}@{domain}",
         f"{name.upper()}@{domain}",
@@ -489,10 +489,10 @@ def test_accounts_that_are_not_linked_never_send_their_password(scene: LdapScena
         scene.world.make_service_user_program(scene.organization).user,
     )
     set_password(scene.world, local, "the password kept here")
-    entries = {scene.directory.person(one.user_name) for one in (local, robot)}
-    for one in (local, robot):
+    entries = {scene.directory.person(item.user_name) for item in (local, robot)}
+    for item in (local, robot):
         for password in (PASSWORD, "the password kept here"):
-            scene.sign_in(one.user_name, password)
+            scene.sign_in(item.user_name, password)
     assert not entries & set(binds)
     assert binds, "it takes as long"
 
@@ -502,12 +502,12 @@ def test_outages_are_counted_and_look_alike_for_linked_and_unknown_names(scene: 
     scene.directory.person(name)
     scene.sign_in(name)
     scene.change(servers=("ldaps://localhost:1",))
-    answers = {one: [scene.sign_in(one, "wrong") for _ in range(7)] for one in (name, "nobody", f"{name}@x")}
-    statuses = {one: [answer.status_int for answer in found] for one, found in answers.items()}
+    answers = {item: [scene.sign_in(item, "wrong") for _ in range(7)] for item in (name, "nobody", f"{name}@x")}
+    statuses = {item: [answer.status_int for answer in found] for item, found in answers.items()}
     assert statuses[name][:FREE_ATTEMPTS] == [503] * FREE_ATTEMPTS
     assert 429 in statuses[name]
     assert len({tuple(found) for found in statuses.values()}) == 1
-    assert len({answers[one][0].html.select_one(".notice").text for one in answers}) == 1
+    assert len({answers[answer][0].html.select_one(".notice").text for answer in answers}) == 1
     scene.change(servers=(scene.directory.tls,))
     assert scene.sign_in(name).status_int == 429, "the guesses of the outage count"
 

@@ -36,9 +36,9 @@ def ada(world: World) -> LoginUser:
 
 def opened(browser: Browser, party: RelyingParty, **parameters: Any) -> Any:
     """Open the page that an authorization request leads to; returns the request."""
-    asked = party.new_request(**parameters)
-    browser.open(asked.url, initiator=party.origin)
-    return asked
+    authorization = party.new_request(**parameters)
+    browser.open(authorization.url, initiator=party.origin)
+    return authorization
 
 
 def token_of(browser: Browser) -> str:

@@ -112,12 +112,12 @@ def test_an_application_that_is_gone_meanwhile(world: World, browser: Browser, p
 
 
 def test_an_address_that_is_not_registered(browser: Browser, party: RelyingParty) -> None:
-    asked = party.new_request()
-    browser.open(asked.url.replace("app.example", "evil.example"), initiator=party.origin)
+    authorization = party.new_request()
+    browser.open(authorization.url.replace("app.example", "evil.example"), initiator=party.origin)
     tree = check_page(browser.page, 400, "We cannot send you back to this application")
     assert "evil.example" not in browser.page.text
     assert "Invoices asked us to return you to an address that is not registered for it." in browser.page.text
-    terms = ["".join(one.itertext()) for one in tree.iter("dt")]
+    terms = ["".join(item.itertext()) for item in tree.iter("dt")]
     assert terms == ["Error", "Detail", "Request id", "Time"]
 
 
@@ -127,7 +127,7 @@ def test_the_page_that_posts_an_answer(browser: Browser, party: RelyingParty, ad
     tree = check_page(browser.page, 200, "Signing you in")
     assert "form-action" not in browser.page.headers["Content-Security-Policy"]
     assert "Continue to Invoices" in browser.page.text
-    scripts = [one.attrib["src"].partition("-")[0] for one in tree.iter("script")]
+    scripts = [item.attrib["src"].partition("-")[0] for item in tree.iter("script")]
     assert scripts == ["/static/identity", "/static/form_post"]
 
 
@@ -178,7 +178,7 @@ def test_an_app_of_this_machine_is_opened_by_a_click(world: World, browser: Brow
     browser.submit(form="page-form")
     check_page(browser.page, 200, "You are signed out")
     assert browser.external_redirect is None
-    [back] = [one for one in browser.page.html.find_all("a") if one.get_text() == "Back to Notes"]
+    [back] = [item for item in browser.page.html.find_all("a") if item.get_text() == "Back to Notes"]
     assert back["href"] == "com.example.notes:/bye?state=s"
     assert not browser.session_cookies
 
@@ -197,7 +197,7 @@ def test_what_stands_in_the_address_of_these_pages_leads_nowhere(
     address = {"client_id": party.client_id, "post_logout_redirect_uri": "https://app.example/bye"}
     for query in (urlencode(address), foreign, "request=unknown", "request=%00", "request=a&request=b"):
         browser.open(f"{path}?{query}")
-        assert not [one for one in browser.page.html.find_all("a") if one["href"].startswith("https://app.example")]
+        assert not [item for item in browser.page.html.find_all("a") if item["href"].startswith("https://app.example")]
         assert "Invoices" not in browser.page.text
         assert len(browser.session_cookies) == 1
 

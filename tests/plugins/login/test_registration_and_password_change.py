@@ -31,8 +31,8 @@ def test_a_new_account(world: World, browser: Browser, party: RelyingParty) -> N
     browser.click("Create an account")
     assert browser.sign_in_step == "register"
     tree = check_page(browser.page, 200, "Create your account")
-    fields = [one.attrib for one in tree.iter("input") if one.attrib["type"] != "hidden"]
-    assert {one["name"]: (one["type"], one["autocomplete"]) for one in fields} == {
+    fields = [item.attrib for item in tree.iter("input") if item.attrib["type"] != "hidden"]
+    assert {field["name"]: (field["type"], field["autocomplete"]) for field in fields} == {
         "user_name": ("text", "username"),
         "given_name": ("text", "given-name"),
         "family_name": ("text", "family-name"),
@@ -70,7 +70,7 @@ def test_everything_wrong_at_once_and_nothing_is_lost(browser: Browser, party: R
     }
     answer = browser.submit(typed, form="page-form")
     tree = check_page(answer, 422, "Create your account")
-    links = [one.attrib["href"] for one in tree.find(".//*[@id='errors']").iter("a")]
+    links = [item.attrib["href"] for item in tree.find(".//*[@id='errors']").iter("a")]
     assert links == ["#field-user_name", "#field-given_name", "#field-email", "#field-password"]
     assert "Use at least 15 characters; several words work well." in answer.text
     form = browser.find_form("page-form")

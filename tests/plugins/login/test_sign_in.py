@@ -232,10 +232,10 @@ def test_the_hinted_account_comes_first(
 ) -> None:
     browser.start_session(ada.user)
     browser.start_session(grace.user)
-    for one in (ada, grace):
-        opened(browser, party, prompt="select_account", login_hint=one.login_name)
+    for user in (ada, grace):
+        opened(browser, party, prompt="select_account", login_hint=user.login_name)
         first = browser.page.html.find("button", attrs={"name": "session"})
-        assert one.login_name in first.get_text()
+        assert user.login_name in first.get_text()
 
 
 def test_what_was_not_offered_cannot_be_chosen(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:

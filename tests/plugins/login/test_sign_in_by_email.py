@@ -19,13 +19,15 @@ from tests.plugins.login.conftest import LoginUser, normal, opened
 ADDRESS = "ada@post.example"
 
 
-def verify(world: World, person: HumanUser, email: str = ADDRESS, by: EmailVerifier = EmailVerifier.OWN_LINK) -> None:
+def verify(
+    world: World, person: HumanUser, email: str = ADDRESS, email_verifier: EmailVerifier = EmailVerifier.OWN_LINK
+) -> None:
     """The person has the address."""
     with world.transaction_services() as services:
         stored = services.storage.users.find(person.id)
         assert isinstance(stored, HumanUser)
         profile = replace(stored.profile, email=email, email_verified=True)
-        changed = replace(stored, profile=profile, email_verified_by=by, version=stored.version + 1)
+        changed = replace(stored, profile=profile, email_verified_by=email_verifier, version=stored.version + 1)
         services.storage.users.update(changed)
 
 
@@ -80,8 +82,8 @@ def test_a_wrong_password_an_unknown_address_and_one_that_is_not_verified_look_a
         lambda self, stored, password: (hashed.append(password), original(self, stored, password))[1],
     )
     verify(world, ada.user)
-    other = LoginUser(world)
-    verify(world, other.user, "bob@post.example", EmailVerifier.MANAGER)
+    user = LoginUser(world)
+    verify(world, user.user, "bob@post.example", EmailVerifier.MANAGER)
     seen = set()
     for address in (ADDRESS, "bob@post.example", "eve@post.example"):
         browser = Browser(world)
@@ -158,9 +160,9 @@ def test_a_success_by_address_clears_what_was_shown_of_it(world: World, party: R
 def test_a_hint_by_address_chooses_the_account_that_is_signed_in(
     world: World, party: RelyingParty, ada: LoginUser
 ) -> None:
-    browser, other = Browser(world), LoginUser(world)
+    browser, user = Browser(world), LoginUser(world)
     verify(world, ada.user)
-    for person in (ada.user, other.user):
+    for person in (ada.user, user.user):
         browser.start_session(person)
     asked = opened(browser, party, login_hint="ADA@post.example", prompt="none")
     assert "code" in party.check_response(browser.page, asked)

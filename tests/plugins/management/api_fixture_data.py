@@ -87,7 +87,7 @@ def make_fixture_data(world: World) -> ApiFixtureData:
         hold = services.legal_holds.create(
             CreateLegalHold(kind=LegalHoldKind.ORGANIZATION, held_id=elsewhere.id, reason="Case 12/2027")
         )
-        token, text = services.service_users.add_personal_access_token(robot.id, command, by=OPERATOR_PRINCIPAL)
+        token, text = services.service_users.add_personal_access_token(robot.id, command, principal=OPERATOR_PRINCIPAL)
     world.client.secrets.add(text)
     with world.read_only_services() as services:
         [client_secret] = services.applications.list_secrets(application.client_id)

@@ -35,13 +35,13 @@ class ReadMetrics:
     @property
     def counted(self) -> set[tuple[str, tuple[tuple[str, str], ...]]]:
         """The samples that are not nought."""
-        return {one for one, value in self.samples.items() if value}
+        return {item for item, value in self.samples.items() if value}
 
     def value(self, name: str, **labels: str) -> float:
         return self.samples.get((name, tuple(sorted(labels.items()))), 0)
 
     def labels(self, name: str, label: str) -> set[str]:
-        return {dict(labels)[label] for one, labels in self.samples if one == name}
+        return {dict(labels)[label] for item, labels in self.samples if item == name}
 
 
 class MetricsService:

@@ -70,8 +70,8 @@ def test_whoever_says_nothing_keeps_nobody_waiting(make_world: WorldFactory, tmp
     with listening(make_world, tmp_path) as (_, port):
         silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(4)]
         assert asked(port)[0] == 200
-        for one in silent:
-            one.close()
+        for item in silent:
+            item.close()
 
 
 def test_an_address_that_is_taken_stops_the_start(make_world: WorldFactory, tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_processes_add_up_and_the_dead_stay_in_the_sum(tmp_path: Path) -> None:
     assert first.sum() == second.sum() == 5
     second.shares.leave()
     assert first.sum() == 5
-    assert [one.process_id for one in first.shares.read_all()] == [os.getpid(), None]
+    assert [process_samples.process_id for process_samples in first.shares.read_all()] == [os.getpid(), None]
     third = begun(tmp_path)
     third.answer(1)
     assert first.sum() == third.sum() == 6
@@ -228,7 +228,7 @@ def test_nobody_reads_while_what_the_dead_have_left_is_put_together(
 
         monkeypatch.setattr(ProcessSampleFolder, "_write", half_way)
         third = begun(tmp_path)
-    assert [one.result() for one in reading] == [5]
+    assert [future.result() for future in reading] == [5]
     assert third.sum() == 5
 
 
@@ -268,8 +268,8 @@ def test_a_generation_tells_how_many_workers_were_replaced_once_though_each_of_t
     assert second.total(WORKERS_REPLACED) == 3
     assert first.total(WORKERS_REPLACED) == reloaded.total(WORKERS_REPLACED) == 3
     reloaded.replaced = 1
-    for one in (first, second):
-        one.shares.leave()
+    for process in (first, second):
+        process.shares.leave()
     # Those of the generation before have ended: what it counted stays.
     assert reloaded.total(WORKERS_REPLACED) == 4
     last = begun(tmp_path, "2")

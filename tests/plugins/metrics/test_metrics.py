@@ -64,12 +64,12 @@ def test_requests_are_counted_by_route_and_status_and_never_by_address(watched: 
     for number in range(20):
         world.client.get(f"{world.issuer}/nowhere/{number}")
     world.client.get(f"{world.issuer}/.well-known/openid-configuration")
-    told = watched.told()
-    assert told.value("identity_requests_total", endpoint="none", status="404") == 20
-    assert told.value("identity_requests_total", endpoint="protocol.metadata", status="200") == 1
-    assert told.value("identity_request_seconds_count", endpoint="none") == 20
-    assert told.value("identity_request_seconds_bucket", endpoint="none", le="+Inf") == 20
-    assert told.labels("identity_requests_total", "endpoint") == {"none", "protocol.metadata"}
+    metrics = watched.told()
+    assert metrics.value("identity_requests_total", endpoint="none", status="404") == 20
+    assert metrics.value("identity_requests_total", endpoint="protocol.metadata", status="200") == 1
+    assert metrics.value("identity_request_seconds_count", endpoint="none") == 20
+    assert metrics.value("identity_request_seconds_bucket", endpoint="none", le="+Inf") == 20
+    assert metrics.labels("identity_requests_total", "endpoint") == {"none", "protocol.metadata"}
 
 
 def test_grants_are_counted_by_outcome(watched: MetricsService) -> None:
@@ -79,29 +79,29 @@ def test_grants_are_counted_by_outcome(watched: MetricsService) -> None:
     robot.request_token(exp=1)
     world.client.exchange_assertion("no assertion", "openid")
     world.client.post(f"{world.issuer}/oauth/v2/token", {"grant_type": "made up"})
-    told, grant = watched.told(), "urn:ietf:params:oauth:grant-type:jwt-bearer"
-    assert told.value("identity_grants_total", grant_type=grant, outcome="issued") == 1
-    assert told.value("identity_grants_total", grant_type=grant, outcome="invalid_grant") == 2
-    counted = {dict(labels)["grant_type"] for name, labels in told.counted if name == "identity_grants_total"}
+    metrics, grant = watched.told(), "urn:ietf:params:oauth:grant-type:jwt-bearer"
+    assert metrics.value("identity_grants_total", grant_type=grant, outcome="issued") == 1
+    assert metrics.value("identity_grants_total", grant_type=grant, outcome="invalid_grant") == 2
+    counted = {dict(labels)["grant_type"] for name, labels in metrics.counted if name == "identity_grants_total"}
     assert counted == {grant}
-    assert told.value("identity_requests_total", endpoint="protocol.token", status="400") == 3
+    assert metrics.value("identity_requests_total", endpoint="protocol.token", status="400") == 3
 
 
 def test_what_is_known_to_come_is_told_before_it_comes(watched: MetricsService) -> None:
     """Of a counter that begins at one, Prometheus does not see that it grew."""
-    told, protocol = watched.told(), watched.world.identity.protocol_registry
-    assert told.labels("identity_audit_events_total", "event") == EVENTS
+    metrics, protocol = watched.told(), watched.world.identity.protocol_registry
+    assert metrics.labels("identity_audit_events_total", "event") == EVENTS
     for grant in protocol.grant_types:
-        assert told.samples["identity_grants_total", (("grant_type", grant), ("outcome", "issued"))] == 0
+        assert metrics.samples["identity_grants_total", (("grant_type", grant), ("outcome", "issued"))] == 0
     for way in ("password", *protocol.factors):
         for outcome in ("succeeded", "refused", "held back", "busy", "failed"):
-            assert told.samples["identity_sign_ins_total", (("method", way), ("outcome", outcome))] == 0
+            assert metrics.samples["identity_sign_ins_total", (("method", way), ("outcome", outcome))] == 0
 
 
 def test_a_request_is_at_work_until_it_is_answered(watched: MetricsService, monkeypatch: pytest.MonkeyPatch) -> None:
     """Meanwhile its process goes on telling what it has in use: where all wait for the database, nothing is counted."""
     robot, seen = watched.world.make_service_user_program(), []
-    [counts] = (one for one in watched.world.identity.observers if isinstance(one, ProcessCounters))
+    [counts] = (observer for observer in watched.world.identity.observers if isinstance(observer, ProcessCounters))
 
     def waiting(*_: object, **__: object) -> Any:
         seen.append(counts.is_busy())
@@ -120,9 +120,9 @@ def test_a_grant_that_fails_by_us_is_told_apart(watched: MetricsService, monkeyp
     robot = watched.world.make_service_user_program()
     monkeypatch.setattr("identity.provider.endpoints.token.issue", away)
     assert robot.request_token().status_int == 503
-    told, grant = watched.told(), "urn:ietf:params:oauth:grant-type:jwt-bearer"
-    assert told.value("identity_grants_total", grant_type=grant, outcome="failed") == 1
-    assert told.value("identity_grants_total", grant_type=grant, outcome="issued") == 0
+    metrics, grant = watched.told(), "urn:ietf:params:oauth:grant-type:jwt-bearer"
+    assert metrics.value("identity_grants_total", grant_type=grant, outcome="failed") == 1
+    assert metrics.value("identity_grants_total", grant_type=grant, outcome="issued") == 0
 
 
 def test_sign_ins_are_counted_by_way_and_outcome(watched: MetricsService) -> None:
@@ -135,11 +135,11 @@ def test_sign_ins_are_counted_by_way_and_outcome(watched: MetricsService) -> Non
         browser = Browser(world)
         browser.open(party.new_request().url, initiator=party.origin)
         browser.sign_in(name, password)
-    told = watched.told()
-    assert told.value("identity_sign_ins_total", method="password", outcome="refused") == 1
-    assert told.value("identity_sign_ins_total", method="password", outcome="succeeded") == 1
-    assert told.value("identity_password_seconds_count") == before + 2
-    assert told.value("identity_audit_events_total", event="session.started") == 1
+    metrics = watched.told()
+    assert metrics.value("identity_sign_ins_total", method="password", outcome="refused") == 1
+    assert metrics.value("identity_sign_ins_total", method="password", outcome="succeeded") == 1
+    assert metrics.value("identity_password_seconds_count") == before + 2
+    assert metrics.value("identity_audit_events_total", event="session.started") == 1
 
 
 def test_a_flood_of_wrong_passwords_is_counted_each_time(watched: MetricsService) -> None:
@@ -150,9 +150,9 @@ def test_a_flood_of_wrong_passwords_is_counted_each_time(watched: MetricsService
         browser = Browser(world)
         browser.open(party.new_request().url, initiator=party.origin)
         browser.sign_in(name, "wrong")
-    told = watched.told()
+    metrics = watched.told()
     counted = {
-        outcome: told.value("identity_sign_ins_total", method="password", outcome=outcome)
+        outcome: metrics.value("identity_sign_ins_total", method="password", outcome=outcome)
         for outcome in ("refused", "held back")
     }
     assert counted["held back"] > 0
@@ -167,21 +167,21 @@ def test_what_stands_in_the_storage_is_told(watched: MetricsService, anew: None)
         robot.access_token()
     world.add_service_user_key(robot, expires_at=world.clock() + timedelta(days=6))
     world.add_service_user_key(robot, expires_at=world.clock() + timedelta(days=8))
-    told = watched.told()
-    assert told.value("identity_storage_up") == 1
-    assert told.value("identity_kept", what="access tokens") == 3
-    assert told.value("identity_expiring_keys", what="service user keys") == 1
-    assert told.value("identity_signing_key_due_seconds") == timedelta(days=90).total_seconds()
-    assert told.value("identity_purge_backlog", what="access tokens") == 0
+    metrics = watched.told()
+    assert metrics.value("identity_storage_up") == 1
+    assert metrics.value("identity_kept", what="access tokens") == 3
+    assert metrics.value("identity_expiring_keys", what="service user keys") == 1
+    assert metrics.value("identity_signing_key_due_seconds") == timedelta(days=90).total_seconds()
+    assert metrics.value("identity_purge_backlog", what="access tokens") == 0
     world.clock.advance(days=3)
-    told = watched.told()
-    assert told.value("identity_signing_key_age_seconds") >= timedelta(days=3).total_seconds()
-    assert told.value("identity_purge_backlog", what="access tokens") == 3
+    metrics = watched.told()
+    assert metrics.value("identity_signing_key_age_seconds") >= timedelta(days=3).total_seconds()
+    assert metrics.value("identity_purge_backlog", what="access tokens") == 3
     world.identity.background_jobs.purge()
-    told = watched.told()
-    assert told.value("identity_purge_backlog", what="access tokens") == 0
-    assert told.value("identity_kept", what="access tokens") == 0
-    assert told.value("identity_purge_batch_seconds_count", what="access tokens") == 1
+    metrics = watched.told()
+    assert metrics.value("identity_purge_backlog", what="access tokens") == 0
+    assert metrics.value("identity_kept", what="access tokens") == 0
+    assert metrics.value("identity_purge_batch_seconds_count", what="access tokens") == 1
 
 
 def test_a_storage_that_is_away_is_told(watched: MetricsService, monkeypatch: pytest.MonkeyPatch, anew: None) -> None:
@@ -189,11 +189,11 @@ def test_a_storage_that_is_away_is_told(watched: MetricsService, monkeypatch: py
         raise StorageUnavailable("away")
 
     monkeypatch.setattr(watched.world.identity.backend, "read_session", away)
-    told = watched.told()
-    assert told.samples["identity_storage_up", ()] == 0
-    assert told.value("identity_requests_total", endpoint="metrics", status="200") == 0
-    assert "identity_kept" in told.families
-    assert not told.families["identity_kept"].samples
+    metrics = watched.told()
+    assert metrics.samples["identity_storage_up", ()] == 0
+    assert metrics.value("identity_requests_total", endpoint="metrics", status="200") == 0
+    assert "identity_kept" in metrics.families
+    assert not metrics.families["identity_kept"].samples
 
 
 def test_the_storage_is_asked_once_for_many_answers(watched: MetricsService, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,8 +208,8 @@ def test_the_storage_is_asked_once_for_many_answers(watched: MetricsService, mon
 @pytest.mark.storages("sqlite", "postgresql")
 def test_statements_signatures_and_connections_are_told(watched: MetricsService) -> None:
     watched.world.make_service_user_program().access_token()
-    told = watched.told()
-    words = told.labels("identity_statement_seconds_count", "statement")
+    metrics = watched.told()
+    words = metrics.labels("identity_statement_seconds_count", "statement")
     assert (
         {"SELECT", "INSERT", "COMMIT"}
         <= words
@@ -221,12 +221,12 @@ def test_statements_signatures_and_connections_are_told(watched: MetricsService)
             "BEGIN",
         }
     )
-    assert told.value("identity_signature_seconds_count", algorithm="RS256") > 0
-    assert told.labels("identity_places", "what") == {"passwords", "reading", "writing"}
-    assert told.labels("identity_waiting", "what") == {"passwords", "reading", "writing"}
-    assert told.value("identity_places", what="reading") > 0
-    assert told.value("identity_processes") == 1
-    assert told.value("identity_process_resident_bytes") > 1 << 20
+    assert metrics.value("identity_signature_seconds_count", algorithm="RS256") > 0
+    assert metrics.labels("identity_places", "what") == {"passwords", "reading", "writing"}
+    assert metrics.labels("identity_waiting", "what") == {"passwords", "reading", "writing"}
+    assert metrics.value("identity_places", what="reading") > 0
+    assert metrics.value("identity_processes") == 1
+    assert metrics.value("identity_process_resident_bytes") > 1 << 20
 
 
 def test_after_the_process_nobody_watches(make_watched: MakeWatched) -> None:
@@ -255,9 +255,9 @@ def test_hostile_requests_add_no_label_of_their_own(watched: MetricsService) -> 
     instrumentation.record_outcome(instrumentation.SIGN_IN, "password", evil)
     text = watched.ask().text
     assert evil not in text.lower()
-    told = watched.told()
-    assert told.value("identity_sign_ins_total", method="other", outcome="other") == 1
-    assert told.labels("identity_sign_ins_total", "method") <= {
+    metrics = watched.told()
+    assert metrics.value("identity_sign_ins_total", method="other", outcome="other") == 1
+    assert metrics.labels("identity_sign_ins_total", "method") <= {
         *watched.world.identity.process_state.capabilities.sign_in_methods, "recovery_codes", "other"
     }  # fmt: skip
 

@@ -35,7 +35,7 @@ class PasskeyUser:
     @property
     def events(self) -> list[tuple[str, str | None]]:
         """What happened to them, newest first: event and reason."""
-        return [(one.event, one.reason) for one in self.world.audit_events(object_id=self.user.id)]
+        return [(event.event, event.reason) for event in self.world.audit_events(object_id=self.user.id)]
 
     def to_add(self) -> dict[str, Any]:
         """Up to the page that adds one; returns what the browser is asked."""
@@ -60,19 +60,19 @@ class PasskeyUser:
 
     def to_prove(self, party: RelyingParty, **parameters: Any) -> SentAuthorizationRequest:
         """From an application to the page of the second factor."""
-        asked = party.new_request(**parameters)
-        self.browser.open(asked.url, initiator=party.origin)
+        authorization = party.new_request(**parameters)
+        self.browser.open(authorization.url, initiator=party.origin)
         self.browser.sign_in(self.login_name, PASSWORD)
         assert self.browser.sign_in_step == "passkeys", self.browser.page
-        return asked
+        return authorization
 
     def to_alone(self, party: RelyingParty, **parameters: Any) -> SentAuthorizationRequest:
         """From an application to the page where a passkey signs in by itself."""
-        asked = party.new_request(**parameters)
-        self.browser.open(asked.url, initiator=party.origin)
+        authorization = party.new_request(**parameters)
+        self.browser.open(authorization.url, initiator=party.origin)
         self.browser.open(f"{self.browser.path.removesuffix('/password')}/passkeys/alone")
         assert self.browser.sign_in_step == "passkeys/alone", self.browser.page
-        return asked
+        return authorization
 
     def answer(self, **otherwise: Any) -> Any:
         """Send what the authenticator says to what the page asks."""

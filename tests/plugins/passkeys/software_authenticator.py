@@ -75,8 +75,10 @@ class SoftwareAuthenticator:
         return self._told(credential, response)
 
     def _chosen(self, options: dict[str, Any]) -> SoftwareCredential:
-        allowed = {one["id"] for one in options["allowCredentials"]}
-        return next(one for one in self.credentials if not allowed or base64url.encode(one.id) in allowed)
+        allowed = {item["id"] for item in options["allowCredentials"]}
+        return next(
+            credential for credential in self.credentials if not allowed or base64url.encode(credential.id) in allowed
+        )
 
     def _data(self, rp_id: str, credential: SoftwareCredential, otherwise: dict[str, Any]) -> bytes:
         if self.counts:

@@ -57,9 +57,9 @@ class Maker:
         builder = x509.CertificateBuilder(issuer_name=self.name, subject_name=name, public_key=key.public_key())
         builder = builder.serial_number(x509.random_serial_number())
         builder = builder.not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
-        for one in extensions:
-            if one is not None:
-                builder = builder.add_extension(one, critical=isinstance(one, x509.BasicConstraints))
+        for extension in extensions:
+            if extension is not None:
+                builder = builder.add_extension(extension, critical=isinstance(extension, x509.BasicConstraints))
         return builder.sign(self.key, hashes.SHA256())
 
 

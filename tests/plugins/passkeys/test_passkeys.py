@@ -31,7 +31,7 @@ def test_what_the_browser_is_asked(world: World, ada: PasskeyUser) -> None:
     options = ada.to_add()
     assert options["rp"] == {"id": "id.example.com", "name": ada.organization.name}
     with world.transaction_services() as services:
-        services.branding.change(ada.organization, ChangeBranding(display_name="Acme"), by=OPERATOR_PRINCIPAL)
+        services.branding.change(ada.organization, ChangeBranding(display_name="Acme"), principal=OPERATOR_PRINCIPAL)
     assert ada.to_add()["rp"]["name"] == "Acme"
     assert options["user"]["name"] == ada.login_name
     assert len(base64url.decode(options["challenge"])) == 32
@@ -44,11 +44,11 @@ def test_what_the_browser_is_asked(world: World, ada: PasskeyUser) -> None:
 def test_several_have_one_user_handle_and_names_of_their_own(ada: PasskeyUser) -> None:
     first = ada.add(transports=["usb"])
     options = ada.to_add()
-    assert [one["id"] for one in options["excludeCredentials"]] == [first.value["id"]]
+    assert [item["id"] for item in options["excludeCredentials"]] == [first.value["id"]]
     assert options["user"]["id"] == first.value["user_handle"]
     assert ada.user.id not in base64url.decode(options["user"]["id"]).hex()
     ada.browser.submit({"answer": ada.device.create(options, transports=["usb", "nfc"])})
-    assert {one.name for one in ada.passkeys} == {"Security key", "Security key 2"}
+    assert {enrolment.name for enrolment in ada.passkeys} == {"Security key", "Security key 2"}
 
 
 def test_a_device_is_called_by_what_the_browser_says_of_itself(ada: PasskeyUser) -> None:
@@ -62,15 +62,15 @@ def test_who_keeps_it_gives_the_name(world: World) -> None:
 
 def test_a_passkey_is_one_persons_alone(world: World, ada: PasskeyUser) -> None:
     """Credential ids are unique in the instance."""
-    kept = ada.add()
-    other = PasskeyUser(world)
-    other.browser.open("/account")
-    answer = other.device.create(other.to_add(), id=base64url.decode(kept.value["id"]))
-    other.browser.submit({"answer": answer})
-    check_page(other.browser.page, 409, "Add a passkey")
-    assert "This is set up already." in other.browser.page.text
-    assert other.passkeys == ()
-    assert [one.id for one in ada.passkeys] == [kept.id]
+    enrolment = ada.add()
+    user = PasskeyUser(world)
+    user.browser.open("/account")
+    answer = user.device.create(user.to_add(), id=base64url.decode(enrolment.value["id"]))
+    user.browser.submit({"answer": answer})
+    check_page(user.browser.page, 409, "Add a passkey")
+    assert "This is set up already." in user.browser.page.text
+    assert user.passkeys == ()
+    assert [passkey.id for passkey in ada.passkeys] == [enrolment.id]
 
 
 def test_a_second_one_needs_the_first(ada: PasskeyUser) -> None:
@@ -100,23 +100,23 @@ def test_as_second_factor(world: World, party: RelyingParty, flags: int, methods
     ada = PasskeyUser(world, flags=flags)
     ada.add()
     ada.forget_browser()
-    asked = ada.to_prove(party)
+    authorization = ada.to_prove(party)
     options = options_of(ada.browser)
     assert options["userVerification"] == "preferred"
-    assert [one["transports"] for one in options["allowCredentials"]] == [["internal"]]
-    claims = party.obtain_tokens(ada.answer(), asked).claims
+    assert [item["transports"] for item in options["allowCredentials"]] == [["internal"]]
+    claims = party.obtain_tokens(ada.answer(), authorization).claims
     assert (claims["amr"], claims["acr"]) == (methods, PHR)
-    (kept,) = ada.passkeys
-    assert kept.last_used_at is not None
-    assert kept.value["sign_count"] == 2
+    (enrolment,) = ada.passkeys
+    assert enrolment.last_used_at is not None
+    assert enrolment.value["sign_count"] == 2
 
 
 def test_a_security_key_need_not_say_whose_it_is(world: World, party: RelyingParty) -> None:
     ada = PasskeyUser(world)
     ada.add()
     ada.forget_browser()
-    asked = ada.to_prove(party)
-    party.obtain_tokens(ada.answer(user_handle=None), asked)
+    authorization = ada.to_prove(party)
+    party.obtain_tokens(ada.answer(user_handle=None), authorization)
 
 
 # --- alone ------------------------------------------------------------------------------------------------------------
@@ -125,20 +125,20 @@ def test_a_security_key_need_not_say_whose_it_is(world: World, party: RelyingPar
 def test_alone(ada: PasskeyUser, party: RelyingParty) -> None:
     ada.add()
     ada.forget_browser()
-    asked = ada.to_alone(party, acr_values=PHR)
+    authorization = ada.to_alone(party, acr_values=PHR)
     options = options_of(ada.browser)
     assert (options["userVerification"], options["allowCredentials"]) == ("required", [])
-    claims = party.obtain_tokens(ada.answer(), asked).claims
+    claims = party.obtain_tokens(ada.answer(), authorization).claims
     assert (claims["sub"], claims["amr"], claims["acr"]) == (ada.user.id, ["hwk", "user", "mfa"], PHR)
     assert claims["auth_time"] == ada.world.clock.seconds
 
 
 def test_the_first_pages_offer_it(ada: PasskeyUser, party: RelyingParty) -> None:
-    asked = party.new_request()
-    ada.browser.open(asked.url, initiator=party.origin)
+    authorization = party.new_request()
+    ada.browser.open(authorization.url, initiator=party.origin)
     for heading in ("Sign in", "Enter your password"):
         check_page(ada.browser.page, 200, heading)
-        (form,) = [one for one in ada.browser.page.forms.values() if "answer" in one.fields]
+        (form,) = [item for item in ada.browser.page.forms.values() if "answer" in item.fields]
         assert form.action == f"{ada.browser.path.removesuffix('/password')}/passkeys/alone"
         assert form["csrf_token"].value == ada.browser.find_form("page-form")["csrf_token"].value
         if heading == "Sign in":
@@ -158,8 +158,8 @@ def test_nobody_needs_their_password_anew_who_has_proved_it(ada: PasskeyUser, pa
     ada.forget_browser()
     ada.browser.start_session(ada.user)
     ada.world.clock.advance(minutes=5)
-    asked = ada.to_alone(party, prompt="login")
-    assert party.obtain_tokens(ada.answer(), asked).claims["auth_time"] == ada.world.clock.seconds
+    authorization = ada.to_alone(party, prompt="login")
+    assert party.obtain_tokens(ada.answer(), authorization).claims["auth_time"] == ada.world.clock.seconds
 
 
 @pytest.mark.parametrize(
@@ -176,18 +176,18 @@ def test_not_where_the_policy_is_against_it(isolated_world: World, rule: ChangeP
     ada.answer()
     check_page(ada.browser.page, 422, "Sign in with a passkey")
     assert f"{ada.organization.name} does not let people sign in with a passkey." in ada.browser.page.text
-    asked = party.new_request()
-    ada.browser.open(asked.url, initiator=party.origin)
+    authorization = party.new_request()
+    ada.browser.open(authorization.url, initiator=party.origin)
     assert "passkey" not in ada.browser.page.text
 
 
 def test_only_of_the_organization_that_is_asked_for(world: World, ada: PasskeyUser, party: RelyingParty) -> None:
     ada.add()
     ada.forget_browser()
-    other = world.make_organization()
-    ada.to_alone(party, scope=f"openid urn:service:iam:org:id:{other.id}")
+    organization = world.make_organization()
+    ada.to_alone(party, scope=f"openid urn:service:iam:org:id:{organization.id}")
     ada.answer()
-    assert f"Invoices needs an account of {other.name}." in ada.browser.page.text
+    assert f"Invoices needs an account of {organization.name}." in ada.browser.page.text
 
 
 def test_a_deactivated_person_gets_the_same_answer_as_nobody(
@@ -242,25 +242,25 @@ ALONE = {
 def test_is_no_second_factor(ada: PasskeyUser, party: RelyingParty, wrong: str) -> None:
     ada.add()
     ada.forget_browser()
-    asked = ada.to_prove(party)
+    authorization = ada.to_prove(party)
     ada.answer(**WRONG[wrong])
     check_page(ada.browser.page, 422, "Confirm with your passkey")
     assert REFUSED in ada.browser.page.text
     assert ada.events[0] == ("authentication.refused", "wrong factor")
     # The page that is drawn again is good.
-    party.obtain_tokens(ada.answer(), asked)
+    party.obtain_tokens(ada.answer(), authorization)
 
 
 @pytest.mark.parametrize("wrong", [*WRONG, *ALONE])
 def test_signs_nobody_in(ada: PasskeyUser, party: RelyingParty, wrong: str) -> None:
     ada.add()
     ada.forget_browser()
-    asked = ada.to_alone(party)
+    authorization = ada.to_alone(party)
     ada.answer(**{**WRONG, **ALONE}[wrong])
     check_page(ada.browser.page, 422, "Sign in with a passkey")
     assert REFUSED in ada.browser.page.text
     assert ada.events[0] == ("authentication.refused", "wrong factor")
-    party.obtain_tokens(ada.answer(), asked)
+    party.obtain_tokens(ada.answer(), authorization)
 
 
 @pytest.mark.parametrize(
@@ -279,19 +279,19 @@ def test_is_not_added(ada: PasskeyUser, wrong: str) -> None:
 
 def test_another_persons_passkey_is_no_second_factor(world: World, ada: PasskeyUser, party: RelyingParty) -> None:
     bert = PasskeyUser(world)
-    for one in (ada, bert):
-        one.add()
-        one.forget_browser()
+    for user in (ada, bert):
+        user.add()
+        user.forget_browser()
     ada.to_prove(party)
-    theirs, own = bert.device.credentials[0], ada.device.credentials[0]
-    for handle in (theirs.user_handle, own.user_handle):
-        ada.answer(credential=theirs, user_handle=handle)
+    software_credential, credential = bert.device.credentials[0], ada.device.credentials[0]
+    for handle in (software_credential.user_handle, credential.user_handle):
+        ada.answer(credential=software_credential, user_handle=handle)
         assert REFUSED in ada.browser.page.text
     # Under the name of one's own, by the key of another.
     ada.browser.submit(
         {
-            "answer": bert.device.get(options_of(ada.browser), credential=theirs).replace(
-                base64url.encode(theirs.id), base64url.encode(own.id)
+            "answer": bert.device.get(options_of(ada.browser), credential=software_credential).replace(
+                base64url.encode(software_credential.id), base64url.encode(credential.id)
             )
         }
     )
@@ -300,13 +300,13 @@ def test_another_persons_passkey_is_no_second_factor(world: World, ada: PasskeyU
 
 def test_swapped_user_handles_sign_nobody_in(world: World, ada: PasskeyUser, party: RelyingParty) -> None:
     bert = PasskeyUser(world)
-    for one in (ada, bert):
-        one.add()
-        one.forget_browser()
-    for one, other in ((ada, bert), (bert, ada)):
-        one.to_alone(party)
-        one.answer(user_handle=other.device.credentials[0].user_handle)
-        assert REFUSED in one.browser.page.text
+    for user in (ada, bert):
+        user.add()
+        user.forget_browser()
+    for user, passkey_user in ((ada, bert), (bert, ada)):
+        user.to_alone(party)
+        user.answer(user_handle=passkey_user.device.credentials[0].user_handle)
+        assert REFUSED in user.browser.page.text
 
 
 # --- challenges -------------------------------------------------------------------------------------------------------
@@ -374,8 +374,8 @@ def test_a_challenge_is_of_one_sign_in_and_one_ceremony(ada: PasskeyUser, party:
 def test_within_a_sign_in_too(world: World, ada: PasskeyUser, party: RelyingParty) -> None:
     """A challenge is of one ceremony, and of one person where that is known."""
     bert = PasskeyUser(world)
-    for one in (ada, bert):
-        one.add()
+    for user in (ada, bert):
+        user.add()
     browser = ada.browser = bert.browser = Browser(world)
     ada.to_alone(party)
     root = browser.path.removesuffix("/passkeys/alone")
@@ -411,7 +411,7 @@ def test_a_counter_that_goes_back_refuses_and_is_told(ada: PasskeyUser, party: R
     ada.answer(count=7)
     ada.forget_browser()
     for count in (7, 3, 0):
-        asked = (ada.to_alone if alone else ada.to_prove)(party)
+        authorization = (ada.to_alone if alone else ada.to_prove)(party)
         ada.answer(count=count)
         assert ada.browser.page.status_int == 422
         assert "somebody seems to have a copy of it" in ada.browser.page.text
@@ -421,8 +421,8 @@ def test_a_counter_that_goes_back_refuses_and_is_told(ada: PasskeyUser, party: R
             ada.forget_browser()
     if not alone:
         ada.forget_browser()
-    asked = (ada.to_alone if alone else ada.to_prove)(party)
-    party.obtain_tokens(ada.answer(count=8), asked)
+    authorization = (ada.to_alone if alone else ada.to_prove)(party)
+    party.obtain_tokens(ada.answer(count=8), authorization)
 
 
 def test_an_answer_with_a_wrong_signature_speaks_of_no_copy(ada: PasskeyUser, party: RelyingParty) -> None:
@@ -439,8 +439,8 @@ def test_an_authenticator_that_does_not_count_is_none(world: World, party: Relyi
     ada.add()
     for _ in range(2):
         ada.forget_browser()
-        asked = ada.to_alone(party)
-        party.obtain_tokens(ada.answer(), asked)
+        authorization = ada.to_alone(party)
+        party.obtain_tokens(ada.answer(), authorization)
 
 
 # --- attempts ---------------------------------------------------------------------------------------------------------
@@ -457,8 +457,8 @@ def test_attempts_are_counted_as_passwords_are(ada: PasskeyUser, party: RelyingP
     ada.answer()
     assert ada.browser.page.status_int == 429
     ada.world.clock.advance(minutes=1)
-    asked = ada.to_alone(party)
-    party.obtain_tokens(ada.answer(), asked)
+    authorization = ada.to_alone(party)
+    party.obtain_tokens(ada.answer(), authorization)
 
 
 def test_strangers_passkeys_are_counted_by_address(isolated_world: World) -> None:
@@ -480,7 +480,7 @@ def test_what_happens_while_an_attempt_is_counted_counts(
     ada: PasskeyUser, party: RelyingParty, monkeypatch: pytest.MonkeyPatch, happens: str
 ) -> None:
     """Between the look at the passkey and the verdict lies a commit."""
-    kept = ada.add()
+    enrolment = ada.add()
     ada.forget_browser()
     ada.to_alone(party)
 
@@ -489,11 +489,11 @@ def test_what_happens_while_an_attempt_is_counted_counts(
             subject = services.storage.users.find_subject(ada.user.id)
             assert subject is not None
             if happens == "used":
-                services.factors.update_after_use(kept, {**kept.value, "sign_count": 9})
+                services.factors.update_after_use(enrolment, {**enrolment.value, "sign_count": 9})
             elif happens == "removed":
-                services.factors.remove(subject, kept.id)
+                services.factors.remove(subject, enrolment.id)
             else:
-                services.users.deactivate(ada.user.id, by=OPERATOR_PRINCIPAL)
+                services.users.deactivate(ada.user.id, principal=OPERATOR_PRINCIPAL)
 
     def meanwhile(*arguments: Any, **options: Any) -> Any:
         with ThreadPoolExecutor(1) as elsewhere:

@@ -71,9 +71,9 @@ def test_a_domain_above_outlives_a_move(make_world: WorldFactory) -> None:
     party = RelyingParty.register(moved, name="Invoices")
     ada.world, ada.device.origin = moved, "https://login.example.com"
     ada.forget_browser()
-    asked = ada.to_alone(party)
+    authorization = ada.to_alone(party)
     assert options_of(ada.browser)["rpId"] == "example.com"
-    party.obtain_tokens(ada.answer(), asked)
+    party.obtain_tokens(ada.answer(), authorization)
     moved.close()
 
 

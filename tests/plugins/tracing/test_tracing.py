@@ -87,7 +87,7 @@ def said_to_storage(world: World) -> tuple[str, ...]:
 
 
 def members(span: Any) -> dict[str, Any]:
-    return {one.key: one.value.string_value or one.value.int_value for one in span.attributes}
+    return {attribute.key: attribute.value.string_value or attribute.value.int_value for attribute in span.attributes}
 
 
 def test_a_request_is_a_span_with_its_signatures_and_statements(make_world: WorldFactory, collector: Collector) -> None:
@@ -101,7 +101,7 @@ def test_a_request_is_a_span_with_its_signatures_and_statements(make_world: Worl
     assert told["identity.request_id"] == answer.headers["X-Request-ID"]
     below = [span for span in collector.spans if span.parent_span_id == request.span_id]
     names = {span.name for span in below}
-    assert {"signature", *(f"statement {one}" for one in said_to_storage(world))} <= names
+    assert {"signature", *(f"statement {item}" for item in said_to_storage(world))} <= names
     for span in below:
         assert span.trace_id == request.trace_id
         assert request.start_time_unix_nano - 10_000_000 <= span.start_time_unix_nano <= span.end_time_unix_nano

@@ -65,10 +65,10 @@ class UpstreamScenario:
 
 @pytest.fixture
 def elsewhere(world: World) -> FakeProvider:
-    made = FakeProvider(world.clock)
+    fake_provider = FakeProvider(world.clock)
     desk = world.app.registry.upstream
-    desk._asked, desk.known = ProviderHttpClient(made), ProviderMetadataCache()
-    return made
+    desk._asked, desk.known = ProviderHttpClient(fake_provider), ProviderMetadataCache()
+    return fake_provider
 
 
 @pytest.fixture

@@ -171,8 +171,10 @@ def test_user_info_of_somebody_else_is_refused(scene: UpstreamScenario) -> None:
 def test_the_id_token_counts_before_user_info(scene: UpstreamScenario) -> None:
     scene.elsewhere.claims = {"email": "right@people.example"}
     scene.elsewhere.userinfo = {"email": "wrong@people.example", "iss": "https://evil.example"}
-    asked = scene.ask()
-    person = scene.world.operator_services.users.get(scene.party.obtain_tokens(scene.sign_in(), asked).claims["sub"])
+    authorization = scene.ask()
+    person = scene.world.operator_services.users.get(
+        scene.party.obtain_tokens(scene.sign_in(), authorization).claims["sub"]
+    )
     assert person.profile.email == "right@people.example"
 
 
@@ -184,10 +186,10 @@ def test_an_answer_of_another_provider_is_refused(scene: UpstreamScenario, issue
 
 
 def test_an_answer_that_comes_to_another_providers_address_is_refused(scene: UpstreamScenario) -> None:
-    other = scene.world.make_upstream_provider(scene.organization, issuer=ISSUER, client_id=CLIENT_ID)
+    provider = scene.world.make_upstream_provider(scene.organization, issuer=ISSUER, client_id=CLIENT_ID)
     scene.ask()
     url = scene.elsewhere.approve(scene.go())
-    assert refused(scene, scene.back(url.replace(scene.provider.id, other.id))) == ""
+    assert refused(scene, scene.back(url.replace(scene.provider.id, provider.id))) == ""
     assert scene.party.redirect_uri in str(scene.back(url).location), "the state was burnt by a stranger"
 
 
@@ -335,8 +337,8 @@ def test_keys_that_change_midway_are_asked_for_once_more(scene: UpstreamScenario
     known = scene.world.app.registry.upstream.known
     known._keys = {uri: (at - 60, keys) for uri, (at, keys) in known._keys.items()}
     scene.browser = Browser(scene.world)
-    asked = scene.ask()
-    assert scene.party.obtain_tokens(scene.sign_in(), asked)
+    authorization = scene.ask()
+    assert scene.party.obtain_tokens(scene.sign_in(), authorization)
     assert len([path for _, path, _, _ in scene.elsewhere.asked if path == "/keys"]) == 2
 
 
@@ -350,13 +352,13 @@ def test_a_provider_that_names_unknown_keys_again_and_again_is_not_asked_each_ti
 
 def test_key_that_is_first_shown_just_after_a_look_is_looked_for_once_more(scene: UpstreamScenario) -> None:
     """OpenID Connect Core §10.1.1."""
-    asked = scene.ask()
-    assert scene.party.obtain_tokens(scene.sign_in(), asked)
+    authorization = scene.ask()
+    assert scene.party.obtain_tokens(scene.sign_in(), authorization)
     scene.elsewhere.keys["two"] = scene.elsewhere.keys.pop("one")
     scene.elsewhere.signs_with = "two"
     scene.browser = Browser(scene.world)
-    asked = scene.ask()
-    assert scene.party.obtain_tokens(scene.sign_in(), asked)
+    authorization = scene.ask()
+    assert scene.party.obtain_tokens(scene.sign_in(), authorization)
 
 
 def test_unknown_key_ids_buy_one_look_in_half_a_minute(scene: UpstreamScenario) -> None:
@@ -375,8 +377,8 @@ def test_unknown_key_ids_buy_one_look_in_half_a_minute(scene: UpstreamScenario) 
 
 def test_an_elliptic_key_signs_too(scene: UpstreamScenario) -> None:
     scene.elsewhere.signs_with = "elliptic"
-    asked = scene.ask()
-    assert scene.party.obtain_tokens(scene.sign_in(), asked)
+    authorization = scene.ask()
+    assert scene.party.obtain_tokens(scene.sign_in(), authorization)
 
 
 def test_a_form_from_elsewhere_is_asked_for_again_so_that_cookies_come(scene: UpstreamScenario) -> None:
@@ -399,7 +401,7 @@ def test_no_secret_of_a_sign_in_is_in_the_address_or_the_trail(scene: UpstreamSc
     scene.ask()
     url = scene.go()
     scene.back(scene.elsewhere.approve(url))
-    [(_, _, form, headers)] = [one for one in scene.elsewhere.asked if one[1] == "/token"]
+    [(_, _, form, headers)] = [item for item in scene.elsewhere.asked if item[1] == "/token"]
     assert form["code_verifier"] not in url
     assert "client_secret" not in form
     assert headers["Authorization"].startswith("Basic ")
@@ -421,5 +423,5 @@ def test_slow_providers_of_one_tenant_leave_sign_in_to_others(scene: UpstreamSce
                 waiting.enter_context(desk._asked.at(slow[number % 4]))
         for _ in range(15):
             scene.browser = Browser(scene.world)
-            asked = scene.ask()
-            assert scene.party.obtain_tokens(scene.sign_in(), asked)
+            authorization = scene.ask()
+            assert scene.party.obtain_tokens(scene.sign_in(), authorization)

@@ -40,13 +40,13 @@ def linked(world: World, person: LoginUser) -> int:
 def asked_to_link(scene: UpstreamScenario, kim: LoginUser, browser: Browser | None = None) -> Any:
     """Up to the question; returns what the application asked."""
     browser = browser or scene.browser
-    asked = scene.ask(browser)
+    authorization = scene.ask(browser)
     scene.back(scene.elsewhere.approve(scene.go(browser)), browser)
     assert browser.path.endswith("/upstream/unlinked")
     assert KIM["email"] in browser.page
     browser.submit(form="page-form")
     browser.sign_in(kim.login_name)
-    return asked
+    return authorization
 
 
 def test_whoever_proves_who_they_are_is_asked_once_and_the_application_gets_its_answer(
@@ -73,11 +73,11 @@ def test_whoever_does_not_want_it_signs_in_and_nothing_is_linked(scene: Upstream
 
 
 def test_whoever_goes_another_way_is_not_asked(scene: UpstreamScenario, kim: LoginUser) -> None:
-    asked = scene.ask()
+    authorization = scene.ask()
     scene.sign_in()
     scene.browser.click("Choose another way")
     answer = scene.browser.sign_in(kim.login_name)
-    assert scene.party.obtain_tokens(answer, asked).claims["sub"] == kim.user.id
+    assert scene.party.obtain_tokens(answer, authorization).claims["sub"] == kim.user.id
     assert not linked(scene.world, kim)
 
 
@@ -97,17 +97,17 @@ def test_the_question_and_its_answer_are_nothing_to_whoever_has_not_proved_who_t
 
 
 def test_a_session_of_somebody_at_this_browser_is_not_enough(scene: UpstreamScenario, kim: LoginUser) -> None:
-    other = scene.world.make_human_user(scene.organization)
+    user = scene.world.make_human_user(scene.organization)
     scene.ask()
     scene.back(scene.elsewhere.approve(scene.go()))
-    scene.browser.start_session(other)
+    scene.browser.start_session(user)
     scene.browser.submit(form="page-form")
     assert scene.browser.sign_in_step == ""
     scene.browser.sign_in(kim.login_name)
     assert kim.login_name in scene.browser.page
     scene.browser.submit(button=("decision", "link"))
     assert linked(scene.world, kim) == 1
-    assert not scene.world.audit_events(event="linked_identity.added", object_id=other.id)
+    assert not scene.world.audit_events(event="linked_identity.added", object_id=user.id)
 
 
 def test_it_takes_the_strongest_factor_that_the_account_has_also_at_a_browser_that_is_remembered(
@@ -123,7 +123,7 @@ def test_it_takes_the_strongest_factor_that_the_account_has_also_at_a_browser_th
     scene.browser.sign_in(kim.login_name)
     assert scene.browser.external_redirect is not None, "the browser is remembered"
     scene.world.clock.advance(seconds=60)
-    asked = scene.ask(prompt="login")
+    authorization = scene.ask(prompt="login")
     scene.sign_in()
     scene.browser.submit(form="page-form")
     scene.browser.sign_in(kim.login_name)
@@ -134,14 +134,14 @@ def test_it_takes_the_strongest_factor_that_the_account_has_also_at_a_browser_th
     scene.browser.submit({"code": code.at(scene.world.clock())})
     assert scene.browser.path.endswith("/upstream/link")
     answer = scene.browser.submit(button=("decision", "link"))
-    assert scene.party.obtain_tokens(answer, asked).claims["sub"] == kim.user.id
+    assert scene.party.obtain_tokens(answer, authorization).claims["sub"] == kim.user.id
     assert linked(scene.world, kim) == 1
 
 
 def test_what_went_to_somebody_else_meanwhile_is_refused_in_words(scene: UpstreamScenario, kim: LoginUser) -> None:
     asked = asked_to_link(scene, kim)
-    other, browser = LoginUser(scene.world, scene.organization), Browser(scene.world)
-    asked_to_link(scene, other, browser)
+    user, browser = LoginUser(scene.world, scene.organization), Browser(scene.world)
+    asked_to_link(scene, user, browser)
     browser.submit(button=("decision", "link"))
     scene.browser.submit(button=("decision", "link"))
     assert scene.browser.page.status_int == 409
@@ -153,13 +153,13 @@ def test_what_went_to_somebody_else_meanwhile_is_refused_in_words(scene: Upstrea
 def test_an_application_that_names_the_provider_does_not_send_them_there_again(
     scene: UpstreamScenario, kim: LoginUser
 ) -> None:
-    asked = scene.ask(idp=scene.provider.id)
+    authorization = scene.ask(idp=scene.provider.id)
     scene.go_straight()
     scene.back(scene.elsewhere.approve(str(scene.browser.external_redirect)))
     scene.browser.submit(form="page-form")
     scene.browser.sign_in(kim.login_name)
     answer = scene.browser.submit(button=("decision", "link"))
-    assert scene.party.obtain_tokens(answer, asked).claims["sub"] == kim.user.id
+    assert scene.party.obtain_tokens(answer, authorization).claims["sub"] == kim.user.id
 
 
 def test_people_of_another_organization_are_told_that_it_cannot_be_linked(
@@ -174,12 +174,12 @@ def test_people_of_another_organization_are_told_that_it_cannot_be_linked(
 
 
 def test_a_provider_that_goes_meanwhile_is_not_asked_about(scene: UpstreamScenario, kim: LoginUser) -> None:
-    asked = scene.ask()
+    authorization = scene.ask()
     scene.sign_in()
     scene.browser.submit(form="page-form")
     scene.world.operator_services.upstream_providers.deactivate(scene.provider.id)
     answer = scene.browser.sign_in(kim.login_name)
-    assert scene.party.obtain_tokens(answer, asked).claims["sub"] == kim.user.id
+    assert scene.party.obtain_tokens(answer, authorization).claims["sub"] == kim.user.id
 
 
 def test_what_was_shown_for_another_account_links_nothing(scene: UpstreamScenario, kim: LoginUser) -> None:

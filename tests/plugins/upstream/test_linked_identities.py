@@ -37,8 +37,8 @@ def test_somebody_who_is_signed_in_links_an_account_and_then_signs_in_with_it(sc
     assert browser.path == SECURITY
     assert "kim@people.example" in browser.page
     scene.elsewhere.claims = {}
-    asked = scene.ask()
-    assert scene.party.obtain_tokens(scene.sign_in(), asked).claims["sub"] == person.id
+    authorization = scene.ask()
+    assert scene.party.obtain_tokens(scene.sign_in(), authorization).claims["sub"] == person.id
 
 
 def test_an_account_elsewhere_belongs_to_one_person_alone(scene: UpstreamScenario) -> None:
@@ -131,7 +131,7 @@ def test_somebody_who_may_not_change_it_does_not_try_it(scene: UpstreamScenario)
     browser = Browser(scene.world)
     browser.start_session(viewer)
     page = browser.open(f"/console/upstream-providers/{scene.provider.id}")
-    assert "Test" not in [one.text for one in page.html.select(".console__head a")]
+    assert "Test" not in [item.text for item in page.html.select(".console__head a")]
     assert browser.open(f"/console/upstream-providers/{scene.provider.id}/test").status_int == 403
 
 

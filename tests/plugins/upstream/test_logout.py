@@ -22,8 +22,8 @@ def id_token(scene: UpstreamScenario) -> str:
     """What the application got of somebody who came from a provider that wants to be told."""
     scene.change(sign_out_there=True)
     scene.elsewhere.claims = dict(NAMES)
-    asked = scene.ask()
-    return str(scene.party.obtain_tokens(scene.sign_in(), asked).id_token)
+    authorization = scene.ask()
+    return str(scene.party.obtain_tokens(scene.sign_in(), authorization).id_token)
 
 
 def sign_out(scene: UpstreamScenario, id_token: str | None, browser: Browser | None = None) -> dict[str, str]:
@@ -95,11 +95,11 @@ def test_who_is_asked_here_comes_home_to_the_application_too(scene: UpstreamScen
 
 def test_another_browser_goes_nowhere_by_what_waits_here(scene: UpstreamScenario, id_token: str) -> None:
     said = sign_out(scene, id_token)
-    other = Browser(scene.world)
-    back(scene, said["state"], other)
-    assert (other.external_redirect, other.path) == (None, "/signed-out")
-    other.open(f"/login/upstream/sign-out/{said['state']}")
-    assert (other.external_redirect, other.path) == (None, "/signed-out")
+    browser = Browser(scene.world)
+    back(scene, said["state"], browser)
+    assert (browser.external_redirect, browser.path) == (None, "/signed-out")
+    browser.open(f"/login/upstream/sign-out/{said['state']}")
+    assert (browser.external_redirect, browser.path) == (None, "/signed-out")
     back(scene, said["state"])
     assert home(scene)
 
@@ -164,17 +164,17 @@ def test_an_address_that_is_not_registered_ends_nothing_and_tells_nobody(
 def test_an_address_that_is_taken_back_meanwhile_is_not_gone_to(scene: UpstreamScenario, id_token: str) -> None:
     said = sign_out(scene, id_token)
     with scene.world.transaction_services() as services:
-        found = services.applications.find_client(scene.party.client_id)
-        assert found is not None
+        client = services.applications.find_client(scene.party.client_id)
+        assert client is not None
         command = ChangeApplication.build(post_logout_redirect_uris=())
-        services.applications.change(found.application.id, command, by=OPERATOR_PRINCIPAL)
+        services.applications.change(client.application.id, command, principal=OPERATOR_PRINCIPAL)
     assert back(scene, said["state"]).status_int == 400
     assert scene.browser.external_redirect is None
 
 
 def test_somebody_else_at_this_browser_stays_signed_in(scene: UpstreamScenario, id_token: str) -> None:
-    other = scene.world.make_human_user(scene.organization)
-    scene.browser.start_session(other)
+    user = scene.world.make_human_user(scene.organization)
+    scene.browser.start_session(user)
     sign_out(scene, id_token)
     assert len(scene.browser.session_cookies) == 1
 
@@ -182,6 +182,6 @@ def test_somebody_else_at_this_browser_stays_signed_in(scene: UpstreamScenario, 
 def test_an_id_token_that_fits_no_address_is_not_told(scene: UpstreamScenario) -> None:
     scene.change(sign_out_there=True)
     scene.elsewhere.claims = {"filler": "x" * 20_000}
-    asked = scene.ask()
-    tokens = scene.party.obtain_tokens(scene.sign_in(), asked)
+    authorization = scene.ask()
+    tokens = scene.party.obtain_tokens(scene.sign_in(), authorization)
     assert "id_token_hint" not in sign_out(scene, tokens.id_token)

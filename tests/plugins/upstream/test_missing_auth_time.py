@@ -18,8 +18,8 @@ def scene(scene: UpstreamScenario) -> UpstreamScenario:
 
 
 def signed_in(scene: UpstreamScenario, **parameters: str) -> Any:
-    asked = scene.ask(**parameters)
-    return scene.party.obtain_tokens(scene.sign_in(), asked)
+    authorization = scene.ask(**parameters)
+    return scene.party.obtain_tokens(scene.sign_in(), authorization)
 
 
 @pytest.mark.parametrize("demand", [{"prompt": "login"}, {"max_age": "0"}, {"max_age": "3600"}])
@@ -52,19 +52,19 @@ def test_demand_for_a_new_proof_is_met_by_a_factor_here(scene: UpstreamScenario,
     scene.browser.submit({"code": app.code()})
     policy(scene, second_factor="offered")
     scene.world.clock.advance(seconds=30)
-    asked = scene.ask(**demand)
+    authorization = scene.ask(**demand)
     scene.sign_in()
     assert scene.browser.sign_in_step == "totp"
-    claims = scene.party.obtain_tokens(scene.browser.submit({"code": app.code()}), asked).claims
+    claims = scene.party.obtain_tokens(scene.browser.submit({"code": app.code()}), authorization).claims
     assert "undated" not in claims["amr"]
 
 
 def test_session_of_an_undated_sign_in_meets_no_max_age(scene: UpstreamScenario) -> None:
     signed_in(scene)
-    asked = scene.ask(prompt="none")
-    assert scene.party.obtain_tokens(scene.browser.page, asked)
-    asked = scene.ask(prompt="none", max_age="3600")
-    scene.party.check_error_response(scene.browser.page, asked, "login_required")
+    authorization = scene.ask(prompt="none")
+    assert scene.party.obtain_tokens(scene.browser.page, authorization)
+    authorization = scene.ask(prompt="none", max_age="3600")
+    scene.party.check_error_response(scene.browser.page, authorization, "login_required")
 
 
 def test_own_pages_take_no_undated_sign_in_for_a_new_proof(scene: UpstreamScenario) -> None:
@@ -77,8 +77,8 @@ def test_provider_that_says_when_meets_them(scene: UpstreamScenario) -> None:
     signed_in(scene)
     for demand in ({"prompt": "login"}, {"max_age": "0"}):
         assert signed_in(scene, **demand).claims["auth_time"]
-    asked = scene.ask(prompt="none", max_age="3600")
-    assert scene.party.obtain_tokens(scene.browser.page, asked)
+    authorization = scene.ask(prompt="none", max_age="3600")
+    assert scene.party.obtain_tokens(scene.browser.page, authorization)
 
 
 def test_auth_time_in_user_info_is_no_proof(scene: UpstreamScenario) -> None:

@@ -113,10 +113,12 @@ def test_people_of_an_independent_provider_sign_in_here(
         subjects = []
         for login in ("ada", "ada", "grace"):
             browser = Browser(world)
-            asked = party.open_request(browser, scope="openid profile email")
+            authorization = party.open_request(browser, scope="openid profile email")
             browser.click(f"Sign in with {provider.name}")
             url = approved(str(browser.external_redirect), login, callback)
-            subjects.append(party.obtain_tokens(browser.open(url, initiator=provider.issuer), asked).claims["sub"])
+            subjects.append(
+                party.obtain_tokens(browser.open(url, initiator=provider.issuer), authorization).claims["sub"]
+            )
     assert subjects[0] == subjects[1] != subjects[2]
     profile = world.operator_services.users.get(subjects[0]).profile
     assert (profile.name, profile.email, profile.email_verified) == ("Ada Lovelace", "ada@elsewhere.example", False)

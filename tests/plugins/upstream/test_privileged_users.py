@@ -41,11 +41,11 @@ def link_in_sign_in(scene: UpstreamScenario, person: LoginUser) -> None:
 
 def answers_as(scene: UpstreamScenario, person: LoginUser) -> bool:
     scene.browser = Browser(scene.world)
-    asked = scene.ask()
+    authorization = scene.ask()
     answer = scene.sign_in()
     if scene.party.redirect_uri not in str(answer.location):
         return False
-    return bool(scene.party.obtain_tokens(answer, asked).claims["sub"] == person.user.id)
+    return bool(scene.party.obtain_tokens(answer, authorization).claims["sub"] == person.user.id)
 
 
 def test_linking_page_offers_a_holder_no_provider_of_the_organization(scene: UpstreamScenario, ada: LoginUser) -> None:
@@ -105,7 +105,7 @@ def test_link_rests_while_its_person_holds_a_role_at_the_instance(scene: Upstrea
     browser.start_session(kim.user)
     assert "you can only sign in at providers that the instance manages" in browser.open("/account/security")
     with scene.world.transaction_services() as services:
-        services.managers.remove(manager.id, by=OPERATOR_PRINCIPAL)
+        services.managers.remove(manager.id, principal=OPERATOR_PRINCIPAL)
     assert answers_as(scene, kim)
 
 
@@ -125,12 +125,12 @@ def test_every_redirect_passes_a_page_with_another_way_that_shows_ways_of_the_in
     scene: UpstreamScenario, ada: LoginUser, kim: LoginUser
 ) -> None:
     """The same page for whoever has the name, and nobody; afterwards it is told who may."""
-    world, here = scene.world, scene.organization
+    world, organization = scene.world, scene.organization
     with world.transaction_services() as services:
-        services.policies.change(here.id, ChangePolicy.build(factors=("upstream",)))
+        services.policies.change(organization.id, ChangePolicy.build(factors=("upstream",)))
     scene.change(by_domain=True)
     seen = set()
-    for name in (ada.login_name, kim.login_name, f"nobody@{here.primary_domain}"):
+    for name in (ada.login_name, kim.login_name, f"nobody@{organization.primary_domain}"):
         browser = scene.browser = Browser(world)
         scene.ask()
         page = browser.submit({"login_name": name})

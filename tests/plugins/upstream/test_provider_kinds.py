@@ -58,9 +58,9 @@ def github(scene: UpstreamScenario) -> GitHub:
         client_secret=SECRET,
         create_accounts=True,
     )
-    made = GitHub()
-    scene.world.app.registry.upstream._asked._way = made
-    return made
+    git_hub = GitHub()
+    scene.world.app.registry.upstream._asked._way = git_hub
+    return git_hub
 
 
 def answered(url: str, **said: str) -> str:
@@ -73,11 +73,11 @@ def test_people_of_github_sign_in(scene: UpstreamScenario, github: GitHub) -> No
     subjects = []
     for _ in range(2):
         scene.browser = Browser(scene.world)
-        asked = scene.ask()
+        authorization = scene.ask()
         url = scene.go()
         assert url.startswith("https://github.com/login/oauth/authorize?")
         answer = scene.browser.open(answered(url), initiator="https://github.com")
-        subjects.append(scene.party.obtain_tokens(answer, asked).claims["sub"])
+        subjects.append(scene.party.obtain_tokens(answer, authorization).claims["sub"])
     assert subjects[0] == subjects[1]
     person = scene.world.operator_services.users.get(subjects[0])
     assert (person.user_name, person.profile.name, person.profile.email) == ("octocat", "Mona Lisa", "mona@x.example")
@@ -95,9 +95,9 @@ def test_github_has_to_say_who_it_is(scene: UpstreamScenario, github: GitHub, us
 @pytest.mark.parametrize("emails", [[], {}, [{"email": "a@x.example", "primary": True, "verified": False}], ["x"]])
 def test_an_address_that_github_has_not_verified_is_none(scene: UpstreamScenario, github: GitHub, emails: Any) -> None:
     github.emails = emails
-    asked = scene.ask()
+    authorization = scene.ask()
     answer = scene.browser.open(answered(scene.go()), initiator="https://github.com")
-    person = scene.world.operator_services.users.get(scene.party.obtain_tokens(answer, asked).claims["sub"])
+    person = scene.world.operator_services.users.get(scene.party.obtain_tokens(answer, authorization).claims["sub"])
     assert person.profile.email == ""
 
 
@@ -117,16 +117,16 @@ def test_people_of_apple_sign_in(scene: UpstreamScenario) -> None:
     scene.elsewhere.issuer = APPLE
     scene.elsewhere.metadata = {"authorization_response_iss_parameter_supported": False, "userinfo_endpoint": ""}
     scene.elsewhere.claims = {"email": "ada@x.example", "email_verified": "true"}
-    asked = scene.ask()
+    authorization = scene.ask()
     url = scene.go()
     sent = dict(parse_qsl(urlsplit(url).query))
     assert (sent["response_mode"], sent["scope"]) == ("form_post", "openid name email")
     back, _, query = scene.elsewhere.approve(url, iss=None).partition("?")
     user = {"name": {"firstName": "Ada", "lastName": "Lovelace"}, "email": "ada@x.example"}
     answer = scene.browser.post_form(back, {**dict(parse_qsl(query)), "user": json.dumps(user)}, initiator=APPLE)
-    person = scene.world.operator_services.users.get(scene.party.obtain_tokens(answer, asked).claims["sub"])
+    person = scene.world.operator_services.users.get(scene.party.obtain_tokens(answer, authorization).claims["sub"])
     assert person.profile.name == "Ada Lovelace"
-    [(_, _, form, headers)] = [one for one in scene.elsewhere.asked if one[1] == "/token"]
+    [(_, _, form, headers)] = [item for item in scene.elsewhere.asked if item[1] == "/token"]
     token = jwt.parse_unverified(form["client_secret"])
     assert token.header["kid"] == "KEY"
     public = JwkPublicKey("KEY", frozenset({"ES256"}), key.public_key())

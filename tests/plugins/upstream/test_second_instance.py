@@ -63,12 +63,12 @@ def test_people_of_another_instance_sign_in_here_and_out_in_both(here: World, up
     party = RelyingParty.register(here, project_id=here.make_project(organization).id)
     browser, there = Browser(here), Browser(upstream)
 
-    asked = party.open_request(browser, scope="openid profile email")
+    authorization = party.open_request(browser, scope="openid profile email")
     browser.click(f"Sign in with {provider.name}")
     there.open(str(browser.external_redirect), initiator=here.identity.settings.login_url)
     there.sign_in(login_name)
     assert str(there.external_redirect).startswith(f"{here.identity.settings.login_url}{provider.callback_path}?")
-    tokens = party.obtain_tokens(browser.open(str(there.external_redirect), initiator=upstream.issuer), asked)
+    tokens = party.obtain_tokens(browser.open(str(there.external_redirect), initiator=upstream.issuer), authorization)
 
     [event] = here.audit_events(event="linked_identity.added", object_id=tokens.claims["sub"])
     assert event.detail["issuer"] == upstream.issuer
@@ -88,24 +88,24 @@ def test_people_of_another_instance_sign_in_here_and_out_in_both(here: World, up
 def test_an_instance_on_a_private_address_is_not_asked_without_a_setting(
     make_world: WorldFactory, upstream: World
 ) -> None:
-    here = make_world()
-    organization = here.make_organization()
-    provider = here.make_upstream_provider(organization, issuer=upstream.issuer)
-    party = RelyingParty.register(here, project_id=here.make_project(organization).id)
-    browser = Browser(here)
+    world = make_world()
+    organization = world.make_organization()
+    provider = world.make_upstream_provider(organization, issuer=upstream.issuer)
+    party = RelyingParty.register(world, project_id=world.make_project(organization).id)
+    browser = Browser(world)
     party.open_request(browser)
     assert browser.click(f"Sign in with {provider.name}").status_int == 503
-    [event] = here.audit_events(event="authentication.refused", object_id=provider.id)
+    [event] = world.audit_events(event="authentication.refused", object_id=provider.id)
     assert event.reason == "the provider did not answer: OSError"
     assert urlsplit(upstream.issuer).hostname == "127.0.0.1"
 
 
 def test_development_asks_an_instance_on_this_machine(make_world: WorldFactory, upstream: World) -> None:
-    here = make_world(**{"identity.development": "true"})
-    organization = here.make_organization()
-    provider = here.make_upstream_provider(organization, issuer=upstream.issuer)
-    browser = Browser(here)
-    RelyingParty.register(here, project_id=here.make_project(organization).id).open_request(browser)
+    world = make_world(**{"identity.development": "true"})
+    organization = world.make_organization()
+    provider = world.make_upstream_provider(organization, issuer=upstream.issuer)
+    browser = Browser(world)
+    RelyingParty.register(world, project_id=world.make_project(organization).id).open_request(browser)
     browser.click(f"Sign in with {provider.name}")
     assert str(browser.external_redirect).startswith(f"{upstream.issuer}/")
 

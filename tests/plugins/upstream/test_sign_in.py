@@ -18,8 +18,8 @@ def test_somebody_who_signs_in_there_for_the_first_time_gets_an_account_and_land
     scene: UpstreamScenario,
 ) -> None:
     scene.elsewhere.claims = dict(NAMES)
-    asked = scene.ask()
-    tokens = scene.party.obtain_tokens(scene.sign_in(), asked)
+    authorization = scene.ask()
+    tokens = scene.party.obtain_tokens(scene.sign_in(), authorization)
     [event] = scene.world.audit_events(event="user.registered", organization_id=scene.organization.id)
     assert tokens.claims["sub"] == event.object_id
     person = scene.world.operator_services.users.get(event.object_id)
@@ -37,10 +37,10 @@ def registered(scene: UpstreamScenario) -> int:
 
 def test_who_comes_again_is_the_same_person_with_the_names_of_now(scene: UpstreamScenario) -> None:
     scene.elsewhere.claims = dict(NAMES)
-    first = scene.party.obtain_tokens(scene_sign_in(scene, asked := scene.ask()), asked)
+    first = scene.party.obtain_tokens(scene_sign_in(scene, authorization := scene.ask()), authorization)
     scene.elsewhere.claims = {**NAMES, "family_name": "King", "email": "other@people.example"}
     scene.browser = Browser(scene.world)
-    second = scene.party.obtain_tokens(scene_sign_in(scene, asked := scene.ask()), asked)
+    second = scene.party.obtain_tokens(scene_sign_in(scene, authorization := scene.ask()), authorization)
     assert first.claims["sub"] == second.claims["sub"]
     assert registered(scene) == 1
     profile = scene.world.operator_services.users.get(first.claims["sub"]).profile
@@ -74,8 +74,8 @@ def people(scene: UpstreamScenario) -> list[object]:
 def test_nobody_is_found_by_an_address(scene: UpstreamScenario) -> None:
     person = make_user_with_email(scene, NAMES["email"])
     scene.elsewhere.claims = {**NAMES, "email_verified": True}
-    asked = scene.ask()
-    assert scene.party.obtain_tokens(scene.sign_in(), asked).claims["sub"] != person.id
+    authorization = scene.ask()
+    assert scene.party.obtain_tokens(scene.sign_in(), authorization).claims["sub"] != person.id
 
 
 def make_user_with_email(scene: UpstreamScenario, email: str) -> object:
@@ -95,7 +95,7 @@ def proven(scene: UpstreamScenario, domain: str) -> None:
 
     with scene.world.transaction_services() as services:
         services.domains.add(scene.organization.id, AddDomain(domain=domain))
-        services.domains.assert_domain(scene.organization.id, domain, by=OPERATOR_PRINCIPAL)
+        services.domains.assert_domain(scene.organization.id, domain, principal=OPERATOR_PRINCIPAL)
 
 
 def test_a_trusted_provider_finds_who_has_a_verified_address_of_a_proven_domain(scene: UpstreamScenario) -> None:
@@ -103,8 +103,8 @@ def test_a_trusted_provider_finds_who_has_a_verified_address_of_a_proven_domain(
     proven(scene, domain_of(scene))
     scene.change(trust_email=True)
     scene.elsewhere.claims = {"email": f"kim@{domain_of(scene)}", "email_verified": True}
-    asked = scene.ask()
-    assert scene.party.obtain_tokens(scene.sign_in(), asked).claims["sub"] == person.id
+    authorization = scene.ask()
+    assert scene.party.obtain_tokens(scene.sign_in(), authorization).claims["sub"] == person.id
 
 
 @pytest.mark.parametrize("lacks", ["trust", "proof of the domain", "verified", "no manager", "vouched for"])
@@ -119,8 +119,8 @@ def test_a_trusted_address_finds_nobody_if_anything_is_missing(scene: UpstreamSc
             services.storage.users.update(replace(person, registered=True, version=person.version + 1))
     scene.change(trust_email=lacks != "trust")
     scene.elsewhere.claims = {"email": f"kim@{domain_of(scene)}", "email_verified": lacks != "verified"}
-    asked = scene.ask()
-    assert scene.party.obtain_tokens(scene.sign_in(), asked).claims["sub"] != person.id
+    authorization = scene.ask()
+    assert scene.party.obtain_tokens(scene.sign_in(), authorization).claims["sub"] != person.id
 
 
 def test_without_the_setting_nobody_gets_an_account(scene: UpstreamScenario) -> None:
@@ -135,8 +135,8 @@ def test_without_the_setting_nobody_gets_an_account(scene: UpstreamScenario) -> 
 
 
 def test_an_account_that_is_deactivated_is_of_no_use(scene: UpstreamScenario) -> None:
-    asked = scene.ask()
-    tokens = scene.party.obtain_tokens(scene.sign_in(), asked)
+    authorization = scene.ask()
+    tokens = scene.party.obtain_tokens(scene.sign_in(), authorization)
     scene.world.operator_services.users.deactivate(tokens.claims["sub"])
     scene.browser = Browser(scene.world)
     scene.ask()
@@ -147,12 +147,12 @@ def test_an_account_that_is_deactivated_is_of_no_use(scene: UpstreamScenario) ->
 
 def test_methods_count_where_the_provider_is_trusted_with_them(scene: UpstreamScenario) -> None:
     scene.elsewhere.claims = {"amr": ["pwd", "otp", "remembered", 7, "x" * 999]}
-    asked = scene.ask()
-    assert "amr" not in scene.party.obtain_tokens(scene.sign_in(), asked).claims
+    authorization = scene.ask()
+    assert "amr" not in scene.party.obtain_tokens(scene.sign_in(), authorization).claims
     scene.change(trust_methods=True)
     scene.browser = Browser(scene.world)
-    asked = scene.ask()
-    claims = scene.party.obtain_tokens(scene.sign_in(), asked).claims
+    authorization = scene.ask()
+    claims = scene.party.obtain_tokens(scene.sign_in(), authorization).claims
     assert claims["amr"] == ["pwd", "otp", "mfa"]
 
 
@@ -207,7 +207,7 @@ def test_buttons_are_those_of_the_organization_and_of_all(scene: UpstreamScenari
     scene.world.operator_services.upstream_providers.deactivate(resting.id)
     scene.ask()
     page = scene.browser.page
-    assert [one.text for one in page.html.select(".login__options a")] == [
+    assert [item.text for item in page.html.select(".login__options a")] == [
         scene.button,
         f"Sign in with {for_all.name}",
     ]
@@ -217,8 +217,8 @@ def test_buttons_are_those_of_the_organization_and_of_all(scene: UpstreamScenari
 
 
 def test_who_comes_from_there_needs_no_password_here(scene: UpstreamScenario) -> None:
-    asked = scene.ask()
-    subject = scene.party.obtain_tokens(scene.sign_in(), asked).claims["sub"]
+    authorization = scene.ask()
+    subject = scene.party.obtain_tokens(scene.sign_in(), authorization).claims["sub"]
     with scene.world.read_only_services() as services:
         assert services.storage.users.find_password(subject) is None
 

@@ -21,13 +21,13 @@ def test_it_is_one_of_the_ways_that_a_policy_allows(scene: UpstreamScenario) -> 
     policy(scene, factors=("password", "totp"))
     page = scene.back(back)
     assert (page.status_int, "does not let people sign in in this way" in page.text) == (403, True)
-    asked = scene.ask(prompt="none")
-    scene.party.check_error_response(scene.browser.page, asked, "login_required")
+    authorization = scene.ask(prompt="none")
+    scene.party.check_error_response(scene.browser.page, authorization, "login_required")
     scene.ask(prompt="login")
     assert scene.button not in scene.browser.page.text
     policy(scene, factors=("upstream", "password"))
-    asked = scene.ask(prompt="none")
-    assert scene.party.obtain_tokens(scene.browser.page, asked).claims["sub"]
+    authorization = scene.ask(prompt="none")
+    assert scene.party.obtain_tokens(scene.browser.page, authorization).claims["sub"]
 
 
 def test_a_code_after_it_makes_two_factors(scene: UpstreamScenario) -> None:
@@ -41,10 +41,10 @@ def test_a_code_after_it_makes_two_factors(scene: UpstreamScenario) -> None:
     scene.browser.submit({"code": app.code()})
     assert scene.browser.external_redirect is not None
     scene.world.clock.advance(seconds=30)
-    asked = scene.ask(prompt="login")
+    authorization = scene.ask(prompt="login")
     scene.sign_in()
     assert scene.browser.sign_in_step == "totp"
-    claims = scene.party.obtain_tokens(scene.browser.submit({"code": app.code()}), asked).claims
+    claims = scene.party.obtain_tokens(scene.browser.submit({"code": app.code()}), authorization).claims
     assert (claims["amr"], claims["acr"]) == (["otp", "mfa"], "urn:service:iam:acr:2")
 
 

@@ -46,11 +46,11 @@ def test_of_two_first_sign_ins_one_makes_the_account_and_both_are_signed_in_to_i
 def test_answer_is_redeemed_once_however_often_its_request_is_tried(
     scene: UpstreamScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = scene.ask()
+    authorization = scene.ask()
     back, outcomes = scene.elsewhere.approve(scene.go()), contend(scene.world, monkeypatch)
     # The used state and the redeemed code are committed; the account loses twice.
     outcomes.extend((True, True, False, False))
     scene.back(back)
     assert outcomes == []
-    assert scene.party.obtain_tokens(scene.browser.page, asked).claims["sub"]
+    assert scene.party.obtain_tokens(scene.browser.page, authorization).claims["sub"]
     assert [path for _, path, *_ in scene.elsewhere.asked].count("/token") == 1

@@ -64,8 +64,8 @@ def slow(world: World, elsewhere: FakeProvider) -> Iterator[Slow]:
 
 
 def places(world: World) -> FairSemaphore:
-    found: FairSemaphore = world.app.registry.upstream._asked._places
-    return found
+    fair_semaphore: FairSemaphore = world.app.registry.upstream._asked._places
+    return fair_semaphore
 
 
 def page_threads(world: World) -> RequestThreadPool:
@@ -110,9 +110,9 @@ def test_slow_providers_hold_up_no_page_of_others(
     asking = clicks(world, organizations, providers, browsers)
     robot, threads = world.make_service_user_program(), page_threads(world)
     with ThreadPoolExecutor(len(asking)) as pool:
-        running: list[Future[Any]] = [pool.submit(one) for one in asking]
+        running: list[Future[Any]] = [pool.submit(item) for item in asking]
         # The others were told at once that too many wait.
-        until(lambda: slow.waiting + sum(one.done() for one in running) == len(asking))
+        until(lambda: slow.waiting + sum(future.done() for future in running) == len(asking))
         assert MAX_REQUEST_THREADS < slow.waiting <= most
         until(lambda: threads._busy == 0)
         for _ in range(2 * MAX_REQUEST_THREADS):
@@ -120,10 +120,10 @@ def test_slow_providers_hold_up_no_page_of_others(
             assert Browser(world).open("/login").status_int == 200
             assert robot.request_token().status_int == 200
         if organizations == 1:
-            asked = scene.ask()
-            assert scene.party.obtain_tokens(scene.sign_in(), asked)
+            authorization = scene.ask()
+            assert scene.party.obtain_tokens(scene.sign_in(), authorization)
         slow.release()
         wait(running, 30)
-    assert [one.exception() for one in running] == [None] * len(asking)
+    assert [future.exception() for future in running] == [None] * len(asking)
     until(lambda: (threads._busy, threads.active_count) == (0, 0))
     assert places(world)._all.free == 32

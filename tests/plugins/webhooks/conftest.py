@@ -76,20 +76,20 @@ class WebhookReceiver:
 
     @property
     def names(self) -> list[str]:
-        return [one.event["event"] for one in self.received]
+        return [received_webhook.event["event"] for received_webhook in self.received]
 
 
 @pytest.fixture
 def make_receiver() -> Iterator[Callable[[], WebhookReceiver]]:
-    made: list[WebhookReceiver] = []
+    webhook_receivers: list[WebhookReceiver] = []
 
     def make() -> WebhookReceiver:
-        made.append(WebhookReceiver())
-        return made[-1]
+        webhook_receivers.append(WebhookReceiver())
+        return webhook_receivers[-1]
 
     yield make
-    for one in made:
-        one.close()
+    for webhook_receiver in webhook_receivers:
+        webhook_receiver.close()
 
 
 @pytest.fixture
@@ -123,8 +123,8 @@ def world(make_world: WorldFactory, settings: dict[str, str]) -> World:
 
 
 def webhook(identity: IdentityApplication) -> OutboxSender:
-    (found,) = [one for kind, one in identity.senders.items() if kind.startswith("webhook ")]
-    return found
+    (outbox_sender,) = [sender for kind, sender in identity.senders.items() if kind.startswith("webhook ")]
+    return outbox_sender
 
 
 def flush(world: World) -> None:

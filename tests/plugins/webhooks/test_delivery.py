@@ -268,11 +268,11 @@ def test_each_receiver_gets_every_event(
     receiver: WebhookReceiver,
     make_receiver: Callable[[], WebhookReceiver],
 ) -> None:
-    other = make_receiver()
-    world = make_world(**settings | {"identity.plugin.webhooks.urls": f"{receiver.url} {other.url}"})
+    webhook_receiver = make_receiver()
+    world = make_world(**settings | {"identity.plugin.webhooks.urls": f"{receiver.url} {webhook_receiver.url}"})
     receiver.answers = [500] * 10
     world.make_organization()
-    for one in world.identity.senders.values():
-        one.run()
-    assert sorted(receiver.names) == sorted(other.names)
-    assert len({one.name for one in world.identity.senders.values()}) == 2
+    for outbox_sender in world.identity.senders.values():
+        outbox_sender.run()
+    assert sorted(receiver.names) == sorted(webhook_receiver.names)
+    assert len({outbox_sender.name for outbox_sender in world.identity.senders.values()}) == 2

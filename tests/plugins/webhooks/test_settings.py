@@ -34,7 +34,7 @@ def test_two_secrets_sign_while_they_are_exchanged(
     sender.send_due()
     (message,) = receiver.received
     timestamp = int(message.headers["webhook-timestamp"])
-    both = [sign_message(one, message.headers["webhook-id"], timestamp, message.body) for one in (OTHER, SECRET)]
+    both = [sign_message(item, message.headers["webhook-id"], timestamp, message.body) for item in (OTHER, SECRET)]
     assert message.headers["webhook-signature"].split() == both
     # A file that is spoilt meanwhile holds messages back, and loses none.
     secret_file.write_text("oops")
@@ -73,11 +73,11 @@ def test_a_secret_file_that_others_may_read(secret_file: Path) -> None:
 def test_settings_that_do_not_fit(secret_file: Path) -> None:
     for key, value in (
         ("urls", ("https://example.com", "https://example.com")),
-        *(("urls", (one,)) for one in ("https://user:password@example.com", "ftp://example.com", "https://[::1")),
+        *(("urls", (item,)) for item in ("https://user:password@example.com", "ftp://example.com", "https://[::1")),
         *(("events", value) for value in (("organisation.*",), ())),
         *(("secret_file", value) for value in (None, Path("/nowhere/secret"))),
         ("ca_file", Path("/nowhere/ca.pem")),
-        *(("proxy", f"{one}proxy.example.com:3128") for one in ("https://", "socks5://", "")),
+        *(("proxy", f"{item}proxy.example.com:3128") for item in ("https://", "socks5://", "")),
     ):
         with pytest.raises(InvalidSetting) as refusal:
             WebhooksPluginSettings(**{"urls": ("https://example.com/events",), "secret_file": secret_file, key: value})

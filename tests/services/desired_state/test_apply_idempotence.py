@@ -129,20 +129,20 @@ STATES = st.fixed_dictionaries({}, optional={"active": st.booleans()})
 
 
 def merged(*parts: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
-    return st.tuples(*parts).map(lambda members: {name: value for one in members for name, value in one.items()})
+    return st.tuples(*parts).map(lambda members: {name: value for member in members for name, value in member.items()})
 
 
 def numbered(values: st.SearchStrategy[dict[str, Any]], name: str, word: str) -> st.SearchStrategy[Any]:
     """One of them or none, with this name."""
     lists = st.lists(values, max_size=1)
-    return lists.map(lambda found: [{**one, name: f"{word}{number}"} for number, one in enumerate(found)])
+    return lists.map(lambda found: [{**item, name: f"{word}{number}"} for number, item in enumerate(found)])
 
 
 @st.composite
 def applications(draw: st.DrawFn) -> dict[str, Any]:
     """Mostly ones that are accepted: people of all types but API come back to somewhere."""
     made: dict[str, Any] = draw(merged(members_of(RegisterApplication, "name"), STATES))
-    made["type"] = draw(st.sampled_from([one.value for one in ApplicationType]))
+    made["type"] = draw(st.sampled_from([application_type.value for application_type in ApplicationType]))
     if made["type"] == "api":
         for name in ("redirect_uris", "post_logout_redirect_uris", "response_types", "grant_types"):
             made.pop(name, None)
@@ -153,9 +153,9 @@ def applications(draw: st.DrawFn) -> dict[str, Any]:
     if made["type"] in ("native", "browser"):
         made["authentication_method"] = "none"
     if made.get("authentication_method") == "none":
-        made["grant_types"] = [one for one in made.get("grant_types", ()) if one != "client_credentials"]
-    if not any("id_token" in one for one in made.get("response_types", ())):
-        made["grant_types"] = [one for one in made.get("grant_types", ()) if one != "implicit"]
+        made["grant_types"] = [item for item in made.get("grant_types", ()) if item != "client_credentials"]
+    if not any("id_token" in item for item in made.get("response_types", ())):
+        made["grant_types"] = [item for item in made.get("grant_types", ()) if item != "implicit"]
     if made.get("may_manage"):
         made["consent"] = "always"
     return made
@@ -209,8 +209,8 @@ def organizations(draw: st.DrawFn, domain: str) -> dict[str, Any]:
         "name": draw(st.sampled_from(["Acme", "ACME"])) if domain.startswith("acme") else "Other",
         "primary_domain": domain,
         **(draw(own) if domain.startswith("acme") else {}),
-        "users": [{**one, "user_name": f"anna{number}"} for number, one in enumerate(people)],
-        "service_users": [{**one, "user_name": f"robot{number}"} for number, one in enumerate(robots)],
+        "users": [{**item, "user_name": f"anna{number}"} for number, item in enumerate(people)],
+        "service_users": [{**item, "user_name": f"robot{number}"} for number, item in enumerate(robots)],
         "projects": draw(numbered(projects(), "name", "Project ")) if domain.startswith("acme") else [],
         "upstream_providers": draw(numbered(provider, "name", "Provider ")) if domain.startswith("acme") else [],
         "managers": draw(st.sampled_from([[], [{"user": "anna0", "roles": ["ORG_OWNER"]}]])),
@@ -238,15 +238,15 @@ def undone(world: World) -> Iterator[Services]:
 
 
 def changes(services: Services, state: Mapping[str, Any]) -> list[str]:
-    applied = applying.apply_desired_state(services, applying.parse_desired_state(state), by=OPERATOR_PRINCIPAL)
-    return [f"{one.kind} {one.name}: {one.detail}" for one in applied.state_changes]
+    applied = applying.apply_desired_state(services, applying.parse_desired_state(state), principal=OPERATOR_PRINCIPAL)
+    return [f"{state_change.kind} {state_change.name}: {state_change.detail}" for state_change in applied.state_changes]
 
 
 def exported(services: Services, domain: str) -> dict[str, Any]:
     organization = services.storage.organizations.find_by_domain(domain)
     assert organization is not None
     document: dict[str, Any] = json.loads(
-        "".join(OrganizationTransfer(services).export_document(organization.id, by=OPERATOR_PRINCIPAL))
+        "".join(OrganizationTransfer(services).export_document(organization.id, principal=OPERATOR_PRINCIPAL))
     )
     described: dict[str, Any] = document["organization"]
     return described

@@ -27,15 +27,15 @@ from identity.storage.errors import RowNotFound, StorageError, StorageUnavailabl
 def test_transactions_of_several_managers_do_not_disturb_each_other(postgresql_url: str) -> None:
     backend = SqlBackend(SqlPluginSettings(url=postgresql_url))
     first, second = ContractTransactionManager(), ContractTransactionManager()
-    kept, dropped = make_organization(), make_organization()
+    organization, dropped = make_organization(), make_organization()
     first.begin()
     second.begin()
-    backend.join_transaction(first).organizations.add(kept)
+    backend.join_transaction(first).organizations.add(organization)
     backend.join_transaction(second).organizations.add(dropped)
     first.commit()
     second.abort()
     with backend.read_session() as storage:
-        assert storage.organizations.find(kept.id) == kept
+        assert storage.organizations.find(organization.id) == organization
         assert storage.organizations.find(dropped.id) is None
     backend.close()
 

@@ -69,7 +69,7 @@ def test_no_request_of_a_race_is_refused_where_the_server_is_full(crowded: str) 
     with ThreadPoolExecutor(RACERS) as threads:
         assert list(threads.map(write_and_look, range(RACERS))) == [True] * RACERS
     with backend.read_session() as reading:
-        assert len(reading.organizations.find_many([one.id for one in organizations])) == RACERS
+        assert len(reading.organizations.find_many([organization.id for organization in organizations])) == RACERS
     backend.close()
 
 
@@ -79,12 +79,12 @@ def test_a_full_server_is_told_in_the_end(small_server: PostgresqlServer) -> Non
     first.migrate()
     second = SqlBackend(SqlPluginSettings(url=url, pool_timeout=timedelta(milliseconds=50)))
     readings = [first.read_session() for _ in range(MOST)]
-    for one in readings:
-        one.__enter__()
+    for reading in readings:
+        reading.__enter__()
     with pytest.raises(StorageUnavailable, match="no connection left"):
         second.check()
-    for one in readings:
-        one.__exit__(None, None, None)
+    for reading in readings:
+        reading.__exit__(None, None, None)
     first.close()
     second.check()
     second.close()

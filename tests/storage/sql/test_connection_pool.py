@@ -109,7 +109,7 @@ def test_who_waits_opens_one_in_the_place_of_a_broken_one() -> None:
     pool.release(broken)
     thread.join(5)
     assert broken.closed
-    assert [one.closed for one in taken] == [False]
+    assert [item.closed for item in taken] == [False]
     assert pool.in_use == 1
 
 
@@ -203,7 +203,7 @@ def test_what_another_process_gives_back_to_a_full_server_is_found() -> None:
         waiting = [threads.submit(pool.acquire) for _ in range(3)]
         wait_until(lambda: len(pool._waiters) == 3)
         room[0] = 3
-        assert len({one.result(60) for one in waiting}) == 3
+        assert len({future.result(60) for future in waiting}) == 3
     assert pool.in_use == 3
 
 

@@ -254,13 +254,13 @@ def test_its_own_reading_is_refused_and_lists_leave_it_out(
             with pytest.raises(UnreadableRow, match=f"the row {queries.PERSON.id} of users"):
                 storage.users.find_subject(queries.PERSON.id)
         page = storage.users.page(queries.ORGANIZATION.id, UserKind.HUMAN, PageRequest(with_total=True))
-        assert [one.id for one in page] == [GRACE.id]
+        assert [item.id for item in page] == [GRACE.id]
         assert page.total is not None
         assert page.total.count == 2, "it is there"
         for find in (storage.users.find_many, storage.users.find_subjects):
             assert find([queries.PERSON.id, GRACE.id]).keys() == {GRACE.id}
-    alerts = [one for one in caplog.records if one.levelno == logging.ERROR]
-    assert [one.getMessage() for one in alerts] == [
+    alerts = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert [log_record.getMessage() for log_record in alerts] == [
         f"a row cannot be read and is left out or refused: table users, id {queries.PERSON.id}"
     ]
 
@@ -288,24 +288,24 @@ def test_what_decides_is_refused_and_not_left_out(damaged: tuple[SqlBackend, sql
 @pytest.mark.parametrize("damage", [b"\xff", "soon", None])
 def test_pages_go_on_past_it_in_every_order(damaged: tuple[SqlBackend, sqlite3.Connection], damage: object) -> None:
     backend, database = damaged
-    others = [make_human_user(queries.ORGANIZATION, user_name=f"u{number}") for number in range(6)]
+    users = [make_human_user(queries.ORGANIZATION, user_name=f"u{number}") for number in range(6)]
     with committed_transaction(backend, ContractTransactionManager()) as storage:
-        for other in others:
-            add(storage, other)
-    _damage(database, "users", "created_at", damage, others[3].id)
-    _damage(database, "users", "name_key", b"\xff", others[2].id)
+        for user in users:
+            add(storage, user)
+    _damage(database, "users", "created_at", damage, users[3].id)
+    _damage(database, "users", "name_key", b"\xff", users[2].id)
     for sort in queries.USER_SORT_KEYS:
         seen: list[str] = []
         request = PageRequest(limit=2, sort=queries.SortOrder(sort, descending=sort == "email"))
         with backend.read_session() as storage:
             for _ in range(8):
                 page = storage.users.page(queries.ORGANIZATION.id, UserKind.HUMAN, request)
-                seen += [one.id for one in page]
+                seen += [item.id for item in page]
                 if page.next_cursor is None:
                     break
                 request = replace(request, cursor=page.next_cursor)
-        expected = {GRACE.id, queries.PERSON.id, *(one.id for one in others)} - {others[3].id}
-        assert expected == set(seen) | ({others[2].id} if sort == "user_name" else set()), sort
+        expected = {GRACE.id, queries.PERSON.id, *(human_user.id for human_user in users)} - {users[3].id}
+        assert expected == set(seen) | ({users[2].id} if sort == "user_name" else set()), sort
 
 
 def test_messages_that_cannot_be_read_hold_no_other_up(damaged: tuple[SqlBackend, sqlite3.Connection]) -> None:
@@ -355,5 +355,5 @@ def test_bytes_that_are_no_text_are_one_row_s_damage(damaged: tuple[SqlBackend, 
     with backend.read_session() as storage:
         with pytest.raises(StorageUnavailable):
             storage.users.find(queries.PERSON.id)
-        assert [one.id for one in storage.users.page(queries.ORGANIZATION.id, UserKind.HUMAN)] == [GRACE.id]
+        assert [item.id for item in storage.users.page(queries.ORGANIZATION.id, UserKind.HUMAN)] == [GRACE.id]
         assert storage.users.find(GRACE.id) == GRACE

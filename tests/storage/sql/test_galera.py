@@ -121,8 +121,14 @@ def test_of_uses_of_a_refresh_token_at_all_nodes_one_wins(backends: list[SqlBack
         assert set(outcomes.errors) <= {"AlreadyUsed", "Contended"}
         for backend in backends:
             with backend.read_session() as storage:
-                found = [one for one in successors if storage.tokens.find_refresh_token(one.digest) is not None]
-            assert found == [successors[outcomes.committed[0].number]], "the winner's successor alone is stored"
+                refresh_tokens = [
+                    refresh_token
+                    for refresh_token in successors
+                    if storage.tokens.find_refresh_token(refresh_token.digest) is not None
+                ]
+            assert refresh_tokens == [successors[outcomes.committed[0].number]], (
+                "the winner's successor alone is stored"
+            )
 
 
 def test_the_last_owner_stays_though_each_node_removes_another_one(backends: list[SqlBackend]) -> None:
@@ -172,7 +178,7 @@ class WriteLoad:
     def __init__(self, backends: list[SqlBackend]) -> None:
         self.acknowledged: list[list[str]] = [[] for _ in backends]
         self._over = threading.Event()
-        self._threads = [threading.Thread(target=self._write, args=one) for one in enumerate(backends)]
+        self._threads = [threading.Thread(target=self._write, args=item) for item in enumerate(backends)]
         for thread in self._threads:
             thread.start()
 
@@ -198,7 +204,7 @@ class WriteLoad:
         self._over.set()
         for thread in self._threads:
             thread.join()
-        return {one for of_node in self.acknowledged for one in of_node}
+        return {item for of_node in self.acknowledged for item in of_node}
 
 
 # PyMySQL leaves it to Python to close a socket at which nobody listens.
@@ -216,7 +222,7 @@ def test_nothing_that_was_acknowledged_is_lost_when_nodes_fall_silent_and_die(
         cluster.wait_for_size(3)
         load.wait_for_more(0, 1, 2)
         with backends[2].read_session() as storage:
-            known = {one for of_node in load.acknowledged for one in list(of_node)}
+            known = {item for of_node in load.acknowledged for item in list(of_node)}
             assert set(storage.organizations.find_many(known)) == known, "what it missed it was sent"
         cluster.nodes[2].kill()
         cluster.wait_for_size(2)

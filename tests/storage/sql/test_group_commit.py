@@ -62,7 +62,7 @@ class CommitLedger:
     @property
     def stored(self) -> set[str]:
         with self.backend.read_session() as storage:
-            return {one.name for one in storage.organizations.page().items}
+            return {organization.name for organization in storage.organizations.page().items}
 
     @property
     def commits(self) -> int:
@@ -219,18 +219,18 @@ def test_a_thread_whose_turn_is_long_does_not_hold_up_those_who_are_done(ledger:
 
 
 def test_another_process_may_hold_the_lock_for_a_while(ledger: CommitLedger, sqlite_url: str) -> None:
-    other = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
+    connection = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), isolation_level=None)
+    connection.execute("BEGIN IMMEDIATE")
 
     def lets_go() -> None:
         sleep(0.05)
         ledger.log.append("let go")
-        other.execute("ROLLBACK")
+        connection.execute("ROLLBACK")
 
     ledger.run(ledger.writer("a"), ledger.writer("b"), lets_go)
     assert ledger.log[0] == "let go"
     assert ledger.stored == {"a", "b"}
-    other.close()
+    connection.close()
 
 
 def test_sharing_can_be_turned_off(sqlite_url: str, transactions: ContractTransactionManager) -> None:

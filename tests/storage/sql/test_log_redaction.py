@@ -14,10 +14,10 @@ GIVEN, KEPT = "given-to-a-statement", "kept-in-a-row"
 def test_the_log_of_sqlalchemy_holds_statements_alone(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "sqlalchemy.engine")
     with create_redacted_engine(make_url("sqlite://")).connect() as connection:
-        found = connection.execute(text("SELECT 'kept-in-' || 'a-row', :value"), {"value": GIVEN}).all()
+        rows = connection.execute(text("SELECT 'kept-in-' || 'a-row', :value"), {"value": GIVEN}).all()
         with pytest.raises(DBAPIError) as failed:
             connection.execute(text("SELECT abs(-9223372036854775807 - 1), :value"), {"value": GIVEN}).all()
-    assert found == [(KEPT, GIVEN)]
+    assert rows == [(KEPT, GIVEN)]
     assert "SELECT 'kept-in-'" in caplog.text
     for told in (caplog.text, str(failed.value)):
         assert GIVEN not in told

@@ -103,8 +103,8 @@ def _stored(mapped: MappedTable[Any], value: object, **changes: object) -> Any:
 @pytest.mark.parametrize("later", [None, datetime(2027, 1, 1, tzinfo=UTC)])
 def test_a_value_of_every_type_comes_back_as_it_was(later: datetime | None) -> None:
     mapped = _mapped()
-    thing = replace(THING, later=later)
-    assert mapped.from_row(_stored(mapped, thing)) == thing
+    item_row = replace(THING, later=later)
+    assert mapped.from_row(_stored(mapped, item_row)) == item_row
 
 
 def test_what_a_type_is_stored_as_is_said_once() -> None:
@@ -128,7 +128,7 @@ def test_a_column_that_is_no_field_is_filled_from_its_property_or_by_what_it_nam
 def test_a_new_field_is_a_new_column_read_and_written() -> None:
     fresh = [("fresh", bool, field(default=False))]
     wider = make_dataclass("Wider", fresh, bases=(ItemRow,), frozen=True, slots=True, kw_only=True)
-    value = wider(**{one.name: getattr(THING, one.name) for one in fields(THING)}, fresh=True)
+    value = wider(**{field.name: getattr(THING, field.name) for field in fields(THING)}, fresh=True)
     mapped = _mapped(kinds=wider)
     assert mapped.from_row(_stored(mapped, value)).fresh is True
 
@@ -152,7 +152,7 @@ def test_two_classes_share_a_table_and_each_comes_back_as_its_own() -> None:
         RobotRow(id="r", colour=ColourEnum.BLUE),
         PersonRow(id="p", outer=Outer(nickname="Ada"), active=False),
     )
-    assert [mapped.from_row(_stored(mapped, one)) for one in (robot, person)] == [robot, person]
+    assert [mapped.from_row(_stored(mapped, item)) for item in (robot, person)] == [robot, person]
     assert mapped.to_row(person)["colour"] == "red", "what only the other class has is stored as it is by default"
     for damage in ({"kind": "ghost"}, {"kind": "person"}):
         with pytest.raises(UnreadableRow):
@@ -175,7 +175,7 @@ def test_two_classes_share_a_table_and_each_comes_back_as_its_own() -> None:
 )
 def test_what_cannot_be_read_is_told_with_the_key_of_its_row(column: str, damage: object) -> None:
     mapped = _mapped()
-    position = [one.name for one in mapped.columns].index(column)
+    position = [column.name for column in mapped.columns].index(column)
     row = list(_stored(mapped, THING))
     row[position] = damage
     with pytest.raises(UnreadableRow, match="the row one of things"):

@@ -100,7 +100,7 @@ def test_texts_are_compared_byte_by_byte_and_spaces_at_the_end_count(backend: Sq
     people = [make_human_user(organization, id=id_) for id_ in ("ab", "AB", "ab ", "äb")]
     save(backend, organization, *people)
     with backend.read_session() as storage:
-        assert {storage.users.find(one.id) for one in people} == set(people)
+        assert {storage.users.find(user.id) for user in people} == set(people)
 
 
 def test_a_follower_waits_for_events_with_lower_numbers(backend: SqlBackend) -> None:
@@ -171,7 +171,9 @@ def test_what_a_deadlock_has_undone_is_never_committed_in_part(backend: SqlBacke
     assert isinstance(told, TransientError)
     assert "given this transaction up" in str(refused)
     with backend.read_session() as storage:
-        assert [one.name for one in storage.organizations.page() if one.name == "Left over"] == []
+        assert [
+            organization.name for organization in storage.organizations.page() if organization.name == "Left over"
+        ] == []
 
 
 def test_a_lock_that_is_held_for_too_long_can_be_tried_again(backend: SqlBackend, mariadb_url: str) -> None:

@@ -108,7 +108,7 @@ def test_the_migrated_schema_is_that_of_the_tables(opened: Callable[[], SqlBacke
     differences = compare_metadata(context, metadata)
     if connection.dialect.name == "sqlite":
         # SQLAlchemy does not read what goes with what where a column was added later: the next test does.
-        differences = [one for one in differences if one[0] not in ("add_fk", "remove_fk")]
+        differences = [difference for difference in differences if difference[0] not in ("add_fk", "remove_fk")]
     assert differences == []
 
 
@@ -305,8 +305,8 @@ def test_what_an_audit_event_tells_of_a_person_can_be_erased_when_nobody_is_ther
     connection.execute(text(f"{ERASURE} WHERE id = :id"), {"id": gone})
     connection.commit()
     with backend.read_session() as reading:
-        found = [reading.audit.find(event.id) for event in events]
-    assert [event and event.detail for event in found] == [ERASED, *[{"name": "Ada"}] * 3]
+        audit_events = [reading.audit.find(event.id) for event in events]
+    assert [event and event.detail for event in audit_events] == [ERASED, *[{"name": "Ada"}] * 3]
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
@@ -401,9 +401,9 @@ def test_migration_fills_search_texts_and_users_of_events(
                 connection.execute(text(statement))
     with backend.read_session() as reading:
         found = reading.users.page(None, None, PageRequest(query="michal sorensen")).items
-        told = [reading.audit.find(event.id) for event in events]
-    assert {one.id for one in found} == {person.id for person in people}
-    assert [one and one.user_id for one in told] == [ada, ada, ada, None, None]
+        audit_events = [reading.audit.find(event.id) for event in events]
+    assert {item.id for item in found} == {person.id for person in people}
+    assert [event and event.user_id for event in audit_events] == [ada, ada, ada, None, None]
     with pytest.raises(Exception, match="never changed"):
         connection.execute(text("UPDATE audit_events SET user_id = 'other'"))
     connection.rollback()

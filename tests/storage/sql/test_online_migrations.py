@@ -44,11 +44,11 @@ def url(request: pytest.FixtureRequest) -> Iterator[str]:
         yield url
         mariadb.drop_database(server, url)
         return
-    there: PostgresqlServer = request.getfixturevalue("postgresql_server")
-    url = new_database(there)
+    postgresql_server: PostgresqlServer = request.getfixturevalue("postgresql_server")
+    url = new_database(postgresql_server)
     made_before(TOKENS, url)
     yield url
-    drop_database(there, url)
+    drop_database(postgresql_server, url)
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_nobody_waits_for_an_index_and_one_that_a_killed_run_left_is_made_anew(p
             )
             assert asking.execute(text(IS_VALID)).scalar() is False
     backend = SqlBackend(SqlPluginSettings(url=postgresql))
-    assert [line[:4] for line in backend.migrate()] == [one for one in REVISIONS if one >= TOKENS]
+    assert [line[:4] for line in backend.migrate()] == [revision for revision in REVISIONS if revision >= TOKENS]
     with connected(postgresql) as connection:
         assert connection.execute(text(IS_VALID)).scalar() is True
     backend.check()

@@ -144,7 +144,7 @@ def test_a_follower_does_not_wait_for_numbers_that_nobody_gets(backend: SqlBacke
         storage.audit.append(event)
     given_up.abort()
     with backend.read_session() as storage:
-        assert [each.id for each in storage.audit.list_after(0, 10)] == [event.id]
+        assert [event.id for event in storage.audit.list_after(0, 10)] == [event.id]
 
 
 def test_options_of_the_url_are_kept(postgresql_url: str) -> None:
@@ -304,18 +304,18 @@ def test_a_serialization_failure_can_be_tried_again_also_at_the_commit(
     backend = SqlBackend(
         SqlPluginSettings(url=f"{postgresql_url}&options=-c%20default_transaction_isolation%3Dserializable")
     )
-    one, other = ContractTransactionManager(), ContractTransactionManager()
-    one.begin()
-    other.begin()
-    for transactions in (one, other):
+    contract_transaction_manager, manager = ContractTransactionManager(), ContractTransactionManager()
+    contract_transaction_manager.begin()
+    manager.begin()
+    for transactions in (contract_transaction_manager, manager):
         storage = backend.join_transaction(transactions)
         storage.organizations.page()
         storage.organizations.add(make_organization())
-    one.commit()
+    contract_transaction_manager.commit()
     with pytest.raises(TransientError) as refusal:
-        other.commit()
+        manager.commit()
     assert isinstance(refusal.value, StorageUnavailable)
-    other.abort()
+    manager.abort()
     backend.close()
 
 

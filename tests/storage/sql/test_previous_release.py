@@ -16,7 +16,7 @@ from identity.testing.mariadb import new_database as new_in_mariadb
 from identity.testing.postgresql import drop_database, new_database
 
 ROOT = Path(__file__).resolve().parents[3]
-_NEWEST, _BEFORE = [one for _, one in zip(range(2), script_directory().walk_revisions(), strict=False)]
+_NEWEST, _BEFORE = [item for _, item in zip(range(2), script_directory().walk_revisions(), strict=False)]
 
 #: Run by the code of the release before. Between its two lines of answers the schema becomes that of this one.
 _PROGRAM = """

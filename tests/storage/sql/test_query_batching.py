@@ -116,8 +116,8 @@ def token(number: int) -> Ask:
 
 def client(id_: str) -> Ask:
     def ask(storage: Storage) -> object:
-        found = storage.applications.find_client(id_)
-        return found and (found.application, len(found.secrets))
+        application_client = storage.applications.find_client(id_)
+        return application_client and (application_client.application, len(application_client.secrets))
 
     return ask
 
@@ -166,7 +166,7 @@ def test_a_key_is_found_for_its_own_service_user_alone(scene: BatchingScenario) 
 def test_who_asks_what_no_row_can_hold_spoils_nothing_for_others(scene: BatchingScenario, bad: str) -> None:
     for asks in ((bad, APPLICATIONS[0].id), (APPLICATIONS[0].id, bad)):
         scene.ask(*map(client, asks))
-        assert scene.told == [None if one == bad else (APPLICATIONS[0], 2) for one in asks]
+        assert scene.told == [None if ask == bad else (APPLICATIONS[0], 2) for ask in asks]
 
 
 def test_in_a_snapshot_nobody_asks_for_others(backend: SqlBackend) -> None:
@@ -223,7 +223,7 @@ def test_sessions_of_browsers_are_found_by_one_statement(scene: BatchingScenario
             add(storage, value)
 
     def browser(digest: bytes) -> Ask:
-        return lambda storage: [one.session for one in storage.sessions.list_for_browser([digest])]
+        return lambda storage: [account.session for account in storage.sessions.list_for_browser([digest])]
 
     scene.ask(*(browser(session.digest) for session in sessions), browser(make_digest()))
     assert scene.told == [*([session] for session in sessions), []]
@@ -251,7 +251,7 @@ def test_several_sessions_of_each_browser_are_found_by_one_statement(
 
     def browser(*numbers: int) -> Ask:
         digests = [sessions[number].digest for number in numbers]
-        return lambda storage: {one.session.id for one in storage.sessions.list_for_browser(digests)}
+        return lambda storage: {account.session.id for account in storage.sessions.list_for_browser(digests)}
 
     unknown: Ask = lambda storage: storage.sessions.list_for_browser([make_digest(), make_digest()])  # noqa: E731
     browsers = ((0, 1), (1, 2, 3), (4, 0))
@@ -261,15 +261,15 @@ def test_several_sessions_of_each_browser_are_found_by_one_statement(
 
 
 def test_audiences_of_several_projects_are_found_by_one_statement(scene: BatchingScenario, backend: SqlBackend) -> None:
-    others = [make_project(ORGANIZATION) for _ in range(2)]
+    projects = [make_project(ORGANIZATION) for _ in range(2)]
     with committed_transaction(backend, ContractTransactionManager()) as storage:
-        for project in others:
+        for project in projects:
             add(storage, project)
 
     def audience(organization_id: str, *project_ids: str) -> Ask:
         return lambda storage: storage.projects.list_audience(frozenset(project_ids), organization_id)
 
-    ids = [project.id for project in others]
+    ids = [project.id for project in projects]
     scene.ask(
         audience(ORGANIZATION.id, PROJECT.id, *ids),
         audience("another", PROJECT.id, *ids),
@@ -385,7 +385,7 @@ def test_what_is_used_up_by_several_in_one_batch_is_used_once(writers: Writers) 
     tokens = new_tokens(5)
     ended = writers.record(*tokens, used=make_record())
     assert sorted(ended) == ["AlreadyUsed"] * 4 + ["written"]
-    assert writers.stored(*tokens) == [one == "written" for one in ended]
+    assert writers.stored(*tokens) == [item == "written" for item in ended]
 
 
 def test_twice_used_record_beside_others_is_refused_once(writers: Writers) -> None:
@@ -394,7 +394,7 @@ def test_twice_used_record_beside_others_is_refused_once(writers: Writers) -> No
         *(recording(token, used if number in {1, 2} else None) for number, token in enumerate(tokens))
     )
     assert (ended[0], sorted(ended[1:3]), ended[3]) == ("written", ["AlreadyUsed", "written"], "written")
-    assert writers.stored(*tokens) == [one == "written" for one in ended]
+    assert writers.stored(*tokens) == [item == "written" for item in ended]
 
 
 def test_assertion_used_before_is_refused_alone(writers: Writers) -> None:
@@ -411,7 +411,7 @@ def test_assertion_used_before_is_refused_alone(writers: Writers) -> None:
 def test_refresh_token_that_cannot_be_rotated_is_refused_alone(writers: Writers, family: TokenFamily) -> None:
     live = [make_refresh_token(family) for _ in range(3)]
     rotated, expired = make_refresh_token(family, rotated_at=NOW), make_refresh_token(family, expires_at=NOW)
-    writers.write(lambda storage: [add(storage, one) for one in (*live, rotated, expired)])
+    writers.write(lambda storage: [add(storage, refresh_token) for refresh_token in (*live, rotated, expired)])
     writers.sent.clear()
     presented = [live[0], rotated, live[1], expired, live[2]]
     successors = [make_refresh_token(family) for _ in presented]
@@ -425,15 +425,15 @@ def test_refresh_token_that_cannot_be_rotated_is_refused_alone(writers: Writers,
 
     ended = writers.write(*map(rotation, range(5)))
     assert ended == ["written", "AlreadyUsed", "written", "Missing", "written"]
-    assert writers.stored(*accesses) == [one == "written" for one in ended]
-    assert writers.stored(*successors) == [one == "written" for one in ended]
+    assert writers.stored(*accesses) == [item == "written" for item in ended]
+    assert writers.stored(*successors) == [item == "written" for item in ended]
     assert sum(words.startswith("WITH") for words in writers.sent) == 1
 
 
 def test_code_that_cannot_be_redeemed_is_refused_alone(writers: Writers, family: TokenFamily) -> None:
     live = [make_authorization_code(family) for _ in range(3)]
     redeemed, foreign = make_authorization_code(family, redeemed_at=NOW), make_authorization_code(family)
-    writers.write(lambda storage: [add(storage, one) for one in (*live, redeemed, foreign)])
+    writers.write(lambda storage: [add(storage, code) for code in (*live, redeemed, foreign)])
     writers.sent.clear()
     codes = [redeemed, live[0], live[1], foreign, live[2]]
     accesses = [make_access_token(ROBOT, None, family, digest=make_digest()) for _ in codes]
@@ -443,16 +443,16 @@ def test_code_that_cannot_be_redeemed_is_refused_alone(writers: Writers, family:
         client_id = "another" if code is foreign else code.client_id
 
         def redeem(storage: Storage) -> None:
-            found = storage.tokens.redeem_authorization_code(
+            authorization_code = storage.tokens.redeem_authorization_code(
                 code.digest, client_id=client_id, redeemed_at=NOW, access=access, is_last_write=True
             )
-            assert found == replace(code, redeemed_at=NOW), "each is given its own"
+            assert authorization_code == replace(code, redeemed_at=NOW), "each is given its own"
 
         return redeem
 
     ended = writers.write(*map(redemption, range(5)))
     assert ended == ["AlreadyUsed", "written", "written", "Missing", "written"]
-    assert writers.stored(*accesses) == [one == "written" for one in ended]
+    assert writers.stored(*accesses) == [item == "written" for item in ended]
     assert sum(words.startswith("WITH") for words in writers.sent) == 1
 
 

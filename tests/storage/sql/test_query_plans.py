@@ -78,7 +78,7 @@ VALUES = (
 )  # fmt: skip
 DIGESTS = [SESSION.digest, *(bytes([number]) * 32 for number in range(4))]
 LATER = NOW + timedelta(days=100)
-SOME_IDS = [each.id for each in (ORGANIZATION, PROJECT, APPLICATION, PERSON, ROBOT, LENT)]
+SOME_IDS = [item.id for item in (ORGANIZATION, PROJECT, APPLICATION, PERSON, ROBOT, LENT)]
 REFUSED_THERE = AuditFilter(organization_id=ORGANIZATION.id, result=Result.REFUSED)
 AFTER = PageRequest(limit=10, cursor=PageCursor("b", "0"))
 NEWER = PageRequest(limit=10, cursor=PageCursor(str(int(NOW.timestamp())), "0"))
@@ -136,10 +136,10 @@ READS: dict[str, Call] = {
     "users page of both kinds": call("users.page", ORGANIZATION.id, None, AFTER),
     "users page, deactivated": call("users.page", ORGANIZATION.id, None, PageRequest(active=False)),
     **{
-        f"users by {by}": call(
-            "users.page", ORGANIZATION.id, UserKind.HUMAN, PageRequest(sort=SortOrder(by, descending=True))
+        f"users by {user_sort_key}": call(
+            "users.page", ORGANIZATION.id, UserKind.HUMAN, PageRequest(sort=SortOrder(user_sort_key, descending=True))
         )
-        for by in USER_SORT_KEYS
+        for user_sort_key in USER_SORT_KEYS
     },
     "users page of all": call("users.page", None, UserKind.HUMAN, AFTER),
     "find organizations": call("organizations.find_many", SOME_IDS),

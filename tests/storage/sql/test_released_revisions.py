@@ -102,7 +102,10 @@ def test_revisions_import_nothing_that_moves(file: Path) -> None:
     tree = ast.walk(ast.parse(file.read_text()))
     imported = {node.module or "" for node in tree if isinstance(node, ast.ImportFrom)}
     imported |= {
-        one.name for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Import) for one in node.names
+        name.name
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Import)
+        for name in node.names
     }
     stable = {"alembic", "sqlalchemy", *sys.stdlib_module_names}
     assert {name for name in imported if name.partition(".")[0] not in stable} <= {FROZEN}
@@ -138,7 +141,7 @@ def test_a_database_of_an_early_development_version_is_refused(empty: str) -> No
     )
     before = kept(empty)
     told = refusals(empty)
-    assert all(UNKNOWN in each and "identity export" in each for each in told)
+    assert all(UNKNOWN in item and "identity export" in item for item in told)
     assert kept(empty) == before
 
 
@@ -150,7 +153,7 @@ def test_an_early_revision_that_is_above_ours_is_not_called_newer(empty: str, re
         "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)",
         f"INSERT INTO alembic_version VALUES ('{revision}')",  # noqa: S608
     )
-    assert all(UNKNOWN in each for each in refusals(empty))
+    assert all(UNKNOWN in refusal for refusal in refusals(empty))
 
 
 @pytest.mark.parametrize(("statement", "told"), [
@@ -179,7 +182,7 @@ def test_tables_that_were_changed_are_told_and_what_is_added_beside_is_not(
     before = kept(empty)
     said = refusals(empty)
     if told:
-        assert all(told in each for each in said)
+        assert all(told in item for item in said)
         assert kept(empty) == before
     else:
         assert said[1:] == [""] * 4
@@ -220,11 +223,11 @@ def test_an_account_that_may_not_see_triggers_is_served(mariadb_server: object) 
     """MariaDB shows them to whoever may make some."""
     from identity.testing import mariadb as of_mariadb
 
-    there: of_mariadb.MariadbServer = mariadb_server  # type: ignore[assignment]
-    url = of_mariadb.new_database(there)
+    server: of_mariadb.MariadbServer = mariadb_server  # type: ignore[assignment]
+    url = of_mariadb.new_database(server)
     changed(url, HEAD)
     name = url.partition("?")[0].rpartition("/")[2]
-    there.execute(
+    server.execute(
         "CREATE USER IF NOT EXISTS serving@localhost",
         f"GRANT SELECT, INSERT, UPDATE, DELETE ON {name}.* TO serving@localhost",
     )
@@ -233,4 +236,4 @@ def test_an_account_that_may_not_see_triggers_is_served(mariadb_server: object) 
     with committed_transaction(backend, ContractTransactionManager()) as storage:
         storage.organizations.add(make_organization())
     backend.close()
-    of_mariadb.drop_database(there, url)
+    of_mariadb.drop_database(server, url)

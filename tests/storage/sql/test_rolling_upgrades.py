@@ -51,7 +51,7 @@ class OlderProgram:
         for table in self._tables:
             row = {column.name: _cell(column.type) for column in table.columns if column.name != "sequence"}
             columns = [column for column in table.columns if column.name in row]
-            connection.execute(Table(table.name, MetaData(), *(one._copy() for one in columns)).insert(), row)
+            connection.execute(Table(table.name, MetaData(), *(column._copy() for column in columns)).insert(), row)
             connection.execute(table.select()).all()
             if table.name != "audit_events":
                 connection.execute(table.update().values(row))
@@ -60,9 +60,12 @@ class OlderProgram:
 
 
 def _unique(inspector: Inspector, table: str) -> set[tuple[str, ...]]:
-    rules = [one["column_names"] for one in inspector.get_unique_constraints(table)]
-    rules += [one["column_names"] for one in inspector.get_indexes(table) if one["unique"]]
-    return {tuple(inspector.get_pk_constraint(table)["constrained_columns"]), *(tuple(map(str, one)) for one in rules)}
+    rules = [unique_constraint["column_names"] for unique_constraint in inspector.get_unique_constraints(table)]
+    rules += [index["column_names"] for index in inspector.get_indexes(table) if index["unique"]]
+    return {
+        tuple(inspector.get_pk_constraint(table)["constrained_columns"]),
+        *(tuple(map(str, rule)) for rule in rules),
+    }
 
 
 def _cell(kind: Any) -> Any:
@@ -164,7 +167,7 @@ def test_a_dry_run_promises_what_the_program_of_the_schema_does(
         monkeypatch.setattr(migrations, "REVISIONS", REVISIONS[: REVISIONS.index(revision) + 1])
         monkeypatch.setattr(migrations, "HEAD", revision)
         monkeypatch.setattr(fingerprints, "REVISIONS", migrations.REVISIONS)
-        goes_on = all(" go on" in each for each in promised)
+        goes_on = all(" go on" in item for item in promised)
         assert is_ready(program) is goes_on
     program.close()
     migrating.close()

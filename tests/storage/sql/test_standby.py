@@ -101,10 +101,10 @@ def test_what_was_committed_longer_ago_than_is_allowed_is_never_missing(
     committed, ages = clock.monotonic(), []
     while True:
         asked = clock.monotonic()
-        found = lagging(backend)
-        if found is None:
+        organizations = lagging(backend)
+        if organizations is None:
             break
-        assert found == ()
+        assert organizations == ()
         ages.append(asked - committed)
         clock.advance(STALENESS / 20)
         time.sleep(INTERVAL / 5)

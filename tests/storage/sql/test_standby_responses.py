@@ -126,8 +126,8 @@ def asking_own(own_world: World, heard: Heard) -> StandbyClient:
 
 
 def test_only_what_reads_about_a_token_may_lag() -> None:
-    assert {one.name for one in ENDPOINTS if one.allows_stale_reads} == {"introspect", "userinfo"}
-    assert not any(one.writes for one in ENDPOINTS if one.allows_stale_reads)
+    assert {endpoint.name for endpoint in ENDPOINTS if endpoint.allows_stale_reads} == {"introspect", "userinfo"}
+    assert not any(endpoint.writes for endpoint in ENDPOINTS if endpoint.allows_stale_reads)
 
 
 def test_without_a_standby_nothing_is_asked_about_one(
@@ -171,7 +171,7 @@ def test_a_refused_client_is_audited_once(asking: StandbyClient) -> None:
     wrong = replace(asking.client, secret="wrong")
     assert asking.world.client.introspect(asking.token, wrong).status_int == 401
     events = asking.world.audit_events()
-    assert [one.event for one in events].count("authentication.refused") == 1
+    assert [event.event for event in events].count("authentication.refused") == 1
 
 
 def test_a_revoked_token_is_active_for_no_longer_than_is_allowed(
@@ -254,7 +254,7 @@ def test_all_else_is_read_where_it_was_written(asking: StandbyClient, pair: Stan
 
 def test_a_bad_standby_is_told_by_the_checks(database_factory: DatabaseFactory, pair: StandbyPair) -> None:
     world = make_standby_world(database_factory, pair)
-    assert "standby" in {one.name for one in world.identity.system_checks}
+    assert "standby" in {system_check.name for system_check in world.identity.system_checks}
     until(lambda: "standby" not in world.identity.system_checks.failures() or None)
     world.close()
     settings = {**world.settings, "identity.plugin.sql.standby_url": pair.standby.url("postgres")}

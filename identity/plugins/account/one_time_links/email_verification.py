@@ -29,7 +29,9 @@ class VerifyEmailPage(OneTimeLinkPage, FormPage):
         subject, _ = self.request.services.users.find_by_email_link(self.link_secret)
         sessions = self.request.services.sessions
         here = sessions.list_by_secrets(self.request.browser_state.sessions.values())
-        return next((subject for one in here if one.subject.user.id == subject.user.id and sessions.is_live(one)), None)
+        return next(
+            (subject for item in here if item.subject.user.id == subject.user.id and sessions.is_live(item)), None
+        )
 
     def branding_organization(self) -> Organization | None:
         return None if self.signed_in_subject is None else self.signed_in_subject.organization

@@ -43,8 +43,8 @@ class RequestPasswordResetPage(OneTimeLinkPage, FormPage):
     def branding_organization(self) -> Organization | None:
         """The organization of the page that leads here, which names it by its domain."""
         domain = self.request.GET.get(_ORGANIZATION_PARAM, "")
-        found: Organization | None = self.request.services.storage.organizations.find_by_domain(domain)
-        return found if found is not None and found.active else None
+        organization: Organization | None = self.request.services.storage.organizations.find_by_domain(domain)
+        return organization if organization is not None and organization.active else None
 
     def initial_values(self) -> Mapping[str, str]:
         return {"login_name": self.request.GET.get("login_name", "")}

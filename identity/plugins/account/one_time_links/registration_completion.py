@@ -41,20 +41,20 @@ class CompleteRegistrationPage(OneTimeLinkPage, FormPage):
     @lazily
     def pending_registration(self) -> PendingRegistration:
         """What the link announces. Raises LinkUsed."""
-        found: PendingRegistration = self.request.services.registration.find_pending(self.link_secret)
-        return found
+        registration: PendingRegistration = self.request.services.registration.find_pending(self.link_secret)
+        return registration
 
     @lazily
     def pending_authorization(self) -> PendingAuthorization | None:
         """The sign-in in which it was typed, if that waits in this browser still."""
         request, request_id = self.request, self.pending_registration.sign_in_id
         try:
-            found: PendingAuthorization = request.services.sign_ins.find(
+            pending: PendingAuthorization = request.services.sign_ins.find(
                 request_id, request.browser_state.sign_ins.get(request_id)
             )
         except SignInUnavailable:
             return None
-        return found
+        return pending
 
     def branding_organization(self) -> Organization | None:
         return self.pending_registration.organization

@@ -28,7 +28,9 @@ class SwitchAccountPage(AccountPage, FormPage):
             return redirect_to_sign_in(self.request, target=ACCOUNT_PATH)
         sessions = self.request.services.sessions
         accounts = sessions.list_by_secrets(self.request.browser_state.sessions.values())
-        chosen = next((one for one in accounts if one.session.id == reference and sessions.is_live(one)), None)
+        chosen = next(
+            (account for account in accounts if account.session.id == reference and sessions.is_live(account)), None
+        )
         if chosen is None:
             raise NotFound("session", reference)
         sessions.select(chosen)

@@ -54,26 +54,26 @@ class ActivityPage(AccountPage):
 
     def template_variables(self) -> Mapping[str, object]:
         """One page of the list. Raises Invalid for a cursor that is none."""
-        asked = read_page_request(self.request, usual=_PAGE_SIZE)
-        wanted = AuditFilter(involved_id=self.subject.user.id)
-        found = self.request.services.audit_trail.page(wanted, asked)
+        page_request = read_page_request(self.request, usual=_PAGE_SIZE)
+        audit_filter = AuditFilter(involved_id=self.subject.user.id)
+        found = self.request.services.audit_trail.page(audit_filter, page_request)
         cursor = encode_next_cursor(self.request, found.next_cursor)
         return {
             "rows": self._rows(found.items),
             "total": list_total(self.request, found),
-            "first": ACTIVITY_PATH if asked.cursor is not None else "",
+            "first": ACTIVITY_PATH if page_request.cursor is not None else "",
             "next": "" if cursor is None else f"{ACTIVITY_PATH}?{urlencode({CURSOR_PARAM: cursor})}",
         }
 
     def _rows(self, events: Sequence[AuditEvent]) -> list[ActivityRow]:
         storage = self.request.services.storage
-        clients = {one.actor.client_id for one in events} | {
-            one.object_id for one in events if one.object_kind == "application"
+        clients = {event.actor.client_id for event in events} | {
+            event.object_id for event in events if event.object_kind == "application"
         }
-        applications = storage.applications.find_many({one for one in clients if one is not None})
-        names = {key: one.name for key, one in applications.items()}
-        agents = {one: self._user_agent(one) for one in {event.actor.session_id for event in events} if one}
-        return [self._build_row(one, names, agents) for one in events]
+        applications = storage.applications.find_many({client for client in clients if client is not None})
+        names = {key: item.name for key, item in applications.items()}
+        agents = {item: self._user_agent(item) for item in {event.actor.session_id for event in events} if item}
+        return [self._build_row(event, names, agents) for event in events]
 
     def _user_agent(self, session_id: str) -> str:
         """What the browser of a session said of itself; empty once it is forgotten, or for somebody else's."""
@@ -81,17 +81,17 @@ class ActivityPage(AccountPage):
         return session.user_agent if session is not None and session.user_id == self.subject.user.id else ""
 
     def _build_row(self, event: AuditEvent, names: Mapping[str, str], agents: Mapping[str, str]) -> ActivityRow:
-        actor, words = event.actor, self.translator
+        actor, translator = event.actor, self.translator
         own = actor.id == self.subject.user.id
         theirs = own or actor.kind is ActorKind.ANONYMOUS
         agent = (str(event.detail.get("browser", "")) or agents.get(actor.session_id or "", "")) if theirs else ""
         refused = theirs and event.event == SIGN_IN_REFUSED and event.object_id == self.subject.user.id
         disowned = refused or (own and event.result is Result.SUCCESS)
         return ActivityRow(
-            label=words.gettext(EVENT_LABELS.get(event.event, event.event)),
+            label=translator.gettext(EVENT_LABELS.get(event.event, event.event)),
             note=self._describe_event(event, names, own=own),
             occurred_at=event.at,
-            device=describe_user_agent(agent, words) if agent else Markup(),
+            device=describe_user_agent(agent, translator) if agent else Markup(),
             client_address=(actor.client_address or "") if theirs else "",
             recovery_path=f"{ACCOUNT_RECOVERY_PATH}?{urlencode({EVENT_PARAM: event.id})}" if disowned else "",
         )
@@ -106,7 +106,7 @@ class ActivityPage(AccountPage):
             t(REASON_LABELS.get(event.reason or "", "")),
             names.get(about or "", ""),
         )
-        return Markup(" · ").join(one for one in said if one)
+        return Markup(" · ").join(item for item in said if item)
 
 
 class RecoverAccountPage(AccountPage, FormPage):

@@ -37,10 +37,10 @@ class _ConnectionsPage(AccountPage):
 
     def connections(self) -> tuple[ConnectedApplication, ...]:
         """All there are, last used first."""
-        found: tuple[ConnectedApplication, ...] = self.request.services.users.list_connected_applications(
-            self.subject.user.id
+        connected_applications: tuple[ConnectedApplication, ...] = (
+            self.request.services.users.list_connected_applications(self.subject.user.id)
         )
-        return found
+        return connected_applications
 
 
 class ConnectedApplicationsPage(_ConnectionsPage):
@@ -49,7 +49,7 @@ class ConnectedApplicationsPage(_ConnectionsPage):
     template = "account/connected_applications.html"
 
     def template_variables(self) -> Mapping[str, object]:
-        return {"rows": [self._row(one) for one in self.connections()]}
+        return {"rows": [self._row(connected_application) for connected_application in self.connections()]}
 
     def _row(self, connection: ConnectedApplication) -> ConnectedApplicationRow:
         client, instance = connection.client, self.request.services.find_instance()
@@ -80,10 +80,12 @@ class DisconnectApplicationPage(_ConnectionsPage, FormPage):
     def connection(self) -> ConnectedApplication:
         """Which one. Raises NotFound."""
         client_id = self.request.matchdict["client_id"]
-        found = next((one for one in self.connections() if one.client.id == client_id), None)
-        if found is None:
+        connected_application = next(
+            (connection for connection in self.connections() if connection.client.id == client_id), None
+        )
+        if connected_application is None:
             raise NotFound("application", client_id)
-        return found
+        return connected_application
 
     def template_variables(self) -> Mapping[str, object]:
         connection = self.connection

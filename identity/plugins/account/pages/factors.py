@@ -65,8 +65,12 @@ class RemoveFactorPage(_EnrolmentPage):
 
     def template_variables(self) -> Mapping[str, object]:
         services, asked = self.request.services, False
-        rest = [one for one in services.factors.list_enrolments(self.subject.user.id) if one.id != self.enrolment.id]
-        if not any(_is_usable(self, one) for one in rest):
+        rest = [
+            enrolment
+            for enrolment in services.factors.list_enrolments(self.subject.user.id)
+            if enrolment.id != self.enrolment.id
+        ]
+        if not any(_is_usable(self, item) for item in rest):
             asked = services.policies.requires_second_factor(self.subject)
         return {**super().template_variables(), "last_and_needed": asked}
 
@@ -86,8 +90,8 @@ class FactorSection:
 
     def rows(self) -> Iterator[SecuritySectionRow]:
         """What is set up, and the browsers at which it is not asked for."""
-        for one in self._enrolled:
-            yield self._row(one)
+        for item in self._enrolled:
+            yield self._row(item)
         remembered = len(self._services.remembered_browsers.of(self._user_id))
         if remembered or (self._enrolled and self._policy.remember_browser):
             t, tn = self._page.translator.gettext, self._page.translator.ngettext
@@ -113,7 +117,7 @@ class FactorSection:
     def recently_added(self) -> str:
         """What was set up a moment ago, by a sign-in that led back here; empty for nothing."""
         now = self._services.now
-        newest = next((one for one in self._enrolled if now - one.added_at < _RECENT_AGE), None)
+        newest = next((item for item in self._enrolled if now - item.added_at < _RECENT_AGE), None)
         if newest is None or newest.last_used_at is not None:
             return ""
         return self._page.translator.gettext(
@@ -122,13 +126,17 @@ class FactorSection:
 
     def backup_factor_suggestion(self) -> str:
         """Where to set up something for the day on which the others are lost; empty if there is, or nothing to lose."""
-        had = {one.factor for one in self._enrolled}
-        if not any(_is_usable(self._page, one) for one in self._enrolled):
+        had = {item.factor for item in self._enrolled}
+        if not any(_is_usable(self._page, item) for item in self._enrolled):
             return ""
-        spare = [one for one in allowed_factors(request_context(self._page.request), self._policy) if one.is_backup]
-        if not spare or any(one.name in had for one in spare):
+        spare = [
+            factor for factor in allowed_factors(request_context(self._page.request), self._policy) if factor.is_backup
+        ]
+        if not spare or any(factor.name in had for factor in spare):
             return ""
-        return next((_enrolment_path(one) for one in spare if one.can_enrol(self._page.subject, self._services)), "")
+        return next(
+            (_enrolment_path(factor) for factor in spare if factor.can_enrol(self._page.subject, self._services)), ""
+        )
 
     def _row(self, enrolment: Enrolment) -> SecuritySectionRow:
         t, ui = self._page.translator.gettext, self._page.template_macros
@@ -147,8 +155,8 @@ class FactorSection:
         )
 
     def _is_addable(self) -> Iterator[SecuritySectionRow]:
-        t, had = self._page.translator.gettext, {one.factor for one in self._enrolled}
-        counting = any(_is_usable(self._page, one) for one in self._enrolled)
+        t, had = self._page.translator.gettext, {item.factor for item in self._enrolled}
+        counting = any(_is_usable(self._page, item) for item in self._enrolled)
         for factor in allowed_factors(request_context(self._page.request), self._policy):
             if (factor.name in had and not factor.allows_multiple) or (factor.is_backup and not counting):
                 continue

@@ -23,7 +23,7 @@ from identity.services.commands.users import ChangeAddress, ChangeProfile
 
 _MAIN_FIELDS = ("given_name", "family_name", "display_name", "nickname", "email", "phone", "locale", "zoneinfo")
 _FURTHER_FIELDS = ("middle_name", "gender", "birthdate", "profile", "website", "picture")
-_ADDRESS_FIELDS = tuple(one.name for one in fields(Address))
+_ADDRESS_FIELDS = tuple(field.name for field in fields(Address))
 
 _CURRENT_PASSWORD_FIELD = "current_password"
 

@@ -21,7 +21,7 @@ class RememberedBrowsersPage(AccountPage, FormPage):
 
     def template_variables(self) -> Mapping[str, object]:
         found = self.request.services.remembered_browsers.list_by_user(self.subject.user.id)
-        return {"rows": [(one, describe_user_agent(one.user_agent, self.translator)) for one in found]}
+        return {"rows": [(item, describe_user_agent(item.user_agent, self.translator)) for item in found]}
 
     def submit(self, form: Form) -> Response:
         """Forget one. Raises NotFound for what is not a browser of this person."""

@@ -38,17 +38,17 @@ class SessionsPage(AccountPage, FormPage):
     section = SESSIONS_PATH
 
     def template_variables(self) -> Mapping[str, object]:
-        here, words = self.signed_in_account.session.id, self.translator
+        here, translator = self.signed_in_account.session.id, self.translator
         rows = [
             SessionRow(
-                id=one.id,
-                device=describe_user_agent(one.user_agent, words),
-                client_address=one.client_address,
-                started_at=one.started_at,
-                last_seen_at=one.last_seen_at,
-                is_current=one.id == here,
+                id=item.id,
+                device=describe_user_agent(item.user_agent, translator),
+                client_address=item.client_address,
+                started_at=item.started_at,
+                last_seen_at=item.last_seen_at,
+                is_current=item.id == here,
             )
-            for one in self.request.services.sessions.list_by_user(self.subject.user.id)
+            for item in self.request.services.sessions.list_by_user(self.subject.user.id)
         ]
         return {"rows": sorted(rows, key=lambda row: not row.is_current)}
 

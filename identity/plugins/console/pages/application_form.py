@@ -52,8 +52,8 @@ _INHERITED_LIFETIME_HINT = gettext_lazy("In minutes. Empty: {n}, as everywhere."
 
 
 _FIELDS = tuple(
-    replace(one, required=True) if one.name == "redirect_uris" else one
-    for one in form_fields(Application, *LEADING_FIELDS, options=FIELD_OPTIONS)
+    replace(form_field, required=True) if form_field.name == "redirect_uris" else form_field
+    for form_field in form_fields(Application, *LEADING_FIELDS, options=FIELD_OPTIONS)
 )
 
 
@@ -78,27 +78,29 @@ class ApplicationFormPage(ConsoleFormPage):
 
     def visible_fields(self) -> Sequence[FormField]:
         known, kind = entity_fields(Application), self.application_type
-        useful = (one for one in self.form_fields if known[one.command_member].applies_to(kind))
+        useful = (form_field for form_field in self.form_fields if known[form_field.command_member].applies_to(kind))
         permitted = (
-            one for one in useful if self.can_set_consent_rule or not known[one.command_member].options.permission
+            form_field
+            for form_field in useful
+            if self.can_set_consent_rule or not known[form_field.command_member].options.permission
         )
-        return [replace(one, hint=self._field_hint(one)) for one in permitted]
+        return [replace(form_field, hint=self._field_hint(form_field)) for form_field in permitted]
 
-    def _field_hint(self, one: FormField) -> str:
+    def _field_hint(self, form_field: FormField) -> str:
         kind = self.application_type
-        if one.name == "redirect_uris" and kind in REDIRECT_URI_EXAMPLES:
+        if form_field.name == "redirect_uris" and kind in REDIRECT_URI_EXAMPLES:
             return gettext_lazy(
                 "Where people return after signing in, one address a line, exactly as the application sends it. For"
                 " example {example}",
                 example=REDIRECT_URI_EXAMPLES[kind],
             )
-        if one.name == "name":
+        if form_field.name == "name":
             signs_in = gettext_lazy("Shown to people who sign in to it.")
             return gettext_lazy("Shown in lists and in audit events.") if kind is ApplicationType.API else signs_in
-        if one.name in _LIFETIME_ERRORS:
-            usual = format_minutes(getattr(self.request.registry.application.settings, one.name))
+        if form_field.name in _LIFETIME_ERRORS:
+            usual = format_minutes(getattr(self.request.registry.application.settings, form_field.name))
             return self.translator.gettext(_INHERITED_LIFETIME_HINT, n=usual)
-        return one.hint
+        return form_field.hint
 
     def template_variables(self) -> Mapping[str, object]:
         kind = self.application_type
@@ -185,9 +187,9 @@ class RegisterApplicationPage(ProjectResourcePage, ApplicationFormPage):
             return {}
         usual = self.services.applications.type_defaults(self.application_type)
         chosen = {
-            one.name: tuple(sorted(usual.get(one.command_member, ())))
-            for one in self.form_fields
-            if one.is_multi_valued
+            form_field.name: tuple(sorted(usual.get(form_field.command_member, ())))
+            for form_field in self.form_fields
+            if form_field.is_multi_valued
         }
         return {
             **chosen,
@@ -203,7 +205,7 @@ class RegisterApplicationPage(ProjectResourcePage, ApplicationFormPage):
         command = self.build_command(RegisterApplication, form, type=self.application_type)
         self.redeem_submission_id(form, ALREADY_CREATED_MESSAGE)
         application, secret = self.services.applications.register_with_secret(
-            self.entity.id, command, by=self.principal
+            self.entity.id, command, principal=self.principal
         )
         href = f"{CONSOLE_PATH}/applications/{application.id}"
         if secret is None:

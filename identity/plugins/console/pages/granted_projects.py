@@ -28,23 +28,25 @@ class GrantedProjectListPage(ListPage):
     empty_title = gettext_lazy("No granted projects")
     empty_text = gettext_lazy("No other organization has granted you a project.")
 
-    def fetch_page(self, asked: PageRequest) -> ResultPage[ProjectGrant]:
-        return self.services.project_grants.page_received(self.context.entity.id, asked, by=self.principal)
+    def fetch_page(self, page_request: PageRequest) -> ResultPage[ProjectGrant]:
+        return self.services.project_grants.page_received(
+            self.context.entity.id, page_request, principal=self.principal
+        )
 
     def build_rows(self, found: Sequence[ProjectGrant]) -> Sequence[Cells]:
         storage = self.services.storage
-        projects = storage.projects.find_many({one.project_id for one in found})
-        owners = storage.organizations.find_many({one.organization_id for one in projects.values()})
+        projects = storage.projects.find_many({project_grant.project_id for project_grant in found})
+        owners = storage.organizations.find_many({project.organization_id for project in projects.values()})
         return [
             (
-                self.template_macros.named(projects[one.project_id].name, project_grant_path(one)),
-                owners[projects[one.project_id].organization_id].name,
-                self.render_role_names(one.roles) or self.render_placeholder(gettext_lazy("None")),
-                self.render_badge(state_badge(one.active, self.translator)),
-                self.template_macros.when(one.created_at),
+                self.template_macros.named(projects[project_grant.project_id].name, project_grant_path(project_grant)),
+                owners[projects[project_grant.project_id].organization_id].name,
+                self.render_role_names(project_grant.roles) or self.render_placeholder(gettext_lazy("None")),
+                self.render_badge(state_badge(project_grant.active, self.translator)),
+                self.template_macros.when(project_grant.created_at),
             )
-            for one in found
-            if one.project_id in projects and projects[one.project_id].organization_id in owners
+            for project_grant in found
+            if project_grant.project_id in projects and projects[project_grant.project_id].organization_id in owners
         ]
 
 

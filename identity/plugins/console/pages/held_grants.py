@@ -39,16 +39,18 @@ class GranteeGrantListPage(ResourcePage[Any], UserGrantListPage):
     empty_text = gettext_lazy("Select a project and choose the roles that its applications are to receive.")
     section_id, always_links_to_list, section_empty = "grants", True, gettext_lazy("None")
 
-    def fetch_page(self, asked: PageRequest) -> ResultPage[UserGrant]:
-        return self.filter_page(self.services.storage.user_grants.page("user_id", self.entity.id, asked))
+    def fetch_page(self, page_request: PageRequest) -> ResultPage[UserGrant]:
+        return self.filter_page(self.services.storage.user_grants.page("user_id", self.entity.id, page_request))
 
     def build_rows(self, found: Sequence[UserGrant]) -> Sequence[Cells]:
-        projects = self.services.storage.projects.find_many({one.project_id for one in found})
+        projects = self.services.storage.projects.find_many({user_grant.project_id for user_grant in found})
         return [
             self.grant_cells(
-                one, self._project_link(one, projects.get(one.project_id)), f"?{ORIGIN_PARAM}={USER_ORIGIN}"
+                user_grant,
+                self._project_link(user_grant, projects.get(user_grant.project_id)),
+                f"?{ORIGIN_PARAM}={USER_ORIGIN}",
             )
-            for one in found
+            for user_grant in found
         ]
 
     def _project_link(self, grant: UserGrant, project: Project | None) -> EntityLink:
@@ -105,25 +107,28 @@ class GrantProjectToUserPage(ResourcePage[Any], SelectThenRolesPage):
         owner = self.services.organizations.get(self.selected_project.organization_id)
         return [(gettext_lazy("Project"), self.selected_project.name), (gettext_lazy("Owner"), owner.name)]
 
-    def candidates(self, asked: PageRequest) -> ResultPage[SelectionCandidate]:
+    def candidates(self, page_request: PageRequest) -> ResultPage[SelectionCandidate]:
         owner = self.services.organizations.get(self.entity.organization_id)
-        own = self.filter_page(self.services.storage.projects.page(owner.id, asked))
-        found = [SelectionCandidate(one.name, owner.name, "project", self.selection_path(one.id)) for one in own.items]
-        return ResultPage((*found, *self._search_granted_projects(asked)), own.next_cursor)
+        page = self.filter_page(self.services.storage.projects.page(owner.id, page_request))
+        selection_candidates = [
+            SelectionCandidate(project.name, owner.name, "project", self.selection_path(project.id))
+            for project in page.items
+        ]
+        return ResultPage((*selection_candidates, *self._search_granted_projects(page_request)), page.next_cursor)
 
-    def empty_search_message(self, asked: PageRequest) -> str:
-        if asked.query:
-            return super().empty_search_message(asked)
+    def empty_search_message(self, page_request: PageRequest) -> str:
+        if page_request.query:
+            return super().empty_search_message(page_request)
         return gettext_lazy("There is no project to choose yet. Create one first.")
 
-    def _search_granted_projects(self, asked: PageRequest) -> Iterator[SelectionCandidate]:
+    def _search_granted_projects(self, page_request: PageRequest) -> Iterator[SelectionCandidate]:
         storage = self.services.storage
         every = PageRequest(limit=MAX_PAGE_SIZE, active=True)
-        held = self.filter_page(storage.project_grants.page("organization_id", self.entity.organization_id, every))
-        projects = storage.projects.find_many({one.project_id for one in held})
-        owners = storage.organizations.find_many({one.organization_id for one in projects.values()})
-        for project in sorted(projects.values(), key=lambda one: name_key(one.name)):
-            if matches_query(asked.query, project) and project.organization_id in owners:
+        page = self.filter_page(storage.project_grants.page("organization_id", self.entity.organization_id, every))
+        projects = storage.projects.find_many({project_grant.project_id for project_grant in page})
+        owners = storage.organizations.find_many({project.organization_id for project in projects.values()})
+        for project in sorted(projects.values(), key=lambda project: name_key(project.name)):
+            if matches_query(page_request.query, project) and project.organization_id in owners:
                 yield SelectionCandidate(
                     project.name, owners[project.organization_id].name, "grant", self.selection_path(project.id)
                 )
@@ -144,9 +149,14 @@ _USERS = (UserResourcePage, ServiceUserResourcePage)
 HELD_GRANTS = {kind: GranteeGrantListPage.of(kind) for kind in _USERS}
 
 ROUTES = (
-    *(ConsoleRoute(f"{one.path}/grants", HELD_GRANTS[one], "user_grant.read", one.context_factory) for one in _USERS),
     *(
-        ConsoleRoute(f"{one.path}/grants/new", GrantProjectToUserPage.of(one), "user_grant.write", one.context_factory)
-        for one in _USERS
+        ConsoleRoute(f"{user.path}/grants", HELD_GRANTS[user], "user_grant.read", user.context_factory)
+        for user in _USERS
+    ),
+    *(
+        ConsoleRoute(
+            f"{user.path}/grants/new", GrantProjectToUserPage.of(user), "user_grant.write", user.context_factory
+        )
+        for user in _USERS
     ),
 )

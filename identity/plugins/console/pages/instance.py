@@ -27,8 +27,8 @@ class InstancePage(ConsolePage):
     def template_variables(self) -> Mapping[str, object]:
         identity = self.request.registry.application
         instance: Instance = self.context.entity
-        own = organization_resource(instance.organization_id)
-        reads_own = self.services.access_control.is_permitted(self.principal, "organization.read", own)
+        resource = organization_resource(instance.organization_id)
+        reads_own = self.services.access_control.is_permitted(self.principal, "organization.read", resource)
         return {
             "instance": instance,
             "own_href": f"{CONSOLE_PATH}/organizations/{instance.organization_id}" if reads_own else "",

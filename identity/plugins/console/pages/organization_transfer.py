@@ -40,7 +40,7 @@ class ExportOrganizationPage(OrganizationResourcePage, ConsoleFormPage):
 
     def submit(self, form: Form) -> Response:
         """The file. Raises Denied for whoever may not read all that is in it."""
-        return organization_export_response(self.request, self.entity.id, by=self.principal)
+        return organization_export_response(self.request, self.entity.id, principal=self.principal)
 
 
 class ImportOrganizationPage(UploadFormPage):
@@ -68,12 +68,12 @@ class ImportOrganizationPage(UploadFormPage):
             with StreamedOrganizationImport() as incoming:
                 document = self._document(incoming)
                 self.redeem_submission_id(form)
-                made = OrganizationTransfer(self.services).import_document(
-                    document, by=self.principal, keep_ids=bool(form.text(_PRESERVE_IDS_FIELD))
+                organization = OrganizationTransfer(self.services).import_document(
+                    document, principal=self.principal, keep_ids=bool(form.text(_PRESERVE_IDS_FIELD))
                 )
         except Invalid as refused:
             raise Invalid(self._errors_with_paths(refused.fields)) from None
-        return self.redirect(self.path_with_flash(f"{ORGANIZATIONS_PATH}/{made.id}"))
+        return self.redirect(self.path_with_flash(f"{ORGANIZATIONS_PATH}/{organization.id}"))
 
     @property
     def _max_bytes(self) -> int:
@@ -99,10 +99,10 @@ class ImportOrganizationPage(UploadFormPage):
         if _DOCUMENT_FIELD in problems:
             return problems
         t = self.translator.gettext
-        more = {name: one for name, one in problems.items() if name == FURTHER_PROBLEMS_KEY}
-        places = {place: one for place, one in problems.items() if place not in more}
+        more = {name: item for name, item in problems.items() if name == FURTHER_PROBLEMS_KEY}
+        places = {place: item for place, item in problems.items() if place not in more}
         said = {
-            place: gettext_lazy("{place}: {problem}", place=place, problem=t(one)) for place, one in places.items()
+            place: gettext_lazy("{place}: {problem}", place=place, problem=t(item)) for place, item in places.items()
         } | more
         return {_DOCUMENT_FIELD: gettext_lazy("Some places in the document need a change."), **said}
 

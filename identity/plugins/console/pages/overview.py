@@ -71,7 +71,7 @@ def overview_sections(page: ConsolePage, organization_id: str | None) -> Sequenc
     sections = []
     if access.is_permitted(page.principal, "service_user.read", resource):
         may_write = access.is_permitted(page.principal, "service_user.write", resource)
-        expiring = page.services.overview.list_expiring(organization_id, by=page.principal)
+        expiring = page.services.overview.list_expiring(organization_id, principal=page.principal)
         sections.append(
             TableSection(
                 "expiring",
@@ -82,7 +82,10 @@ def overview_sections(page: ConsolePage, organization_id: str | None) -> Sequenc
                     gettext_lazy("State"),
                     gettext_lazy("Expiration date"),
                 ),
-                rows=[_expiring_cells(page, one, organization_id, may_write=may_write) for one in expiring],
+                rows=[
+                    _expiring_cells(page, expiring_credential, organization_id, may_write=may_write)
+                    for expiring_credential in expiring
+                ],
                 has_row_buttons=True,
                 empty=gettext_lazy("Nothing expires in the next 30 days."),
             )
@@ -112,47 +115,61 @@ def overview_sections(page: ConsolePage, organization_id: str | None) -> Sequenc
 
 
 def _expiring_cells(
-    page: ConsolePage, one: ExpiringCredential, organization_id: str | None, *, may_write: bool
+    page: ConsolePage, expiring_credential: ExpiringCredential, organization_id: str | None, *, may_write: bool
 ) -> Cells:
     """Something that expires soon, with its organization where several are concerned, and the way to a new one."""
     ui, t = page.template_macros, page.translator.gettext
-    badge = page.render_badge(expiry_badge(one.expires_at, page.services.now, page.translator))
-    if one.owner is None or one.kind not in _CREDENTIAL_PATHS:
-        key = ui.named(t("Signing key"), f"{CONSOLE_PATH}/instance/signing-keys", one.credential.id)
-        return key, t("The service itself"), badge, ui.when(one.expires_at), ""
-    name, user = one.owner.user.display_name, f"{CONSOLE_PATH}/service-users/{one.owner.user.id}"
-    href, is_key = f"{user}/{_CREDENTIAL_PATHS[one.kind]}", one.kind is ExpiringCredentialKind.KEY
+    badge = page.render_badge(expiry_badge(expiring_credential.expires_at, page.services.now, page.translator))
+    if expiring_credential.owner is None or expiring_credential.kind not in _CREDENTIAL_PATHS:
+        key = ui.named(t("Signing key"), f"{CONSOLE_PATH}/instance/signing-keys", expiring_credential.credential.id)
+        return key, t("The service itself"), badge, ui.when(expiring_credential.expires_at), ""
+    name, user = (
+        expiring_credential.owner.user.display_name,
+        f"{CONSOLE_PATH}/service-users/{expiring_credential.owner.user.id}",
+    )
+    href, is_key = (
+        f"{user}/{_CREDENTIAL_PATHS[expiring_credential.kind]}",
+        expiring_credential.kind is ExpiringCredentialKind.KEY,
+    )
     what = ui.named(
         t("Key") if is_key else t("Personal access token"),
         href,
-        one.credential.id if is_key else getattr(one.credential, "name", ""),
+        expiring_credential.credential.id if is_key else getattr(expiring_credential.credential, "name", ""),
     )
     whose = ui.link(name, user)
     if organization_id is None:
-        whose += ui.below(one.owner.organization.name)
+        whose += ui.below(expiring_credential.owner.organization.name)
     new = page.button_link(
         gettext_lazy("New key") if is_key else gettext_lazy("New token"), f"{href}/new", what=name, small=True
     )
-    return what, whose, badge, ui.when(one.expires_at), new if may_write and one.owner.is_active else ""
+    return (
+        what,
+        whose,
+        badge,
+        ui.when(expiring_credential.expires_at),
+        new if may_write and expiring_credential.owner.is_active else "",
+    )
 
 
 def _refusal_rows(page: ConsolePage, organization_id: str | None) -> Sequence[Cells]:
     """Attempts that were refused."""
-    found: tuple[RefusalSummary, ...] = page.services.overview.list_refused(organization_id, by=page.principal)
-    parties, t = AuditEventNames(page, found), page.translator.gettext
+    refusal_summaries: tuple[RefusalSummary, ...] = page.services.overview.list_refused(
+        organization_id, principal=page.principal
+    )
+    parties, t = AuditEventNames(page, refusal_summaries), page.translator.gettext
     return [
         (
             page.template_macros.named(
-                t(EVENT_LABELS[one.event]),
-                _audit_events_path(organization_id, _refusal_filters(one)),
-                t(REASON_LABELS.get(one.reason or "", one.reason or "")),
+                t(EVENT_LABELS[refusal_summary.event]),
+                _audit_events_path(organization_id, _refusal_filters(refusal_summary)),
+                t(REASON_LABELS.get(refusal_summary.reason or "", refusal_summary.reason or "")),
             ),
-            page.entity_link(_actor_link(parties, one)),
-            one.actor.client_address or page.render_placeholder(gettext_lazy("Unknown")),
-            page.template_macros.ago(one.last_at),
-            one.count,
+            page.entity_link(_actor_link(parties, refusal_summary)),
+            refusal_summary.actor.client_address or page.render_placeholder(gettext_lazy("Unknown")),
+            page.template_macros.ago(refusal_summary.last_at),
+            refusal_summary.count,
         )
-        for one in found
+        for refusal_summary in refusal_summaries
     ]
 
 
@@ -181,9 +198,9 @@ class OverviewPage(ConsolePage):
     title = gettext_lazy("Overview")
 
     def template_variables(self) -> Mapping[str, object]:
-        there, first, rows = self.services.overview.getting_started(self.context.entity.id), True, []
+        getting_started, first, rows = self.services.overview.getting_started(self.context.entity.id), True, []
         for name, title, text, permission, below in _GETTING_STARTED_STEPS:
-            done = getattr(there, name)
+            done = getattr(getting_started, name)
             right = self.render_badge(Badge(self.translator.gettext("Done"), "success")) if done else Markup()
             if not done and self.has_permission(permission):
                 kind = "primary" if first else ""
@@ -193,7 +210,7 @@ class OverviewPage(ConsolePage):
                 )
             rows.append((title, text, right))
         lead = gettext_lazy("What a new organization needs before programs and people can use it.")
-        complete = all(getattr(there, name) for name, *_ in _GETTING_STARTED_STEPS)
+        complete = all(getattr(getting_started, name) for name, *_ in _GETTING_STARTED_STEPS)
         begin = [] if complete else [ActionSection("steps", gettext_lazy("First steps"), lead, rows=rows)]
         return {"sections_of": [*begin, *overview_sections(self, self.context.entity.id)], "said": self.translate}
 

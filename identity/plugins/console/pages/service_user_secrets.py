@@ -55,8 +55,8 @@ class PersonalAccessTokenListPage(ServiceUserResourcePage, ListPage):
     section_lead = gettext_lazy("Tokens that a program sends as they are, for tools that cannot ask for one.")
     section_empty = gettext_lazy("No personal access tokens")
 
-    def fetch_page(self, asked: PageRequest) -> ResultPage[PersonalAccessToken]:
-        return self.services.service_users.page_personal_access_tokens(self.entity.id, asked)
+    def fetch_page(self, page_request: PageRequest) -> ResultPage[PersonalAccessToken]:
+        return self.services.service_users.page_personal_access_tokens(self.entity.id, page_request)
 
     def build_cells(self, one: PersonalAccessToken) -> Cells:
         remove = self.row_buttons(f"{self.list_path}/{one.id}", one.name, remove=gettext_lazy("Remove …"), change=False)
@@ -98,7 +98,9 @@ class PersonalAccessTokenCreatePage(CreateExpiringCredentialPage):
         if problems:
             raise Invalid(problems)
         self.redeem_submission_id(form, ALREADY_CREATED_MESSAGE)
-        _, text = self.services.service_users.add_personal_access_token(self.entity.id, command, by=self.principal)
+        _, text = self.services.service_users.add_personal_access_token(
+            self.entity.id, command, principal=self.principal
+        )
         shown = {"client_id": "", "secret": text, "back": self.cancel_path}
         added = self.translator.gettext("Personal access token added")
         return self.render({**shown, "title": added}, template="console/client_secret_created.html")
@@ -116,10 +118,10 @@ class RevokePersonalAccessTokenPage(ServiceUserResourcePage, ActionPage):
     def token(self) -> PersonalAccessToken:
         """Which one. Raises NotFound."""
         wanted = path_value(self, "token")
-        found = self.services.storage.credentials.find(PersonalAccessToken, wanted, self.entity.id)
-        if found is None:
+        personal_access_token = self.services.storage.credentials.find(PersonalAccessToken, wanted, self.entity.id)
+        if personal_access_token is None:
             raise NotFound("personal access token", wanted)
-        token: PersonalAccessToken = found
+        token: PersonalAccessToken = personal_access_token
         return token
 
     @property
@@ -131,7 +133,9 @@ class RevokePersonalAccessTokenPage(ServiceUserResourcePage, ActionPage):
         return [gettext_lazy("Programs that use it lose access at once."), last_used_label(self.token.last_used_at)]
 
     def perform(self) -> str:
-        self.services.service_users.remove_personal_access_token(self.entity.id, self.token.id, by=self.principal)
+        self.services.service_users.remove_personal_access_token(
+            self.entity.id, self.token.id, principal=self.principal
+        )
         return self.resource_path
 
 

@@ -19,7 +19,7 @@ from identity.plugins.console.resources.policies import POLICY_TITLE, parse_poli
 from identity.plugins.console.routes import ConsoleRoute
 from identity.provider.sign_in_preview import SignInPreview, preview_sign_in
 
-_RULE_FIELD_NAMES = tuple(one.name for one in rule_fields())
+_RULE_FIELD_NAMES = tuple(form_field.name for form_field in rule_fields())
 
 
 class SignInPreviewPage(TokenPreviewPage):
@@ -42,14 +42,14 @@ class SignInPreviewPage(TokenPreviewPage):
         asks = USER_PARAM in self.request.GET and (
             USER_PARAM in asked or not asked.keys() & {USER_QUERY_FIELD, APPLICATION_QUERY_FIELD}
         )
-        told = self._build_sign_in_preview(asked) if asks else None
+        sign_in_preview = self._build_sign_in_preview(asked) if asks else None
         return {
             "unsaved": unsaved,
             "users": self._user_options(asked),
             "applications": self._application_options(asked),
             "sections_of": []
-            if told is None
-            else [DescriptionListSection("steps", self.title, facts=list(self._descriptions(told)))],
+            if sign_in_preview is None
+            else [DescriptionListSection("steps", self.title, facts=list(self._descriptions(sign_in_preview)))],
             "said": self.translate,
         }
 
@@ -60,7 +60,7 @@ class SignInPreviewPage(TokenPreviewPage):
     def _unsaved_policy(self, unsaved: Sequence[tuple[str, str]]) -> None:
         if not unsaved or not self.has_permission("organization_policy.write"):
             return
-        several = frozenset(one.name for one in rule_fields() if one.is_multi_valued)
+        several = frozenset(form_field.name for form_field in rule_fields() if form_field.is_multi_valued)
         typed: dict[str, str | tuple[str, ...]] = {}
         for name, value in unsaved:
             typed[name] = (*typed.get(name, ()), value) if name in several else value
@@ -86,22 +86,23 @@ class SignInPreviewPage(TokenPreviewPage):
             return None
         return preview_sign_in(subject, client, context)
 
-    def _descriptions(self, told: SignInPreview) -> Iterator[tuple[str, object]]:
+    def _descriptions(self, sign_in_preview: SignInPreview) -> Iterator[tuple[str, object]]:
         yield (
             gettext_lazy("Signs in by"),
-            self._sign_in_method_labels(told.sign_in_methods)
+            self._sign_in_method_labels(sign_in_preview.sign_in_methods)
             or gettext_lazy("Nothing: this policy lets them in by no way they have"),
         )
-        if told.step_up_requirement is None:
+        if sign_in_preview.step_up_requirement is None:
             yield gettext_lazy("Second factor"), gettext_lazy("Is not asked for")
-        elif told.is_unsatisfiable:
+        elif sign_in_preview.is_unsatisfiable:
             yield gettext_lazy("Second factor"), gettext_lazy("Is required, and there is none that they could set up")
-        elif told.step_up_requirement.factors:
+        elif sign_in_preview.step_up_requirement.factors:
             yield (
                 gettext_lazy("Second factor"),
                 self.translator.gettext(
                     gettext_lazy(
-                        "Is asked for: {ways}", ways=self._sign_in_method_labels(told.step_up_requirement.factors)
+                        "Is asked for: {ways}",
+                        ways=self._sign_in_method_labels(sign_in_preview.step_up_requirement.factors),
                     )
                 ),
             )
@@ -111,27 +112,29 @@ class SignInPreviewPage(TokenPreviewPage):
                 self.translator.gettext(
                     gettext_lazy(
                         "Has to set up: {ways}",
-                        ways=self._sign_in_method_labels(told.step_up_requirement.enrollable_factors),
+                        ways=self._sign_in_method_labels(sign_in_preview.step_up_requirement.enrollable_factors),
                     )
                 ),
             )
-        if told.requires_new_password:
+        if sign_in_preview.requires_new_password:
             yield gettext_lazy("Password"), gettext_lazy("Has to choose a new one")
-        yield from self._policy_descriptions(told.policy)
-        if told.error is not None:
+        yield from self._policy_descriptions(sign_in_preview.policy)
+        if sign_in_preview.error is not None:
             yield (
                 gettext_lazy("Application"),
-                self.translator.gettext(gettext_lazy("Gets an error: {reason}", reason=told.error.description)),
+                self.translator.gettext(
+                    gettext_lazy("Gets an error: {reason}", reason=sign_in_preview.error.description)
+                ),
             )
-        elif told.needs_consent is not None:
+        elif sign_in_preview.needs_consent is not None:
             yield (
                 gettext_lazy("Consent"),
-                gettext_lazy("Is asked to agree") if told.needs_consent else gettext_lazy("Is not asked"),
+                gettext_lazy("Is asked to agree") if sign_in_preview.needs_consent else gettext_lazy("Is not asked"),
             )
 
     def _sign_in_method_labels(self, names: Sequence[str]) -> str:
         ways = self.services.capabilities.sign_in_methods
-        return ", ".join(self.translate(ways.get(one, one)) for one in names)
+        return ", ".join(self.translate(ways.get(name, name)) for name in names)
 
     def _policy_descriptions(self, policy: Policy) -> Descriptions:
         shown = (

@@ -97,7 +97,7 @@ class TokenPreviewPage(PromptPage):
         return {
             "users": self._user_options(asked),
             "applications": self._application_options(asked),
-            "response_types": [(one.value, one.value) for one in response_types],
+            "response_types": [(response_type.value, response_type.value) for response_type in response_types],
             "ways": () if answer is None else answer.grant_previews,
             "untold": () if answer is None else answer.unsupported_grant_types,
             "grant_types": GRANT_TYPE_DESCRIPTIONS,
@@ -126,18 +126,20 @@ class TokenPreviewPage(PromptPage):
         """The chosen user, then those that fit the search."""
         context, query = request_context(self.request), asked.get(USER_QUERY_FIELD, "")
         named = (find_user(context, self.principal, text) for text in (asked.get(USER_PARAM, ""), query))
-        offered = {one.user.id: (one.user.display_name, one.login_name) for one in named if one is not None}
+        offered = {
+            subject.user.id: (subject.user.display_name, subject.login_name) for subject in named if subject is not None
+        }
         kind = None if self.has_permission("service_user.read") else UserKind.HUMAN
         first = PageRequest(limit=_MAX_OPTIONS, query=query)
-        found: ResultPage[Any] = self.services.storage.users.page(self.context.entity.id, kind, first)
-        offered |= {one.id: (one.display_name, one.user_name) for one in self.filter_page(found)}
-        return _build_options(offered, searched=bool(query) or found.next_cursor is not None)
+        page: ResultPage[Any] = self.services.storage.users.page(self.context.entity.id, kind, first)
+        offered |= {item.id: (item.display_name, item.user_name) for item in self.filter_page(page)}
+        return _build_options(offered, searched=bool(query) or page.next_cursor is not None)
 
     def _application_options(self, asked: Mapping[str, str]) -> PreviewOptions:
         """The same of applications."""
         context, query = request_context(self.request), asked.get(APPLICATION_QUERY_FIELD, "")
         named = (find_application(context, self.principal, text) for text in (asked.get(APPLICATION_PARAM, ""), query))
-        offered = {one.id: (one.application.name, one.project.name) for one in named if one is not None}
+        offered = {client.id: (client.application.name, client.project.name) for client in named if client is not None}
         found = (
             list(islice(self._search_applications(query), _MAX_OPTIONS + 1))
             if self.has_permission("application.read")
@@ -150,11 +152,11 @@ class TokenPreviewPage(PromptPage):
         """Client id, name and project of those that the query finds by their own name or that of their project."""
         storage = self.services.storage
         for project in iterate_rows(
-            lambda asked: self.filter_page(storage.projects.page(self.context.entity.id, asked))
+            lambda page_request: self.filter_page(storage.projects.page(self.context.entity.id, page_request))
         ):
-            asked = FIRST_PAGE if matches_query(query, project) else PageRequest(query=query)
-            for one in storage.applications.page(project.id, asked):
-                yield one.id, (one.name, project.name)
+            page_request = FIRST_PAGE if matches_query(query, project) else PageRequest(query=query)
+            for application in storage.applications.page(project.id, page_request):
+                yield application.id, (application.name, project.name)
 
 
 def _build_options(offered: Mapping[str, tuple[str, str]], *, searched: bool) -> PreviewOptions:

@@ -68,23 +68,23 @@ class ApplicationListPage(ProjectResourcePage, ListPage):
     )
     section_id, all_link_label, is_primary_task = "applications", gettext_lazy("All applications …"), True
 
-    def fetch_page(self, asked: PageRequest) -> ResultPage[Any]:
-        return self.services.storage.applications.page(self.entity.id, asked)
+    def fetch_page(self, page_request: PageRequest) -> ResultPage[Any]:
+        return self.services.storage.applications.page(self.entity.id, page_request)
 
     def build_rows(self, found: Sequence[Application]) -> Sequence[Cells]:
         """With their secrets in one badge; public ones have none by their nature."""
-        counts = self.services.storage.applications.count_secrets([one.id for one in found])
+        counts = self.services.storage.applications.count_secrets([application.id for application in found])
         return [
             (
-                self.template_macros.named(one.name, f"{CONSOLE_PATH}/applications/{one.id}"),
-                self.translate(APPLICATION_TYPE_OPTIONS[one.type].label),
-                self.template_macros.code(one.id),
+                self.template_macros.named(application.name, f"{CONSOLE_PATH}/applications/{application.id}"),
+                self.translate(APPLICATION_TYPE_OPTIONS[application.type].label),
+                self.template_macros.code(application.id),
                 self.render_placeholder(gettext_lazy("None"))
-                if one.is_public
-                else self.render_badge(secrets_badge(counts.get(one.id, 0), self.translator)),
-                self.render_badge(state_badge(one.active, self.translator)),
+                if application.is_public
+                else self.render_badge(secrets_badge(counts.get(application.id, 0), self.translator)),
+                self.render_badge(state_badge(application.active, self.translator)),
             )
-            for one in found
+            for application in found
         ]
 
 
@@ -135,15 +135,15 @@ class ApplicationDetailPage(ApplicationResourcePage, ResourceDetailPage):
 
     @property
     def descriptions(self) -> Descriptions:
-        one = self.entity
+        application = self.entity
         addresses = [
-            (gettext_lazy("Redirect URIs"), self._format_uris(one.redirect_uris)),
-            (gettext_lazy("Post-logout redirect URIs"), self._format_uris(one.post_logout_redirect_uris)),
+            (gettext_lazy("Redirect URIs"), self._format_uris(application.redirect_uris)),
+            (gettext_lazy("Post-logout redirect URIs"), self._format_uris(application.post_logout_redirect_uris)),
         ]
         return [
-            (gettext_lazy("Client id"), self.template_macros.identifier(one.id)),
+            (gettext_lazy("Client id"), self.template_macros.identifier(application.id)),
             *(addresses if self.has_sign_in else []),
-            (gettext_lazy("Created"), self.template_macros.when(one.created_at, relative=True)),
+            (gettext_lazy("Created"), self.template_macros.when(application.created_at, relative=True)),
         ]
 
     @property
@@ -194,7 +194,7 @@ class ApplicationDetailPage(ApplicationResourcePage, ResourceDetailPage):
         return told if own else told + " " + self.render_placeholder(gettext_lazy("as everywhere"))
 
     def _format_uris(self, addresses: Sequence[str]) -> Markup:
-        shown = [Markup("<div>{}</div>").format(self.template_macros.identifier(one)) for one in addresses]
+        shown = [Markup("<div>{}</div>").format(self.template_macros.identifier(address)) for address in addresses]
         return Markup().join(shown) or self.render_placeholder(gettext_lazy("None"))
 
 

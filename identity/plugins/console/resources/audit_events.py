@@ -71,29 +71,29 @@ class AuditEventListPage(PromptPage, ListPage):
         organization_id: str = self.context.entity.id
         return organization_id
 
-    def fetch_page(self, asked: PageRequest) -> ResultPage[AuditEvent]:
+    def fetch_page(self, page_request: PageRequest) -> ResultPage[AuditEvent]:
         """The events that fit the filters; none if a filter cannot be understood."""
-        wanted = self._parse_filters()
+        audit_filter = self._parse_filters()
         if self.problems:
             return ResultPage(())
-        return self.filter_page(self.services.audit_trail.page(wanted, asked))
+        return self.filter_page(self.services.audit_trail.page(audit_filter, page_request))
 
     def build_rows(self, found: Sequence[AuditEvent]) -> Sequence[Cells]:
         parties, ui = AuditEventNames(self, found), self.template_macros
         rows = []
-        for one in found:
-            kind, thing = (
-                parties.object_kind_label(one.object_kind),
-                parties.object_name(one.object_kind, one.object_id),
+        for event in found:
+            kind, entity_link = (
+                parties.object_kind_label(event.object_kind),
+                parties.object_name(event.object_kind, event.object_id),
             )
-            what = self.translator.gettext(EVENT_LABELS.get(one.event, one.event))
+            what = self.translator.gettext(EVENT_LABELS.get(event.event, event.event))
             rows.append(
                 (
-                    ui.named(what, f"{CONSOLE_PATH}/{SECTION}/{one.id}", self._object_cell(one)),
-                    ui.moment(one.at),
-                    self._stacked_cell(self.entity_link(parties.actor_link(one)), one.actor.client_address or ""),
-                    self._stacked_cell(self.entity_link(thing), kind if thing.name != kind else ""),
-                    self._stacked_cell(self.render_badge(result_badge(one, self)), reason_label(one, self)),
+                    ui.named(what, f"{CONSOLE_PATH}/{SECTION}/{event.id}", self._object_cell(event)),
+                    ui.moment(event.at),
+                    self._stacked_cell(self.entity_link(parties.actor_link(event)), event.actor.client_address or ""),
+                    self._stacked_cell(self.entity_link(entity_link), kind if entity_link.name != kind else ""),
+                    self._stacked_cell(self.render_badge(result_badge(event, self)), reason_label(event, self)),
                 )
             )
         return rows
@@ -108,7 +108,7 @@ class AuditEventListPage(PromptPage, ListPage):
     def is_filtered(self) -> bool:
         return bool(self.query())
 
-    def empty_search_message(self, asked: PageRequest) -> str:
+    def empty_search_message(self, page_request: PageRequest) -> str:
         if self.problems:
             return gettext_lazy("Correct the filters to see events.")
         return gettext_lazy("No event fits these filters. Remove one.")
@@ -117,12 +117,12 @@ class AuditEventListPage(PromptPage, ListPage):
         t = self.translator.gettext
         events = [
             (
-                t(words),
+                t(message),
                 [(subject, t("All of them")), *((name, t(said)) for name, said in _event_options(subject))],
             )
-            for subject, words in SUBJECT_LABELS.items()
+            for subject, message in SUBJECT_LABELS.items()
         ]
-        return {"events": events, "results": [(one.value, t(words)) for one, words in _RESULT_LABELS.items()]}
+        return {"events": events, "results": [(result.value, t(message)) for result, message in _RESULT_LABELS.items()]}
 
     def _parse_filters(self) -> AuditFilter:
         asked = self.query()
@@ -171,7 +171,7 @@ class AuditEventListPage(PromptPage, ListPage):
         if not self.has_permission("user.read") or len(text) > MAX_QUERY_LENGTH or not text.isprintable():
             return text
         found_by_name = users.page(self.organization_id, None, PageRequest(limit=_MAX_NAME_MATCHES, query=text)).items
-        exact = [one for one in found_by_name if name_key(text) in map(name_key, (one.display_name, one.user_name))]
+        exact = [item for item in found_by_name if name_key(text) in map(name_key, (item.display_name, item.user_name))]
         meant = exact or found_by_name
         if len(meant) > 1:
             self.problems[field] = gettext_lazy("Several users have this name. Enter the login name.")
@@ -235,7 +235,7 @@ class AuditEventDetailPage(ConsolePage):
             "badges": [result_badge(self.event, self)],
             "actions": (),
             "facts": self._descriptions(),
-            "sections_of": [_ERASED_NOTE] if erased else [one for one in sections if one.rows],
+            "sections_of": [_ERASED_NOTE] if erased else [section for section in sections if section.rows],
             "said": self.translate,
         }
 
@@ -256,10 +256,10 @@ class AuditEventDetailPage(ConsolePage):
             AuditEventNames(self, [self.event]),
             self.template_macros,
         )
-        who, thing = parties.actor_link(event), parties.object_name(event.object_kind, event.object_id)
+        entity_link, link = parties.actor_link(event), parties.object_name(event.object_kind, event.object_id)
         # Service users, and applications that act for themselves, are their own clients.
         client = None if actor.client_id in (None, actor.id) else parties.actor_name(str(actor.client_id))
-        here = self.organization if event.organization_id else None
+        organization = self.organization if event.organization_id else None
 
         def identifier(of: str | None, named: EntityLink | None = None) -> Markup:
             """Left out where it is what the thing is called anyway."""
@@ -268,16 +268,16 @@ class AuditEventDetailPage(ConsolePage):
         return [
             (gettext_lazy("When"), ui.moment(event.at)),
             (gettext_lazy("Reason"), reason_label(event, self)),
-            (gettext_lazy("Who"), self.entity_link(who)),
-            (gettext_lazy("Id of who acted"), identifier(actor.id, who)),
+            (gettext_lazy("Who"), self.entity_link(entity_link)),
+            (gettext_lazy("Id of who acted"), identifier(actor.id, entity_link)),
             (gettext_lazy("Application"), "" if client is None else self.entity_link(client)),
             (gettext_lazy("Client id"), identifier(actor.client_id, client) if client else ""),
             (gettext_lazy("Session"), identifier(actor.session_id)),
             (gettext_lazy("Where from"), actor.client_address or gettext_lazy("Not known")),
             (gettext_lazy("Kind of object"), parties.object_kind_label(event.object_kind)),
-            (gettext_lazy("Object"), self.entity_link(thing) if event.object_id else ""),
-            (gettext_lazy("Id of the object"), identifier(event.object_id, thing)),
-            (gettext_lazy("Organization"), ui.link(here.name, self.base_path) if here else ""),
+            (gettext_lazy("Object"), self.entity_link(link) if event.object_id else ""),
+            (gettext_lazy("Id of the object"), identifier(event.object_id, link)),
+            (gettext_lazy("Organization"), ui.link(organization.name, self.base_path) if organization else ""),
             (gettext_lazy("Other organization"), parties.other_organization_name(event)),
             (gettext_lazy("Request id"), identifier(actor.request_id)),
             (gettext_lazy("Event id"), identifier(event.id)),
@@ -321,7 +321,7 @@ def reason_label(event: AuditEvent, page: ConsolePage) -> str:
 
 
 def _event_options(subject: str) -> list[tuple[str, str]]:
-    return [(name, said) for name, said in EVENT_LABELS.items() if name.partition(".")[0] == subject]
+    return [(name, message) for name, message in EVENT_LABELS.items() if name.partition(".")[0] == subject]
 
 
 def _split_detail(event: AuditEvent) -> tuple[list[Sequence[str]], list[Sequence[str]]]:
@@ -343,10 +343,10 @@ def _build_differences(name: str, before: object, after: object) -> list[Sequenc
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         names = dict.fromkeys((*before, *after))
         return [
-            one
+            build_difference
             for part in names
             if before.get(part) != after.get(part)
-            for one in _build_differences(f"{name}.{part}", before.get(part), after.get(part))
+            for build_difference in _build_differences(f"{name}.{part}", before.get(part), after.get(part))
         ]
     return [(name, _format_value(before), _format_value(after))]
 

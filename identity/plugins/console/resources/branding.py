@@ -45,7 +45,7 @@ _MULTILINE_FIELDS = frozenset({"mail_intro", "mail_footer"})
 
 def _branding_fields() -> tuple[FormField, ...]:
     known = entity_fields(Branding)
-    plain = [form_field(one) for one in editable_fields(Branding) if one.name not in TEXT_FIELDS]
+    plain = [form_field(field) for field in editable_fields(Branding) if field.name not in TEXT_FIELDS]
     texts = [
         (TextArea if name in _MULTILINE_FIELDS else FormField)(
             f"{name}_{language}",
@@ -85,7 +85,11 @@ class BrandingEditPage(BrandingResourcePage, ConsoleFormPage):
 
     def initial_values(self) -> Mapping[str, FieldValue]:
         branding = self.branding
-        plain = {one.name: str(getattr(branding, one.name)) for one in self.form_fields if not one.fieldset}
+        plain = {
+            form_field.name: str(getattr(branding, form_field.name))
+            for form_field in self.form_fields
+            if not form_field.fieldset
+        }
         texts = {
             f"{name}_{language}": getattr(branding, name).get(language, "")
             for name in TEXT_FIELDS
@@ -94,7 +98,9 @@ class BrandingEditPage(BrandingResourcePage, ConsoleFormPage):
         return {**plain, **texts, VERSION_FIELD: str(self.entity.version)}
 
     def parse_form(self, form: Form) -> dict[str, object]:
-        plain = {one.name: form.text(one.name) for one in self.form_fields if not one.fieldset}
+        plain = {
+            form_field.name: form.text(form_field.name) for form_field in self.form_fields if not form_field.fieldset
+        }
         texts = {
             name: {language: text for language in LANGUAGES if (text := form.text(f"{name}_{language}"))}
             for name in TEXT_FIELDS
@@ -124,7 +130,7 @@ class BrandingEditPage(BrandingResourcePage, ConsoleFormPage):
         if form.text(_PREVIEW_FIELD):
             return self._redisplay(form, status=200)
         version = parse_version(form.text(VERSION_FIELD))
-        self.services.branding.change(self.entity, command, by=self.principal, expected_version=version)
+        self.services.branding.change(self.entity, command, principal=self.principal, expected_version=version)
         return self.redirect(self.path_with_flash(self.success_path))
 
     def _read_form(self) -> Form:
@@ -141,7 +147,7 @@ class BrandingEditPage(BrandingResourcePage, ConsoleFormPage):
         }
         for name in TEXT_FIELDS:
             texts: Any = typed[name]
-            typed[name] = {one: text for one, text in texts.items() if f"{name}_{one}" not in problems}
+            typed[name] = {item: text for item, text in texts.items() if f"{name}_{item}" not in problems}
         try:
             return decode(ChangeBranding, typed), problems
         except Invalid as refused:
@@ -151,7 +157,7 @@ class BrandingEditPage(BrandingResourcePage, ConsoleFormPage):
     def _preview_variables(self, branding: Branding) -> Mapping[str, object]:
         """The template's variables, in the language that was asked for."""
         wanted = "" if self._sent is None else self._sent.text(_LANGUAGE_FIELD)
-        words = self.renderer.catalogs.translator(wanted if wanted in LANGUAGES else self.language)
+        translator = self.renderer.catalogs.translator(wanted if wanted in LANGUAGES else self.language)
         organization, of_application = self.organization, isinstance(self.entity, Application)
         lower = (
             DEFAULT_BRANDING
@@ -161,18 +167,18 @@ class BrandingEditPage(BrandingResourcePage, ConsoleFormPage):
         called = "" if organization is None else organization.name
         owner = self.entity.id if branding.logo or not of_application else getattr(organization, "id", "")
         looks = build_page_branding(
-            merge_branding(branding, lower), words.language, logo_owner_id=owner, fallback_name=called
+            merge_branding(branding, lower), translator.language, logo_owner_id=owner, fallback_name=called
         )
         domain = "acme.example" if organization is None else organization.primary_domain
         shown = branding.display_name or self.entity_name
-        application = shown if of_application else str(words.gettext("Your application"))
+        application = shown if of_application else str(translator.gettext("Your application"))
         sender = self.request.registry.application.settings.smtp.sender
         return {
-            **preview_variables(self.request, looks, words, login_name=f"anna@{domain}"),
+            **preview_variables(self.request, looks, translator, login_name=f"anna@{domain}"),
             "preview_application": application,
             "preview_organization": (lower.display_name if of_application else branding.display_name) or called,
             "preview_sender": parseaddr(sender)[0] or self.renderer.brand_name,
-            "preview_language": words.language,
+            "preview_language": translator.language,
         }
 
 
@@ -199,15 +205,17 @@ class LogoUploadPage(BrandingResourcePage, UploadFormPage):
         return {VERSION_FIELD: str(self.entity.version)}
 
     def template_variables(self) -> Mapping[str, object]:
-        held = self.branding
-        looks = build_page_branding(held, self.language, logo_owner_id=self.entity.id, fallback_name=self.entity_name)
+        branding = self.branding
+        looks = build_page_branding(
+            branding, self.language, logo_owner_id=self.entity.id, fallback_name=self.entity_name
+        )
         return {
             **super().template_variables(),
-            "logo": getattr(looks, self.file_field) if getattr(held, self.file_field) else "",
+            "logo": getattr(looks, self.file_field) if getattr(branding, self.file_field) else "",
             "field": self.file_field,
             "hint": self.translator.gettext(self.hint, n=MAX_UPLOAD_BYTES // 1024),
             "dark_href": f"{self.resource_path}{DarkLogoUploadPage.path_suffix}"
-            if held.logo and self.file_field == _LOGO_FIELD
+            if branding.logo and self.file_field == _LOGO_FIELD
             else "",
         }
 
@@ -218,7 +226,7 @@ class LogoUploadPage(BrandingResourcePage, UploadFormPage):
             raise Invalid({self.file_field: gettext_lazy("Choose a PNG, WebP or SVG file.")})
         sent = "" if file is None or form.text(_REMOVE_FIELD) else base64.b64encode(file.read()).decode()
         command, version = decode(ChangeBranding, {self.file_field: sent}), parse_version(form.text(VERSION_FIELD))
-        self.services.branding.change(self.entity, command, by=self.principal, expected_version=version)
+        self.services.branding.change(self.entity, command, principal=self.principal, expected_version=version)
         return self.redirect(self.path_with_flash(self.success_path))
 
 
@@ -239,7 +247,7 @@ def branding_section(page: ResourcePage[Any]) -> PageSection:
     branding = page.services.branding.own_branding(page.entity)
     known = entity_fields(Branding)
     looks = build_page_branding(branding, page.language, logo_owner_id=page.entity.id, fallback_name=page.entity_name)
-    languages = {name: [LANGUAGE_NAMES[one] for one in getattr(branding, name)] for name in TEXT_FIELDS}
+    languages = {name: [LANGUAGE_NAMES[item] for item in getattr(branding, name)] for name in TEXT_FIELDS}
     facts: Descriptions = [
         *(
             (known[name].options.label, getattr(branding, name))

@@ -18,12 +18,20 @@ def connected_applications_section(page: UserResourcePage) -> TableSection | Non
         return None
     ui, may_end = page.template_macros, page.has_permission("session.delete")
     rows = []
-    for one in page.services.users.list_connected_applications(page.entity.id):
-        name, href = one.client.application.name, f"{page.resource_path}/connections/{one.client.id}"
+    for connected_application in page.services.users.list_connected_applications(page.entity.id):
+        name, href = (
+            connected_application.client.application.name,
+            f"{page.resource_path}/connections/{connected_application.client.id}",
+        )
         end = page.row_buttons(href, name, remove=gettext_lazy("Disconnect …"), change=False) if may_end else ""
         bold = ui.bold(name)
         rows.append(
-            (ui.named(bold, sub=one.client.organization.name), ui.when(one.since), ui.ago(one.last_used_at), end)
+            (
+                ui.named(bold, sub=connected_application.client.organization.name),
+                ui.when(connected_application.since),
+                ui.ago(connected_application.last_used_at),
+                end,
+            )
         )
     return TableSection(
         "connections",
@@ -49,8 +57,8 @@ class DisconnectApplicationConsolePage(UserResourcePage, ActionPage):
     @property
     def connection(self) -> ConnectedApplication:
         """Which one. Raises NotFound."""
-        held = self.services.users.list_connected_applications(self.entity.id)
-        connection: ConnectedApplication = find_child(self, held, "application", by="client.id")
+        connected_applications = self.services.users.list_connected_applications(self.entity.id)
+        connection: ConnectedApplication = find_child(self, connected_applications, "application", by="client.id")
         return connection
 
     @property
@@ -59,7 +67,7 @@ class DisconnectApplicationConsolePage(UserResourcePage, ActionPage):
 
     def perform(self) -> None:
         self.services.users.disconnect_application_as_manager(
-            self.entity.id, self.connection.client.id, by=self.principal
+            self.entity.id, self.connection.client.id, principal=self.principal
         )
 
 

@@ -58,7 +58,7 @@ class LegalHoldListPage(ListPage):
     empty_title = gettext_lazy("No legal holds")
     empty_text = gettext_lazy("They are placed on the pages of users and organizations.")
 
-    def fetch_page(self, asked: PageRequest) -> ResultPage[LegalHold]:
+    def fetch_page(self, page_request: PageRequest) -> ResultPage[LegalHold]:
         """All at once: they are few."""
         return ResultPage(tuple(self.services.legal_holds.list_holds().values()))
 
@@ -66,17 +66,20 @@ class LegalHoldListPage(ListPage):
         named = _target_links(self, found)
         return [
             (
-                self.entity_cell(named[one.id]),
-                Markup('<span class="nowrap">{}</span>').format(self.translator.gettext(_KIND_LABELS[one.kind])),
-                self.template_macros.when(one.since),
-                one.reason,
+                self.entity_cell(named[legal_hold.id]),
+                Markup('<span class="nowrap">{}</span>').format(self.translator.gettext(_KIND_LABELS[legal_hold.kind])),
+                self.template_macros.when(legal_hold.since),
+                legal_hold.reason,
                 self.button_link(
-                    gettext_lazy("Lift"), f"{_LIST_PATH}/{one.id}/lift", what=named[one.id].name, small=True
+                    gettext_lazy("Lift"),
+                    f"{_LIST_PATH}/{legal_hold.id}/lift",
+                    what=named[legal_hold.id].name,
+                    small=True,
                 )
                 if self.has_permission(_WRITE_PERMISSION)
                 else "",
             )
-            for one in found
+            for legal_hold in found
         ]
 
     def filter_variables(self) -> Mapping[str, object]:
@@ -89,22 +92,28 @@ class LegalHoldListPage(ListPage):
 def _target_links(page: ConsolePage, holds: Sequence[LegalHold]) -> Mapping[str, EntityLink]:
     """What each holds, by the id of the hold."""
     storage = page.services.storage
-    people = storage.users.find_subjects([one.target_id for one in holds if one.kind is LegalHoldKind.USER])
+    people = storage.users.find_subjects(
+        [legal_hold.target_id for legal_hold in holds if legal_hold.kind is LegalHoldKind.USER]
+    )
     organizations = storage.organizations.find_many(
-        [one.target_id for one in holds if one.kind is LegalHoldKind.ORGANIZATION]
+        [legal_hold.target_id for legal_hold in holds if legal_hold.kind is LegalHoldKind.ORGANIZATION]
     )
     named = {}
-    for one in holds:
-        named[one.id] = EntityLink(
-            page.translator.gettext("Everything") if one.kind is LegalHoldKind.INSTANCE else one.target_id
+    for legal_hold in holds:
+        named[legal_hold.id] = EntityLink(
+            page.translator.gettext("Everything") if legal_hold.kind is LegalHoldKind.INSTANCE else legal_hold.target_id
         )
-        if one.target_id in people:
-            subject = people[one.target_id]
-            named[one.id] = EntityLink(
-                subject.user.display_name, f"{CONSOLE_PATH}/users/{one.target_id}", with_line_breaks(subject.login_name)
+        if legal_hold.target_id in people:
+            subject = people[legal_hold.target_id]
+            named[legal_hold.id] = EntityLink(
+                subject.user.display_name,
+                f"{CONSOLE_PATH}/users/{legal_hold.target_id}",
+                with_line_breaks(subject.login_name),
             )
-        elif one.target_id in organizations:
-            named[one.id] = EntityLink(organizations[one.target_id].name, f"{ORGANIZATIONS_PATH}/{one.target_id}")
+        elif legal_hold.target_id in organizations:
+            named[legal_hold.id] = EntityLink(
+                organizations[legal_hold.target_id].name, f"{ORGANIZATIONS_PATH}/{legal_hold.target_id}"
+            )
     return named
 
 
@@ -215,18 +224,18 @@ def legal_hold_section(page: ResourcePage[Any], *above: str) -> ActionSection | 
         return None
     holds, writes = page.services.legal_holds.list_holds(), page.has_permission(_WRITE_PERMISSION)
     rows: list[tuple[str, str, Markup]] = []
-    own = holds.get(page.context.entity.id)
-    if own is not None:
-        lift = page.button_link(gettext_lazy("Lift …"), f"{_LIST_PATH}/{own.id}/lift") if writes else Markup()
-        rows.append((_hold_description(page, gettext_lazy("Held since {day}"), own), own.reason, lift))
+    legal_hold = holds.get(page.context.entity.id)
+    if legal_hold is not None:
+        lift = page.button_link(gettext_lazy("Lift …"), f"{_LIST_PATH}/{legal_hold.id}/lift") if writes else Markup()
+        rows.append((_hold_description(page, gettext_lazy("Held since {day}"), legal_hold), legal_hold.reason, lift))
     elif writes:
         place = page.button_link(gettext_lazy("Place …"), f"{page.resource_path}{CreateLegalHoldPage.path_suffix}")
         rows.append((gettext_lazy("Place a legal hold"), _RETENTION_MESSAGE, place))
-    for one in (holds[key] for key in (*above, ALL_TARGETS) if key in holds):
-        words = gettext_lazy("Everything is held since {day}")
-        if one.kind is LegalHoldKind.ORGANIZATION:
-            words = gettext_lazy("The whole organization is held since {day}")
-        rows.append((_hold_description(page, words, one), one.reason, Markup()))
+    for hold in (holds[key] for key in (*above, ALL_TARGETS) if key in holds):
+        message = gettext_lazy("Everything is held since {day}")
+        if hold.kind is LegalHoldKind.ORGANIZATION:
+            message = gettext_lazy("The whole organization is held since {day}")
+        rows.append((_hold_description(page, message, hold), hold.reason, Markup()))
     return ActionSection("legal-hold", gettext_lazy("Legal hold"), rows=rows) if rows else None
 
 

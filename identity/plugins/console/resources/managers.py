@@ -75,22 +75,22 @@ class ManagerListPage(ResourceManagersPage, ListPage):
     read_permission, create_permission, create_label = "manager.read", "manager.write", gettext_lazy("Add manager")
     section_id, all_link_label = "managers", gettext_lazy("All managers …")
 
-    def fetch_page(self, asked: PageRequest) -> ResultPage[Manager]:
-        return self.services.managers.page(self.resource, asked, by=self.principal)
+    def fetch_page(self, page_request: PageRequest) -> ResultPage[Manager]:
+        return self.services.managers.page(self.resource, page_request, principal=self.principal)
 
     def build_rows(self, found: Sequence[Manager]) -> Sequence[Cells]:
         shown, may_write = display_users(self, found), self.has_permission("manager.write")
         return [
             (
-                self.entity_cell(user := shown[one.user_id]),
-                self.render_role_names(one.roles),
-                self.template_macros.when(one.created_at),
-                self.row_buttons(f"{CONSOLE_PATH}/managers/{one.id}", user.name, remove=gettext_lazy("Remove …"))
+                self.entity_cell(user := shown[manager.user_id]),
+                self.render_role_names(manager.roles),
+                self.template_macros.when(manager.created_at),
+                self.row_buttons(f"{CONSOLE_PATH}/managers/{manager.id}", user.name, remove=gettext_lazy("Remove …"))
                 if may_write
                 else "",
             )
-            for one in found
-            if one.user_id in shown
+            for manager in found
+            if manager.user_id in shown
         ]
 
 
@@ -119,7 +119,7 @@ class ManagerRolesPage(_ManagerSubpage, RolesFormPage):
 
     def role_options(self) -> RoleOptions:
         roles: Sequence[ManagerRole] = self.services.access_control.list_grantable_roles(self.principal, self.resource)
-        return [(one.name, one.name, self.translator.gettext(one.description)) for one in roles]
+        return [(role.name, role.name, self.translator.gettext(role.description)) for role in roles]
 
     @property
     def success_path(self) -> str:
@@ -154,30 +154,30 @@ class AddManagerPage(ManagerRolesPage, SelectUserThenRolesPage):
 
     @property
     def notes(self) -> Sequence[str]:
-        subject, found = self.selected_subject, []
+        subject, messages = self.selected_subject, []
         if self.resource.organization_id not in (None, subject.organization.id):
-            words = gettext_lazy(
+            message = gettext_lazy(
                 "{name} belongs to {organization}, whose managers can rename, reset or deactivate this account. A role"
                 " here trusts them.",
                 name=subject.user.display_name,
                 organization=subject.organization.name,
             )
-            found.append(words)
+            messages.append(message)
         if self.level is ManagerLevel.INSTANCE:
-            found.append(
+            messages.append(
                 gettext_lazy("People with a role at the instance sign in only in ways that the instance allows.")
             )
         ended = self.services.managers.count_sessions_to_end(subject.user.id, self.resource)
         if ended:
-            found.append(ngettext_lazy("{n} session of this user ends.", "{n} sessions of this user end.", ended))
+            messages.append(ngettext_lazy("{n} session of this user ends.", "{n} sessions of this user end.", ended))
         if ended and subject.user.id == self.subject.user.id:
-            found.append(gettext_lazy("Your own session is among them."))
-        return found
+            messages.append(gettext_lazy("Your own session is among them."))
+        return messages
 
     def submit(self, form: Form) -> Response:
         command = self.decode_command(AddManager, {"user_id": self.selected_subject.user.id, **self.parse_form(form)})
         self.redeem_submission_id(form)
-        self.services.managers.add(self.resource, command, by=self.principal)
+        self.services.managers.add(self.resource, command, principal=self.principal)
         return self.redirect(self.path_with_flash(self.success_path))
 
 
@@ -224,7 +224,7 @@ class RemoveManagerPage(ManagerResourcePage, ResourceActionPage):
 
     def perform(self) -> str:
         done_at = f"{self.managed_resource_link.href}#managers"
-        self.services.managers.remove(self.entity.id, by=self.principal)
+        self.services.managers.remove(self.entity.id, principal=self.principal)
         return done_at
 
 

@@ -46,16 +46,16 @@ def domains_section(page: OrganizationResourcePage) -> TableSection:
     rows = [
         (
             page.template_macros.named(
-                one.name,
-                f"{page.resource_path}/domains/{one.name}",
-                page.translate(_PRIMARY_LABEL) if one.name == page.entity.primary_domain else "",
+                domain.name,
+                f"{page.resource_path}/domains/{domain.name}",
+                page.translate(_PRIMARY_LABEL) if domain.name == page.entity.primary_domain else "",
             ),
-            page.render_badge(_badge(page, one)),
-            page.translate(_PROOF_LABELS[one.proof])
-            if one.proof
+            page.render_badge(_badge(page, domain)),
+            page.translate(_PROOF_LABELS[domain.proof])
+            if domain.proof
             else page.render_placeholder(gettext_lazy("None yet")),
         )
-        for one in page.services.domains.list_by_organization(page.entity.id)
+        for domain in page.services.domains.list_by_organization(page.entity.id)
     ]
     may_write, href = page.has_permission(WRITE_PERMISSION), f"{page.resource_path}/domains/new"
     return TableSection(
@@ -220,7 +220,7 @@ class AssertDomainPage(OrganizationDomainResourcePage, ResourceActionPage):
         ]
 
     def perform(self) -> None:
-        self.services.domains.assert_domain(self.entity.id, self.domain.name, by=self.principal)
+        self.services.domains.assert_domain(self.entity.id, self.domain.name, principal=self.principal)
 
 
 class SetPrimaryDomainPage(OrganizationDomainResourcePage, ResourceActionPage):
@@ -257,7 +257,7 @@ class SetPrimaryDomainPage(OrganizationDomainResourcePage, ResourceActionPage):
         if not self.domain.is_effective:
             raise Conflict(gettext_lazy("This domain has to be proven first."))
         command = ChangeOrganization(primary_domain=self.domain.name)
-        self.services.organizations.change(self.entity.id, command, by=self.principal)
+        self.services.organizations.change(self.entity.id, command, principal=self.principal)
         return self.organization_href
 
 
@@ -296,7 +296,7 @@ class RemoveDomainPage(OrganizationDomainResourcePage, ResourceActionPage):
         ]
 
     def perform(self) -> str:
-        self.services.domains.remove(self.entity.id, self.domain.name, by=self.principal)
+        self.services.domains.remove(self.entity.id, self.domain.name, principal=self.principal)
         return f"{self.organization_href}#domains"
 
 

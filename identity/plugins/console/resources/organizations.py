@@ -36,9 +36,9 @@ from identity.services.organization_transfer import OrganizationTransfer
 from identity.storage.paging import PageRequest, ResultPage
 
 
-def fetch_visible_organizations(page: ConsolePage, asked: PageRequest) -> ResultPage[Organization]:
+def fetch_visible_organizations(page: ConsolePage, page_request: PageRequest) -> ResultPage[Organization]:
     """The organizations that whoever looks may know of."""
-    return page.services.access_control.page_organizations(page.principal, asked)
+    return page.services.access_control.page_organizations(page.principal, page_request)
 
 
 class OrganizationListPage(ListPage):
@@ -60,8 +60,8 @@ class OrganizationListPage(ListPage):
     )
     create_permission, entity_label = "organization.create", gettext_lazy("organization")
 
-    def fetch_page(self, asked: PageRequest) -> ResultPage[Organization]:
-        return fetch_visible_organizations(self, asked)
+    def fetch_page(self, page_request: PageRequest) -> ResultPage[Organization]:
+        return fetch_visible_organizations(self, page_request)
 
     def build_cells(self, one: Organization) -> Cells:
         reads = self.services.access_control.is_permitted(
@@ -90,8 +90,10 @@ class OrganizationFormPage(ConsoleFormPage):
             proof = gettext_lazy("A domain of one's own counts at once if you enter it, without a proof.")
         hint = self.translate(self.domain_hint()) + " " + self.translate(proof)
         return [
-            replace(one, hint=hint, required=not self.is_creation) if one.name == "primary_domain" else one
-            for one in self.form_fields
+            replace(form_field, hint=hint, required=not self.is_creation)
+            if form_field.name == "primary_domain"
+            else form_field
+            for form_field in self.form_fields
         ]
 
     def domain_hint(self) -> Message:
@@ -119,7 +121,7 @@ class OrganizationCreatePage(OrganizationFormPage, CreatePage):
         return {**super().parse_form(form), "primary_domain": form.text("primary_domain") or None}
 
     def create(self, command: CreateOrganization) -> Any:
-        return self.services.organizations.create(command, by=self.principal)
+        return self.services.organizations.create(command, principal=self.principal)
 
 
 class OrganizationEditPage(OrganizationResourcePage, OrganizationFormPage, EditPage):
@@ -131,7 +133,9 @@ class OrganizationEditPage(OrganizationResourcePage, OrganizationFormPage, EditP
         """What takes more than the name is left out for whoever may not change it."""
         needed = {"primary_domain": "organization_domain.write", "registration": "organization_policy.write"}
         return [
-            one for one in super().visible_fields() if one.name not in needed or self.has_permission(needed[one.name])
+            form_field
+            for form_field in super().visible_fields()
+            if form_field.name not in needed or self.has_permission(needed[form_field.name])
         ]
 
     def domain_hint(self) -> Message:
@@ -206,7 +210,7 @@ class OrganizationDetailPage(OrganizationResourcePage, ResourceDetailPage):
 
     @property
     def header_links(self) -> Sequence[Markup]:
-        if not OrganizationTransfer(self.services).can_export(self.entity.id, by=self.principal):
+        if not OrganizationTransfer(self.services).can_export(self.entity.id, principal=self.principal):
             return super().header_links
         return [
             self.button_link(gettext_lazy("Export"), f"{self.resource_path}/export", what=self.entity_name),

@@ -70,7 +70,7 @@ class _PolicyPage(ConsolePage):
         if value is None:
             return self.translate(gettext_lazy("All that there are"))
         ways = self.services.capabilities.sign_in_methods
-        return Markup(", ").join(self.translate(ways.get(one, one)) for one in value)
+        return Markup(", ").join(self.translate(ways.get(item, item)) for item in value)
 
 
 class PolicyDetailPage(_PolicyPage):
@@ -123,15 +123,17 @@ class PolicyDetailPage(_PolicyPage):
         )
 
     def _sections(self, rules: Sequence[EffectiveRule]) -> Iterator[PageSection]:
-        titles = dict.fromkeys(_RULE_FIELDS[one.name].options.section for one in rules)
+        titles = dict.fromkeys(_RULE_FIELDS[rule.name].options.section for rule in rules)
         for number, title in enumerate(titles):
-            of_it = [one for one in rules if _RULE_FIELDS[one.name].options.section == title]
+            of_it = [rule for rule in rules if _RULE_FIELDS[rule.name].options.section == title]
             columns = (gettext_lazy("Rule"), gettext_lazy("What holds"), gettext_lazy("Set by"))
-            yield TableSection(f"rules-{number}", title, columns=columns, rows=[self._row(one) for one in of_it])
+            yield TableSection(
+                f"rules-{number}", title, columns=columns, rows=[self._row(effective_rule) for effective_rule in of_it]
+            )
 
     def _row(self, rule: EffectiveRule) -> Sequence[object]:
-        said = _RULE_FIELDS[rule.name].options
-        named = self.template_macros.named(self.translate(said.label), "", self.translate(said.hint))
+        field_options = _RULE_FIELDS[rule.name].options
+        named = self.template_macros.named(self.translate(field_options.label), "", self.translate(field_options.hint))
         return named, self.describe_rule(rule.name, rule.value), self._source_label(rule)
 
     def _source_label(self, rule: EffectiveRule) -> Markup:
@@ -145,12 +147,12 @@ class PolicyDetailPage(_PolicyPage):
         )
 
     def _author_name(self, user_id: str | None) -> str:
-        found = None if user_id is None else self.services.storage.users.find_subject(user_id)
-        if found is None or not self.services.access_control.can_see_organization(
-            self.principal, found.organization.id
+        subject = None if user_id is None else self.services.storage.users.find_subject(user_id)
+        if subject is None or not self.services.access_control.can_see_organization(
+            self.principal, subject.organization.id
         ):
             return ""
-        return str(found.user.display_name)
+        return str(subject.user.display_name)
 
 
 class PolicyEditPage(_PolicyPage, ConsoleFormPage):
@@ -208,18 +210,25 @@ class PolicyEditPage(_PolicyPage, ConsoleFormPage):
 
     def visible_fields(self) -> Sequence[FormField]:
         return [
-            one if rule_values(_RULE_FIELDS[one.command_member]) else replace(one, hint=self._field_hint(one))
-            for one in self.form_fields
+            form_field
+            if rule_values(_RULE_FIELDS[form_field.command_member])
+            else replace(form_field, hint=self._field_hint(form_field))
+            for form_field in self.form_fields
         ]
 
-    def _field_hint(self, one: FormField) -> str:
+    def _field_hint(self, form_field: FormField) -> str:
         left = self.translator.gettext(
-            gettext_lazy("Left empty: {rule}", rule=self.inherited_value(one.command_member))
+            gettext_lazy("Left empty: {rule}", rule=self.inherited_value(form_field.command_member))
         )
-        return Markup(" ").join((self.translate(one.hint), left))
+        return Markup(" ").join((self.translate(form_field.hint), left))
 
     def _parse_rules(self, form: Form) -> list[tuple[str, str]]:
-        return [(one.name, value) for one in self.form_fields for value in form.texts(one.name) if value]
+        return [
+            (form_field.name, value)
+            for form_field in self.form_fields
+            for value in form.texts(form_field.name)
+            if value
+        ]
 
     def template_variables(self) -> Mapping[str, object]:
         return {
@@ -236,14 +245,16 @@ class PolicyEditPage(_PolicyPage, ConsoleFormPage):
             number = ngettext_lazy("These rules end {n} session.", "These rules end {n} sessions.", ended.sessions)
             if ended.has_more:
                 number = gettext_lazy("These rules end {n} sessions or more.", n=ended.sessions)
-            own = [gettext_lazy("Your own session is among them.")] if ended.includes_own else []
-            sentences = (number, *own, gettext_lazy("Save again to confirm."))
-            raise FormRedisplay(" ".join(str(self.translator.gettext(one)) for one in sentences), kind="warning")
+            messages = [gettext_lazy("Your own session is among them.")] if ended.includes_own else []
+            sentences = (number, *messages, gettext_lazy("Save again to confirm."))
+            raise FormRedisplay(
+                " ".join(str(self.translator.gettext(message)) for message in sentences), kind="warning"
+            )
 
     def initial_values(self) -> Mapping[str, FieldValue]:
         held = {
-            one.name: one.format_value(getattr(self.stored_policy.policy, one.command_member))
-            for one in self.form_fields
+            form_field.name: form_field.format_value(getattr(self.stored_policy.policy, form_field.command_member))
+            for form_field in self.form_fields
         }
         return {**held, VERSION_FIELD: str(self.stored_policy.version)}
 
@@ -261,7 +272,10 @@ class PolicyEditPage(_PolicyPage, ConsoleFormPage):
 
 def parse_policy_change(form: Form) -> ChangePolicy:
     """The change that was typed. Raises Invalid."""
-    return decode(ChangePolicy, {one.command_member: one.parse_value(form) for one in PolicyEditPage.form_fields})
+    return decode(
+        ChangePolicy,
+        {form_field.command_member: form_field.parse_value(form) for form_field in PolicyEditPage.form_fields},
+    )
 
 
 def _confirmation_digest(ended: EndedSessionCount) -> str:

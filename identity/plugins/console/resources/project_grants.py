@@ -38,8 +38,8 @@ from identity.storage.paging import PageRequest, ResultPage
 
 def load_holder_names(page: ConsolePage, grants: Sequence[ProjectGrant]) -> Mapping[str, str]:
     """The names of the organizations that hold the grants, by id."""
-    holders = page.services.storage.organizations.find_many({one.organization_id for one in grants})
-    return {key: one.name for key, one in holders.items()}
+    holders = page.services.storage.organizations.find_many({grant.organization_id for grant in grants})
+    return {key: organization.name for key, organization in holders.items()}
 
 
 class ProjectGrantListPage(ProjectResourcePage, ListPage):
@@ -61,20 +61,20 @@ class ProjectGrantListPage(ProjectResourcePage, ListPage):
     )
     section_id, all_link_label = "grants", gettext_lazy("All project grants …")
 
-    def fetch_page(self, asked: PageRequest) -> ResultPage[ProjectGrant]:
-        return self.filter_page(self.services.storage.project_grants.page("project_id", self.entity.id, asked))
+    def fetch_page(self, page_request: PageRequest) -> ResultPage[ProjectGrant]:
+        return self.filter_page(self.services.storage.project_grants.page("project_id", self.entity.id, page_request))
 
     def build_rows(self, found: Sequence[ProjectGrant]) -> Sequence[Cells]:
         names = load_holder_names(self, found)
         return [
             (
-                self.template_macros.named(names[one.organization_id], project_grant_path(one)),
-                self.render_role_names(one.roles) or self.render_placeholder(gettext_lazy("None")),
-                self.render_badge(state_badge(one.active, self.translator)),
-                self.template_macros.when(one.created_at),
+                self.template_macros.named(names[project_grant.organization_id], project_grant_path(project_grant)),
+                self.render_role_names(project_grant.roles) or self.render_placeholder(gettext_lazy("None")),
+                self.render_badge(state_badge(project_grant.active, self.translator)),
+                self.template_macros.when(project_grant.created_at),
             )
-            for one in found
-            if one.organization_id in names
+            for project_grant in found
+            if project_grant.organization_id in names
         ]
 
 
@@ -123,21 +123,21 @@ class ProjectGrantCreatePage(ProjectResourcePage, SelectThenRolesPage):
             return gettext_lazy("Any part of its name or primary domain, or its whole id.")
         return gettext_lazy("Its whole primary domain or id; of organizations that you manage, any part of the name.")
 
-    def candidates(self, asked: PageRequest) -> ResultPage[SelectionCandidate]:
+    def candidates(self, page_request: PageRequest) -> ResultPage[SelectionCandidate]:
         """Other organizations: those one may know of by name, any by what only those who know it can type."""
-        found = fetch_visible_organizations(self, asked)
+        page = fetch_visible_organizations(self, page_request)
         organizations = self.services.storage.organizations
-        named = organizations.find_by_domain(asked.query.lower()) or organizations.find(asked.query)
-        every = {one.id: one for one in (*([named] if named is not None else []), *found)}
+        named = organizations.find_by_domain(page_request.query.lower()) or organizations.find(page_request.query)
+        every = {item.id: item for item in (*([named] if named is not None else []), *page)}
         every.pop(self.entity.organization_id, None)
         candidates = (
-            SelectionCandidate(one.name, one.primary_domain, "organization", self.selection_path(one.id))
-            for one in every.values()
+            SelectionCandidate(item.name, item.primary_domain, "organization", self.selection_path(item.id))
+            for item in every.values()
         )
-        return ResultPage(tuple(candidates), found.next_cursor)
+        return ResultPage(tuple(candidates), page.next_cursor)
 
-    def empty_search_message(self, asked: PageRequest) -> str:
-        if asked.query:
+    def empty_search_message(self, page_request: PageRequest) -> str:
+        if page_request.query:
             return gettext_lazy("There is no such organization.")
         return gettext_lazy(
             "Enter the primary domain of the organization, for example {example}.", example="acme.example"
@@ -150,7 +150,7 @@ class ProjectGrantCreatePage(ProjectResourcePage, SelectThenRolesPage):
         values = {"organization_id": self.selected_id, "roles": self.selected_roles(form)}
         command = self.decode_command(AddProjectGrant, values)
         self.redeem_submission_id(form)
-        grant = self.services.project_grants.add(self.entity.id, command, by=self.principal)
+        grant = self.services.project_grants.add(self.entity.id, command, principal=self.principal)
         return self.redirect(self.path_with_flash(project_grant_path(grant)))
 
 
@@ -195,7 +195,7 @@ class WithdrawProjectGrantPage(ProjectGrantResourcePage, ResourceActionPage):
 
     def perform(self) -> str:
         """Do it; then to the other grants of the project."""
-        self.services.project_grants.remove(self.entity.id, by=self.principal)
+        self.services.project_grants.remove(self.entity.id, principal=self.principal)
         return f"{CONSOLE_PATH}/projects/{self.entity.project_id}/grants"
 
 
@@ -257,10 +257,10 @@ class ProjectGrantDetailPage(ProjectGrantResourcePage, ResourceDetailPage):
     @property
     def _other_managers(self) -> str:
         """How many there are; they are known to their own organization."""
-        others = self.services.managers.count_hidden(self.resource, by=self.principal)
-        if not others.count and others.is_exact:
+        row_total = self.services.managers.count_hidden(self.resource, principal=self.principal)
+        if not row_total.count and row_total.is_exact:
             return ""
-        return str(others.count) if others.is_exact else gettext_lazy("More than {n}", n=others.count)
+        return str(row_total.count) if row_total.is_exact else gettext_lazy("More than {n}", n=row_total.count)
 
     def _resource_link(self, name: str, pages: str, identifier: str, reads: bool) -> Markup:
         return self.entity_link(EntityLink(name, f"{CONSOLE_PATH}/{pages}/{identifier}" if reads else ""))

@@ -43,15 +43,20 @@ class ProjectRoleListPage(ProjectResourcePage, ListPage):
     read_permission, create_permission, entity_label = "project_role.read", "project_role.write", gettext_lazy("role")
     section_id, all_link_label = "roles", gettext_lazy("All roles …")
 
-    def fetch_page(self, asked: PageRequest) -> ResultPage[ProjectRole]:
+    def fetch_page(self, page_request: PageRequest) -> ResultPage[ProjectRole]:
         fitting = [
-            one
-            for one in sorted(self.services.projects.list_roles(self.entity.id), key=lambda role: role.key)
-            if text_matches(asked.query, search_text(one.key, one.display_name))
+            project_role
+            for project_role in sorted(self.services.projects.list_roles(self.entity.id), key=lambda role: role.key)
+            if text_matches(page_request.query, search_text(project_role.key, project_role.display_name))
         ]
-        after = "" if asked.cursor is None else asked.cursor.id
-        rest = [one for one in fitting if one.key > after]
-        return build_page(rest, asked.limit, lambda one: PageCursor(one.key, one.key), RowTotal(len(fitting)))
+        after = "" if page_request.cursor is None else page_request.cursor.id
+        rest = [project_role for project_role in fitting if project_role.key > after]
+        return build_page(
+            rest,
+            page_request.limit,
+            lambda project_role: PageCursor(project_role.key, project_role.key),
+            RowTotal(len(fitting)),
+        )
 
     def build_cells(self, one: ProjectRole) -> Cells:
         href = f"{self.list_path}/{quote(one.key, safe='')}"
@@ -110,7 +115,7 @@ class ProjectRoleResourcePage(ProjectRoleSubpage):
 class ProjectRoleEditPage(ProjectRoleResourcePage, ConsoleFormPage):
     """Changes display name and group; the key stays."""
 
-    form_fields = tuple(one for one in _FIELDS if one.name in ChangeProjectRole.model_fields)
+    form_fields = tuple(field for field in _FIELDS if field.name in ChangeProjectRole.model_fields)
     title = gettext_lazy("Change the role {key}")
 
     def initial_values(self) -> Mapping[str, FieldValue]:
@@ -161,18 +166,20 @@ class DeleteProjectRolePage(ProjectRoleResourcePage, ActionPage):
         if not self.has_permission("project_grant.read"):
             return []
         grants = self.filter_page(self.services.storage.project_grants.page("project_id", self.entity.id, _IMPACT_PAGE))
-        some = [one for one in grants if self.role.key in one.roles][:_MAX_LISTED_NAMES]
+        some = [grant for grant in grants if self.role.key in grant.roles][:_MAX_LISTED_NAMES]
         shown = load_holder_names(self, some)
-        return [shown[one.organization_id] for one in some if one.organization_id in shown]
+        return [
+            shown[project_grant.organization_id] for project_grant in some if project_grant.organization_id in shown
+        ]
 
     def _grantee_users(self) -> Sequence[str]:
         """Users whose grant has the role, for whoever may read that."""
         if not self.has_permission("user_grant.read"):
             return []
         grants = self.filter_page(self.services.storage.user_grants.page("project_id", self.entity.id, _IMPACT_PAGE))
-        some = [one for one in grants if self.role.key in one.roles][:_MAX_LISTED_NAMES]
+        some = [grant for grant in grants if self.role.key in grant.roles][:_MAX_LISTED_NAMES]
         shown = display_users(self, some)
-        return [shown[one.user_id].name for one in some if one.user_id in shown]
+        return [shown[user_grant.user_id].name for user_grant in some if user_grant.user_id in shown]
 
 
 def _abbreviate_names(names: Sequence[str], n: int) -> str:

@@ -47,20 +47,20 @@ class ProjectListPage(ListPage):
     )
     create_permission, entity_label = "project.create", gettext_lazy("project")
 
-    def fetch_page(self, asked: PageRequest) -> ResultPage[Any]:
-        return self.services.projects.page(self.context.entity.id, asked, by=self.principal)
+    def fetch_page(self, page_request: PageRequest) -> ResultPage[Any]:
+        return self.services.projects.page(self.context.entity.id, page_request, principal=self.principal)
 
     def build_rows(self, found: Sequence[Project]) -> Sequence[Cells]:
-        counts = self.services.storage.projects.count_children([one.id for one in found])
+        counts = self.services.storage.projects.count_children([project.id for project in found])
         return [
             (
-                self.template_macros.named(one.name, f"{CONSOLE_PATH}/projects/{one.id}"),
-                *(number or self.render_placeholder("0") for number in counts[one.id]),
-                self.render_badge(state_badge(one.active, self.translator)),
-                self.template_macros.when(one.created_at),
+                self.template_macros.named(project.name, f"{CONSOLE_PATH}/projects/{project.id}"),
+                *(number or self.render_placeholder("0") for number in counts[project.id]),
+                self.render_badge(state_badge(project.active, self.translator)),
+                self.template_macros.when(project.created_at),
             )
-            for one in found
-            if one.id in counts
+            for project in found
+            if project.id in counts
         ]
 
 
@@ -78,7 +78,7 @@ class ProjectCreatePage(CreatePage):
 
     def create(self, command: CreateProject) -> Any:
         organization: Organization = self.context.entity
-        return self.services.projects.create(organization.id, command, by=self.principal)
+        return self.services.projects.create(organization.id, command, principal=self.principal)
 
 
 _ACTIONS = (

@@ -60,8 +60,8 @@ class ServiceUserKeyListPage(ServiceUserResourcePage, ListPage):
         True,
     )
 
-    def fetch_page(self, asked: PageRequest) -> ResultPage[ServiceUserKey]:
-        return self.services.service_users.page_keys(self.entity.id, asked)
+    def fetch_page(self, page_request: PageRequest) -> ResultPage[ServiceUserKey]:
+        return self.services.service_users.page_keys(self.entity.id, page_request)
 
     def build_cells(self, one: ServiceUserKey) -> Cells:
         href = f"{self.list_path}/{one.id}"
@@ -105,7 +105,7 @@ class ServiceUserKeyCreatePage(CreateExpiringCredentialPage):
         SelectField(
             _KEY_SIZE_FIELD,
             gettext_lazy("Bits of a generated key"),
-            options=lambda _: [(one, one) for one in _SIZES],
+            options=lambda _: [(size, size) for size in _SIZES],
             fieldset=_MORE_LABEL,
         ),
     )
@@ -125,7 +125,7 @@ class ServiceUserKeyCreatePage(CreateExpiringCredentialPage):
             return self.redirect(self.path_with_flash(f"{self.resource_path}#keys"))
         size = form.text(_KEY_SIZE_FIELD) or _SIZES[0]
         command = self.decode_command(AddServiceUserKey, {"expires_at": expires_at, "key_size": _parse_size(size)})
-        file = self.services.service_users.add_key(self.entity.id, command, by=self.principal)
+        file = self.services.service_users.add_key(self.entity.id, command, principal=self.principal)
         shown = {**_key_file_variables(file, self.entity), "back": self.resource_path}
         return self.render(shown, template="console/service_user_key_created.html")
 
@@ -134,7 +134,7 @@ class ServiceUserKeyCreatePage(CreateExpiringCredentialPage):
         if not text:
             raise Invalid({_PUBLIC_KEY_FIELD: gettext_lazy("Paste the public key: PEM, or a JWK.")})
         command = self.decode_command(UploadServiceUserKey, {"public_key": text, "expires_at": expires_at})
-        self.services.service_users.upload_key(self.entity.id, command, by=self.principal)
+        self.services.service_users.upload_key(self.entity.id, command, principal=self.principal)
 
 
 def _parse_size(text: str) -> object:
@@ -181,7 +181,7 @@ class RemoveServiceUserKeyPage(ServiceUserResourcePage, ActionPage):
         return [lost, last_used_label(self.key.last_used_at)]
 
     def perform(self) -> str:
-        self.services.service_users.remove_key(self.entity.id, self.key.id, by=self.principal)
+        self.services.service_users.remove_key(self.entity.id, self.key.id, principal=self.principal)
         return self.resource_path
 
 

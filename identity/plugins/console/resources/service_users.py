@@ -52,23 +52,25 @@ class ServiceUserListPage(ListPage):
     )
     create_permission, entity_label = "service_user.write", gettext_lazy("service user")
 
-    def fetch_page(self, asked: PageRequest) -> ResultPage[Any]:
-        return self.services.storage.users.page(self.context.entity.id, UserKind.SERVICE, asked)
+    def fetch_page(self, page_request: PageRequest) -> ResultPage[Any]:
+        return self.services.storage.users.page(self.context.entity.id, UserKind.SERVICE, page_request)
 
     def build_rows(self, found: Sequence[ServiceUser]) -> Sequence[Cells]:
         now = self.services.now
-        summaries = self.services.storage.credentials.key_summaries([one.id for one in found], now)
+        summaries = self.services.storage.credentials.key_summaries([service_user.id for service_user in found], now)
         return [
             (
-                self.template_macros.named(one.display_name, f"{CONSOLE_PATH}/service-users/{one.id}"),
-                one.user_name,
-                self.render_badge(state_badge(one.active, self.translator)),
-                self.render_badge(keys_badge(summaries.get(one.id), now, self.translator))
+                self.template_macros.named(
+                    service_user.display_name, f"{CONSOLE_PATH}/service-users/{service_user.id}"
+                ),
+                service_user.user_name,
+                self.render_badge(state_badge(service_user.active, self.translator)),
+                self.render_badge(keys_badge(summaries.get(service_user.id), now, self.translator))
                 or self.render_placeholder(gettext_lazy("None")),
-                self.relative_time(summaries[one.id].last_used_at if one.id in summaries else None),
-                self.template_macros.when(one.created_at),
+                self.relative_time(summaries[service_user.id].last_used_at if service_user.id in summaries else None),
+                self.template_macros.when(service_user.created_at),
             )
-            for one in found
+            for service_user in found
         ]
 
 

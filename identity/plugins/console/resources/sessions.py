@@ -31,7 +31,7 @@ class SessionListPage(UserResourcePage, ListPage):
     read_permission, is_created_from_section = "session.read", True
     section_id, all_link_label = "sessions", gettext_lazy("All sessions …")
 
-    def fetch_page(self, asked: PageRequest) -> ResultPage[Session]:
+    def fetch_page(self, page_request: PageRequest) -> ResultPage[Session]:
         """All at once: they are few."""
         return ResultPage(self.services.users.list_sessions(self.entity.id))
 
@@ -84,7 +84,7 @@ class EndSessionPage(_EndSessionsPage):
         return {"name": self.entity_name, "device": describe_user_agent(self.session.user_agent, self.translator)}
 
     def perform(self) -> None:
-        self.services.users.end_session(self.entity.id, self.session.id, by=self.principal)
+        self.services.users.end_session(self.entity.id, self.session.id, principal=self.principal)
 
 
 class EndAllSessionsPage(_EndSessionsPage):
@@ -102,7 +102,7 @@ class EndAllSessionsPage(_EndSessionsPage):
         ]
 
     def perform(self) -> None:
-        self.services.users.end_sessions(self.entity.id, by=self.principal)
+        self.services.users.end_sessions(self.entity.id, principal=self.principal)
 
 
 _ALL = "/users/{user}/sessions"

@@ -54,7 +54,7 @@ class SigningKeyListPage(ListPage):
     empty_title = gettext_lazy("No signing keys yet")
     empty_text = gettext_lazy("The operator makes the first one with identity bootstrap.")
 
-    def fetch_page(self, asked: PageRequest) -> ResultPage[SigningKeyState]:
+    def fetch_page(self, page_request: PageRequest) -> ResultPage[SigningKeyState]:
         """All at once: they are few."""
         return ResultPage(self.services.signing_keys.list_key_states())
 
@@ -71,11 +71,11 @@ class SigningKeyListPage(ListPage):
             self._withdraw_button(one),
         )
 
-    def _withdraw_button(self, one: SigningKeyState) -> Markup:
-        if one.state is KeyState.REMOVED or not self.has_permission("signing_key.write"):
+    def _withdraw_button(self, key_state: SigningKeyState) -> Markup:
+        if key_state.state is KeyState.REMOVED or not self.has_permission("signing_key.write"):
             return Markup()
         return self.row_buttons(
-            f"{self.list_path}/{one.key.id}", one.key.id, remove=gettext_lazy("Withdraw …"), change=False
+            f"{self.list_path}/{key_state.key.id}", key_state.key.id, remove=gettext_lazy("Withdraw …"), change=False
         )
 
     def _format_moment(self, moment: datetime | None, absent: str) -> Markup:
@@ -109,7 +109,7 @@ class RotateSigningKeyPage(ActionPage):
 
     def template_variables(self) -> Mapping[str, object]:
         t, states = self.translator.gettext, self.services.signing_keys.list_key_states()
-        waiting = next((one.key for one in states if one.state is KeyState.WAITING), None)
+        waiting = next((state.key for state in states if state.state is KeyState.WAITING), None)
         return {
             **super().template_variables(),
             "waiting": waiting,
@@ -146,7 +146,7 @@ class RotateSigningKeyPage(ActionPage):
         if mode not in (_NORMAL, _EMERGENCY):
             raise Invalid({MODE_FIELD: gettext_lazy("Choose one of the values offered.")})
         keys = self.services.signing_keys
-        present = {one.key.id for one in keys.list_key_states()}
+        present = {key_state.key.id for key_state in keys.list_key_states()}
         key = keys.rotate(emergency=mode == _EMERGENCY)
         if key.id in present:
             when = key.active_at.strftime("%Y-%m-%d %H:%M:%S")
@@ -168,21 +168,21 @@ class WithdrawSigningKeyPage(ActionPage):
     @property
     def signing_key_state(self) -> SigningKeyState:
         """Which one. Raises NotFound."""
-        one: SigningKeyState = find_child(
+        key_state: SigningKeyState = find_child(
             self, self.services.signing_keys.list_key_states(), "signing_key", by="key.id"
         )
-        return one
+        return key_state
 
     @property
     def impact(self) -> Sequence[str]:
-        one = self.signing_key_state
+        key_state = self.signing_key_state
         return [
-            gettext_lazy("Key id: {id}", id=one.key.id),
+            gettext_lazy("Key id: {id}", id=key_state.key.id),
             gettext_lazy("Do this if others may know the private key. It cannot be undone."),
             gettext_lazy(
                 "Tokens that it signed are refused here at once, and by applications when they fetch the keys again."
             ),
-            gettext_lazy("A new key signs from now on.") if one.state is KeyState.ACTIVE else "",
+            gettext_lazy("A new key signs from now on.") if key_state.state is KeyState.ACTIVE else "",
         ]
 
     def perform(self) -> None:

@@ -34,8 +34,8 @@ _DECLARED = entity_fields(UpstreamProvider)
 _KIND_LABELS = _DECLARED["kind"].options.words
 
 
-def _kind_label(one: UpstreamProvider) -> str:
-    return str(_KIND_LABELS[one.kind])
+def _kind_label(provider: UpstreamProvider) -> str:
+    return str(_KIND_LABELS[provider.kind])
 
 
 class UpstreamProviderListPage(ListPage):
@@ -51,8 +51,8 @@ class UpstreamProviderListPage(ListPage):
     )
     create_permission, entity_label = "upstream_provider.write", gettext_lazy("identity provider")
 
-    def fetch_page(self, asked: PageRequest) -> ResultPage[Any]:
-        return self.services.storage.upstream_providers.page(self.context.entity.id, asked)
+    def fetch_page(self, page_request: PageRequest) -> ResultPage[Any]:
+        return self.services.storage.upstream_providers.page(self.context.entity.id, page_request)
 
     def build_cells(self, one: UpstreamProvider) -> Cells:
         return (
@@ -77,9 +77,9 @@ _SECRET_KINDS = (UpstreamKind.APPLE, UpstreamKind.GITHUB)
 
 
 def _provider_fields(*without: str) -> tuple[FormField, ...]:
-    made = [one for one in form_fields(UpstreamProvider) if one.name not in without]
-    at = next(number for number, one in enumerate(made) if one.name == "issuer")
-    return (*made[:at], _SECRET_FIELD, *made[at:])
+    fields = [form_field for form_field in form_fields(UpstreamProvider) if form_field.name not in without]
+    at = next(number for number, form_field in enumerate(fields) if form_field.name == "issuer")
+    return (*fields[:at], _SECRET_FIELD, *fields[at:])
 
 
 class UpstreamProviderFormPage(ConsoleFormPage):
@@ -90,9 +90,9 @@ class UpstreamProviderFormPage(ConsoleFormPage):
     def visible_fields(self) -> Sequence[FormField]:
         decides = self.services.access_control.is_permitted(self.principal, INSTANCE_WRITE, INSTANCE_RESOURCE)
         return [
-            one
-            for one in self.form_fields
-            if decides or one.name == _SECRET_FIELD.name or not _requires_instance_permission(one)
+            form_field
+            for form_field in self.form_fields
+            if decides or form_field.name == _SECRET_FIELD.name or not _requires_instance_permission(form_field)
         ]
 
     def parse_form(self, form: Form) -> dict[str, object]:
@@ -100,12 +100,12 @@ class UpstreamProviderFormPage(ConsoleFormPage):
         return (
             told
             if told.get(_SECRET_FIELD.name)
-            else {name: one for name, one in told.items() if name != _SECRET_FIELD.name}
+            else {name: item for name, item in told.items() if name != _SECRET_FIELD.name}
         )
 
 
-def _requires_instance_permission(one: FormField) -> bool:
-    declared = _DECLARED.get(one.command_member)
+def _requires_instance_permission(form_field: FormField) -> bool:
+    declared = _DECLARED.get(form_field.command_member)
     return declared is not None and bool(declared.options.permission)
 
 
@@ -149,7 +149,7 @@ class UpstreamProviderCreatePage(UpstreamProviderFormPage, CreatePage):
 
     def create(self, command: CreateUpstreamProvider) -> Any:
         return self.services.upstream_providers.create(
-            self.context.entity.id, command, by=self.principal, id=self._provider_id
+            self.context.entity.id, command, principal=self.principal, id=self._provider_id
         )
 
     @lazily
@@ -172,15 +172,15 @@ class UpstreamProviderEditPage(UpstreamProviderResourcePage, UpstreamProviderFor
         if not self.entity.secret_changed_at:
             return super().visible_fields()
         return [
-            replace(one, hint=_UNCHANGED_SECRET_HINT) if one.name == _SECRET_FIELD.name else one
-            for one in super().visible_fields()
+            replace(form_field, hint=_UNCHANGED_SECRET_HINT) if form_field.name == _SECRET_FIELD.name else form_field
+            for form_field in super().visible_fields()
         ]
 
     def initial_values(self) -> Mapping[str, FieldValue]:
         held = {
-            one.name: one.format_value(getattr(self.entity, one.command_member))
-            for one in self.visible_fields()
-            if one.name != _SECRET_FIELD.name
+            form_field.name: form_field.format_value(getattr(self.entity, form_field.command_member))
+            for form_field in self.visible_fields()
+            if form_field.name != _SECRET_FIELD.name
         }
         return {**held, VERSION_FIELD: str(self.entity.version)}
 
@@ -201,7 +201,7 @@ class DeleteUpstreamProviderPage(UpstreamProviderResourcePage, ResourceActionPag
     def perform(self) -> str:
         """Do it; then to the others."""
         back = self.parent_breadcrumbs[-1][1]
-        self.services.upstream_providers.remove(self.entity.id, by=self.principal)
+        self.services.upstream_providers.remove(self.entity.id, principal=self.principal)
         return back
 
 
@@ -240,23 +240,27 @@ class UpstreamProviderDetailPage(UpstreamProviderResourcePage, ResourceDetailPag
     @property
     def badges(self) -> Sequence[Badge]:
         waits = [] if self.entity.is_usable or not self.entity.active else [gettext_lazy("Client secret is missing")]
-        return [*super().badges, *(Badge(self.translator.gettext(words), "warning") for words in waits)]
+        return [*super().badges, *(Badge(self.translator.gettext(message), "warning") for message in waits)]
 
     @property
     def descriptions(self) -> Descriptions:
-        one = self.entity
-        settings = self.field_descriptions(one if one.issuer else replace(one, issuer=one.effective_issuer))
-        redirect = f"{self.request.registry.application.settings.login_url}{one.callback_path}"
+        provider = self.entity
+        settings = self.field_descriptions(
+            provider if provider.issuer else replace(provider, issuer=provider.effective_issuer)
+        )
+        redirect = f"{self.request.registry.application.settings.login_url}{provider.callback_path}"
         return [
-            (gettext_lazy("Id"), self.template_macros.identifier(one.id)),
+            (gettext_lazy("Id"), self.template_macros.identifier(provider.id)),
             (gettext_lazy("Redirect URI"), self.template_macros.identifier(redirect)),
             *settings,
-            (gettext_lazy("Claims"), ", ".join(one.claims)),
+            (gettext_lazy("Claims"), ", ".join(provider.claims)),
             (
                 gettext_lazy("Client secret"),
-                self.template_macros.when(one.secret_changed_at) if one.secret_changed_at else gettext_lazy("None"),
+                self.template_macros.when(provider.secret_changed_at)
+                if provider.secret_changed_at
+                else gettext_lazy("None"),
             ),
-            (gettext_lazy("Since"), self.template_macros.when(one.created_at, relative=True)),
+            (gettext_lazy("Since"), self.template_macros.when(provider.created_at, relative=True)),
         ]
 
 

@@ -85,9 +85,9 @@ _HINTS = {
     "email": gettext_lazy("The link or password is sent there."),
 }
 _FIELDS = tuple(
-    replace(one, hint=_HINTS.get(one.name, one.hint))
-    for one in (*form_fields(HumanUser), *form_fields(Profile))
-    if one.command_member in InviteHumanUser.model_fields
+    replace(form_field, hint=_HINTS.get(form_field.name, form_field.hint))
+    for form_field in (*form_fields(HumanUser), *form_fields(Profile))
+    if form_field.command_member in InviteHumanUser.model_fields
 )
 
 
@@ -107,7 +107,10 @@ class UserCreatePage(ConsoleFormPage):
     def visible_fields(self) -> Sequence[FormField]:
         if self.services.mails.is_enabled:
             return self.form_fields
-        return [replace(one, hint="") if one.name == "email" else one for one in self.form_fields]
+        return [
+            replace(form_field, hint="") if form_field.name == "email" else form_field
+            for form_field in self.form_fields
+        ]
 
     def initial_values(self) -> dict[str, str]:
         """A link: then nobody but the person ever knows the password."""
@@ -117,7 +120,9 @@ class UserCreatePage(ConsoleFormPage):
         command = self.decode_command(InviteHumanUser, self.parse_form(form))
         self.redeem_submission_id(form, _ALREADY_CREATED_MESSAGE)
         hidden = command.initial == _LINK_KIND and _can_mail_credential(self, command.email)
-        user, initial = self.services.users.invite(self.context.entity.id, command, by=self.principal, mailed=hidden)
+        user, initial = self.services.users.invite(
+            self.context.entity.id, command, principal=self.principal, mailed=hidden
+        )
         return _render_credential(self, user, initial, gettext_lazy("User created"), new=True, hidden=hidden)
 
 
@@ -157,7 +162,7 @@ class _PasswordLinkPage(_NewCredentialPage):
     def create_credential(self) -> InitialCredential:
         # The mail goes there, even if the person has another address by now.
         to = self.entity.profile.email if self.is_mailed else ""
-        link = self.services.users.issue_password_link(self.entity.id, by=self.principal, mailed_to=to)
+        link = self.services.users.issue_password_link(self.entity.id, principal=self.principal, mailed_to=to)
         return InitialCredential(_LINK_KIND, link)
 
 
@@ -222,7 +227,7 @@ class SetOneTimePasswordPage(_NewCredentialPage):
 
     def create_credential(self) -> InitialCredential:
         return InitialCredential(
-            _PASSWORD_KIND, self.services.users.set_one_time_password(self.entity.id, by=self.principal)
+            _PASSWORD_KIND, self.services.users.set_one_time_password(self.entity.id, principal=self.principal)
         )
 
 

@@ -17,9 +17,10 @@ _SECTION_ID = "second-factors"
 
 def factors_section(page: UserResourcePage) -> TableSection:
     """All of them, with the way to reset them for whoever may."""
-    ui, found = page.template_macros, page.services.factors.list_enrolments(page.entity.id)
+    ui, enrolments = page.template_macros, page.services.factors.list_enrolments(page.entity.id)
     rows = [
-        (*_enrolment_labels(page, one), ui.when(one.added_at), page.relative_time(one.last_used_at)) for one in found
+        (*_enrolment_labels(page, enrolment), ui.when(enrolment.added_at), page.relative_time(enrolment.last_used_at))
+        for enrolment in enrolments
     ]
     reset = page.button_link(
         gettext_lazy("Reset …"),
@@ -32,7 +33,7 @@ def factors_section(page: UserResourcePage) -> TableSection:
         gettext_lazy(
             "What the person proves who they are by, besides the password. Nobody but they can see more of it."
         ),
-        reset if found and page.has_permission("user.write") else Markup(),
+        reset if enrolments and page.has_permission("user.write") else Markup(),
         columns=(gettext_lazy("Name"), gettext_lazy("Added"), gettext_lazy("Last used")),
         rows=[(ui.named(ui.bold(name), sub=sub), added, used) for name, sub, added, used in rows],
         empty=gettext_lazy("The person has set up none."),
@@ -59,10 +60,10 @@ class ResetFactorsPage(UserResourcePage, ActionPage):
 
     @property
     def impact(self) -> Sequence[str]:
-        found = self.services.factors.list_enrolments(self.entity.id)
-        if not found:
+        enrolments = self.services.factors.list_enrolments(self.entity.id)
+        if not enrolments:
             return [gettext_lazy("The person has set up none.")]
-        named = self.translator.format_list([_enrolment_labels(self, one)[0] for one in found])
+        named = self.translator.format_list([_enrolment_labels(self, enrolment)[0] for enrolment in enrolments])
         return [
             gettext_lazy("They are removed: {factors}.", factors=named),
             gettext_lazy("Browsers that are remembered count no more."),
@@ -71,7 +72,7 @@ class ResetFactorsPage(UserResourcePage, ActionPage):
         ]
 
     def perform(self) -> None:
-        self.services.users.reset_factors(self.entity.id, by=self.principal)
+        self.services.users.reset_factors(self.entity.id, principal=self.principal)
 
 
 ROUTES = resource_routes(ResetFactorsPage)

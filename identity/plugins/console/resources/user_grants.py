@@ -81,16 +81,20 @@ class SourceGrantListPage(GrantSourcePage, UserGrantListPage):
     empty_text = gettext_lazy("Select a user and choose the roles that applications are to receive.")
     section_id = "user-grants"
 
-    def fetch_page(self, asked: PageRequest) -> ResultPage[UserGrant]:
+    def fetch_page(self, page_request: PageRequest) -> ResultPage[UserGrant]:
         grants, key = self.services.user_grants, self.resource.key
         of = grants.page_by_project_grant if key.level is ManagerLevel.PROJECT_GRANT else grants.page_by_project
-        found: ResultPage[UserGrant] = of(key.id, asked, by=self.principal)
-        return found
+        page: ResultPage[UserGrant] = of(key.id, page_request, principal=self.principal)
+        return page
 
     def build_rows(self, found: Sequence[UserGrant]) -> Sequence[Cells]:
         """With the names of the users; those of organizations that one does not see stay unnamed."""
         shown = display_users(self, found)
-        return [self.grant_cells(one, shown[one.user_id]) for one in found if one.user_id in shown]
+        return [
+            self.grant_cells(user_grant, shown[user_grant.user_id])
+            for user_grant in found
+            if user_grant.user_id in shown
+        ]
 
     def can_create(self) -> bool:
         return self.can_add_grant()
@@ -114,8 +118,8 @@ class GrantUserPage(GrantSourcePage, SelectUserThenRolesPage):
     def is_selectable(self, subject: Subject) -> bool:
         return subject.organization.id == self.entity.organization_id and self.can_add_grant()
 
-    def candidates(self, asked: PageRequest) -> ResultPage:  # type: ignore[type-arg]
-        return super().candidates(asked) if self.can_add_grant() else ResultPage(())
+    def candidates(self, page_request: PageRequest) -> ResultPage:  # type: ignore[type-arg]
+        return super().candidates(page_request) if self.can_add_grant() else ResultPage(())
 
     @property
     def search_organization_id(self) -> str | None:
@@ -137,7 +141,7 @@ def add_user_grant(page: RolesFormPage, form: Form, user_id: str, project_id: st
     """Give a user the roles that are chosen, and lead to where that is seen."""
     command = page.decode_command(AddUserGrant, {"user_id": user_id, "project_id": project_id, **page.parse_form(form)})
     page.redeem_submission_id(form)
-    page.services.user_grants.add(command, by=page.principal)
+    page.services.user_grants.add(command, principal=page.principal)
     return page.redirect(page.path_with_flash(page.success_path))
 
 
@@ -249,7 +253,7 @@ class RemoveUserGrantPage(UserGrantResourcePage, ResourceActionPage):
         return [gettext_lazy("{name} loses {roles} in {project} at once.")] if self.entity.roles else []
 
     def perform(self) -> None:
-        self.services.user_grants.remove(self.entity.id, by=self.principal)
+        self.services.user_grants.remove(self.entity.id, principal=self.principal)
 
 
 _SOURCES = (ProjectResourcePage, ProjectGrantResourcePage)
@@ -257,12 +261,14 @@ USER_GRANTS = {kind: SourceGrantListPage.of(kind) for kind in _SOURCES}
 
 ROUTES = (
     *(
-        ConsoleRoute(f"{one.path}/user-grants", USER_GRANTS[one], "user_grant.read", one.context_factory)
-        for one in _SOURCES
+        ConsoleRoute(f"{source.path}/user-grants", USER_GRANTS[source], "user_grant.read", source.context_factory)
+        for source in _SOURCES
     ),
     *(
-        ConsoleRoute(f"{one.path}/user-grants/new", GrantUserPage.of(one), "user_grant.write", one.context_factory)
-        for one in _SOURCES
+        ConsoleRoute(
+            f"{source.path}/user-grants/new", GrantUserPage.of(source), "user_grant.write", source.context_factory
+        )
+        for source in _SOURCES
     ),
     *resource_routes(UserGrantEditPage, RemoveUserGrantPage),
 )

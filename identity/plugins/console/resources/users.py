@@ -80,8 +80,8 @@ class UserListPage(ListPage):
     empty_text = gettext_lazy("People who sign in. Create one and hand over the link.")
     create_permission, entity_label = "user.write", gettext_lazy("user")
 
-    def fetch_page(self, asked: PageRequest) -> ResultPage[Any]:
-        return self.services.storage.users.page(self.context.entity.id, UserKind.HUMAN, asked)
+    def fetch_page(self, page_request: PageRequest) -> ResultPage[Any]:
+        return self.services.storage.users.page(self.context.entity.id, UserKind.HUMAN, page_request)
 
     def build_rows(self, found: Sequence[HumanUser]) -> Sequence[Cells]:
         states, locked = (
@@ -90,16 +90,16 @@ class UserListPage(ListPage):
         )
         return [
             (
-                self.template_macros.named(one.display_name, f"{CONSOLE_PATH}/users/{one.id}"),
-                with_line_breaks(Subject(one, self.context.entity).login_name),
-                with_line_breaks(one.profile.email)
-                if one.profile.email
+                self.template_macros.named(user.display_name, f"{CONSOLE_PATH}/users/{user.id}"),
+                with_line_breaks(Subject(user, self.context.entity).login_name),
+                with_line_breaks(user.profile.email)
+                if user.profile.email
                 else self.render_placeholder(gettext_lazy("None")),
-                Markup(" ").join(map(self.render_badge, _user_badges(states[one.id], one.id in locked, self))),
-                self.relative_time(one.last_sign_in_at),
-                self.template_macros.when(one.created_at),
+                Markup(" ").join(map(self.render_badge, _user_badges(states[user.id], user.id in locked, self))),
+                self.relative_time(user.last_sign_in_at),
+                self.template_macros.when(user.created_at),
             )
-            for one in found
+            for user in found
         ]
 
 
@@ -125,13 +125,18 @@ class UserEditPage(UserResourcePage, EditPage):
             return self.form_fields
         verified = self.translator.gettext("{email} is confirmed.", email=profile.email) + " "
         return [
-            replace(one, hint=verified + self.translate(one.hint)) if one.name == "email" else one
-            for one in self.form_fields
+            replace(form_field, hint=verified + self.translate(form_field.hint))
+            if form_field.name == "email"
+            else form_field
+            for form_field in self.form_fields
         ]
 
     def entity_values(self, thing: HumanUser) -> dict[str, Any]:
-        user_name, *others = self.form_fields
-        profile = {one.name: one.format_value(getattr(thing.profile, one.command_member)) for one in others}
+        user_name, *fields = self.form_fields
+        profile = {
+            form_field.name: form_field.format_value(getattr(thing.profile, form_field.command_member))
+            for form_field in fields
+        }
         return {user_name.name: thing.user_name, **profile, VERSION_FIELD: str(thing.version)}
 
 
@@ -142,7 +147,7 @@ def _deactivation_impact(page: Any) -> Sequence[str]:
         ngettext_lazy("{n} live token stops working.", "{n} live tokens stop working.", falls.live_tokens),
     )
     signs_in = gettext_lazy("{name} cannot sign in any more.", name=page.person.login_name)
-    return [signs_in, *(one for one in ended if one.values["n"]), REACTIVATION_HINT]
+    return [signs_in, *(message for message in ended if message.values["n"]), REACTIVATION_HINT]
 
 
 def _reactivation_impact(page: Any) -> Sequence[str]:
@@ -203,7 +208,7 @@ class UnlockUserPage(UserResourcePage, ResourceActionPage):
         return bool(self.services.users.count_failed_attempts(self.entity.id))
 
     def perform(self) -> None:
-        self.services.users.unlock(self.entity.id, by=self.principal)
+        self.services.users.unlock(self.entity.id, principal=self.principal)
 
 
 class CancelUserDeletionPage(UserResourcePage, ResourceActionPage):
@@ -228,7 +233,7 @@ class CancelUserDeletionPage(UserResourcePage, ResourceActionPage):
         return self.entity.deletion_at is not None
 
     def perform(self) -> None:
-        self.services.account_deletions.cancel(self.entity.id, by=self.principal)
+        self.services.account_deletions.cancel(self.entity.id, principal=self.principal)
 
 
 class UserDetailPage(UserResourcePage, ResourceDetailPage):
@@ -301,7 +306,7 @@ class UserDetailPage(UserResourcePage, ResourceDetailPage):
 
     def _plugin_sections(self) -> Iterator[ActionSection]:
         given = {"principal": self.principal, "user": self.entity}
-        return self.call_console_hook("console_user_sections", lambda one: one.to_page_section(self), **given)
+        return self.call_console_hook("console_user_sections", lambda item: item.to_page_section(self), **given)
 
 
 _LIST = "/organizations/{organization}/users"

@@ -44,7 +44,7 @@ class AccountChooserPage(SignInPage):
 
     def submit(self, form: Form) -> Response:
         reference = form.text("session")
-        chosen = next((one for one in self._accounts() if one.session.id == reference), None)
+        chosen = next((account for account in self._accounts() if account.session.id == reference), None)
         if reference != ANOTHER_ACCOUNT and (chosen is None or not self.sign_in.matches_organization(chosen)):
             raise FormRedisplay(gettext_lazy("Choose an account."))
         self.request.services.sign_ins.select_account(self.pending_authorization, chosen)

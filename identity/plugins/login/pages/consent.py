@@ -38,9 +38,9 @@ class ConsentPage(SignInPage):
             return self.redirect_to_next()
         settings, projects = self.request.registry.application.settings, self.request.services.projects
         others = [
-            word
-            for word in granted.values
-            if word not in _UNDESCRIBED_SCOPES and not has_description(word, settings.urn_namespaces)
+            value
+            for value in granted.values
+            if value not in _UNDESCRIBED_SCOPES and not has_description(value, settings.urn_namespaces)
         ]
         return {
             "login_name": subject.login_name,
@@ -49,7 +49,7 @@ class ConsentPage(SignInPage):
             "organization": client.organization.name,
             "domain": self._verified_domain(client.organization),
             "received": describe_scopes(granted.values, client.project.name, self.translator, settings.urn_namespaces),
-            "manages": any(projects.is_own_project(one) for one in granted.audience),
+            "manages": any(projects.is_own_project(item) for item in granted.audience),
             "projects": self._other_project_names(client, granted),
             "others": [Markup("<code>{}</code>").format(word) for word in others],
             "stays_connected": OFFLINE_ACCESS_SCOPE in granted,
@@ -90,7 +90,7 @@ class ConsentPage(SignInPage):
         """The names of the projects besides the application's that it asks to be known in."""
         with self.request.services.read_session() as storage:
             # Each by itself: one that cannot be read is not left out of what is agreed to.
-            found = [storage.projects.find(one) for one in sorted({*granted.audience} - {client.project.id})]
+            found = [storage.projects.find(item) for item in sorted({*granted.audience} - {client.project.id})]
         is_own = self.request.services.projects.is_own_project
-        named = [one for one in found if one is not None and not is_own(one.id)]
-        return [Markup("<strong>{}</strong>").format(one.name) for one in named]
+        named = [item for item in found if item is not None and not is_own(item.id)]
+        return [Markup("<strong>{}</strong>").format(item.name) for item in named]

@@ -58,7 +58,7 @@ class _FactorChooserPage(SignInPage):
                 self.pending_authorization, FACTOR_REFUSED_REASON, account=self._account
             )
             return self.redirect_to_next()
-        if chosen not in {one.name for one in self._factors(need)}:
+        if chosen not in {factor.name for factor in self._factors(need)}:
             raise FormRedisplay(gettext_lazy("Choose one of these ways."))
         return self.redirect(f"{self.base_path}/{self.factor_path(chosen)}")
 

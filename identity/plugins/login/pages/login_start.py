@@ -64,7 +64,7 @@ def redirect_root(request: Request) -> Response:
     account = request.signed_in_account
     if account is None:
         return see_other(request, f"{LOGIN_PATH}?{urlencode({TARGET_PARAM: ROOT_PATH})}")
-    for_managers = next((one.href for one in request.registry.pages.menu if one.requires_manager_role), ACCOUNT_PATH)
+    for_managers = next((item.href for item in request.registry.pages.menu if item.requires_manager_role), ACCOUNT_PATH)
     manages = bool(request.services.storage.managers.of_user(account.subject.user.id))
     return see_other(request, for_managers if manages else ACCOUNT_PATH)
 

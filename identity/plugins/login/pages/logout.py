@@ -66,18 +66,18 @@ class ConfirmLogoutPage(LogoutPage, FormPage):
     @lazily
     def accounts(self) -> tuple[SignedInAccount, ...]:
         """The sessions of this browser, expired ones among them."""
-        found: tuple[SignedInAccount, ...] = self.request.services.sessions.list_by_secrets(
+        signed_in_accounts: tuple[SignedInAccount, ...] = self.request.services.sessions.list_by_secrets(
             self.request.browser_state.sessions.values()
         )
-        return found
+        return signed_in_accounts
 
     def template_variables(self) -> Mapping[str, object] | Response:
         """Who asks, and who is signed in; if nobody is, it is done already."""
-        live = [one for one in self.accounts if self.request.services.sessions.is_live(one)]
+        live = [account for account in self.accounts if self.request.services.sessions.is_live(account)]
         application = self.application_name
         if not live:
             return self.redirect(self.done_path)
-        return {"application": application, "login_names": [one.subject.login_name for one in live]}
+        return {"application": application, "login_names": [account.subject.login_name for account in live]}
 
     @property
     def redirects_off_site(self) -> bool:

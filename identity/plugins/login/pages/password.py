@@ -39,7 +39,7 @@ class LoginPasswordPage(SignInPage):
         login_name = self.login_name
         if login_name is None:
             return self.redirect(self.base_path)
-        asked = self.sign_in.request
+        authorization = self.sign_in.request
         chosen = self.sign_in.selected_account
         organization, _ = self.branding_owner()
         return {
@@ -48,7 +48,7 @@ class LoginPasswordPage(SignInPage):
             "again": chosen is not None and not self.sign_in.is_fresh(chosen),
             "received": self.scope_descriptions,
             "options": self.sign_in_options,
-            "stays_connected": asked is not None and OFFLINE_ACCESS_SCOPE in asked.scope,
+            "stays_connected": authorization is not None and OFFLINE_ACCESS_SCOPE in authorization.scope,
         }
 
     def submit(self, form: Form) -> Response:

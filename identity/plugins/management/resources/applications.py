@@ -33,13 +33,13 @@ class NewApplicationSecretRepresentation(ApplicationSecretRepresentation):
 
 def _register(call: OperationCall) -> RegisteredApplicationRepresentation:
     application, secret = call.services.applications.register_with_secret(
-        call.entity.id, call.command, by=call.principal
+        call.entity.id, call.command, principal=call.principal
     )
     return RegisteredApplicationRepresentation.from_value(application, client_secret=secret)
 
 
 def _add_secret(call: OperationCall) -> NewApplicationSecretRepresentation:
-    added, text = call.services.applications.add_secret(call.entity.id, by=call.principal)
+    added, text = call.services.applications.add_secret(call.entity.id, principal=call.principal)
     return NewApplicationSecretRepresentation.from_value(added, client_secret=text)
 
 

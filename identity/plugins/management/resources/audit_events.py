@@ -63,8 +63,8 @@ def _represent(_call: OperationCall, event: audit.AuditEvent) -> AuditEventRepre
 
 def _list_events(organization_id: Callable[[OperationCall], str | None]) -> Callable[[OperationCall], ResultPage[Any]]:
     def fetch(call: OperationCall) -> ResultPage[Any]:
-        wanted = AuditFilter(organization_id=organization_id(call), **dict(call.filters))
-        return call.filter_page(call.services.audit_trail.page(wanted, call.page))
+        audit_filter = AuditFilter(organization_id=organization_id(call), **dict(call.filters))
+        return call.filter_page(call.services.audit_trail.page(audit_filter, call.page))
 
     return fetch
 

@@ -33,7 +33,9 @@ def _represent(call: OperationCall, _branding: Any = None) -> BrandingRepresenta
 
 
 def _change(call: OperationCall) -> BrandingRepresentation:
-    call.services.branding.change(call.entity, call.command, by=call.principal, expected_version=call.expected_version)
+    call.services.branding.change(
+        call.entity, call.command, principal=call.principal, expected_version=call.expected_version
+    )
     return _represent(call)
 
 

@@ -20,10 +20,14 @@ class ConnectedApplicationRepresentation(Representation):
     last_used_at: DateTime
 
 
-def _represent(_call: OperationCall, one: tokens.ConnectedApplication) -> ConnectedApplicationRepresentation:
-    client = one.client
+def _represent(
+    _call: OperationCall, connected_application: tokens.ConnectedApplication
+) -> ConnectedApplicationRepresentation:
+    client = connected_application.client
     name, organization = client.application.name, client.organization.name
-    return ConnectedApplicationRepresentation.from_value(one, id=client.id, application=name, organization=organization)
+    return ConnectedApplicationRepresentation.from_value(
+        connected_application, id=client.id, application=name, organization=organization
+    )
 
 
 _CONNECTIONS = ApiResource(

@@ -48,8 +48,8 @@ class OtherManagersRepresentation(Representation):
 
 
 def _count_other_managers(call: OperationCall) -> OtherManagersRepresentation:
-    found = call.services.managers.count_hidden(call.resource, by=call.principal)
-    return OtherManagersRepresentation(count=found.count, count_is_exact=found.is_exact)
+    row_total = call.services.managers.count_hidden(call.resource, principal=call.principal)
+    return OtherManagersRepresentation(count=row_total.count, count_is_exact=row_total.is_exact)
 
 
 _OTHERS = ApiResource(
@@ -66,7 +66,7 @@ def _level_operations(
     """The operations on the managers of one level."""
     yield _MANAGERS.list_operation(
         f"Lists the managers of {name}, newest first.",
-        lambda call: call.services.managers.page(call.resource, call.page, by=call.principal),
+        lambda call: call.services.managers.page(call.resource, call.page, principal=call.principal),
         name=f"list_{level}_managers",
         path=f"{prefix}/managers",
         owner=target,
@@ -77,7 +77,7 @@ def _level_operations(
         "add",
         f"Gives a user manager roles at {name}.",
         AddManager,
-        lambda call: call.services.managers.add(call.resource, call.command, by=call.principal),
+        lambda call: call.services.managers.add(call.resource, call.command, principal=call.principal),
         name=f"add_{level}_manager",
         path=f"{prefix}/managers",
         owner=target,

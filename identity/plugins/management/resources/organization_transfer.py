@@ -34,13 +34,13 @@ _PRESERVE_IDS_VALUES = {"true": True, "false": False}
 
 
 def _export_organization(call: OperationCall) -> Response:
-    return organization_export_response(call.request, call.entity.id, by=call.principal)
+    return organization_export_response(call.request, call.entity.id, principal=call.principal)
 
 
 def _import_organization(call: OperationCall) -> OrganizationRepresentation:
     keep_ids = _PRESERVE_IDS_VALUES.get(call.filters.keep_ids)
     return OrganizationRepresentation.from_value(
-        OrganizationTransfer(call.services).import_document(call.command, by=call.principal, keep_ids=keep_ids)
+        OrganizationTransfer(call.services).import_document(call.command, principal=call.principal, keep_ids=keep_ids)
     )
 
 

@@ -34,7 +34,7 @@ OPERATIONS = (
         "create",
         "Creates an organization.",
         CreateOrganization,
-        lambda call: call.services.organizations.create(call.command, by=call.principal),
+        lambda call: call.services.organizations.create(call.command, principal=call.principal),
         description="Without a primary domain one is derived from the name, and also while the given one waits for its"
         " proof: `list_domains` shows what to do. Whoever manages the instance asserts a domain by giving it.",
         permission="organization.create",

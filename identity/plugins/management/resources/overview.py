@@ -58,19 +58,26 @@ class OrganizationOverviewRepresentation(OverviewRepresentation):
 
 
 def _read_overview(call: OperationCall, organization_id: str | None) -> dict[str, Any]:
-    found = call.services.overview
+    overview_service = call.services.overview
     return {
-        "expiring": [_represent_credential(one) for one in found.list_expiring(organization_id, by=call.principal)],
+        "expiring": [
+            _represent_credential(expiring_credential)
+            for expiring_credential in overview_service.list_expiring(organization_id, principal=call.principal)
+        ],
         "refused": [
-            RefusalSummaryRepresentation.from_value(one, actor=ActorRepresentation.from_value(one.actor))
-            for one in found.list_refused(organization_id, by=call.principal)
+            RefusalSummaryRepresentation.from_value(
+                refusal_summary, actor=ActorRepresentation.from_value(refusal_summary.actor)
+            )
+            for refusal_summary in overview_service.list_refused(organization_id, principal=call.principal)
         ],
     }
 
 
-def _represent_credential(one: overview.ExpiringCredential) -> ExpiringCredentialRepresentation:
+def _represent_credential(expiring_credential: overview.ExpiringCredential) -> ExpiringCredentialRepresentation:
     return ExpiringCredentialRepresentation.from_value(
-        one, id=one.credential.id, user_id=None if one.owner is None else one.owner.user.id
+        expiring_credential,
+        id=expiring_credential.credential.id,
+        user_id=None if expiring_credential.owner is None else expiring_credential.owner.user.id,
     )
 
 

@@ -30,7 +30,9 @@ class NewPersonalAccessTokenRepresentation(PersonalAccessTokenRepresentation):
 
 def _create_token(call: OperationCall) -> NewPersonalAccessTokenRepresentation:
     command = call.command.model_copy(update={"scope": _grant_scope(call)})
-    added, text = call.services.service_users.add_personal_access_token(call.entity.id, command, by=call.principal)
+    added, text = call.services.service_users.add_personal_access_token(
+        call.entity.id, command, principal=call.principal
+    )
     return NewPersonalAccessTokenRepresentation.from_value(added, token=text)
 
 
@@ -53,12 +55,12 @@ def _grant_scope(call: OperationCall) -> str:
 
 def _find_token(call: OperationCall) -> Any:
     identifier = _TOKENS.child_id(call)
-    found = call.services.storage.credentials.find(
+    personal_access_token = call.services.storage.credentials.find(
         personal_access_tokens.PersonalAccessToken, identifier, call.entity.id
     )
-    if found is None:
+    if personal_access_token is None:
         raise NotFound("personal access token", identifier)
-    return found
+    return personal_access_token
 
 
 _TOKENS = ApiResource(

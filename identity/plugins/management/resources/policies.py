@@ -45,17 +45,22 @@ def _policy_owner_id(call: OperationCall) -> str:
 
 
 def _represent(call: OperationCall) -> PolicyRepresentation:
-    owner, held = _policy_owner_id(call), call.services.policies
-    own = held.get_stored_policy(owner)
+    owner, policy_service = _policy_owner_id(call), call.services.policies
+    stored_policy = policy_service.get_stored_policy(owner)
     return PolicyRepresentation(
-        own=PolicyRulesRepresentation.from_value(own.policy),
-        effective=PolicyRulesRepresentation.from_value(held.preview_policy(owner, own.policy)),
+        own=PolicyRulesRepresentation.from_value(stored_policy.policy),
+        effective=PolicyRulesRepresentation.from_value(policy_service.preview_policy(owner, stored_policy.policy)),
         sources=tuple(
-            RuleSourceRepresentation(rule=one.name, source=one.source, set_at=one.changed_at, set_by=one.changed_by)
-            for one in held.list_effective_rules(owner)
+            RuleSourceRepresentation(
+                rule=effective_rule.name,
+                source=effective_rule.source,
+                set_at=effective_rule.changed_at,
+                set_by=effective_rule.changed_by,
+            )
+            for effective_rule in policy_service.list_effective_rules(owner)
         ),
-        changed_at=own.changed_at,
-        version=own.version,
+        changed_at=stored_policy.changed_at,
+        version=stored_policy.version,
     )
 
 

@@ -35,12 +35,12 @@ def _represent_page(
     call: OperationCall, grants: ResultPage[projects.ProjectGrant]
 ) -> ResultPage[ProjectGrantRepresentation]:
     storage = call.services.storage
-    granted = storage.projects.find_many({one.project_id for one in grants})
-    owners = storage.organizations.find_many({one.organization_id for one in granted.values()})
+    granted = storage.projects.find_many({grant.project_id for grant in grants})
+    owners = storage.organizations.find_many({project.organization_id for project in granted.values()})
     return grants.with_items(
-        ProjectGrantRepresentation.from_value(one, project_name=project.name, owner_name=owner.name)
-        for one in grants
-        if (project := granted.get(one.project_id)) and (owner := owners.get(project.organization_id))
+        ProjectGrantRepresentation.from_value(grant, project_name=project.name, owner_name=owner.name)
+        for grant in grants
+        if (project := granted.get(grant.project_id)) and (owner := owners.get(project.organization_id))
     )
 
 
@@ -64,7 +64,7 @@ OPERATIONS = (
     _GRANTS.list_operation(
         "Lists the project grants that an organization holds, newest first.",
         lambda call: _represent_page(
-            call, call.services.project_grants.page_received(call.entity.id, call.page, by=call.principal)
+            call, call.services.project_grants.page_received(call.entity.id, call.page, principal=call.principal)
         ),
         name="list_granted_projects",
         path="/organizations/{organization}/granted-projects",
@@ -74,7 +74,7 @@ OPERATIONS = (
         "add",
         "Grants a project, with the roles named, to another organization.",
         AddProjectGrant,
-        lambda call: call.services.project_grants.add(call.entity.id, call.command, by=call.principal),
+        lambda call: call.services.project_grants.add(call.entity.id, call.command, principal=call.principal),
     ),
     _GRANTS.get_operation("Shows a project grant."),
     _GRANTS.update_operation(

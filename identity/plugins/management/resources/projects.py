@@ -25,7 +25,7 @@ _PROJECTS = ApiResource(
 OPERATIONS = (
     _PROJECTS.list_operation(
         "Lists the projects of an organization, by name unless said otherwise.",
-        lambda call: call.services.projects.page(call.entity.id, call.page, by=call.principal),
+        lambda call: call.services.projects.page(call.entity.id, call.page, principal=call.principal),
         orders=PROJECT_SORT_KEYS,
         owner=route_contexts.organization_or_child_context,
         description="Who manages single projects gets these alone.",
@@ -34,7 +34,7 @@ OPERATIONS = (
         "create",
         "Creates a project.",
         CreateProject,
-        lambda call: call.services.projects.create(call.entity.id, call.command, by=call.principal),
+        lambda call: call.services.projects.create(call.entity.id, call.command, principal=call.principal),
         description="Who may create projects and no more becomes its PROJECT_OWNER.",
         permission="project.create",
     ),

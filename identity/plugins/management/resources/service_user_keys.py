@@ -45,11 +45,11 @@ def _add_key(call: OperationCall) -> NewServiceUserKeyRepresentation:
     if command.public_key is not None:
         upload = UploadServiceUserKey(public_key=command.public_key, expires_at=command.expires_at)
         return NewServiceUserKeyRepresentation.from_value(
-            users.upload_key(call.entity.id, upload, by=call.principal), key_file=None
+            users.upload_key(call.entity.id, upload, principal=call.principal), key_file=None
         )
-    made = users.add_key(call.entity.id, command, by=call.principal)
-    file = KeyFileRepresentation.model_validate(json.loads(made.to_json()))
-    return NewServiceUserKeyRepresentation.from_value(users.get_key(call.entity.id, made.key_id), key_file=file)
+    key_file = users.add_key(call.entity.id, command, principal=call.principal)
+    file = KeyFileRepresentation.model_validate(json.loads(key_file.to_json()))
+    return NewServiceUserKeyRepresentation.from_value(users.get_key(call.entity.id, key_file.key_id), key_file=file)
 
 
 _KEYS = ApiResource(

@@ -19,7 +19,7 @@ class NewServiceUserSecretRepresentation(ServiceUserSecretRepresentation):
 
 
 def _add_secret(call: OperationCall) -> NewServiceUserSecretRepresentation:
-    added, text = call.services.service_users.add_secret(call.entity.id, by=call.principal)
+    added, text = call.services.service_users.add_secret(call.entity.id, principal=call.principal)
     return NewServiceUserSecretRepresentation.from_value(added, client_secret=text)
 
 

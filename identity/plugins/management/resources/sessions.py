@@ -40,7 +40,7 @@ OPERATIONS = (
     ),
     _SESSIONS.delete_operation(
         "Signs a person out everywhere.",
-        lambda call: call.services.users.end_sessions(call.entity.id, by=call.principal),
+        lambda call: call.services.users.end_sessions(call.entity.id, principal=call.principal),
         name="end_sessions",
         path=_LIST,
     ),

@@ -30,15 +30,17 @@ class RotateSigningKeyRequest(Command):
     mode: Literal["normal", "emergency"] = "normal"
 
 
-def _represent(_call: OperationCall, one: SigningKeyState) -> SigningKeyRepresentation:
+def _represent(_call: OperationCall, key_state: SigningKeyState) -> SigningKeyRepresentation:
     return SigningKeyRepresentation.from_value(
-        one.key, state=one.state, retires_at=one.retires_at, published_until=one.published_until
+        key_state.key, state=key_state.state, retires_at=key_state.retires_at, published_until=key_state.published_until
     )
 
 
 def _rotate_key(call: OperationCall) -> SigningKeyState:
-    made = call.services.signing_keys.rotate(emergency=call.command.mode == "emergency")
-    return next(one for one in call.services.signing_keys.list_key_states() if one.key.id == made.id)
+    signing_key = call.services.signing_keys.rotate(emergency=call.command.mode == "emergency")
+    return next(
+        key_state for key_state in call.services.signing_keys.list_key_states() if key_state.key.id == signing_key.id
+    )
 
 
 _KEYS = ApiResource(

@@ -75,33 +75,35 @@ class TokenPreviewRepresentation(Representation):
 
 
 def _represent(call: OperationCall) -> TokenPreviewRepresentation:
-    asked: TokenPreviewRequest = call.filters
-    found = build_token_preview(
+    token_preview_request: TokenPreviewRequest = call.filters
+    preview = build_token_preview(
         call.context(),
         call.principal,
-        user=asked.user_id,
-        application=asked.application_id,
-        scope=asked.scope,
-        response_type=asked.response_type,
+        user=token_preview_request.user_id,
+        application=token_preview_request.application_id,
+        scope=token_preview_request.scope,
+        response_type=token_preview_request.response_type,
     )
     return TokenPreviewRepresentation(
-        ways=[_represent_grant_preview(one) for one in found.grant_previews], untold=list(found.unsupported_grant_types)
+        ways=[_represent_grant_preview(grant_preview) for grant_preview in preview.grant_previews],
+        untold=list(preview.unsupported_grant_types),
     )
 
 
-def _represent_grant_preview(way: token_preview.GrantPreview) -> GrantPreviewRepresentation:
-    refusal = way.error
+def _represent_grant_preview(preview: token_preview.GrantPreview) -> GrantPreviewRepresentation:
+    refusal = preview.error
     return GrantPreviewRepresentation(
-        grant_type=way.grant_type,
-        scope=list(way.granted),
-        audience=list(way.audience),
+        grant_type=preview.grant_type,
+        scope=list(preview.granted),
+        audience=list(preview.audience),
         carried=[
             PreviewedClaimsRepresentation.from_value(
-                one, claims=[ExplainedClaimRepresentation.from_value(claim) for claim in one.claims]
+                previewed_claims,
+                claims=[ExplainedClaimRepresentation.from_value(claim) for claim in previewed_claims.claims],
             )
-            for one in way.previewed_claims
+            for previewed_claims in preview.previewed_claims
         ],
-        left_out=[OmittedItemRepresentation.from_value(one) for one in way.omitted],
+        left_out=[OmittedItemRepresentation.from_value(omitted_item) for omitted_item in preview.omitted],
         refusal=None
         if refusal is None
         else OAuthErrorRepresentation(error=refusal.error, error_description=refusal.description or ""),

@@ -30,7 +30,7 @@ OPERATIONS = (
         "create",
         "Adds an identity provider.",
         CreateUpstreamProvider,
-        lambda call: call.services.upstream_providers.create(call.entity.id, call.command, by=call.principal),
+        lambda call: call.services.upstream_providers.create(call.entity.id, call.command, principal=call.principal),
         description="For Apple the client secret is the private key that Apple gave, in PEM form.",
     ),
     _PROVIDERS.get_operation("Shows an identity provider."),

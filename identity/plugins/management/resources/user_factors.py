@@ -36,7 +36,7 @@ OPERATIONS = (
     ),
     _FACTORS.delete_operation(
         "Removes all of it, for whoever has lost it; the person is told by mail.",
-        lambda call: call.services.users.reset_factors(call.entity.id, by=call.principal),
+        lambda call: call.services.users.reset_factors(call.entity.id, principal=call.principal),
         name="reset_factors",
         path=_LIST,
         permission="user.write",

@@ -59,7 +59,7 @@ def _add_derived_user_grant(call: OperationCall) -> Any:
 
 def _add_user_grant(call: OperationCall, *, user_id: str, project_id: str) -> Any:
     command = AddUserGrant(user_id=user_id, project_id=project_id, roles=call.command.roles)
-    return call.services.user_grants.add(command, by=call.principal)
+    return call.services.user_grants.add(command, principal=call.principal)
 
 
 _GRANTS = ApiResource(
@@ -112,7 +112,7 @@ OPERATIONS = (
         "/projects/{project}/user-grants",
         ("Lists the user grants of a project, newest first.", "Gives a user roles of the project."),
         route_contexts.project_context,
-        lambda call: call.services.user_grants.page_by_project(call.entity.id, call.page, by=call.principal),
+        lambda call: call.services.user_grants.page_by_project(call.entity.id, call.page, principal=call.principal),
         _add_project_user_grant,
         AddGrantToProjectRequest,
     ),
@@ -124,7 +124,9 @@ OPERATIONS = (
             "Gives a user of the organization that holds the project grant some of its roles.",
         ),
         route_contexts.project_grant_context,
-        lambda call: call.services.user_grants.page_by_project_grant(call.entity.id, call.page, by=call.principal),
+        lambda call: call.services.user_grants.page_by_project_grant(
+            call.entity.id, call.page, principal=call.principal
+        ),
         _add_derived_user_grant,
         AddGrantToProjectRequest,
     ),

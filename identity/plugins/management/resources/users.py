@@ -65,7 +65,7 @@ def _user_members(call: OperationCall, users: Sequence[HumanUser]) -> list[dict[
 
 
 def _profile_members(profile: Profile) -> dict[str, Any]:
-    known = {one.name: getattr(profile, one.name) for one in fields(profile)}
+    known = {field.name: getattr(profile, field.name) for field in fields(profile)}
     return known | {"address": AddressRepresentation.from_value(profile.address)}
 
 
@@ -84,7 +84,7 @@ def _list_users(call: OperationCall) -> ResultPage[UserRepresentation]:
 
 
 def _invite_user(call: OperationCall) -> InvitedUserRepresentation:
-    user, initial = call.services.users.invite(call.entity.id, call.command, by=call.principal)
+    user, initial = call.services.users.invite(call.entity.id, call.command, principal=call.principal)
     [members] = _user_members(call, [user])
     return InvitedUserRepresentation.from_value(
         user, **members, initial=InitialCredentialRepresentation.from_value(initial)
@@ -93,13 +93,13 @@ def _invite_user(call: OperationCall) -> InvitedUserRepresentation:
 
 def _create_password_link(call: OperationCall) -> PasswordLinkRepresentation:
     return PasswordLinkRepresentation(
-        password_link=call.services.users.issue_password_link(call.entity.id, by=call.principal)
+        password_link=call.services.users.issue_password_link(call.entity.id, principal=call.principal)
     )
 
 
 def _set_one_time_password(call: OperationCall) -> OneTimePasswordRepresentation:
     return OneTimePasswordRepresentation(
-        one_time_password=call.services.users.set_one_time_password(call.entity.id, by=call.principal)
+        one_time_password=call.services.users.set_one_time_password(call.entity.id, principal=call.principal)
     )
 
 
@@ -156,14 +156,14 @@ OPERATIONS = (
         "unlock",
         "POST",
         "Forgets the wrong passwords that were tried at an account; nothing else changes.",
-        lambda call: call.services.users.unlock(call.entity.id, by=call.principal),
+        lambda call: call.services.users.unlock(call.entity.id, principal=call.principal),
         description="After a hundred in a row a password counts only in browsers that signed in to the account before.",
     ),
     _USERS.action_operation(
         "keep",
         "POST",
         "Keeps an account whose person has asked for its deletion.",
-        lambda call: call.services.account_deletions.cancel(call.entity.id, by=call.principal),
+        lambda call: call.services.account_deletions.cancel(call.entity.id, principal=call.principal),
         description="Until `deletion_at` the person can keep it, too, by signing in.",
     ),
     _USERS.delete_operation("Deletes an account with its sessions, roles, grants and tokens."),

@@ -27,7 +27,7 @@ def sign_in_button(page: SignInPage) -> Iterator[Markup]:
         policy = policies.of_instance()
     else:
         policy = policies.of(organization.id)
-    if not any(one.name == PasskeyFactor.name for one in allowed_factors(request_context(page.request), policy)):
+    if not any(factor.name == PasskeyFactor.name for factor in allowed_factors(request_context(page.request), policy)):
         return
     variables = {"asked": passwordless_ceremony(page), "action": f"{page.base_path}/{PasskeyFactor.name}/alone"}
     yield page.renderer.render_fragment(page.request, "passkeys/sign_in_button.html", variables, language=page.language)

@@ -66,13 +66,13 @@ class PasswordlessSignInPage(SignInPage):
         if enrolment is None:
             return None
         with self.request.services.read_session() as storage:
-            found: Subject | None = storage.users.find_subject(enrolment.user_id)
-        return found if found is not None and found.is_active and isinstance(found.user, HumanUser) else None
+            subject: Subject | None = storage.users.find_subject(enrolment.user_id)
+        return subject if subject is not None and subject.is_active and isinstance(subject.user, HumanUser) else None
 
     def _require_passwordless_allowed(self, person: Subject) -> None:
         """Raise Again if the person may not sign in so; told only to whoever has proved to be it."""
         policy = self.request.services.policies.subject_policy(person)
-        if any(one.name == PasskeyFactor.name for one in allowed_factors(request_context(self.request), policy)):
+        if any(factor.name == PasskeyFactor.name for factor in allowed_factors(request_context(self.request), policy)):
             return
         message = gettext_lazy(
             "{organization} does not let people sign in with a passkey.",

@@ -56,14 +56,14 @@ class RegisterPasskeyPage(EnrolPage):
             log.info("a passkey was not added: %s", problem)
             raise FormRedisplay(gettext_lazy("This passkey could not be added. Try again.")) from None
         self._relying_party.store_rp_id(self.request.services)
-        taken = {one.name for one in self.enrolments}
+        taken = {enrolment.name for enrolment in self.enrolments}
         name = suggest_name(passkey, self.request.browser_state.user_agent, self.translator, taken)
         methods = passkey.authentication_methods(user_verified=passkey.user_verified)
         return self.enrol(passkey.to_json(), methods, name=name, key=passkey.id_text)
 
     @property
     def _existing_passkeys(self) -> list[Passkey]:
-        return [Passkey.from_json(one.value) for one in self.enrolments]
+        return [Passkey.from_json(enrolment.value) for enrolment in self.enrolments]
 
     @property
     def _relying_party(self) -> PasskeyRelyingParty:

@@ -29,9 +29,9 @@ class ProvePasskeyPage(ProvePage):
     factor: ClassVar[type[Factor]] = PasskeyFactor
 
     def template_variables(self) -> Mapping[str, object]:
-        own = [Passkey.from_json(one.value) for one in self.enrolments]
+        passkeys = [Passkey.from_json(enrolment.value) for enrolment in self.enrolments]
         challenge, ticket = new_challenge(self, self._purpose)
-        options = self.request.registry.passkeys.request_options(challenge, own, verification="preferred")
+        options = self.request.registry.passkeys.request_options(challenge, passkeys, verification="preferred")
         return {"asked": ceremony_request("get", options, ticket)}
 
     def submit(self, form: Form) -> Response:

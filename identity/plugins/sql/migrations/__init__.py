@@ -19,7 +19,7 @@ from pathlib import Path
 from identity.storage.errors import StorageUnavailable
 
 #: Every revision that this version knows, oldest first.
-REVISIONS = tuple(sorted(one.name[:4] for one in Path(__file__).parent.glob("versions/[0-9]*.py")))
+REVISIONS = tuple(sorted(path.name[:4] for path in Path(__file__).parent.glob("versions/[0-9]*.py")))
 HEAD = REVISIONS[-1]
 
 #: What an operator is told to do about a schema that is missing or old.

@@ -227,7 +227,7 @@ def _find_differences(
 ) -> Iterator[str]:
     """What is missing, or is there and would be in the way."""
     now = of[stored]
-    then = of.get(next((one for one in REVISIONS if one > stored), stored), now) if may_be_half else now
+    then = of.get(next((revision for revision in REVISIONS if revision > stored), stored), now) if may_be_half else now
     # An account of MariaDB may not be allowed to see triggers, or references.
     seen = {_kind(fact) for fact in there}
     yield from (

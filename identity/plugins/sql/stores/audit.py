@@ -161,5 +161,5 @@ def _filter_selects(filter: AuditFilter, *conditions: ColumnElement[bool]) -> li
     }
     for identifier, columns in places.items():
         if identifier:
-            named = [one.where(column == identifier) for one in named for column in columns]
+            named = [item.where(column == identifier) for item in named for column in columns]
     return named

@@ -141,7 +141,7 @@ def _organization_selects() -> DeletedRowSelects:
 
 def _merge_selects(*mappings: DeletedRowSelects) -> DeletedRowSelects:
     names = {name for part in mappings for name in part}
-    return {name: tuple(each for part in mappings for each in part.get(name, ())) for name in sorted(names)}
+    return {name: tuple(item for part in mappings for item in part.get(name, ())) for name in sorted(names)}
 
 
 def _count_select(selects_by_name: DeletedRowSelects) -> Select[Any]:

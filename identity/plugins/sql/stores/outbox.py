@@ -82,7 +82,7 @@ class SqlOutboxStore(SqlStore, OutboxStore):
             if len(turns) >= limit or len(lanes) < limit:
                 break
         found = [turn for messages in turns for turn in enumerate(messages)]
-        found.sort(key=lambda one: (one[1].bulk, one[0], one[1].next_at, one[1].id))
+        found.sort(key=lambda item: (item[1].bulk, item[0], item[1].next_at, item[1].id))
         return tuple(message for _, message in found[:limit])
 
     def _list_lane(
@@ -95,15 +95,15 @@ class SqlOutboxStore(SqlStore, OutboxStore):
     def _list_readable(
         self, statement: Select[Any], kind: str, now: datetime, limit: int, **lane: Any
     ) -> tuple[OutboxMessage, ...]:
-        found: list[OutboxMessage] = []
+        messages: list[OutboxMessage] = []
         for passed in count(0, limit):
             rows = self._fetch_all(
                 statement, {"kind": kind, "at": seconds_from_datetime(now), "limit": limit, "passed": passed, **lane}
             )
-            found += skip_unreadable(_MAPPED_TABLE.from_row, rows)
-            if len(found) >= limit or len(rows) < limit:
+            messages += skip_unreadable(_MAPPED_TABLE.from_row, rows)
+            if len(messages) >= limit or len(rows) < limit:
                 break
-        return tuple(found[:limit])
+        return tuple(messages[:limit])
 
     def get_backlog(self, kind: str, now: datetime) -> OutboxBacklog:
         ((failing, given_up, since),) = self._fetch_all(_BACKLOG, {"kind": kind, "at": seconds_from_datetime(now)})

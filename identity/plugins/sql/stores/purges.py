@@ -86,7 +86,7 @@ class _PurgeRule:
         key: list[Any] = list(table.primary_key)
         places = [bindparam(f"since_{column.name}", type_=column.type) for column in key]
         further = key[0] > places[0] if len(key) == 1 else tuple_(*key) > tuple_(*places)
-        named = [one for one in iterate(self.matches(table.c)) if isinstance(one, Column) and one.table is table]
+        named = [item for item in iterate(self.matches(table.c)) if isinstance(item, Column) and item.table is table]
         found = select(*dict.fromkeys((*key, self.expiry_column, *named))).where(
             self.expiry_column < bindparam("before"),
             self.expiry_column >= bindparam("since"),

@@ -106,13 +106,13 @@ class SqlRecordStore(SqlStore, RecordStore):
         raise StaleRow
 
     def consume(self, plugin: str, kind: str, key: bytes, consumed_at: datetime) -> Record:
-        taken = self._fetch_value(
+        record = self._fetch_value(
             RECORD_TABLE.from_row,
             _CONSUME,
             {**_key_parameters(plugin, kind, key), "at": seconds_from_datetime(consumed_at)},
         )
-        if taken is not None:
-            return replace(taken, taken_at=None, version=taken.version - 1)
+        if record is not None:
+            return replace(record, taken_at=None, version=record.version - 1)
         stored = self.find(plugin, kind, key)
         if stored is None or stored.taken_at is None:
             raise RowNotFound

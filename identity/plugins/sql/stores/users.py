@@ -167,7 +167,9 @@ class SqlUserStore(SqlEntityStore[User], UserStore):
         values = {"organization": organization_id, "in_dns": in_dns, "as_written": as_written}
         found = map(read_subject, self._fetch_all(_FIND_BY_EMAIL, values))
         same = [
-            one for one in found if isinstance(one.user, HumanUser) and is_same_mailbox(one.user.profile.email, email)
+            subject
+            for subject in found
+            if isinstance(subject.user, HumanUser) and is_same_mailbox(subject.user.profile.email, email)
         ]
         return tuple(same[:MAX_USERS_PER_EMAIL])
 
@@ -190,7 +192,11 @@ class SqlUserStore(SqlEntityStore[User], UserStore):
             query = query.where(_IS_ACTIVE)
         found = map(read_subject, self._fetch_all(query, values))
         # A release before 0011 changes the profile alone.
-        return tuple(one for one in found if isinstance(one.user, HumanUser) and one.user.verified_email_key == key)
+        return tuple(
+            subject
+            for subject in found
+            if isinstance(subject.user, HumanUser) and subject.user.verified_email_key == key
+        )
 
     def has_email_used_as_login_name(self, organization_id: str, domain: str) -> bool:
         values = {"organization": organization_id, "of_domain": f"@{domain}"}
@@ -238,8 +244,8 @@ class SqlUserStore(SqlEntityStore[User], UserStore):
 
     def list_must_change_password(self, user_ids: Collection[str]) -> Mapping[str, bool]:
         return {
-            one.user_id: one.must_change
-            for one in self._fetch_values_by_id(_LIST_MUST_CHANGE, user_ids, _PASSWORD_TABLE.from_row)
+            password_hash.user_id: password_hash.must_change
+            for password_hash in self._fetch_values_by_id(_LIST_MUST_CHANGE, user_ids, _PASSWORD_TABLE.from_row)
         }
 
 

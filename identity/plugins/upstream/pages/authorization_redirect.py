@@ -73,7 +73,7 @@ class AutomaticRedirectPage(SignInPage):
 def start_provider_sign_in(context: PendingSignInContext, request: Request) -> Response:
     """303 to the provider. Raises NotFound for one at which they cannot sign in."""
     services, provider_id = request.services, request.matchdict["provider"]
-    found = {one.id: one for one in provider_selection.available_providers(context.sign_in, services)}
+    found = {provider.id: provider for provider in provider_selection.available_providers(context.sign_in, services)}
     if provider_id not in found:
         raise NotFound("identity provider", provider_id)
     pending, sign_in = context.pending, context.sign_in

@@ -125,12 +125,12 @@ def _find_return_path(request: Request, waiting: PendingUpstreamSignIn) -> str |
 def _find_pending_authorization(request: Request, waiting: PendingUpstreamSignIn) -> PendingAuthorization | None:
     """The sign-in that waits in this very browser."""
     try:
-        found: PendingAuthorization = request.services.sign_ins.find(
+        pending: PendingAuthorization = request.services.sign_ins.find(
             waiting.origin_id, request.browser_state.sign_ins.get(waiting.origin_id)
         )
     except SignInUnavailable:
         return None
-    return found
+    return pending
 
 
 def _unknown_state_page(request: Request) -> Response:
@@ -156,19 +156,19 @@ def _not_signed_in_page(request: Request, provider: UpstreamProvider, back: str)
 
 
 def complete_sign_in(
-    request: Request, provider: UpstreamProvider, waiting: PendingUpstreamSignIn, somebody: ExternalUser
+    request: Request, provider: UpstreamProvider, waiting: PendingUpstreamSignIn, external_user: ExternalUser
 ) -> Response:
     """The person has proved who they are: on with the sign-in that waits."""
     try:
-        return _complete_sign_in(request, provider, waiting, somebody)
+        return _complete_sign_in(request, provider, waiting, external_user)
     except (Conflict, Invalid):
         # Of two that come for the first time at the same moment one makes the account, which the other finds then.
         request.roll_back()
-        return _complete_sign_in(request, provider, waiting, somebody)
+        return _complete_sign_in(request, provider, waiting, external_user)
 
 
 def _complete_sign_in(
-    request: Request, provider: UpstreamProvider, waiting: PendingUpstreamSignIn, somebody: ExternalUser
+    request: Request, provider: UpstreamProvider, waiting: PendingUpstreamSignIn, external_user: ExternalUser
 ) -> Response:
     services = request.services
     pending = _find_pending_authorization(request, waiting)
@@ -181,7 +181,7 @@ def _complete_sign_in(
     records = services.record_service(get_provider_registry(request).name_space)
     accounts = AccountResolver(services, LinkedIdentities(records, services.now), provider)
     try:
-        subject = accounts.resolve_subject(somebody, provider_selection.sign_in_organization(under_way, services))
+        subject = accounts.resolve_subject(external_user, provider_selection.sign_in_organization(under_way, services))
         required = under_way.required_organization
         if required is not None and subject.organization.id != required.id:
             why = gettext_lazy(
@@ -195,16 +195,16 @@ def _complete_sign_in(
             raise AccountUnavailable(why, "the policy of the organization")
     except IdentityNotLinked as nobody:
         _record_refusal(request, provider, str(nobody))
-        unlinked_identities.store_unlinked_identity(records, pending, provider, somebody)
+        unlinked_identities.store_unlinked_identity(records, pending, provider, external_user)
         return see_other(request, f"/login/{pending.id}/upstream/unlinked")
     except AccountUnavailable as refused:
         return _account_unavailable_page(request, provider, refused, f"/login/{pending.id}")
     methods = (
-        somebody.authentication_methods
-        if provider.trust_methods and somebody.authentication_methods
+        external_user.authentication_methods
+        if provider.trust_methods and external_user.authentication_methods
         else (FEDERATED_METHOD,)
     )
-    methods = methods if somebody.is_recently_authenticated else (*methods, UNDATED_METHOD)
+    methods = methods if external_user.is_recently_authenticated else (*methods, UNDATED_METHOD)
     proved = services.sign_ins.add_proof(pending, subject, methods, factor=provider_selection.SIGN_IN_METHOD)
     if not _can_continue(request, proved):
         why = gettext_lazy(
@@ -216,7 +216,7 @@ def _complete_sign_in(
     instrumentation.record_outcome(
         instrumentation.SIGN_IN, provider_selection.SIGN_IN_METHOD, instrumentation.SUCCEEDED
     )
-    store_logout_state(request, provider, subject, somebody)
+    store_logout_state(request, provider, subject, external_user)
     return see_other(request, f"{PATH}/{pending.id}")
 
 
@@ -259,7 +259,7 @@ def _account_unavailable_page(
 
 
 def complete_linking(
-    request: Request, provider: UpstreamProvider, waiting: PendingUpstreamSignIn, somebody: ExternalUser
+    request: Request, provider: UpstreamProvider, waiting: PendingUpstreamSignIn, external_user: ExternalUser
 ) -> Response:
     """From now on it is an account of whoever is signed in. Raises Conflict if it is somebody else's."""
     services = request.services
@@ -278,7 +278,7 @@ def complete_linking(
         # It took too long there: who they are is proved again first.
         return see_other(request, f"/account/identities/new/{provider.id}")
     try:
-        accounts.link_identity(somebody, account.subject)
+        accounts.link_identity(external_user, account.subject)
     except Conflict:
         return identity_in_use_page(request, (gettext_lazy("Your account"), "/account/security"))
     return see_other(request, "/account/security")

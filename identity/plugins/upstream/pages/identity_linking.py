@@ -79,26 +79,26 @@ class ConfirmLinkingPage(_IdentityLinkingPage):
 
     def template_variables(self) -> Mapping[str, object] | Response:
         """The two accounts."""
-        found = self.unlinked_identity
-        if self.subject is None or found is None:
+        unlinked_identity = self.unlinked_identity
+        if self.subject is None or unlinked_identity is None:
             return self.redirect_to_next()
         return {
-            "provider": found.provider.name,
-            "called": found.name,
-            "run_by": describe_provider_operator(found.provider, self.request.services),
+            "provider": unlinked_identity.provider.name,
+            "called": unlinked_identity.name,
+            "run_by": describe_provider_operator(unlinked_identity.provider, self.request.services),
             "login_name": self.subject.login_name,
             "organization": self.subject.organization.name,
-            "fits": self._account_labels(found.provider).can_sign_in(self.subject),
+            "fits": self._account_labels(unlinked_identity.provider).can_sign_in(self.subject),
             "account": self.subject.user.id,
-            "identity": linked_identity_id(found.provider, found.external_user),
+            "identity": linked_identity_id(unlinked_identity.provider, unlinked_identity.external_user),
         }
 
     def submit(self, form: Form) -> Response:
         """Link it, or not. It is asked once."""
-        subject, found = self.subject, self.unlinked_identity
-        if subject is None or found is None:
+        subject, unlinked_identity = self.subject, self.unlinked_identity
+        if subject is None or unlinked_identity is None:
             return self.redirect_to_next()
-        shown = (subject.user.id, linked_identity_id(found.provider, found.external_user))
+        shown = (subject.user.id, linked_identity_id(unlinked_identity.provider, unlinked_identity.external_user))
         if (form.text(_ACCOUNT_FIELD), form.text(_IDENTITY_FIELD)) != shown or form.text(_DECISION_FIELD) not in (
             "link",
             "leave",
@@ -112,11 +112,11 @@ class ConfirmLinkingPage(_IdentityLinkingPage):
             or form.text(_DECISION_FIELD) == "leave"
         ):
             return self.redirect_to_next()
-        accounts = self._account_labels(found.provider)
+        accounts = self._account_labels(unlinked_identity.provider)
         if not accounts.can_sign_in(subject):
             return self.redirect_to_next()
         try:
-            accounts.link_identity(found.external_user, subject)
+            accounts.link_identity(unlinked_identity.external_user, subject)
         except Conflict:
             return identity_in_use_page(self.request, (gettext_lazy("Go on"), self.context.resume_path))
         return self.redirect_to_next()

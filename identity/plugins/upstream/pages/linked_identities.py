@@ -39,22 +39,22 @@ def security_sections(page: SignedInPage) -> Iterable[SecuritySection]:
     linked = load_linked_identities(page.request).list_user_identities(page.subject.user.id)
     providers = services.upstream_providers
     offered = [
-        one
-        for one in providers.list_available(page.subject.organization.id)
-        if providers.serves_subject(one, page.subject)
+        item
+        for item in providers.list_available(page.subject.organization.id)
+        if providers.serves_subject(item, page.subject)
     ]
     rows = []
-    for one in linked:
-        provider = providers.find(one.provider_id)
+    for linked_identity in linked:
+        provider = providers.find(linked_identity.provider_id)
         if provider is None:
             continue
         rests = () if providers.serves_subject(provider, page.subject) else (t(INSTANCE_ADMINISTRATOR_MESSAGE),)
-        notes = (one.name, t("Linked on {date}", date=when(one.linked_at)), *rests)
-        remove = NavigationItem(label=t("Unlink …"), href=f"{IDENTITIES_PATH}/{one.id}/remove")
+        notes = (linked_identity.name, t("Linked on {date}", date=when(linked_identity.linked_at)), *rests)
+        remove = NavigationItem(label=t("Unlink …"), href=f"{IDENTITIES_PATH}/{linked_identity.id}/remove")
         rows.append(SecuritySectionRow(name=provider.name, notes=notes, actions=(remove,)))
     for provider in offered:
         add = NavigationItem(label=t("Link …"), href=f"{IDENTITIES_PATH}/new/{provider.id}")
-        if all(one.provider_id != provider.id for one in linked):
+        if all(linked_identity.provider_id != provider.id for linked_identity in linked):
             rows.append(SecuritySectionRow(name=provider.name, notes=(t("Not linked"),), actions=(add,)))
     if rows:
         lead = t("Accounts that you have elsewhere, with which you sign in here.")
@@ -64,8 +64,13 @@ def security_sections(page: SignedInPage) -> Iterable[SecuritySection]:
 def export_linked_identities(request: Request, subject: Subject) -> object:
     """What is kept of a person's links, for whoever takes their data along."""
     return [
-        {"issuer": one.issuer, "subject": one.subject, "name": one.name, "linked_at": one.linked_at.isoformat()}
-        for one in load_linked_identities(request).list_user_identities(subject.user.id)
+        {
+            "issuer": linked_identity.issuer,
+            "subject": linked_identity.subject,
+            "name": linked_identity.name,
+            "linked_at": linked_identity.linked_at.isoformat(),
+        }
+        for linked_identity in load_linked_identities(request).list_user_identities(subject.user.id)
     ]
 
 
@@ -107,9 +112,9 @@ class LinkIdentityPage(_LinkedIdentityPage):
         wanted: str = self.request.matchdict["provider"]
         providers = self.request.services.upstream_providers
         offered: tuple[UpstreamProvider, ...] = providers.list_available(self.subject.organization.id)
-        for one in offered:
-            if one.id == wanted and providers.serves_subject(one, self.subject):
-                return one
+        for upstream_provider in offered:
+            if upstream_provider.id == wanted and providers.serves_subject(upstream_provider, self.subject):
+                return upstream_provider
         raise NotFound("identity provider", wanted)
 
     def template_variables(self) -> Mapping[str, object]:
@@ -140,30 +145,32 @@ class UnlinkIdentityPage(_LinkedIdentityPage):
     def linked_identity(self) -> LinkedIdentity:
         """Which one. Raises NotFound for those of others."""
         wanted = self.request.matchdict["link"]
-        for one in load_linked_identities(self.request).list_user_identities(self.subject.user.id):
-            if one.id == wanted:
-                return one
+        for user_identity in load_linked_identities(self.request).list_user_identities(self.subject.user.id):
+            if user_identity.id == wanted:
+                return user_identity
         raise NotFound("linked account", wanted)
 
     @lazily
     def provider(self) -> UpstreamProvider:
         """Where it is. Raises NotFound if that is gone."""
-        found: UpstreamProvider = self.request.services.upstream_providers.get(self.linked_identity.provider_id)
-        return found
+        upstream_provider: UpstreamProvider = self.request.services.upstream_providers.get(
+            self.linked_identity.provider_id
+        )
+        return upstream_provider
 
     def template_variables(self) -> Mapping[str, object]:
         """What it is called, and whether there is another way in."""
         services, user_id = self.request.services, self.subject.user.id
-        others = [
-            one
-            for one in load_linked_identities(self.request).list_user_identities(user_id)
-            if one.id != self.linked_identity.id
+        linked_identities = [
+            linked_identity
+            for linked_identity in load_linked_identities(self.request).list_user_identities(user_id)
+            if linked_identity.id != self.linked_identity.id
         ]
         has_password = services.storage.users.find_password(user_id) is not None
         return {
             "provider": self.provider.name,
             "called": self.linked_identity.name,
-            "only_way": not others and not has_password,
+            "only_way": not linked_identities and not has_password,
         }
 
     def submit(self, form: Form) -> Response:

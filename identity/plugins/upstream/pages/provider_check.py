@@ -62,7 +62,7 @@ class CheckProviderPage(FormPage):
 
 
 def provider_check_result(
-    request: Request, provider: UpstreamProvider, waiting: PendingUpstreamSignIn, somebody: ExternalUser
+    request: Request, provider: UpstreamProvider, waiting: PendingUpstreamSignIn, external_user: ExternalUser
 ) -> Response:
     """The page that shows what the provider said. Raises NotFound for who may not change it any more."""
     account, access = request.signed_in_account, request.services.access_control
@@ -70,12 +70,12 @@ def provider_check_result(
     if not access.may(principal, PERMISSION, organization_resource(provider.organization_id)):
         raise NotFound("identity provider", provider.id)
     words = request.registry.pages.catalogs.translator(negotiate_language(request))
-    claims = {name: _format_value(value) for name, value in sorted(somebody.claims.items())}
+    claims = {name: _format_value(value) for name, value in sorted(external_user.claims.items())}
     values: Mapping[str, object] = {
         "provider": provider.name,
-        "issuer": somebody.issuer,
-        "subject": somebody.subject,
-        "profile": sorted(map_claims(provider, somebody.claims).items()),
+        "issuer": external_user.issuer,
+        "subject": external_user.subject,
+        "profile": sorted(map_claims(provider, external_user.claims).items()),
         "claims": claims,
         "back": _provider_path(provider),
     }

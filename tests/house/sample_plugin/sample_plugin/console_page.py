@@ -25,17 +25,17 @@ class DoorPinListPage(ListPage):
     empty_title = gettext_lazy("No users yet")
     empty_text = gettext_lazy("People choose a code when they sign in for the first time.")
 
-    def fetch_page(self, asked: PageRequest) -> ResultPage[Any]:
+    def fetch_page(self, page_request: PageRequest) -> ResultPage[Any]:
         """The people of the organization that the address names."""
-        return self.services.storage.users.page(self.context.entity.id, UserKind.HUMAN, asked)
+        return self.services.storage.users.page(self.context.entity.id, UserKind.HUMAN, page_request)
 
     def build_cells(self, one: User) -> Cells:
         """Name and state of one of them."""
-        kept = self.services.record_service(self.request.registry.sample_name_space).find(CODES, one.id)
+        record = self.services.record_service(self.request.registry.sample_name_space).find(CODES, one.id)
         chosen = (
             self.render_placeholder(gettext_lazy("None yet"))
-            if kept is None
-            else self.template_macros.when(kept.created_at)
+            if record is None
+            else self.template_macros.when(record.created_at)
         )
         return (self.template_macros.named(one.display_name, f"{CONSOLE_PATH}/users/{one.id}"), chosen)
 

@@ -53,15 +53,15 @@ class DoorPinPage(FormPage):
         typed = form.text("code")
         if not typed:
             raise Invalid({"code": gettext_lazy("Enter the code.")})
-        kept = self.codes.find(CODES, proved.user.id)
-        if kept is None and len(typed) < SHORTEST:
+        record = self.codes.find(CODES, proved.user.id)
+        if record is None and len(typed) < SHORTEST:
             raise Invalid({"code": gettext_lazy("Use at least {n} characters.", n=SHORTEST)})
-        if kept is None:
+        if record is None:
             # In another tab they may have chosen one just now: then that one counts.
-            kept = self.codes.add(CODES, proved.user.id, {"code": typed}, user_id=proved.user.id, seal=True)
-        if kept is not None:
+            record = self.codes.add(CODES, proved.user.id, {"code": typed}, user_id=proved.user.id, seal=True)
+        if record is not None:
             self.count(proved.user.id)
-            if not hmac.compare_digest(typed.encode(), kept.value["code"].encode()):
+            if not hmac.compare_digest(typed.encode(), record.value["code"].encode()):
                 raise Invalid({"code": gettext_lazy("This is not the code.")})
         self.request.services.sign_ins.complete_interaction(self.context.pending, NAME, methods=("kba",))
         return self.go_on()

@@ -65,7 +65,7 @@ def test_the_first_time_a_code_is_chosen(world: World, party: RelyingParty, firs
 def test_the_code_goes_with_its_person(world: World, person: HumanUser, browser: Browser) -> None:
     with world.transaction_services() as services:
         assert services.record_service(NAME_SPACE).find(CODES, person.id) is not None
-        services.users.remove(person.id, by=OPERATOR_PRINCIPAL)
+        services.users.remove(person.id, principal=OPERATOR_PRINCIPAL)
     with world.read_only_services() as services:
         assert services.record_service(NAME_SPACE).find(CODES, person.id) is None
 
@@ -83,7 +83,7 @@ def test_managers_see_who_has_one_and_nobody_else_does(
     page = check_page(browser.open(address), title="Door codes")
     rows = [row.get_text(" ", strip=True) for row in page.select("tbody tr")]
     assert len(rows) == 2
-    assert [one.endswith("None yet") for one in rows].count(True) == 1
+    assert [row.endswith("None yet") for row in rows].count(True) == 1
     assert browser.open(f"/console/users/{newcomer.id}").html.find("a", href=address) is not None
 
 

@@ -49,7 +49,7 @@ def test_the_preview_tells_what_really_comes_out(world: World) -> None:
     form = {"grant_type": GRANT_TYPE, "scope": "openid department", "service_user": robot.id}
     token = check_token_response(world.client.request_token(form, {"Authorization": application.header}))
     assert " ".join(way["scope"]) == token["scope"]
-    [userinfo] = [one for one in way["carried"] if one["carrier"] == "userinfo"]
+    [userinfo] = [item for item in way["carried"] if item["carrier"] == "userinfo"]
     real = world.client.fetch_userinfo(token["access_token"]).json
     assert {claim["name"]: claim["value"] for claim in userinfo["claims"]} == real
 

@@ -92,7 +92,7 @@ def test_its_audience_is_what_is_named(
     token = world.obtain_tokens(page, session, scope="openid")["access_token"]
     targets = (gateway.client_id, project.id)
     for named in (targets[:1], targets):
-        more = [("audience", one) for one in named]
+        more = [("audience", item) for item in named]
         answer = check_token_response(exchange(world, gateway, token, *more))
         assert world.client.introspect(answer["access_token"], gateway).json["aud"] == list(named)
     check_oauth_error(exchange(world, gateway, token, ("audience", page.client_id)), "invalid_target")
