@@ -217,7 +217,7 @@ def undone(world: World) -> Iterator[Services]:
 
 
 def imported(services: Services, values: dict[str, Any], **options: Any) -> Organization:
-    options = {"by": OPERATOR_PRINCIPAL, **options}
+    options = {"principal": OPERATOR_PRINCIPAL, **options}
     with StreamedOrganizationImport() as incoming:
         document = incoming.document(
             parse_json_stream(io.BytesIO(json.dumps(values).encode()), incoming.list_consumers)
@@ -378,7 +378,7 @@ class TestPermissions:
                 {"user": values["organization"]["service_users"][0]["id"], "roles": ["ORG_OWNER"]}
             ]
             assert imported(services, values, principal=by_role["IAM_ORG_MANAGER"], keep_ids=False)
-        for options in ({"by": by_role["IAM_ORG_MANAGER"]}, {"by": by_role["IAM_USER_MANAGER"], "keep_ids": False}):
+        for options in ({"principal": by_role["IAM_ORG_MANAGER"]}, {"principal": by_role["IAM_USER_MANAGER"], "keep_ids": False}):
             values["organization"]["primary_domain"] = "third.example"
             with undone(isolated_world) as services, pytest.raises(Denied):
                 imported(services, values, **options)
