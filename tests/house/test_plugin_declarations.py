@@ -388,7 +388,7 @@ def test_a_signed_in_page_without_navigation_is_drawn(
     templates = tmp_path / "corner_pages" / "templates"
     templates.mkdir(parents=True)
     (templates.parent / "__init__.py").touch()
-    drawn = '{% extends "frame.html" %}{% block main %}<p>Here.</p>{% endblock %}'
+    drawn = '{% extends "layout.html" %}{% block main %}<p>Here.</p>{% endblock %}'
     (templates / "corner.html").write_text(drawn)
     monkeypatch.syspath_prepend(tmp_path)
     module = ModuleType("plugin_with_a_page")
