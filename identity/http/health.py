@@ -80,7 +80,7 @@ def add_immediate_response(config: Configurator, name: str, path: str, answer: C
 def includeme(config: Configurator) -> None:
     """Routes for any host: who probes knows an address, not a name."""
     config.registry.immediate_responses = {}
-    config.add_directive("add_immediate_answer", add_immediate_response)
-    config.add_immediate_answer("healthz", "/healthz", healthz)
+    config.add_directive("add_immediate_response", add_immediate_response)
+    config.add_immediate_response("healthz", "/healthz", healthz)
     config.add_route("readyz", "/readyz")
     config.add_view(readyz, route_name="readyz", permission=NO_PERMISSION_REQUIRED)

@@ -64,7 +64,7 @@ def includeme(config: Configurator) -> None:
     IdentityRequest has already (and far cheaper).
     """
     config.registry.write_paths = ()
-    config.add_directive("add_writing_path", add_write_path)
+    config.add_directive("add_write_path", add_write_path)
     config.add_settings(
         {
             "tm.activate_hook": needs_transaction,

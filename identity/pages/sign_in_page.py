@@ -147,7 +147,7 @@ class SignInPage(FormPage):
     def can_sign_in_by_email(self) -> bool:
         """True if people can type an email address in place of the login name."""
         organization, policies = self.sign_in.effective_organization, self.request.services.policies
-        policy = policies.of_instance() if organization is None else policies.of(organization.id)
+        policy = policies.instance_policy() if organization is None else policies.organization_policy(organization.id)
         return bool(policy.sign_in_by_email)
 
     def login_name_redirect(self, login_name: LoginName) -> str:
@@ -202,7 +202,7 @@ def add_login_name_redirect(config: Configurator, find: Callable[[SignInPage, Lo
 def includeme(config: Configurator) -> None:
     """Make them known."""
     config.add_directive("add_sign_in_options", add_sign_in_options)
-    config.add_directive("add_login_name_way", add_login_name_redirect)
+    config.add_directive("add_login_name_redirect", add_login_name_redirect)
 
 
 def _strong(text: str) -> Markup:

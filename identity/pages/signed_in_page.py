@@ -154,4 +154,4 @@ def add_account_menu_entry(config: Configurator, label: str, href: str, *, for_m
 
 def includeme(config: Configurator) -> None:
     """Make the directive known."""
-    config.add_directive("add_menu_entry", add_account_menu_entry)
+    config.add_directive("add_account_menu_entry", add_account_menu_entry)

@@ -247,7 +247,7 @@ def test_a_change_whose_event_cannot_be_written_does_not_happen(
 def refuse_once(identity: IdentityApplication, reason: str) -> None:
     with identity.read_session() as services:
         services.audit.record_refusal("authentication.refused", kind="service_user", id="u", reason=reason)
-        identity.record_refusals(services.refused)
+        identity.record_refusals(services.refused_events)
 
 
 def refusals(identity: IdentityApplication) -> list[str | None]:

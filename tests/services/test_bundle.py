@@ -13,7 +13,7 @@ from identity.storage.backend import Storage
 def test_constructing_any_service_opens_no_storage(identity: IdentityApplication) -> None:
     services = identity.create_services(lambda: pytest.fail("the storage was opened"), OPERATOR)
     names = [name for name, value in vars(Services).items() if isinstance(value, lazily)]
-    assert {"users", "tokens", "access"} <= {*names}
+    assert {"users", "tokens", "access_control"} <= {*names}
     for name in names:
         assert getattr(services, name) is getattr(services, name)
     assert not services.storage.opened

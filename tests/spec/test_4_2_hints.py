@@ -131,7 +131,7 @@ def test_a_hint_of_another_installation_is_refused(
     other = make_world(**{"identity.issuer_url": "https://other.example"})  # type: ignore[operator]
     relying_party = RelyingParty.register(other)
     elsewhere = Browser(other)
-    elsewhere.start_session(other.a_person())
+    elsewhere.start_session(other.make_human_user())
     hint = relying_party.sign_in_silently(elsewhere).id_token
     party.expect_error_at_once(browser, "invalid_request", id_token_hint=hint)
 

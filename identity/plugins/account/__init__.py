@@ -40,6 +40,6 @@ class AccountPlugin:
 
         config.include("identity.pages")
         config.add_page_templates("identity.plugins.account:templates")
-        config.add_menu_entry(gettext_lazy("Your account"), ACCOUNT_PATH)
+        config.add_account_menu_entry(gettext_lazy("Your account"), ACCOUNT_PATH)
         pages.add_account_pages(config)
         one_time_links.add_one_time_link_pages(config)

@@ -37,5 +37,5 @@ class ConsolePlugin:
 
         config.include("identity.pages")
         config.add_page_templates("identity.plugins.console:templates")
-        config.add_menu_entry(gettext_lazy("Console"), CONSOLE_PATH, for_managers=True)
+        config.add_account_menu_entry(gettext_lazy("Console"), CONSOLE_PATH, for_managers=True)
         pages.add_console_pages(config)

@@ -50,7 +50,7 @@ def add_upstream_pages(config: Configurator) -> None:
             permission=NO_PERMISSION_REQUIRED,
             factory=PendingSignInContext,
         )
-    config.add_writing_path(f"{CALLBACK_PATH}/")
+    config.add_write_path(f"{CALLBACK_PATH}/")
     config.add_route("upstream.go", PROVIDER_PATH, host="login", factory=PendingSignInContext, request_method="GET")
     config.add_view(start_provider_sign_in, route_name="upstream.go", permission=NO_PERMISSION_REQUIRED)
     config.add_route("upstream.sign_out", LOGOUT_PATH, host="login", request_method="GET")
@@ -77,7 +77,7 @@ def add_upstream_pages(config: Configurator) -> None:
     config.add_security_section(security_sections)
     config.add_account_data("linked_accounts", export_linked_identities)
     config.add_sign_in_options(provider_buttons)
-    config.add_login_name_way(login_name_redirect)
+    config.add_login_name_redirect(login_name_redirect)
 
 
 def login_name_redirect(page: SignInPage, login_name: LoginName) -> str | None:

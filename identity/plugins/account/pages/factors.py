@@ -86,13 +86,13 @@ class FactorSection:
         self._page, self._services = page, page.request.services
         self._user_id = page.subject.user.id
         self._policy = self._services.policies.subject_policy(page.subject)
-        self._enrolled = self._services.factors.of(self._user_id)
+        self._enrolled = self._services.factors.list_enrolments(self._user_id)
 
     def rows(self) -> Iterator[SecuritySectionRow]:
         """What is set up, and the browsers at which it is not asked for."""
         for item in self._enrolled:
             yield self._row(item)
-        remembered = len(self._services.remembered_browsers.of(self._user_id))
+        remembered = len(self._services.remembered_browsers.list_by_user(self._user_id))
         if remembered or (self._enrolled and self._policy.remember_browser):
             t, tn = self._page.translator.gettext, self._page.translator.ngettext
             yield SecuritySectionRow(

@@ -25,14 +25,14 @@ class ConsoleHomePage(SignedInPage):
     def template_variables(self) -> Mapping[str, object] | Response:
         access, principal = self.request.services.access_control, self.request.identity
         own = self.subject.organization.id
-        if "organization.read" in access.permissions(principal, INSTANCE_RESOURCE):
+        if "organization.read" in access.list_permissions(principal, INSTANCE_RESOURCE):
             return self._overview(own)
         held = sorted(principal.held, key=lambda manager: (manager.organization_id != own, manager.created_at))
         for manager in held:
             if manager.organization_id is None:
                 continue
             resource = organization_resource(manager.organization_id)
-            if "organization.read" in access.permissions(principal, resource):
+            if "organization.read" in access.list_permissions(principal, resource):
                 return self._overview(manager.organization_id)
         for manager in held:
             if manager.resource.level in _LEVEL_PATHS:

@@ -64,11 +64,15 @@ class ConsentPage(SignInPage):
             return self.redirect_to_next()
         consents, sign_ins = self.request.services.consents, self.request.services.sign_ins
         if form.text(_DECISION_FIELD) == "allow":
-            consents.give(subject, client, granted.values)
-            sign_ins.done(self.pending_authorization, ConsentInteraction.name, account=self.sign_in.selected_account)
+            consents.grant_consent(subject, client, granted.values)
+            sign_ins.complete_interaction(
+                self.pending_authorization, ConsentInteraction.name, account=self.sign_in.selected_account
+            )
         elif form.text(_DECISION_FIELD) == "refuse":
-            consents.refuse(subject, client, granted.values)
-            sign_ins.done(self.pending_authorization, CONSENT_REFUSED_REASON, account=self.sign_in.selected_account)
+            consents.record_refusal(subject, client, granted.values)
+            sign_ins.complete_interaction(
+                self.pending_authorization, CONSENT_REFUSED_REASON, account=self.sign_in.selected_account
+            )
         return self.redirect_to_next()
 
     @lazily

@@ -45,7 +45,7 @@ class LoginNamePage(SignInPage):
         organization, policies = self.sign_in.required_organization, self.request.services.policies
         if organization is None or self.sign_in.has_completed(OTHER_METHOD_STEP):
             return False
-        return bool(policies.of(organization.id).factors != policies.of_instance().factors)
+        return bool(policies.organization_policy(organization.id).factors != policies.instance_policy().factors)
 
     def submit(self, form: Form) -> Response:
         if form.text(_OTHER_METHOD_FIELD):

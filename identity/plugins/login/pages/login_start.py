@@ -36,7 +36,7 @@ def start_login(request: Request) -> Response:
     sign_ins, demands = request.services.sign_ins, _required_authentication(request)
     pending, secret = sign_ins.begin(demands, target=target, ui_locales=ui_locales_from_url(request))
     if demands and request.signed_in_account is not None:
-        sign_ins.choose(pending, request.signed_in_account)
+        sign_ins.select_account(pending, request.signed_in_account)
     return resume_sign_in(request, pending.id, secret)
 
 
@@ -65,7 +65,7 @@ def redirect_root(request: Request) -> Response:
     if account is None:
         return see_other(request, f"{LOGIN_PATH}?{urlencode({TARGET_PARAM: ROOT_PATH})}")
     for_managers = next((item.href for item in request.registry.pages.menu if item.requires_manager_role), ACCOUNT_PATH)
-    manages = bool(request.services.storage.managers.of_user(account.subject.user.id))
+    manages = bool(request.services.storage.managers.list_for_user(account.subject.user.id))
     return see_other(request, for_managers if manages else ACCOUNT_PATH)
 
 

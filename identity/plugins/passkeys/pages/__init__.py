@@ -24,9 +24,9 @@ def sign_in_button(page: SignInPage) -> Iterator[Markup]:
     """The button "Sign in with a passkey", with what browsers need to offer passkeys in the field of the login name."""
     policies, organization = page.request.services.policies, page.sign_in.required_organization
     if organization is None or page.sign_in.has_completed(OTHER_METHOD_STEP):
-        policy = policies.of_instance()
+        policy = policies.instance_policy()
     else:
-        policy = policies.of(organization.id)
+        policy = policies.organization_policy(organization.id)
     if not any(factor.name == PasskeyFactor.name for factor in allowed_factors(request_context(page.request), policy)):
         return
     variables = {"asked": passwordless_ceremony(page), "action": f"{page.base_path}/{PasskeyFactor.name}/alone"}

@@ -66,8 +66,8 @@ def provider_check_result(
 ) -> Response:
     """The page that shows what the provider said. Raises NotFound for who may not change it any more."""
     account, access = request.signed_in_account, request.services.access_control
-    principal = access.principal(account.subject)
-    if not access.may(principal, PERMISSION, organization_resource(provider.organization_id)):
+    principal = access.load_principal(account.subject)
+    if not access.is_permitted(principal, PERMISSION, organization_resource(provider.organization_id)):
         raise NotFound("identity provider", provider.id)
     words = request.registry.pages.catalogs.translator(negotiate_language(request))
     claims = {name: _format_value(value) for name, value in sorted(external_user.claims.items())}
