@@ -31,8 +31,9 @@ MANAGER_SUBJECT = "manager"
 class RouteContext:
     """What a route is about.
 
-    ``resource`` is where permissions are judged, None if there is nobody who could hold one. With ``parts`` it is
-    enough to hold the permission at something inside of it; the view then shows those parts alone.
+    ``resource`` is where permissions are judged, None if there is nobody who could hold one. With
+    ``includes_children`` it is enough to hold the permission at something inside of it; the view then shows those
+    parts alone.
     """
 
     resource: Resource | None
@@ -155,7 +156,7 @@ audit_event_context = context_factory("audit_event", _find_audit_event)
 def _is_manager(request: Request) -> bool:
     """False for nobody, and for users without any manager role: they learn nothing, not even what exists."""
     principal = request.identity
-    return principal is not None and bool(principal.held)
+    return principal is not None and bool(principal.manager_entries)
 
 
 def _is_visible(request: Request, value: Any, resource: Resource) -> bool:

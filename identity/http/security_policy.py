@@ -49,7 +49,7 @@ class SecurityPolicy:
             return Denied("Authenticate first.")
         if permission == SIGNED_IN_PERMISSION:
             return Allowed("whoever is signed in may")
-        if not principal.held:
+        if not principal.manager_entries:
             return Denied(gettext_lazy("This needs a manager role. Ask an owner of the organization for one."))
         if permission == ANY_MANAGER_PERMISSION:
             return Allowed("any manager may")
@@ -57,7 +57,7 @@ class SecurityPolicy:
         if permission == NEVER_PERMITTED or resource is None:
             return Denied("Nobody may.")
         access = request.services.access_control
-        judge = access.denial_reason_within if getattr(context, "parts", False) else access.denial_reason
+        judge = access.denial_reason_within if getattr(context, "includes_children", False) else access.denial_reason
         if isinstance(context, RouteContext):
             permission = context.effective_permission(permission)
         reason = judge(principal, permission, resource)
@@ -113,7 +113,7 @@ def _set_principal(
     assign_organization(subject.organization.id)
     services = request.services
     actor = services.audit.actor
-    services.audit.actor = actor.proven(ActorKind.USER, subject.user.id, client_id=client_id, session_id=session_id)
+    services.audit.actor = actor.authenticated_as(ActorKind.USER, subject.user.id, client_id=client_id, session_id=session_id)
     principal: Principal = services.access_control.load_principal(subject)
     return principal
 

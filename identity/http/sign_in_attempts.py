@@ -92,7 +92,7 @@ def _record_outcome(way: str, attempt: Callable[[], VerificationT | None]) -> Ve
 def _attempt_password_once(request: Request, login_name: LoginName, password: str) -> Subject | None:
     organization_id = _quota_organization_id(request, login_name)
     trial, question = request.run_once("password attempt", lambda: _reserve_attempt(request, login_name))
-    with organization_scope(organization_id, known_browser=trial.reservation.known_browser):
+    with organization_scope(organization_id, known_browser=trial.reservation.is_known_browser):
         return _verify_password(request, login_name, password, trial, question)
 
 
@@ -208,7 +208,7 @@ def _reserve_entry_attempt(
         reservation = request.run_once(
             "entry attempt", lambda: services.attempts.reserve_directory_entry(trial.reservation, key, organization)
         )
-        return replace(trial, reservation=reservation), is_free and not reservation.held
+        return replace(trial, reservation=reservation), is_free and not reservation.is_rate_limited
     return trial, is_free
 
 

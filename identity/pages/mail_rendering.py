@@ -61,7 +61,13 @@ def render_mail_content(
 
 def render_mail_html(pages: PageRenderer, parts: MailContent, translator: Translator, *, template: str = "mail") -> str:
     """The mail as HTML; ``body`` is what stands on its page, for other pages to show."""
-    known = {name: getattr(parts, name) for name in ("subject", "blocks", "foot", "name", "looks")}
+    known = {
+        "subject": parts.subject,
+        "paragraphs": parts.paragraphs,
+        "footer": parts.footer,
+        "name": parts.name,
+        "looks": parts.branding,
+    }
     drawn = pages.environment.get_template(f"mails/{template}.html").render(
         {"t": translator.gettext, "lang": translator.language, "linked": template == "mail", **known}
     )

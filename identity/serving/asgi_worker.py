@@ -156,12 +156,12 @@ class AsgiWorker(gasgi.ASGIWorker):  # type: ignore[misc]
             self.asgi = AsgiApplication(self.asgi)
         sys.setswitchinterval(_SWITCH_INTERVAL)
         gc.set_threshold(_GC_THRESHOLD)
-        identity = getattr(getattr(self.asgi, "registry", None), "identity", None)
+        identity = getattr(getattr(self.asgi, "registry", None), "application", None)
         if identity is not None:
             alone = identity.backend.has_single_writer or not identity.backend.is_concurrent
             if alone:
                 os.write(self.tmp.fileno(), b"1")
-            identity.set_process_count(1 if alone else self.cfg.workers, getattr(self.app, "replaced", None))
+            identity.set_process_count(1 if alone else self.cfg.workers, getattr(self.app, "worker_replacements", None))
 
     def init_signals(self) -> None:
         """As gunicorn's; a worker that hangs writes to stderr where, before the arbiter kills it."""

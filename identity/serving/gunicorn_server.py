@@ -146,10 +146,10 @@ class GunicornArbiter(StockArbiter):  # type: ignore[misc]
         """As gunicorn's. Raises SystemExit if the service cannot start."""
         if self.app.has_started:
             self._replacements += self.num_workers - len(self.WORKERS)
-            self.app.replaced = (str(self.pid), self._replacements)
+            self.app.worker_replacements = (str(self.pid), self._replacements)
             super().spawn_workers()
             return
-        self.app.replaced = (str(self.pid), 0)
+        self.app.worker_replacements = (str(self.pid), 0)
         try:
             self.spawn_worker()
         except WorkerStartError as problem:

@@ -33,7 +33,7 @@ def foreign_sign_in(error: ForeignSignIn, request: Request) -> Response:
     pending = request.services.storage.authorization_requests.find(request.matchdict["request"])
     if pending is not None and pending.finished_at is not None:
         return finished_sign_in(FinishedSignIn(str(error)), request)
-    if pending is not None and pending.expired(request.services.now):
+    if pending is not None and pending.is_expired(request.services.now):
         return render_error_page(
             request,
             410,

@@ -70,7 +70,7 @@ def handle_callback(request: Request) -> Response:
             now = request.services.now
             # The provider accepts its code only once.
             somebody = request.run_once(
-                "code", lambda: client.exchange_code(said["code"], waiting.begun, credentials, now)
+                "code", lambda: client.exchange_code(said["code"], waiting.authorization_state, credentials, now)
             )
     except (ProviderUnreachable, ProviderResponseError) as problem:
         instrumentation.record_outcome(
