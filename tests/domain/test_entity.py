@@ -24,10 +24,10 @@ def named(quality: str) -> set[str]:
 
 
 def test_each_field_is_for_whom_it_says() -> None:
-    assert named("shown") == {"id", "maker", "watts", "changed_at"}
-    assert named("told") == {"id", "maker", "watts"}
-    assert named("settable") == {"maker", "watts"}
-    assert named("changeable") == {"watts"}
+    assert named("is_visible") == {"id", "maker", "watts", "changed_at"}
+    assert named("is_audited") == {"id", "maker", "watts"}
+    assert named("is_settable") == {"maker", "watts"}
+    assert named("is_mutable") == {"watts"}
     assert named("required") == {"id", "secret", "changed_at"}
     assert named("nullable") == {"watts"}
 

@@ -85,7 +85,7 @@ def test_the_newest_sessions_are_looked_at() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "shown"),
-    [(CookieKind.SESSION, "sessions"), (CookieKind.SIGN_IN, "sign_ins"), (CookieKind.KNOWN_BROWSER, "known")],
+    [(CookieKind.SESSION, "sessions"), (CookieKind.SIGN_IN, "sign_ins"), (CookieKind.KNOWN_BROWSER, "known_browsers")],
 )
 def test_the_oldest_of_each_kind_are_forgotten(kind: CookieKind, shown: str) -> None:
     """A site that opens one sign-in after the other must not fill the browser's cookie header, nor many accounts."""

@@ -114,7 +114,7 @@ def test_steps_of_one_name_in_one_attempt_are_all_done(isolated_world: World) ->
             done.append(len(done))
             return done[-1]
 
-        assert [attempt.once("guess", step) for _ in range(2)] == [0, 1]
+        assert [attempt.run_once("guess", step) for _ in range(2)] == [0, 1]
         later = IdentityRequest(attempt.environ)
         later.registry = isolated_world.app.registry
         with later.tm:

@@ -274,7 +274,7 @@ def test_no_manager_decides_over_the_sign_in_of_who_holds_a_role_at_the_instance
 
 BROKEN: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "rules of the organization": lambda patch: patch.setattr(
-        PolicyService, "subject_policy", lambda self, subject: self.of(subject.organization.id)
+        PolicyService, "subject_policy", lambda self, subject: self.organization_policy(subject.organization.id)
     ),
     "providers of the organization": lambda patch: patch.setattr(
         InstanceManagerService, "is_instance_manager", lambda self, user_id: False

@@ -253,7 +253,7 @@ DONE: dict[str, tuple[type[User] | UnionType, str, bool, Callable[[Any, User, Pr
         HumanUser,
         "write",
         True,
-        lambda users, user, principal: users.one_time_password(user.id, principal=principal),
+        lambda users, user, principal: users.set_one_time_password(user.id, principal=principal),
     ),
     "unlock": (HumanUser, "write", False, lambda users, user, principal: users.unlock(user.id, principal=principal)),
     "reset_factors": (
