@@ -9,7 +9,7 @@ from identity import __version__
 
 project = "identity"
 version = release = __version__
-extensions = ["pictures", "reference", "sphinx_copybutton"]
+extensions = ["diagram_directives", "reference_pages", "sphinx_copybutton"]
 exclude_patterns = ["_build"]
 nitpicky = True
 # Signatures name private types, too.

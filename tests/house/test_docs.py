@@ -62,16 +62,16 @@ SAMPLE = ROOT / "tests" / "house" / "sample_plugin"
 ELSEWHERE_SERVED = ("/metrics",)
 
 sys.path.insert(0, str(DOCS / "_ext"))
-reference: Any = __import__("reference")
+reference_pages: Any = __import__("reference_pages")
 
 
 def test_no_page_speaks_of_a_command_that_does_not_exist() -> None:
     spoken = set(re.findall(r"(?:``|^\s+)identity ([a-z][a-z-]+)", PROSE, re.MULTILINE))
-    assert spoken - set(reference.command_names()) == set()
+    assert spoken - set(reference_pages.list_command_names()) == set()
 
 
 def test_no_page_speaks_of_a_setting_that_does_not_exist() -> None:
-    known = set(re.findall(r"^``(identity\.\S+)``$", reference.settings(), re.MULTILINE))
+    known = set(re.findall(r"^``(identity\.\S+)``$", reference_pages.settings(), re.MULTILINE))
     examples = tuple(f"{PLUGIN_PREFIX}{name}." for name in ("sample", "redis", "NAME"))
     for key in set(re.findall(r"``(identity\.[a-z_.A-Z]+)(?: = [^`]*)?``", PROSE)):
         if key.startswith(examples):
@@ -233,7 +233,7 @@ def test_documented_commands_of_the_first_client_work() -> None:
     """The words that a newcomer types first."""
     page = (DOCS / "operators" / "install-and-run.rst").read_text()
     options = set(re.findall(r"(--[a-z-]+)", page.partition("identity bootstrap -c")[2].partition("Files are")[0]))
-    help_text = reference.commands().partition("identity bootstrap\n---")[2].partition("\nidentity ")[0]
+    help_text = reference_pages.commands().partition("identity bootstrap\n---")[2].partition("\nidentity ")[0]
     assert {option for option in options if option not in help_text} == set()
 
 

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
 
 sys.path.insert(0, str(DOCS / "_ext"))
-pictures: Any = __import__("pictures")
+diagram_directives: Any = __import__("diagram_directives")
 
 
 def drawn(kind: str) -> Iterator[list[str]]:
@@ -35,7 +35,7 @@ FLOWS = "\n".join(line for notation in drawn("sequence") for line in notation)
 
 def published(kind: str, *notation: str) -> tuple[str, str]:
     """What a page with this picture becomes, and what is said against it."""
-    directives.register_directive(kind, pictures.Drawn)
+    directives.register_directive(kind, diagram_directives.DiagramDirective)
     page = "\n   ".join([f".. {kind}:: Something", "", *notation])
     against = io.StringIO()
     settings = {"warning_stream": against, "input_encoding": "unicode", "output_encoding": "unicode"}

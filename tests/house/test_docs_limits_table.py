@@ -12,7 +12,7 @@ import pytest
 DOCS = Path(__file__).parent.parent.parent / "docs"
 
 sys.path.insert(0, str(DOCS / "_ext"))
-reference: Any = __import__("reference")
+reference_pages: Any = __import__("reference_pages")
 
 #: Rows of three columns: what, its limit, where it is set.
 ROWS = [
@@ -26,7 +26,9 @@ ROWS = [
 LIMITS = {what: limit for what, limit, _ in ROWS}
 SETTINGS = {what: found[1] for what, _, where in ROWS if (found := re.match(r"``(identity\.[a-z_.]+)``", where))}
 DEFAULTS = dict(
-    re.findall(r"^``(identity\.\S+)``\n(?:   .*\n|\n)*?.*Default: ``([^`]*)``", reference.settings(), re.MULTILINE)
+    re.findall(
+        r"^``(identity\.\S+)``\n(?:   .*\n|\n)*?.*Default: ``([^`]*)``", reference_pages.settings(), re.MULTILINE
+    )
 )
 
 #: What is fixed, and where the code says so.

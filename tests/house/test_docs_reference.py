@@ -24,16 +24,17 @@ PROSE = "\n".join(path.read_text() for path in DOCS.rglob("*.rst") if "_build" n
 HOOKS = {name: hook for name, hook in vars(hookspecs).items() if hasattr(hook, "identity_spec")}
 
 sys.path.insert(0, str(DOCS / "_ext"))
-reference: Any = __import__("reference")
+public_api_pages: Any = __import__("public_api_pages")
+reference_pages: Any = __import__("reference_pages")
 
 
 def test_each_generated_reference_is_on_a_page() -> None:
-    for name in reference.DIRECTIVES:
+    for name in reference_pages.DIRECTIVES:
         assert f".. identity-{name}::\n" in PROSE
 
 
 def test_each_hook_is_documented_with_its_exact_signature_and_its_docstring() -> None:
-    page = reference.hooks()
+    page = reference_pages.hooks()
     for name, hook in HOOKS.items():
         shown = re.search(rf"((?:^    @hookspec.*\n)^    def {name}\((?:.*\n)*?.*) \.\.\.$", page, re.MULTILINE)
         assert shown is not None, name
@@ -49,14 +50,18 @@ def test_each_hook_is_documented_with_its_exact_signature_and_its_docstring() ->
 
 
 def test_hooks_stand_under_their_families() -> None:
-    page = reference.hooks()
+    page = reference_pages.hooks()
     places = [page.index(f"\n{family}\n---") for family in ("Setup", "Offers", "Contributions", "Decisions", "Notices")]
     assert places == sorted(places)
 
 
 @pytest.mark.parametrize("kind", [Authorization, TokenRequest, Context], ids=lambda kind: kind.__name__)
 def test_each_field_that_a_grant_sees_is_told(kind: Any) -> None:
-    entry = reference.public("protocol").partition(f".. py:class:: {kind.__name__}\n")[2].partition("\n.. py:")[0]
+    entry = (
+        public_api_pages.render_module_family("protocol")
+        .partition(f".. py:class:: {kind.__name__}\n")[2]
+        .partition("\n.. py:")[0]
+    )
     for field in fields(kind):
         shown, _, said = entry.partition(f"   .. py:attribute:: {field.name}\n")[2].partition("\n\n")
         assert ":type: " in shown
@@ -64,7 +69,7 @@ def test_each_field_that_a_grant_sees_is_told(kind: Any) -> None:
 
 
 def test_each_use_case_of_services_is_told() -> None:
-    page = reference.public("use cases")
+    page = public_api_pages.render_module_family("use cases")
     services = page.partition(".. py:class:: Services\n")[2].partition("\n.. py:class")[0]
     types = re.findall(r":type: (identity\.services\.[\w.]+)$", services, re.MULTILINE)
     assert len(types) > 25
@@ -75,8 +80,8 @@ def test_each_use_case_of_services_is_told() -> None:
 
 def settings() -> Iterator[tuple[str, str, str]]:
     """Full key, default and meaning of every setting."""
-    kinds = [(prefix, kind) for _, prefix, kind in reference.SECTIONS]
-    kinds += [(f"{PLUGIN_PREFIX}{name}.", kind.Settings) for name, kind in reference.plugin_classes()]
+    kinds = [(prefix, kind) for _, prefix, kind in reference_pages.SETTINGS_SECTIONS]
+    kinds += [(f"{PLUGIN_PREFIX}{name}.", kind.Settings) for name, kind in reference_pages.load_plugin_classes()]
     for prefix, kind in kinds:
         for name, _, default, meaning in describe_settings(kind):
             yield prefix + name, default, meaning
@@ -84,22 +89,22 @@ def settings() -> Iterator[tuple[str, str, str]]:
 
 def test_each_setting_is_documented() -> None:
     for key, default, meaning in settings():
-        entry = reference.settings().partition(f"\n``{key}``\n")[2].partition("\n``")[0]
+        entry = reference_pages.settings().partition(f"\n``{key}``\n")[2].partition("\n``")[0]
         assert meaning, key
         assert meaning in entry
         assert ("Required." if default == "required" else f"Default: ``{default}``.") in entry
 
 
 def test_each_default_plugin_is_documented() -> None:
-    listed = reference.plugins()
-    for name, kind in reference.plugin_classes():
+    listed = reference_pages.plugins()
+    for name, kind in reference_pages.load_plugin_classes():
         assert f"``{name}``" in listed
         assert (inspect.getdoc(kind) or "missing").partition("\n")[0] in listed
-        assert f"Plugin ``{name}``" in reference.settings()
+        assert f"Plugin ``{name}``" in reference_pages.settings()
 
 
 def test_each_manager_role_is_documented_with_its_permissions() -> None:
-    rows = dict(re.findall(r"   \* - ``(\w+)``\n(.*?)(?=\n   \* - |\Z)", reference.roles(), re.DOTALL))
+    rows = dict(re.findall(r"   \* - ``(\w+)``\n(.*?)(?=\n   \* - |\Z)", reference_pages.roles(), re.DOTALL))
     assert set(rows) == {role.name for role in ROLES}
     for role in ROLES:
         assert role.description in rows[role.name]
@@ -107,14 +112,14 @@ def test_each_manager_role_is_documented_with_its_permissions() -> None:
 
 
 def test_each_endpoint_is_documented() -> None:
-    table = reference.endpoints()
+    table = reference_pages.endpoints()
     assert all(f"``{endpoint.path}``" in table for endpoint in ENDPOINTS)
 
 
 def test_each_command_is_documented() -> None:
-    commands = reference.command_names()
+    commands = reference_pages.list_command_names()
     assert {"migrate", "bootstrap", "check", "token"} <= set(commands)
-    page = reference.commands()
+    page = reference_pages.commands()
     for name in commands:
         assert f"\nidentity {name}\n---" in page
         assert f"usage: identity {name}" in page

@@ -18,10 +18,10 @@ from identity.services.access_control import Principal
 from identity.services.lookup import Lookup
 from identity.settings_parser import setting
 from identity.storage.backend import Backend
-from sample_plugin import doors, page
-from sample_plugin.exchange import TokenExchange
-from sample_plugin.grant import Delegation
-from sample_plugin.interaction import Door
+from sample_plugin import console_page, page
+from sample_plugin.token_exchange import TokenExchange
+from sample_plugin.grant_type import Delegation
+from sample_plugin.interaction import DoorPinInteraction
 from sample_plugin.scope import CLAIM, SCOPE, department_scope
 from sample_plugin.storage import SampleBackend
 
@@ -60,13 +60,13 @@ class SamplePlugin:
     @hookimpl
     def identity_interactions(self) -> Iterable[Interaction]:
         """The door, where there is one."""
-        return [Door()] if self.settings.door else []
+        return [DoorPinInteraction()] if self.settings.door else []
 
     @hookimpl
     def identity_configure(self, config: Configurator) -> None:
         """Its pages: one of the sign-in, one of the console."""
         if self.settings.door:
-            page.configure(config, self.name_space)
+            page.configure(config, self.record_namespace)
             add_console_routes(config, console_page.ROUTES)
 
     @hookimpl(optionalhook=True)
@@ -77,7 +77,7 @@ class SamplePlugin:
     @hookimpl
     def identity_record_namespace(self, namespace: RecordNamespace) -> None:
         """Where the codes of the door are kept."""
-        self.name_space = namespace
+        self.record_namespace = namespace
 
     @hookimpl
     def identity_storage_backends(self) -> Iterable[Backend]:

@@ -31,7 +31,7 @@ class DoorPinListPage(ListPage):
 
     def build_cells(self, one: User) -> Cells:
         """Name and state of one of them."""
-        record = self.services.record_service(self.request.registry.sample_name_space).find(CODES, one.id)
+        record = self.services.record_service(self.request.registry.sample_record_namespace).find(CODES, one.id)
         chosen = (
             self.render_placeholder(gettext_lazy("None yet"))
             if record is None

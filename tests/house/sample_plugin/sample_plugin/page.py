@@ -37,7 +37,7 @@ class DoorPinPage(FormPage):
     @property
     def codes(self) -> RecordService:
         """What the plugin keeps."""
-        records: RecordService = self.request.services.record_service(self.request.registry.sample_name_space)
+        records: RecordService = self.request.services.record_service(self.request.registry.sample_record_namespace)
         return records
 
     def template_variables(self) -> Mapping[str, object] | Response:
@@ -95,10 +95,10 @@ class DoorPinPage(FormPage):
         return True
 
 
-def configure(config: Configurator, name_space: RecordNamespace) -> None:
+def configure(config: Configurator, namespace: RecordNamespace) -> None:
     """Add the page, its template and its words."""
     config.include("identity.pages")
-    config.registry.sample_name_space = name_space
+    config.registry.sample_record_namespace = namespace
     config.add_page_templates("sample_plugin:templates")
     config.add_catalogs(Path(__file__).parent / "locale")
     config.add_page(

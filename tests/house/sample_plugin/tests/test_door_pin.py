@@ -13,7 +13,7 @@ from identity.testing.response_checks import check_page
 from identity.testing.world import World
 
 CODE = "2580"
-NAME_SPACE = RecordNamespace("sample")
+RECORD_NAMESPACE = RecordNamespace("sample")
 
 
 @pytest.fixture
@@ -64,10 +64,10 @@ def test_the_first_time_a_code_is_chosen(world: World, party: RelyingParty, firs
 
 def test_the_code_goes_with_its_person(world: World, person: HumanUser, browser: Browser) -> None:
     with world.transaction_services() as services:
-        assert services.record_service(NAME_SPACE).find(CODES, person.id) is not None
+        assert services.record_service(RECORD_NAMESPACE).find(CODES, person.id) is not None
         services.users.remove(person.id, principal=OPERATOR_PRINCIPAL)
     with world.read_only_services() as services:
-        assert services.record_service(NAME_SPACE).find(CODES, person.id) is None
+        assert services.record_service(RECORD_NAMESPACE).find(CODES, person.id) is None
 
 
 def test_managers_see_who_has_one_and_nobody_else_does(

@@ -3,7 +3,7 @@
 from urllib.parse import urlencode
 
 import pytest
-from sample_plugin.grant import GRANT_TYPE, REFUSED
+from sample_plugin.grant_type import GRANT_TYPE, REFUSED
 from sample_plugin.storage import SampleBackend
 
 from identity.testing.fixtures import WorldFactory
@@ -13,8 +13,8 @@ from identity.testing.world import World
 
 
 @pytest.fixture
-def right(world: World) -> TokenRequestFactory:
-    """Makes a right request: an application and a service user of one organization."""
+def delegation_request(world: World) -> TokenRequestFactory:
+    """Makes a valid request: an application and a service user of one organization."""
     organization = world.make_organization()
     application = world.make_application(world.make_project(organization).id, grant_types=frozenset({GRANT_TYPE}))
     robot = world.make_service_user_program(organization)
@@ -25,15 +25,19 @@ class TestDelegation(GrantTypeContract):
     grant_type = GRANT_TYPE
 
     @pytest.fixture
-    def valid_request(self, valid_request: TokenRequestFactory) -> TokenRequestFactory:
+    def valid_request(self, delegation_request: TokenRequestFactory) -> TokenRequestFactory:
         """The fixture above, in place of the contract's own."""
-        return valid_request
+        return delegation_request
 
 
-def test_a_service_user_of_another_organization_is_refused(world: World, valid_request: TokenRequestFactory) -> None:
+def test_a_service_user_of_another_organization_is_refused(
+    world: World, delegation_request: TokenRequestFactory
+) -> None:
     stranger = world.make_service_user_program()
     form = {"grant_type": GRANT_TYPE, "scope": "openid", "service_user": stranger.id}
-    check_oauth_error(world.client.request_token(form, valid_request().headers), "invalid_grant", description=REFUSED)
+    check_oauth_error(
+        world.client.request_token(form, delegation_request().headers), "invalid_grant", description=REFUSED
+    )
 
 
 def test_the_preview_tells_what_really_comes_out(world: World) -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from sample_plugin.exchange import ACCESS_TOKEN, GRANT_TYPE
+from sample_plugin.token_exchange import ACCESS_TOKEN, GRANT_TYPE
 
 from identity.domain.projects import Project
 from identity.testing.grant_type_contract import GrantTypeContract, TokenRequestFactory, ValidTokenRequest
@@ -56,11 +56,11 @@ class TestTokenExchange(GrantTypeContract):
     ) -> TokenRequestFactory:
         """A person's token, and the application that it is meant for."""
 
-        def right() -> ValidTokenRequest:
+        def make_request() -> ValidTokenRequest:
             token = world.obtain_tokens(page, session, scope="openid")["access_token"]
             return ValidTokenRequest({"subject_token": token, **TYPE}, {"Authorization": gateway.header})
 
-        return right
+        return make_request
 
 
 def test_the_token_says_who_acts_for_whom(

@@ -15,8 +15,8 @@ from functools import partial
 from importlib.metadata import distribution
 from typing import Any
 
-from coverage_page import coverage
-from public_names import public
+from public_api_pages import render_module_family
+from requirement_coverage import coverage
 
 from identity import hookspecs
 from identity.api import PUBLIC_MODULES
@@ -30,7 +30,7 @@ _FAMILY = re.compile(r"^# --- (\w+) -+$")
 _FUNCTION = re.compile(r"^def (\w+)\(")
 
 #: Sections of the core's settings that have a class of their own: title, prefix and class.
-SECTIONS = (("The service", PREFIX, Settings), ("Mail", f"{PREFIX}smtp.", SmtpSettings))
+SETTINGS_SECTIONS = (("The service", PREFIX, Settings), ("Mail", f"{PREFIX}smtp.", SmtpSettings))
 
 
 def hooks() -> str:
@@ -41,11 +41,11 @@ def hooks() -> str:
         for name in names:
             hook = getattr(hookspecs, name)
             parts += [f".. _hook-{name}:", "", f"``{name}``", "^" * (len(name) + 4), "", ".. code-block:: python", ""]
-            parts += [textwrap.indent(signature(hook), "    "), "", inspect.getdoc(hook) or "", ""]
+            parts += [textwrap.indent(hook_signature(hook), "    "), "", inspect.getdoc(hook) or "", ""]
     return "\n".join(parts)
 
 
-def signature(hook: Callable[..., Any]) -> str:
+def hook_signature(hook: Callable[..., Any]) -> str:
     """A hook's signature as it stands in the source, its decorator included, without comments for tools."""
     lines = inspect.getsource(hook).splitlines()
     end = next(number for number, line in enumerate(lines) if line.lstrip().startswith('"""'))
@@ -69,9 +69,9 @@ def _families() -> dict[str, list[str]]:
 def settings() -> str:
     """The settings of the core, then those of each plugin that comes with the service."""
     parts: list[str] = []
-    for title, prefix, section in SECTIONS:
+    for title, prefix, section in SETTINGS_SECTIONS:
         parts += [title, "-" * len(title), "", *_settings_table(section, prefix)]
-    for name, kind in plugin_classes():
+    for name, kind in load_plugin_classes():
         title = f"Plugin ``{name}``"
         parts += [title, "-" * len(title), ""]
         parts += list(_settings_table(kind.Settings, f"{PLUGIN_PREFIX}{name}.")) or ["It has no settings.", ""]
@@ -87,12 +87,12 @@ def _settings_table(kind: type, prefix: str) -> Iterator[str]:
 def plugins() -> str:
     """Each plugin that comes with the service, and what it is for."""
     parts = [".. list-table::", "   :header-rows: 1", "", "   * - Plugin", "     - What it does"]
-    for name, kind in plugin_classes():
+    for name, kind in load_plugin_classes():
         parts += [f"   * - ``{name}``", f"     - {(inspect.getdoc(kind) or '').partition(chr(10))[0]}"]
     return "\n".join([*parts, ""])
 
 
-def plugin_classes() -> list[tuple[str, Any]]:
+def load_plugin_classes() -> list[tuple[str, Any]]:
     """The plugins that come with the service: name and class."""
     points = [
         entry_point for entry_point in distribution("identity").entry_points if entry_point.group == ENTRY_POINT_GROUP
@@ -116,7 +116,7 @@ def endpoints() -> str:
     parts = [".. list-table::", "   :header-rows: 1", "", "   * - Member of the document", "     - Methods"]
     parts += ["     - Host", "     - Path"]
     for endpoint in ENDPOINTS:
-        member = endpoint.advertised_as or ""
+        member = endpoint.discovery_member or ""
         shown = f"``{member}``" if member else "(the document itself)"
         parts += [
             f"   * - {shown}",
@@ -130,13 +130,13 @@ def endpoints() -> str:
 def commands() -> str:
     """The help text of the program and of each of its commands."""
     parts = _shell_text(["--help"])
-    for name in command_names():
+    for name in list_command_names():
         title = f"identity {name}"
         parts += ["", title, "-" * len(title), *_shell_text([name, "--help"])]
     return "\n".join([*parts, ""])
 
 
-def command_names() -> list[str]:
+def list_command_names() -> list[str]:
     """The program's commands, in the order of its help."""
     return re.findall(r"^  ([a-z][a-z-]+) {2,}\S", _help(["--help"]), re.MULTILINE)
 
@@ -196,5 +196,7 @@ def setup(app: Any) -> dict[str, bool]:
     for name, make in DIRECTIVES.items():
         app.add_directive(f"identity-{name}", directive_of(name, make))
     for family in PUBLIC_MODULES:
-        app.add_directive(f"identity-public-{family.replace(' ', '-')}", directive_of(family, partial(public, family)))
+        app.add_directive(
+            f"identity-public-{family.replace(' ', '-')}", directive_of(family, partial(render_module_family, family))
+        )
     return {"parallel_read_safe": True, "parallel_write_safe": True}

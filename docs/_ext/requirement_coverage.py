@@ -13,7 +13,7 @@ _ROOT = Path(__file__).parent.parent.parent
 _ROWS = _ROOT / "docs" / "contributors" / "service-description.txt"
 
 
-class Section(NamedTuple):
+class RequirementSection(NamedTuple):
     """A section of the service description, with what each of its rows says by its number."""
 
     number: str
@@ -21,31 +21,31 @@ class Section(NamedTuple):
     rows: dict[str, str]
 
 
-class Shown(NamedTuple):
+class RequirementTest(NamedTuple):
     """A test that shows a row: its file below ``tests`` and its name."""
 
     file: str
     test: str
 
 
-def sections() -> list[Section]:
+def read_sections() -> list[RequirementSection]:
     """All sections in their order; ValueError where a row is not the next one."""
-    found: list[Section] = []
+    found: list[RequirementSection] = []
     for block in _ROWS.read_text("utf-8").strip().split("\n\n"):
         (number, title), *rows = (line.split("  ", 1) for line in block.splitlines())
         if [row[0] for row in rows] != [f"{number}.{place}" for place in range(1, len(rows) + 1)]:
             raise ValueError(f"a row of §{number} is out of place")
-        found.append(Section(number, title, dict(rows)))
+        found.append(RequirementSection(number, title, dict(rows)))
     return found
 
 
-def shown(folder: Path = _ROOT / "tests") -> dict[str, list[Shown]]:
+def find_tests_by_requirement(folder: Path = _ROOT / "tests") -> dict[str, list[RequirementTest]]:
     """Numbers that tests name, each with the tests that name it, in order."""
-    found: dict[str, list[Shown]] = {}
+    found: dict[str, list[RequirementTest]] = {}
     for path in sorted(folder.rglob("test_*.py")):
         for test, numbers in _marked(ast.parse(path.read_text("utf-8"))):
             for number in numbers:
-                found.setdefault(number, []).append(Shown(path.relative_to(folder).as_posix(), test))
+                found.setdefault(number, []).append(RequirementTest(path.relative_to(folder).as_posix(), test))
     return found
 
 
@@ -58,14 +58,14 @@ def _marked(tree: ast.Module) -> Iterator[tuple[str, list[str]]]:
 
 def coverage() -> str:
     """A table for each section: number, what the row says, the tests."""
-    by_tests = shown()
+    by_tests = find_tests_by_requirement()
     parts: list[str] = []
-    for section in sections():
+    for section in read_sections():
         title = f"§{section.number} {section.title}"
         parts += [title, "-" * len(title), "", ".. list-table::", "   :widths: 8 42 50", "   :header-rows: 1", ""]
         parts += ["   * - Row", "     - What it says", "     - Tests"]
-        for number, said in section.rows.items():
-            parts += [f"   * - {number}", f"     - {said}"]
+        for number, text in section.rows.items():
+            parts += [f"   * - {number}", f"     - {text}"]
             tests = [f"| {_sentence(item.test)} (``{item.file}``)" for item in by_tests.get(number, ())]
             parts += [f"     - {tests[0]}", *(f"       {test}" for test in tests[1:])] if tests else ["     -"]
         parts.append("")
@@ -73,5 +73,5 @@ def coverage() -> str:
 
 
 def _sentence(test: str) -> str:
-    said = test.removeprefix("test_").replace("_s_", "'s_").replace("_", " ")
-    return said[0].upper() + said[1:]
+    text = test.removeprefix("test_").replace("_s_", "'s_").replace("_", " ")
+    return text[0].upper() + text[1:]

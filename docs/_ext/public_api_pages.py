@@ -9,31 +9,31 @@ import identity
 from identity.api import PUBLIC_MODULES, is_public
 
 _ROOT = Path(identity.__file__).parent.parent
-_BUNDLE = "identity.services.container"
+_CONTAINER = "identity.services.container"
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def public(family: str) -> str:
+def render_module_family(family: str) -> str:
     """The modules of a family: classes with their fields and methods, functions, each with what it says of itself.
 
     Written for Sphinx's own Python domain, so that every name can be linked to and searched for.
     """
     lines = [line for module in PUBLIC_MODULES[family] for path in _files(module) for line in _Module(path).lines()]
-    if _BUNDLE in PUBLIC_MODULES[family]:
-        lines += _services()
+    if _CONTAINER in PUBLIC_MODULES[family]:
+        lines += _render_services()
     return "\n".join(lines)
 
 
-def _services() -> Iterator[str]:
-    """The use cases that ``Services`` has and nobody has to import."""
-    (bundle,) = _files(_BUNDLE)
-    tree = ast.parse(bundle.read_text("utf-8"))
-    had = {ast.unparse(item.returns) for item in ast.walk(tree) if isinstance(item, _Function) and item.returns}
+def _render_services() -> Iterator[str]:
+    """The services that ``Services`` has and no plugin has to import."""
+    (container,) = _files(_CONTAINER)
+    tree = ast.parse(container.read_text("utf-8"))
+    used_types = {ast.unparse(item.returns) for item in ast.walk(tree) if isinstance(item, _Function) and item.returns}
     for node in tree.body:
         if not isinstance(node, ast.ImportFrom) or not node.module or not node.module.startswith("identity.services."):
             continue
         if not is_public(node.module):
-            yield from _Module(next(_files(node.module))).lines({name.name for name in node.names} & had)
+            yield from _Module(next(_files(node.module))).lines({name.name for name in node.names} & used_types)
 
 
 def _files(module: str) -> Iterator[Path]:
@@ -56,76 +56,80 @@ class _Module:
         self._tree = ast.parse(source)
         self._source = source.splitlines()
         self._name = ".".join(part for part in path.relative_to(_ROOT).with_suffix("").parts if part != "__init__")
-        self._spelled = _Spelled(self._tree, self._name)
+        self._qualify = _TypeQualifier(self._tree, self._name)
 
     def lines(self, names: Container[str] | None = None) -> list[str]:
         """Its section, of these names alone if they are given; nothing if nothing in it is public."""
         nodes = [item for item in self._tree.body if names is None or getattr(item, "name", "") in names]
-        told = [line for node in nodes for line in self._told(node)]
+        lines = [line for node in nodes for line in self._render_node(node)]
         title = f"``{self._name}``"
         head = [title, "-" * len(title), "", f".. py:currentmodule:: {self._name}", "", *_doc(self._tree)]
-        return [*head, *told] if told else []
+        return [*head, *lines] if lines else []
 
-    def _told(self, node: ast.stmt, within: ast.ClassDef | None = None) -> Iterator[str]:
+    def _render_node(self, node: ast.stmt, within: ast.ClassDef | None = None) -> Iterator[str]:
         if isinstance(node, ast.ClassDef) and _public(node.name):
             yield from _entry("class", node.name, _doc(node))
-            yield from (f"   {line}".rstrip() for item in node.body for line in self._told(item, node))
+            yield from (f"   {line}".rstrip() for item in node.body for line in self._render_node(item, node))
         elif isinstance(node, _Function) and _public(node.name):
             yield from self._function(node, within)
         elif isinstance(node, ast.AnnAssign | ast.Assign):
             yield from self._value(node, within)
 
     def _value(self, node: ast.AnnAssign | ast.Assign, within: ast.ClassDef | None) -> Iterator[str]:
-        """A field with its type, a member of an enumeration; others if something is said."""
+        """A field with its type, a member of an enumeration; others if something is said about it."""
         name = ast.unparse(node.target if isinstance(node, ast.AnnAssign) else node.targets[0])
         annotation = node.annotation if isinstance(node, ast.AnnAssign) else None
-        said = self._comment(node) or _sentence(node.value)
-        if _public(name) and (said or (within and (annotation or isinstance(node.value, ast.Constant)))):
-            shown = [f":type: {ast.unparse(self._spelled(annotation))}"] if annotation else []
-            yield from _entry("attribute" if within else "data", name, said, [*shown, *_default(node.value)])
+        description = self._comment(node) or _sentence(node.value)
+        if _public(name) and (description or (within and (annotation or isinstance(node.value, ast.Constant)))):
+            options = [f":type: {ast.unparse(self._qualify(annotation))}"] if annotation else []
+            yield from _entry("attribute" if within else "data", name, description, [*options, *_default(node.value)])
 
     def _function(self, node: _Function, within: ast.ClassDef | None) -> Iterator[str]:
-        marks = {ast.unparse(item).rpartition(".")[2] for item in node.decorator_list}
-        # What overrides something is told where that stands; of a service its class tells.
-        is_told = not within or ast.get_docstring(node) or (within.name == "Services" and "lazily" in marks)
-        if node.name.startswith("test_") or not is_told:
+        decorators = {ast.unparse(item).rpartition(".")[2] for item in node.decorator_list}
+        # An override is documented where the overridden method is; a service, by its class.
+        is_documented = not within or ast.get_docstring(node) or (within.name == "Services" and "lazily" in decorators)
+        if node.name.startswith("test_") or not is_documented:
             return
-        returns = f" -> {ast.unparse(self._spelled(node.returns))}" if node.returns else ""
-        if marks & {"property", "cached_property", "lazily"}:
+        returns = f" -> {ast.unparse(self._qualify(node.returns))}" if node.returns else ""
+        if decorators & {"property", "cached_property", "lazily"}:
             yield from _entry("property", node.name, _doc(node), [f":type: {returns.removeprefix(' -> ')}"])
             return
-        if within and "staticmethod" not in marks:
+        if within and "staticmethod" not in decorators:
             del (node.args.posonlyargs or node.args.args)[0]
         for item in ast.walk(node.args):
             if isinstance(item, ast.arg) and item.annotation:
-                item.annotation = self._spelled(item.annotation)
-        shown = [f":{mark}:" for mark in ("abstractmethod", "classmethod", "staticmethod") if mark in marks]
+                item.annotation = self._qualify(item.annotation)
+        options = [
+            f":{decorator}:"
+            for decorator in ("abstractmethod", "classmethod", "staticmethod")
+            if decorator in decorators
+        ]
         signature = f"{node.name}({ast.unparse(node.args)}){returns}"
-        yield from _entry("method" if within else "function", signature, _doc(node), shown)
+        yield from _entry("method" if within else "function", signature, _doc(node), options)
 
     def _comment(self, node: ast.stmt) -> list[str]:
         """The lines above that begin with ``#:``."""
-        said: list[str] = []
+        description: list[str] = []
         for line in reversed(self._source[: node.lineno - 1]):
             if not line.lstrip().startswith("#:"):
                 break
-            said.insert(0, line.strip().removeprefix("#:").strip())
-        return said
+            description.insert(0, line.strip().removeprefix("#:").strip())
+        return description
 
 
 def _public(name: str) -> bool:
     return not name.startswith("_")
 
 
-def _entry(kind: str, signature: str, said: list[str], shown: list[str] | None = None) -> Iterator[str]:
+def _entry(kind: str, signature: str, description: list[str], options: list[str] | None = None) -> Iterator[str]:
     yield from ("", f".. py:{kind}:: {' '.join(signature.split())}")
-    yield from (f"   {line}" for line in shown or ())
+    yield from (f"   {line}" for line in options or ())
     yield ""
-    yield from (f"   {line}".rstrip() for line in said)
+    yield from (f"   {line}".rstrip() for line in description)
     yield ""
 
 
-class _Spelled(ast.NodeTransformer):
+class _TypeQualifier(ast.NodeTransformer):
     """Makes types of ours in annotations full names, which Sphinx can link; quotes around them go."""
 
     def __init__(self, tree: ast.Module, module: str) -> None:
@@ -147,7 +151,7 @@ class _Spelled(ast.NodeTransformer):
 
 
 def _default(value: ast.expr | None) -> list[str]:
-    """What a field is if nothing is said, where that is short."""
+    """The default of a field, where that is short."""
     if isinstance(value, ast.Call):
         value = next((keyword.value for keyword in value.keywords if keyword.arg == "default"), None)
     if isinstance(value, ast.Constant) or (isinstance(value, ast.Tuple) and not value.elts):
@@ -168,9 +172,9 @@ def _sentence(value: ast.expr | None) -> list[str]:
 
 def _doc(node: ast.Module | ast.ClassDef | _Function) -> list[str]:
     """The paragraphs of a docstring that are prose: examples and tables stand on pages of their own."""
-    told: list[str] = []
+    lines: list[str] = []
     for paragraph in inspect.cleandoc(ast.get_docstring(node) or "").split("\n\n"):
         plain = not any(line.startswith((" ", "=", "-")) for line in paragraph.splitlines())
         if plain and paragraph and not paragraph.endswith("::"):
-            told += [*paragraph.splitlines(), ""]
-    return told
+            lines += [*paragraph.splitlines(), ""]
+    return lines
