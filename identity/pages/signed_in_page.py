@@ -121,7 +121,7 @@ class SignedInPage(Page):
         )
 
     def _account_items(self) -> tuple[NavigationItem, ...]:
-        manages = bool(self.request.identity.held)
+        manages = bool(self.request.identity.manager_entries)
         return tuple(
             NavigationItem(
                 label=self.translator.gettext(entry.label), href=entry.href, is_current=entry.href == self.home_path

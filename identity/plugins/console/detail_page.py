@@ -49,7 +49,7 @@ class ResourceDetailPage(ResourcePage[Any]):
 
     def _plugin_header_links(self) -> Iterator[Markup]:
         return self.call_console_hook(
-            "console_header_links", lambda item: self.button_link(*item), thing=self.context.entity
+            "console_header_links", lambda item: self.button_link(*item), entity=self.context.entity
         )
 
     @property

@@ -27,7 +27,7 @@ def console_navigation(principal: "Principal", organization: "Organization | Non
 
         @hookimpl
         def console_navigation(self, principal, organization):
-            return [Item(label="Billing", href="/billing", icon="project")]
+            return [NavigationItem(label="Billing", href="/billing", icon="project")]
     """
 
 
@@ -51,13 +51,13 @@ def console_user_sections(principal: "Principal", user: "HumanUser") -> "Iterabl
 def console_header_links(entity: object) -> "Iterable[tuple[str, str]]":  # type: ignore[empty-body]
     """Add buttons to the page of a thing, beside its heading, for whoever may change it.
 
-    Called for each such page that is drawn. ``thing`` is the organization, project, application or whatever the page is
-    about. Returns words, made with ``say``, and the address on the login host of a page. An exception leaves this
+    Called for each such page that is drawn. ``entity`` is the organization, project, application or whatever the page is
+    about. Returns words, made with ``gettext_lazy``, and the address on the login host of a page. An exception leaves this
     plugin's buttons out and is logged.
 
     Example::
 
         @hookimpl
-        def console_header_links(self, thing):
-            return [(say("Print a badge"), f"/badges/{thing.id}")] if isinstance(thing, HumanUser) else ()
+        def console_header_links(self, entity):
+            return [(gettext_lazy("Print a badge"), f"/badges/{entity.id}")] if isinstance(entity, HumanUser) else ()
     """

@@ -420,7 +420,7 @@ def test_slow_providers_of_one_tenant_leave_sign_in_to_others(scene: UpstreamSce
     with ExitStack() as waiting:
         for number in range(40):
             with client_network_scope(f"192.{number}.2.0/24"), suppress(ProviderUnreachable):
-                waiting.enter_context(desk._asked.at(slow[number % 4]))
+                waiting.enter_context(desk._asked.open_session(slow[number % 4]))
         for _ in range(15):
             scene.browser = Browser(scene.world)
             authorization = scene.ask()

@@ -50,7 +50,7 @@ class Slow:
 def world(isolated_world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     """Of its own, and asked through the ASGI application."""
     application = AsgiApplication(isolated_world.app)
-    monkeypatch.setitem(isolated_world.__dict__, "web", WsgiToAsgiAdapter(application))
+    monkeypatch.setitem(isolated_world.__dict__, "web_application", WsgiToAsgiAdapter(application))
     monkeypatch.setattr(password_hashing, "released_slot", released_slot)
     return isolated_world
 
