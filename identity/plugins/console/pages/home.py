@@ -27,7 +27,9 @@ class ConsoleHomePage(SignedInPage):
         own = self.subject.organization.id
         if "organization.read" in access.list_permissions(principal, INSTANCE_RESOURCE):
             return self._overview(own)
-        held = sorted(principal.manager_entries, key=lambda manager: (manager.organization_id != own, manager.created_at))
+        held = sorted(
+            principal.manager_entries, key=lambda manager: (manager.organization_id != own, manager.created_at)
+        )
         for manager in held:
             if manager.organization_id is None:
                 continue

@@ -48,7 +48,7 @@ OPERATIONS = (
     ),
     _CONNECTIONS.delete_operation(
         "Takes from an application all that it holds of a person, and what they agreed to.",
-        _CONNECTIONS.child_handler("end_connection"),
+        _CONNECTIONS.child_handler("disconnect_application_as_manager"),
         verb="end",
     ),
 )

@@ -93,7 +93,7 @@ OPERATIONS = (
     ),
     _TOKENS.delete_operation(
         "Ends a personal access token at once.",
-        _TOKENS.child_handler("remove_token"),
+        _TOKENS.child_handler("remove_personal_access_token"),
         verb="remove",
     ),
 )
