@@ -17,12 +17,12 @@ TOKEN = "Z4k3fGVaeRbK894yaj96UxqkOxfDoFmx5oH6QVaRfd7"
 #: Each of these tests lets something be told that must not be.
 PLANTED = """
 import logging, subprocess, sys
-from identity.testing.browser import Browser, give_password
+from identity.testing.browser import Browser, set_password
 
 log = logging.getLogger("planted")
 
 def test_what_is_typed(world):
-    name = give_password(world, world.a_person(), "pa$$ wörd")
+    name = set_password(world, world.make_human_user(), "pa$$ wörd")
     browser = Browser(world)
     browser.open(f"{world.identity.settings.login_url}/login")
     browser.submit({"login_name": name})
@@ -30,7 +30,7 @@ def test_what_is_typed(world):
     log.debug("login_name=ada&password=a+wr%C3%B6ng+one")
 
 def test_what_is_issued(world):
-    log.debug("issued %s", world.a_robot().access_token())
+    log.debug("issued %s", world.make_service_user_program().access_token())
 
 def test_master_key(world):
     with open(world.settings["identity.master_keys"].partition(":")[2]) as file:
@@ -38,24 +38,24 @@ def test_master_key(world):
 
 def test_file_of_a_process(world, tmp_path):
     with (tmp_path / "log").open("wb") as output:
-        told = f"print({world.a_robot().access_token()!r})"
+        told = f"print({world.make_service_user_program().access_token()!r})"
         subprocess.run([sys.executable, "-c", told], stdout=output, check=True)
 
 def test_errors_of_a_process_that_nobody_asks_for(world):
-    told = f"import sys; print({world.a_robot().access_token()!r}, file=sys.stderr)"
+    told = f"import sys; print({world.make_service_user_program().access_token()!r}, file=sys.stderr)"
     subprocess.run([sys.executable, "-c", told], check=True)
 
 def test_errors_of_a_process(world):
-    told = f"import sys; print({world.a_robot().access_token()!r}, file=sys.stderr)"
+    told = f"import sys; print({world.make_service_user_program().access_token()!r}, file=sys.stderr)"
     subprocess.run([sys.executable, "-c", told], check=True, capture_output=True)
 
 def test_errors_of_a_command(world, capsys):
-    print(world.a_robot().access_token(), file=sys.stderr)
+    print(world.make_service_user_program().access_token(), file=sys.stderr)
     capsys.readouterr()
 
 def test_nothing(world):
-    log.debug("issued to %s", world.a_robot().id)
-    print(world.a_robot().access_token())
+    log.debug("issued to %s", world.make_service_user_program().id)
+    print(world.make_service_user_program().access_token())
 """
 
 

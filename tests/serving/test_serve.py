@@ -283,7 +283,7 @@ class TestReplacement:
             client.sendall(b"POST /blocks HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
             service.says("WORKER TIMEOUT")
             wait_for(lambda: service.workers(1), lambda found: found != [worker])
-        assert "answering.py" in service.log
+        assert "minimal_application.py" in service.log
         assert service.ask().endswith("first one")
 
     def test_worker_that_cannot_start_later_is_tried_again(self, start: Start) -> None:

@@ -143,7 +143,7 @@ class SqlBackend(Backend):
         become large, and everybody waits for it."""
         if self._settings.database_url().get_backend_name() == SQLITE:
             with self.read_session() as storage:
-                storage.connection.send("PRAGMA wal_checkpoint(PASSIVE)")  # type: ignore[attr-defined]
+                storage.connection.execute_raw("PRAGMA wal_checkpoint(PASSIVE)")  # type: ignore[attr-defined]
 
     def migrate(self, *, dry_run: bool = False) -> Sequence[str]:
         """Bring the schema up to this version, or tell what would be done."""
