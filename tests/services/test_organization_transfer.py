@@ -378,7 +378,10 @@ class TestPermissions:
                 {"user": values["organization"]["service_users"][0]["id"], "roles": ["ORG_OWNER"]}
             ]
             assert imported(services, values, principal=by_role["IAM_ORG_MANAGER"], keep_ids=False)
-        for options in ({"principal": by_role["IAM_ORG_MANAGER"]}, {"principal": by_role["IAM_USER_MANAGER"], "keep_ids": False}):
+        for options in (
+            {"principal": by_role["IAM_ORG_MANAGER"]},
+            {"principal": by_role["IAM_USER_MANAGER"], "keep_ids": False},
+        ):
             values["organization"]["primary_domain"] = "third.example"
             with undone(isolated_world) as services, pytest.raises(Denied):
                 imported(services, values, **options)

@@ -61,5 +61,5 @@ def lock(world: World, person: HumanUser) -> None:
     """A stranger guesses until there is no next attempt."""
     subject = world.operator_services.storage.users.find_subject(person.id)
     for _ in range(MAX_ATTEMPTS):
-        world.operator_services.attempts.reserve(LoginName.parse(subject.login_name), subject, None)
+        world.operator_services.attempts.reserve_password_attempt(LoginName.parse(subject.login_name), subject, None)
         world.clock.advance(int(MAX_DELAY.total_seconds()))

@@ -172,7 +172,7 @@ def test_its_last_use_is_remembered(world: World, robot: ServiceUserProgram) -> 
     token = world.make_personal_access_token(robot)
     world.client.fetch_userinfo(token)
     world.identity.background_jobs.flush_last_used()
-    [found] = world.operator_services.service_users.tokens(robot.id)
+    [found] = world.operator_services.service_users.page_personal_access_tokens(robot.id)
     assert found.last_used_at == world.clock()
 
 

@@ -146,7 +146,7 @@ def test_a_deleted_key_ends_what_it_brought(scene: EntityStateScenario) -> None:
 
 
 def test_a_deleted_secret_ends_what_it_brought(scene: EntityStateScenario) -> None:
-    [secret] = scene.world.operator_services.service_users.secrets(scene.robot.id)
+    [secret] = scene.world.operator_services.service_users.list_secrets(scene.robot.id)
     scene.world.operator_services.service_users.remove_secret(scene.robot.id, secret.id)
     assert scene.seen() == SECRET_GONE
 

@@ -107,7 +107,7 @@ def test_it_ends_with_the_secret_that_brought_it(world: World) -> None:
     client = world.make_web_application(grant_types=GRANTS | {"authorization_code"})
     of_a_person = world.obtain_tokens(client)["access_token"]
     known = token_of(world, client)
-    [old] = world.operator_services.applications.secrets(client.client_id)
+    [old] = world.operator_services.applications.list_secrets(client.client_id)
     _, text = world.operator_services.applications.add_secret(client.client_id)
     renewed = replace(client, secret=text)
     new = token_of(world, renewed)

@@ -255,7 +255,7 @@ def test_a_code_without_pkce_is_no_good_for_a_public_client(world: World, sessio
         expires_at=now + timedelta(minutes=1),
         authenticated_at=now,
     )
-    world.operator_services.tokens.begin(family, stored)
+    world.operator_services.tokens.store_family(family, stored)
     for verifier in (None, CODE_VERIFIER):
         check_oauth_error(world.redeem(PresentableCode(text, verifier=verifier), client), "invalid_grant")
 

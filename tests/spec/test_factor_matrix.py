@@ -268,7 +268,7 @@ def by_reset(case: FactorMatrixCase) -> None:
 
 
 def by_one_time_password(case: FactorMatrixCase) -> None:
-    password = case.world.operator_services.users.one_time_password(case.person.user.id)
+    password = case.world.operator_services.users.set_one_time_password(case.person.user.id)
     browser = Browser(case.world)
     opened(browser, case.party)
     browser.sign_in(case.person.login_name, password)

@@ -66,7 +66,7 @@ def test_what_is_shown_once_is_never_kept(world: World, name: str) -> None:
     assert second.headers.get("Location") == first.headers.get("Location")
     assert (operation.location is not None) == ("Location" in second.headers)
     request = f"POST\n/management/v1{path}\n{json.dumps(members)}".encode()
-    kept = world.operator_services.idempotency.begin(manager.id, "the-first-time", request)
+    kept = world.operator_services.idempotency.claim_key(manager.id, "the-first-time", request)
     assert kept is not None
     assert json.loads(kept.body)[0] == ""
     assert all(first.json[name] for name in once)

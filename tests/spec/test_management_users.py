@@ -206,7 +206,7 @@ def test_the_last_owner_stays(isolated_world: World) -> None:
 def test_unlocking(world: World, api: ApiClient, owner: ServiceUserProgram) -> None:
     person = world.make_human_user(owner.organization)
     subject = world.operator_services.storage.users.find_subject(person.id)
-    world.operator_services.attempts.reserve(LoginName.parse(person.user_name), subject, None)
+    world.operator_services.attempts.reserve_password_attempt(LoginName.parse(person.user_name), subject, None)
     for _ in range(2):
         assert api.post(f"/users/{person.id}/unlock", status=200)["id"] == person.id
     with world.read_only_services() as services:

@@ -51,7 +51,7 @@ def test_a_browser_is_remembered_as_long_as_the_policy_says(
     browser.sign_in(ada.login_name)
     assert "7 days" in browser.page.text
     browser.submit({"code": app.code(), "remember": True})
-    assert len(world.operator_services.remembered_browsers.of(ada.user.id)) == 1
+    assert len(world.operator_services.remembered_browsers.list_by_user(ada.user.id)) == 1
 
     def step_after_password(at: Browser, **parameters: Any) -> str | None:
         opened(at, party, prompt="login", **parameters)
@@ -119,12 +119,12 @@ def test_an_organization_allows_no_more_than_the_instance(world: World, ada: Log
         assert refusal.value.fields.keys() == rules.keys()
     policy(world, here, second_factor=SecondFactorRule.REQUIRED, factors=("totp", "password"))
     policy(world, INSTANCE_OWNER_ID, second_factor=SecondFactorRule.OFFERED, factors=("password", "totp"))
-    held = world.operator_services.policies.of(here)
+    held = world.operator_services.policies.organization_policy(here)
     assert (held.second_factor, held.factors) == (SecondFactorRule.REQUIRED, ("totp", "password")), (
         "the tighter of both"
     )
     policy(world, INSTANCE_OWNER_ID, factors=("password",))
-    held = world.operator_services.policies.of(here)
+    held = world.operator_services.policies.organization_policy(here)
     left = (SecondFactorRule.OFFERED, ("password",))
     assert (held.second_factor, held.factors) == left, "what nobody could meet is left to the instance"
 

@@ -221,7 +221,7 @@ def by_password_of_a_manager(scene: PolicyMatrixScenario) -> str:
     person = LoginUser(scene.world, scene.organization)
     browser = Browser(scene.world)
     opened(browser, scene.party)
-    browser.sign_in(person.login_name, scene.world.operator_services.users.one_time_password(person.user.id))
+    browser.sign_in(person.login_name, scene.world.operator_services.users.set_one_time_password(person.user.id))
     return "signed in" if browser.sign_in_step is None else str(browser.sign_in_step)
 
 

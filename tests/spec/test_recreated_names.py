@@ -124,7 +124,7 @@ def scene(world: World) -> RecreatedNameScenario:
     world.assign_manager_role(colleague, "PROJECT_GRANT_OWNER", resource=project_grant_resource(grant, project))
     session = world.make_browser_session(person)
     application = world.operator_services.applications.find_client(client.client_id)
-    world.operator_services.consents.give(Subject(person, organization), application, ("openid", "phone"))
+    world.operator_services.consents.grant_consent(Subject(person, organization), application, ("openid", "phone"))
     places = {
         "organization": organization.id,
         "user": person.id,

@@ -60,7 +60,7 @@ class ApiResponse:
     location: str | None = None
 
     def __repr__(self) -> str:
-        return f"Answer(status={self.status!r})"
+        return f"ApiResponse(status={self.status!r})"
 
     def to_bytes(self) -> bytes:
         """All of it but the status, as bytes."""

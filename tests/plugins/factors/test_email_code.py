@@ -57,7 +57,7 @@ def test_somebody_sets_it_up_and_signs_in(world: World, browser: Browser, party:
     assert to == "ada@navy.example"
     browser.submit({"code": code})
     assert browser.path == "/account/security"
-    (kept,) = world.operator_services.factors.of(ada.user.id)
+    (kept,) = world.operator_services.factors.list_enrolments(ada.user.id)
     assert (kept.factor, dict(kept.value)) == ("email_code", {})
     other = Browser(world)
     asked = opened(other, party)

@@ -63,7 +63,7 @@ def test_nobody_resets_what_somebody_holds_who_may_more(world: World, browser: B
     console.open(f"/console/users/{ada.user.id}/factors/reset")
     console.submit()
     assert console.page.status_int == 403
-    assert len(world.operator_services.factors.of(ada.user.id)) == 1
+    assert len(world.operator_services.factors.list_enrolments(ada.user.id)) == 1
 
 
 def test_after_it_another_is_set_up_where_one_is_needed(

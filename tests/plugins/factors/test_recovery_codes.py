@@ -62,7 +62,7 @@ def test_they_are_shown_once(world: World, browser: Browser, ada: LoginUser) -> 
     kept = base64.b64decode(link["href"].partition("base64,")[2]).decode()
     assert ada.login_name in kept
     assert all(code in kept for code in codes)
-    (stored,) = world.operator_services.factors.of(ada.user.id, "recovery_codes")
+    (stored,) = world.operator_services.factors.list_enrolments(ada.user.id, "recovery_codes")
     assert len(stored.value["codes"]) == CODE_COUNT
     assert all(item.startswith("$argon2id$") for item in stored.value["codes"].values())
     begun = browser.path
@@ -79,7 +79,7 @@ def test_one_stands_in_for_the_phone(world: World, browser: Browser, party: Rely
     assert other.external_redirect is not None
     (event,) = [event for event in world.audit_events(party_id=ada.user.id) if event.event == "factor.used"]
     assert dict(event.detail) == {"factor": "recovery_codes", "left": 9}
-    (stored,) = world.operator_services.factors.of(ada.user.id, "recovery_codes")
+    (stored,) = world.operator_services.factors.list_enrolments(ada.user.id, "recovery_codes")
     assert RecoveryCodesFactor().status_text(stored) == "9 codes left"
     assert "9 codes left" in browser.open("/account/security").text
     again = at_the_page(world, party, ada)
@@ -109,7 +109,7 @@ def test_new_ones_end_all_others(world: World, browser: Browser, party: RelyingP
     browser.submit()
     new = made(browser)
     assert not set(old) & set(new)
-    (stored,) = world.operator_services.factors.of(ada.user.id, "recovery_codes")
+    (stored,) = world.operator_services.factors.list_enrolments(ada.user.id, "recovery_codes")
     assert set(stored.value["codes"]) == {code_prefix(item) for item in new}
     other = at_the_page(world, party, ada)
     other.submit({"code": old[0]})
@@ -135,7 +135,7 @@ def test_there_are_none_without_another_factor(world: World, browser: Browser, a
     browser.start_session(ada.user)
     browser.open(ENROL)
     assert browser.path == "/account/security"
-    assert world.operator_services.factors.of(ada.user.id) == ()
+    assert world.operator_services.factors.list_enrolments(ada.user.id) == ()
 
 
 def test_making_them_proves_nothing(world: World, browser: Browser, party: RelyingParty, ada: LoginUser) -> None:

@@ -87,8 +87,8 @@ def test_nobody_gets_past_a_factor_without_it(
     )
     if enrolled:
         subject = world.operator_services.storage.users.find_subject(person.user.id)
-        world.operator_services.factors.add(subject, "totp", {"secret": pyotp.random_base32(), "step": 0})
-        world.operator_services.factors.add(subject, "recovery_codes", {"codes": {}})
+        world.operator_services.factors.enrol(subject, "totp", {"secret": pyotp.random_base32(), "step": 0})
+        world.operator_services.factors.enrol(subject, "recovery_codes", {"codes": {}})
     browser = Browser(world)
     opened(browser, party)
     browser.sign_in(person.login_name)
@@ -107,16 +107,16 @@ def test_nobody_gets_past_a_factor_without_it(
         assert "code=" not in (browser.external_redirect or ""), (place, pairs)
         if enrolled and place.endswith("/new"):
             assert "otpauth:" not in browser.page.text, "another factor is set up without the first"
-    assert len(world.operator_services.factors.of(person.user.id)) == (2 if enrolled else 0)
+    assert len(world.operator_services.factors.list_enrolments(person.user.id)) == (2 if enrolled else 0)
 
 
 def test_page_starts_with_way_used_last_and_says_why(world: World, browser: Browser, party: RelyingParty) -> None:
     person = LoginUser(world)
     subject = world.operator_services.storage.users.find_subject(person.user.id)
-    totp = world.operator_services.factors.add(subject, "totp", {"secret": pyotp.random_base32(), "step": 0})
+    totp = world.operator_services.factors.enrol(subject, "totp", {"secret": pyotp.random_base32(), "step": 0})
     world.clock.advance(minutes=1)
-    passkey = world.operator_services.factors.add(subject, "passkeys", PASSKEY)
-    world.operator_services.factors.add(subject, "recovery_codes", {"codes": {}})
+    passkey = world.operator_services.factors.enrol(subject, "passkeys", PASSKEY)
+    world.operator_services.factors.enrol(subject, "recovery_codes", {"codes": {}})
 
     def page() -> Browser:
         browser = Browser(world)
@@ -127,12 +127,12 @@ def test_page_starts_with_way_used_last_and_says_why(world: World, browser: Brow
     # None was used: the one that was added last, and never a spare one.
     assert page().sign_in_step == "passkeys"
     world.clock.advance(minutes=1)
-    world.operator_services.factors.update(totp, totp.value)
+    world.operator_services.factors.update_after_use(totp, totp.value)
     asked = page()
     assert asked.sign_in_step == "totp"
     assert "You have set up a second factor for your account." in asked.page.text
     world.clock.advance(minutes=1)
-    world.operator_services.factors.update(passkey, passkey.value)
+    world.operator_services.factors.update_after_use(passkey, passkey.value)
     assert page().sign_in_step == "passkeys"
     with world.transaction_services() as services:
         command = ChangePolicy(second_factor=SecondFactorRule.REQUIRED)
@@ -146,7 +146,7 @@ def test_wrong_code_is_told_once_at_its_field(world: World, party: RelyingParty)
     with world.transaction_services() as services:
         services.policies.change(INSTANCE_OWNER_ID, ChangePolicy(remember_browser=30))
     subject = world.operator_services.storage.users.find_subject(person.user.id)
-    world.operator_services.factors.add(subject, "totp", {"secret": pyotp.random_base32(), "step": 0})
+    world.operator_services.factors.enrol(subject, "totp", {"secret": pyotp.random_base32(), "step": 0})
     browser = Browser(world)
     opened(browser, party)
     browser.sign_in(person.login_name)

@@ -31,7 +31,7 @@ def test_somebody_sets_an_app_up_in_the_account(world: World, browser: Browser, 
     assert app_on(browser) == app, "it is the same one until it works"
     browser.submit({"code": app.code(), "name": "My phone"})
     assert browser.path == "/account/security"
-    (kept,) = world.operator_services.factors.of(ada.user.id)
+    (kept,) = world.operator_services.factors.list_enrolments(ada.user.id)
     assert (kept.factor, kept.name) == ("totp", "My phone")
     assert app.secret not in browser.open(ENROL).text
 
@@ -187,7 +187,7 @@ def test_any_of_several_apps_will_do_and_each_by_its_own_steps(
     browser.open(ENROL)
     second = app_on(browser)
     browser.submit({"code": second.code(), "name": "Tablet"})
-    assert {item.name for item in world.operator_services.factors.of(ada.user.id)} == {"Phone", "Tablet"}
+    assert {item.name for item in world.operator_services.factors.list_enrolments(ada.user.id)} == {"Phone", "Tablet"}
     world.clock.advance(seconds=30)
     for app in (first, second):
         other = signing_in(world, party, ada)

@@ -81,7 +81,7 @@ def test_places_in_documents_are_told_by_path() -> None:
     # What can be read is, and what is found in it later stands where it stood in the whole.
     assert whole.parts == (ExampleMember(text="a"), ExampleMember(), ExampleMember(text="b"))
     assert whole.parse_report.merge_problems({"parts[2]": "b"}).keys() == {*whole.parse_report.problems, "parts[3]"}
-    assert not decode_command(Whole, {"parts": [{"text": "a"}]}).reading.problems  # type: ignore[attr-defined]
+    assert not decode_command(Whole, {"parts": [{"text": "a"}]}).parse_report.problems  # type: ignore[attr-defined]
 
 
 def test_only_objects_are_read_of_texts_that_can_be_stored() -> None:

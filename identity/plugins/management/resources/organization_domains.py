@@ -36,7 +36,7 @@ def _represent(call: OperationCall, domain: OrganizationDomain) -> OrganizationD
         # Of other services than before, if the operation has committed in between.
         login_names = call.request.services.login_names
         lost = login_names.count_losing_email_sign_in(call.entity.id, domain.name, primary=primary)
-    return OrganizationDomainRepresentation.from_value(domain, people_losing_sign_in=lost)
+    return OrganizationDomainRepresentation.from_value(domain, counts=domain.is_effective, people_losing_sign_in=lost)
 
 
 WRITE_PERMISSION = "organization_domain.write"

@@ -66,7 +66,7 @@ def _read_overview(call: OperationCall, organization_id: str | None) -> dict[str
         ],
         "refused": [
             RefusalSummaryRepresentation.from_value(
-                refusal_summary, actor=ActorRepresentation.from_value(refusal_summary.actor)
+                refusal_summary, actor=ActorRepresentation.from_value(refusal_summary.actor), at=refusal_summary.last_at
             )
             for refusal_summary in overview_service.list_refused(organization_id, principal=call.principal)
         ],

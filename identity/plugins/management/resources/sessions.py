@@ -1,7 +1,9 @@
 """Sessions: where a person is signed in."""
 
+from identity.domain.sessions import Session
 from identity.http import route_contexts
 from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.operation import OperationCall
 from identity.plugins.management.representation import DateTime, Representation
 
 
@@ -18,6 +20,10 @@ class SessionRepresentation(Representation):
     client_address: str
 
 
+def _represent(_call: OperationCall, session: Session) -> SessionRepresentation:
+    return SessionRepresentation.from_value(session, methods=session.amr_methods)
+
+
 _LIST = "/users/{user}/sessions"
 _SESSIONS = ApiResource(
     kind="session",
@@ -25,6 +31,7 @@ _SESSIONS = ApiResource(
     path=f"{_LIST}/{{session}}",
     context_factory=route_contexts.user_context,
     service="users",
+    represent=_represent,
 )
 
 OPERATIONS = (

@@ -99,11 +99,17 @@ def _represent_grant_preview(preview: token_preview.GrantPreview) -> GrantPrevie
         carried=[
             PreviewedClaimsRepresentation.from_value(
                 previewed_claims,
-                claims=[ExplainedClaimRepresentation.from_value(claim) for claim in previewed_claims.claims],
+                claims=[
+                    ExplainedClaimRepresentation.from_value(claim, why=claim.reason)
+                    for claim in previewed_claims.claims
+                ],
             )
             for previewed_claims in preview.previewed_claims
         ],
-        left_out=[OmittedItemRepresentation.from_value(omitted_item) for omitted_item in preview.omitted],
+        left_out=[
+            OmittedItemRepresentation(what=omitted_item.name, why=omitted_item.reason)
+            for omitted_item in preview.omitted
+        ],
         refusal=None
         if refusal is None
         else OAuthErrorRepresentation(error=refusal.error, error_description=refusal.description or ""),
