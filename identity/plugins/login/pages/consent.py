@@ -88,7 +88,7 @@ class ConsentPage(SignInPage):
         """The organization's domain, if it is proven that it has it."""
         with self.request.services.read_session() as storage:
             domain = storage.organizations.find_domain(organization.id, organization.primary_domain)
-        return domain.name if domain is not None and domain.proven else ""
+        return domain.name if domain is not None and domain.is_verified else ""
 
     def _other_project_names(self, client: ApplicationClient, granted: GrantedScopes) -> list[Markup]:
         """The names of the projects besides the application's that it asks to be known in."""
