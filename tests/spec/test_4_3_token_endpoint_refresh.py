@@ -355,7 +355,7 @@ def test_a_new_password_ends_what_applications_have(world: World, client: Creden
     """Security 6.4."""
     members, code = world.obtain_tokens(client, session), world.make_code(client, session)
     subject = world.operator_services.storage.users.find_subject(session.user.id)
-    world.operator_services.passwords.change(subject, "a hash of the new one", keep=session.id)
+    world.operator_services.passwords.change(subject, "a hash of the new one", except_session=session.id)
     check_dead(world, members)
     check_oauth_error(world.refresh(members["refresh_token"], client), "invalid_grant")
     check_oauth_error(world.redeem(code, client), "invalid_grant")

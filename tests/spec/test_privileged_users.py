@@ -319,7 +319,7 @@ def test_instance_managed_providers_are_changed_by_the_instance_alone(world: Wor
             provider.id, ChangeUpstreamProvider.build(name="X"), principal=by
         ),
         lambda services: services.upstream_providers.change(
-            provider.id, ChangeUpstreamProvider.build(instance_managed=False), by=by
+            provider.id, ChangeUpstreamProvider.build(instance_managed=False), principal=by
         ),
         lambda services: services.upstream_providers.deactivate(provider.id, principal=by),
         lambda services: services.upstream_providers.remove(provider.id, principal=by),

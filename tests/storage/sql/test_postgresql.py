@@ -88,7 +88,7 @@ def test_connections_have_limits(backend: SqlBackend) -> None:
         lambda storage: storage.tokens.rotate_refresh_token(
             b"unknown", make_refresh_token(make_token_family(make_human_user())), NOW
         ),
-        lambda storage: storage.tokens.redeem_authorization_code(b"unknown", client_id="unknown", at=NOW),
+        lambda storage: storage.tokens.redeem_authorization_code(b"unknown", client_id="unknown", redeemed_at=NOW),
     ],
     ids=["rotate", "redeem"],
 )
