@@ -311,8 +311,8 @@ class FormPage(Page):
         return self._render_form(
             typed,
             status=status,
-            problems=problems or {},
-            notice=notice,
+            errors=problems or {},
+            message=notice,
             stored=stored,
             headers=headers,
             address=address,
