@@ -18,7 +18,15 @@ from identity.domain.messages import LANGUAGES
 from identity.pages.translation import CATALOG_FILE, LOCALE_DIR
 
 SOURCE = Path(__file__).parent.parent
-KEYWORDS = {"say": None, "t": None, "tn": (1, 2), "say_many": (1, 2), "plain": None}
+KEYWORDS = {
+    "gettext": None,
+    "gettext_lazy": None,
+    "gettext_plain": None,
+    "ngettext": (1, 2),
+    "ngettext_lazy": (1, 2),
+    "t": None,
+    "tn": (1, 2),
+}
 
 #: Nothing in there speaks to people at a browser.
 _EXCLUDED_PACKAGES = ("testing", "storage", "crypto", "cli")

@@ -48,7 +48,7 @@ FRAME = PageLayout(
 class SamplePage(FormPage):
     """A form with every kind of field; what it does is told by the test that posts it."""
 
-    template = "thing.html"
+    template = "sample.html"
     fields = ("name", "note", "kind", "agreed", "role", "password")
     secret_fields = frozenset({"password"})
     repeated_fields = frozenset({"role"})
@@ -81,7 +81,7 @@ def _a_command(name: str) -> Any:
 
 
 class OneFieldPage(FormPage):
-    template = "one.html"
+    template = "one_field.html"
     fields = ("code",)
 
     def submit(self, form: Form) -> Any:
@@ -89,7 +89,7 @@ class OneFieldPage(FormPage):
 
 
 class BrandedSamplePage(Page):
-    template = "looked.html"
+    template = "branded_sample.html"
 
     def common_variables(self) -> dict[str, Any]:
         return {"frame": FRAME}
@@ -99,7 +99,7 @@ class BrandedSamplePage(Page):
 
 
 class FailingPage(Page):
-    template = "looked.html"
+    template = "branded_sample.html"
     problems: ClassVar[dict[str, Exception]] = {
         "denied": Denied(gettext_lazy("This needs the permission {permission}.", permission="user.read")),
         "unavailable": StorageUnavailable("db.internal"),
