@@ -27,9 +27,9 @@ class PageSection:
 
 @dataclass(frozen=True)
 class TableSection(PageSection):
-    """Rows with a cell for each column, and with ``actions`` one for buttons.
+    """Rows with a cell for each column, and with ``has_row_buttons`` one for buttons.
 
-    ``empty`` is said where there is none; ``rest`` are words and address of a link to all.
+    ``empty`` is said where there is none; ``all_link`` are words and address of a link to all.
     """
 
     template_macro = "table"
@@ -62,9 +62,9 @@ class ActionSection(PageSection):
 
 @dataclass(frozen=True)
 class NoteSection:
-    """A sentence between sections; ``faint`` if it only explains."""
+    """A sentence between sections; ``is_secondary`` if it only explains."""
 
-    shape = "note"
+    template_macro: ClassVar[str] = "note"
 
     text: str
     is_secondary: bool = False

@@ -107,7 +107,7 @@ def test_a_request_is_at_work_until_it_is_answered(watched: MetricsService, monk
         seen.append(counts.is_busy())
         raise StorageUnavailable("away")
 
-    monkeypatch.setattr("identity.provider.endpoints.token.issue", waiting)
+    monkeypatch.setattr("identity.provider.endpoints.token.issue_tokens", waiting)
     assert robot.request_token().status_int == 503
     assert seen == [True]
     assert not counts.is_busy()
@@ -118,7 +118,7 @@ def test_a_grant_that_fails_by_us_is_told_apart(watched: MetricsService, monkeyp
         raise StorageUnavailable("away")
 
     robot = watched.world.make_service_user_program()
-    monkeypatch.setattr("identity.provider.endpoints.token.issue", away)
+    monkeypatch.setattr("identity.provider.endpoints.token.issue_tokens", away)
     assert robot.request_token().status_int == 503
     metrics, grant = watched.told(), "urn:ietf:params:oauth:grant-type:jwt-bearer"
     assert metrics.value("identity_grants_total", grant_type=grant, outcome="failed") == 1
