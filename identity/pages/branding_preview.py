@@ -40,7 +40,7 @@ def preview_variables(
         "link": f"{settings.login_url}/password/reset/…",
         "works_once": describe_link_validity(settings.one_time_link_ttl, translator),
     }
-    parts = render_mail_content(pages, "reset", values, translator, looks)
+    parts = render_mail_content(pages, "password_reset", values, translator, looks)
     return {
         "previewed": looks,
         "preview_style": preview_stylesheet_path(looks),

@@ -69,7 +69,7 @@ def queue_password_reset_mail(
     organization = request.services.storage.organizations.find_by_domain(login_name_key(login_name)[1])
     _queue_mail(
         request,
-        "reset",
+        "password_reset",
         MailReason.RESET,
         subject,
         to,
@@ -123,7 +123,11 @@ def _render_password_reset_mails(
                 choose_language(languages[address].replace("_", "-"), forgotten.language)
             )
             looks = load_page_branding(services, None, None, translator.language)
-            drawn.append(_render_mail(identity, pages, "forgotten", address, {"accounts": accounts}, translator, looks))
+            drawn.append(
+                _render_mail(
+                    identity, pages, "password_reset_accounts", address, {"accounts": accounts}, translator, looks
+                )
+            )
     return drawn
 
 
@@ -139,10 +143,10 @@ def queue_registration_mail(
     """Write to an address with which somebody registers, to sign in to an application if that is known: the link that
     makes the account, or that there is one."""
     if registration.existing_subjects:
-        template, reader = "known", registration.existing_subjects[0]
+        template, reader = "registration_existing_account", registration.existing_subjects[0]
         values: dict[str, object] = {"login_names": [subject.login_name for subject in registration.existing_subjects]}
     else:
-        template, reader = "registration", None
+        template, reader = "registration_link", None
         values = {"link": registration.link}
     values["organization"] = organization.name
     _queue_mail(
@@ -163,7 +167,16 @@ def queue_email_verification_mail(request: Request, subject: Subject, email: str
     link = request.services.users.issue_email_link(subject.user.id, email)
     values = {"login_name": subject.login_name, "link": link}
     reason = MailReason.OWN_ADDRESS if email == user_email(subject) else MailReason.ADDRESS
-    _queue_mail(request, "email", reason, subject, email, values, language=language, organization=subject.organization)
+    _queue_mail(
+        request,
+        "email_verification",
+        reason,
+        subject,
+        email,
+        values,
+        language=language,
+        organization=subject.organization,
+    )
 
 
 def queue_initial_credential_mail(
@@ -188,7 +201,7 @@ def queue_initial_credential_mail(
         "password": initial.secret if initial.kind == "one_time_password" else "",
         "to_change": "yes" if request.services.passwords.requires_change_after_reset(subject) else "",
     }
-    template = "invited" if new else "new_access"
+    template = "invitation" if new else "new_credential"
     organization = subject.organization
     return _queue_mail(
         request, template, MailReason.ACCESS, subject, to, values, language=language, organization=organization
@@ -214,7 +227,7 @@ def queue_email_code_mail(request: Request, subject: Subject, code: str, lifetim
     }
     return _queue_mail(
         request,
-        "code",
+        "email_code",
         MailReason.CODE,
         subject,
         user_email(subject),

@@ -222,12 +222,12 @@ def _make_account(scene: MailLimitScenario) -> None:
 
 #: What makes a mail, by its template: what strangers, people or managers can ask for.
 ASKED: dict[str, Callable[[MailLimitScenario], None]] = {
-    "registration": _register,
-    "reset": _reset,
-    "email": _change_address,
-    "email, one's own": _confirm_address,
-    "invited": _invite,
-    "new_access": _new_access,
+    "registration_link": _register,
+    "password_reset": _reset,
+    "email_verification": _change_address,
+    "email_verification, one's own": _confirm_address,
+    "invitation": _invite,
+    "new_credential": _new_access,
 }
 #: What is told of what was done.
 NOTICES: dict[str, Callable[[MailLimitScenario], None]] = {
@@ -253,9 +253,9 @@ NOTICES: dict[str, Callable[[MailLimitScenario], None]] = {
     "email_changed": _leave_address,
 }
 #: The same as another one, where somebody has the address already.
-ALIKE = {"known": "registration", "forgotten": "reset"}
+ALIKE = {"registration_existing_account": "registration_link", "password_reset_accounts": "password_reset"}
 #: Sent to whoever has just given the password, and to nobody else; there can be more of them.
-BY_PASSWORD = "code"
+BY_PASSWORD = "email_code"
 
 
 def test_every_mail_has_its_row() -> None:
@@ -274,7 +274,7 @@ def test_an_address_gets_five_mails_an_hour_whoever_causes_them(world: World, po
 
 
 #: Those that are counted together: each leads to the same thing.
-TOGETHER = [{"invited", "new_access"}, {*NOTICES}]
+TOGETHER = [{"invitation", "new_credential"}, {*NOTICES}]
 
 
 @pytest.mark.storages("memory")
