@@ -85,17 +85,17 @@ def identity_add_hookspecs(host: HookspecRegistrar) -> None:
 
 @hookspec
 def identity_record_namespace(namespace: RecordNamespace) -> None:
-    """Take the name space in which the plugin keeps records of its own.
+    """Take the namespace in which the plugin keeps records of its own.
 
-    Called once at start, before anything is offered. ``name_space`` is the plugin's alone: with it,
-    ``services.records(name_space)`` stores and finds what the plugin keeps, and nothing else. Nothing is returned. An
-    exception stops the start.
+    Called once at start, before anything is offered. ``namespace`` is the plugin's alone: with it,
+    ``services.record_service(namespace)`` stores and finds what the plugin keeps, and nothing else. Nothing is
+    returned. An exception stops the start.
 
     Example::
 
         @hookimpl
-        def identity_record_namespace(self, name_space):
-            self.name_space = name_space
+        def identity_record_namespace(self, namespace):
+            self.namespace = namespace
     """
 
 

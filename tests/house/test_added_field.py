@@ -13,7 +13,7 @@ def test_a_declared_field_is_everywhere() -> None:
     words = ["-q", "-p", "no:cacheprovider", "--import-mode=importlib", "-c", os.devnull]
     words += [f"--rootdir={HERE}", f"--confcutdir={HERE}", "--identity-storage=memory", "--identity-storage=sqlite"]
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", *words, "checks.py"],
+        [sys.executable, "-m", "pytest", *words, "field_checks.py"],
         cwd=HERE,
         env={name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV"))},
         capture_output=True,

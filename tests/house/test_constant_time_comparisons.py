@@ -1,4 +1,4 @@
-"""Security 18.5: secrets and digests are compared by one helper, in constant time (identity.crypto.secrets.constant_time_equal)."""
+"""Security 18.5: secrets and digests are compared by ``identity.crypto.secrets.constant_time_equal`` alone."""
 
 import ast
 import re
@@ -49,10 +49,11 @@ def test_such_comparisons_are_found() -> None:
 
 #: What looks like it and tells a stranger nothing.
 HARMLESS = {
-    "code not in _NOT_THEIRS": "a result code of LDAP",
-    "again != password": "both were typed by the same person, just now",
+    "code not in _BIND_REFUSED_CODES": "a result code of LDAP",
+    "confirmation != password": "both were typed by the same person, just now",
     "password in FREQUENCY_LISTS['passwords']": "the list is public",
-    "stored.hash == trial.stored": "both come from the database",
+    "form.text(CONFIRMED_FIELD) != self.confirmation_digest": "a digest of what the page has just shown",
+    "stored.hash == trial.stored_hash": "both come from the database",
 }
 #: Stores find rows by digests of 256 random bits: how far a look-up got tells nothing of the secret.
 LOOKING_UP = ("storage", "plugins/sql", "testing", "crypto")

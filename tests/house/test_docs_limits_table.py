@@ -33,7 +33,7 @@ DEFAULTS = dict(
 
 #: What is fixed, and where the code says so.
 FIXED = {
-    "Body of a protocol request": "identity.http.endpoint_routes:MAX_BODY",
+    "Body of a protocol request": "identity.http.endpoint_routes:MAX_BODY_BYTES",
     "Document that is imported: values beside users and service users": "identity.http.json_stream:_MAX_STORED_VALUES",
     "Document that is imported: one text or number": "identity.http.json_stream:_MAX_PENDING_BYTES",
     "Problems told of one document": "identity.services.commands.documents:MAX_REPORTED_PROBLEMS",

@@ -173,19 +173,19 @@ def test_a_plugins_endpoint_that_is_not_advertised_stays_unsaid(install: Install
 
 @pytest.mark.parametrize("allows_cors", [True, False])
 def test_scripts_may_call_a_plugins_endpoint_if_it_says_so(
-    install: Install, tmp_path: Path, cross_origin: bool
+    install: Install, tmp_path: Path, allows_cors: bool
 ) -> None:
-    identity, client = with_endpoint(install, tmp_path, make_endpoint(cross_origin=cross_origin))
+    identity, client = with_endpoint(install, tmp_path, make_endpoint(allows_cors=allows_cors))
     register_origin(identity)
-    for origin, allowed in ((ORIGIN, cross_origin), ("https://elsewhere.example", False)):
+    for origin, allowed in ((ORIGIN, allows_cors), ("https://elsewhere.example", False)):
         answer = client.get("/oauth/v2/parking", headers={"Origin": origin})
         assert answer.headers.get("Access-Control-Allow-Origin") == (origin if allowed else None), origin
     preflight = client.options(
         "/oauth/v2/parking",
         headers={"Origin": ORIGIN, "Access-Control-Request-Method": "POST"},
-        status=204 if cross_origin else 405,
+        status=204 if allows_cors else 405,
     )
-    assert ("Access-Control-Allow-Methods" in preflight.headers) == cross_origin
+    assert ("Access-Control-Allow-Methods" in preflight.headers) == allows_cors
 
 
 @pytest.mark.parametrize("path", ["/oauth/v2/parking", "/oauth/v2/parking/{place}"])
@@ -204,9 +204,9 @@ def test_a_plugins_endpoint_that_writes_has_a_transaction(
 
 @pytest.mark.parametrize("greenlets", [0, 8])
 @pytest.mark.parametrize("uses_storage", [True, False])
-@pytest.mark.parametrize("blocks", [True, False])
+@pytest.mark.parametrize("is_blocking", [True, False])
 def test_a_plugins_endpoint_runs_in_the_event_loop_unless_it_may_wait_there(
-    install: Install, tmp_path: Path, greenlets: int, asks_storage: bool, blocks: bool
+    install: Install, tmp_path: Path, greenlets: int, uses_storage: bool, is_blocking: bool
 ) -> None:
     threads: list[str] = []
 
@@ -214,13 +214,13 @@ def test_a_plugins_endpoint_runs_in_the_event_loop_unless_it_may_wait_there(
         threads.append(threading.current_thread().name)
         return ProtocolResponse(200)
 
-    endpoint = make_endpoint(asks_storage=asks_storage, blocks=blocks, handle=noting)
+    endpoint = make_endpoint(uses_storage=uses_storage, is_blocking=is_blocking, handle=noting)
     identity, client = with_endpoint(install, tmp_path, endpoint)
     identity.backend.max_greenlets = greenlets
     asgi = TestApp(WsgiToAsgiAdapter(AsgiApplication(client.app)), extra_environ={"HTTP_HOST": "localhost:8080"})
     assert asgi.get("/oauth/v2/parking").status_int == 200
     [name] = threads
-    assert (name == "event-loop") is (not blocks and (greenlets > 0 or not asks_storage))
+    assert (name == "event-loop") is (not is_blocking and (greenlets > 0 or not uses_storage))
 
 
 def test_a_plugins_endpoint_lives_on_its_host_alone(install: Install, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ application_members = {
 
 identity = create_application(settings)
 with identity.transaction() as services:
-    instance = services.instance()
+    instance = services.find_instance()
     if instance is None:
         raise SystemExit("Run `identity bootstrap` first.")
     wanted = decode(CreateProject, {"name": name})
