@@ -170,8 +170,8 @@ def identity_client_authentication_methods() -> Iterable[ClientAuthenticationMet
 def identity_grant_types() -> Iterable[GrantType]:  # type: ignore[empty-body]
     """Offer grant types for the token endpoint.
 
-    Called once at start. Returns Grant objects; each passes ``identity.testing.grant_type_contract``. An exception stops the
-    start.
+    Called once at start. Returns Grant objects; each passes ``identity.testing.grant_type_contract``. An exception
+    stops the start.
 
     Example::
 
@@ -338,8 +338,8 @@ def identity_system_checks(settings: Settings, open_services: ServicesFactory) -
 def identity_observers() -> Iterable[InstrumentationObserver]:  # type: ignore[empty-body]
     """Offer watchers: they hear how long hashes, signatures and statements took, and what sign-ins came to.
 
-    Called once at start, before anything is opened. Returns Watcher objects (``identity.instrumentation``). An exception stops
-    the start.
+    Called once at start, before anything is opened. Returns Watcher objects (``identity.instrumentation``). An
+    exception stops the start.
 
     Example::
 

@@ -92,7 +92,8 @@ def read_last_run(path: str) -> dict[str, str]:
 
 
 def save_last_run(global_config: Mapping[str, str]) -> None:
-    """Note in the file ``read_last_run`` the variables of [DEFAULT] that ``noted`` names. Raises BadSetting and OSError.
+    """Note in the file ``read_last_run`` the variables of [DEFAULT] that ``noted`` names. Raises BadSetting and
+    OSError.
 
     Only once the service is made: who finds the port taken, or cannot start, leaves alone what was noted of another.
     """
@@ -141,7 +142,8 @@ def apply_variables(global_config: Mapping[str, str], settings: Mapping[str, str
 
 
 def read_server_settings(global_config: Mapping[str, str]) -> dict[str, str]:
-    """What ``read_server_section`` returns for the file of which PasteDeploy makes an application; empty without a file."""
+    """What ``read_server_section`` returns for the file of which PasteDeploy makes an application; empty without a
+    file."""
     path = global_config.get("__file__")
     try:
         return (

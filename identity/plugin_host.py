@@ -190,8 +190,8 @@ class PluginHost:
             extension = found.setdefault(name(offer.value), offer)
             if extension is not offer:
                 raise PluginError(
-                    f'The plugins "{extension.plugin}" and "{offer.plugin}" both offer the {what} "{name(offer.value)}".'
-                    " Take one of them out of identity.plugins."
+                    f'The plugins "{extension.plugin}" and "{offer.plugin}" both offer the {what} '
+                    f'"{name(offer.value)}". Take one of them out of identity.plugins.'
                 )
         return {key: offer.value for key, offer in found.items()}
 

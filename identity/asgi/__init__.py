@@ -16,7 +16,8 @@ def main(global_config: Mapping[str, str], **settings: str) -> AsgiApplication:
 
 
 def create_application_from_environment() -> AsgiApplication:
-    """For ``uvicorn --factory identity.asgi:create_application_from_environment``: the service of the ini file that IDENTITY_INI names.
+    """For ``uvicorn --factory identity.asgi:create_application_from_environment``: the service of the ini file that
+    IDENTITY_INI names.
 
     Raises KeyError without it, BadSetting and OSError for a file that cannot be read, and SystemExit.
     """

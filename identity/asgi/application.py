@@ -105,7 +105,9 @@ class AsgiApplication:
                 await self._send_immediate_response(immediate_response, head, request_id, send)
             elif found is not None:
                 await self._handle_endpoint(*found, head, request_id, receive, send)
-            elif (immediate := self.registry.immediate_responses.get(head.path)) and immediate.accepts_method(head.method):
+            elif (immediate := self.registry.immediate_responses.get(head.path)) and immediate.accepts_method(
+                head.method
+            ):
                 await self._send_immediate_response(immediate, head, request_id, send)
             else:
                 await self._loop_state().wsgi_adapter.handle(head, request_id, receive, send)

@@ -178,7 +178,9 @@ class EndpointCall:
                     result = error
                 answer = self._handle_result(result, opened)
                 # A response, or an error that says so, leaves what the transaction holds.
-                if transactions is not None and getattr(result, "commits_transaction", not isinstance(result, Exception)):
+                if transactions is not None and getattr(
+                    result, "commits_transaction", not isinstance(result, Exception)
+                ):
                     transactions.commit()
                     transactions = None
             except Exception as error:

@@ -93,9 +93,9 @@ OTHER_ORGANIZATION = "other_organization_id"
 class AuditFilter:
     """Which events are wanted: those that fit everything given; ``since`` itself fits, ``until`` does not.
 
-    ``event`` is a whole name ("project.created") or a subject alone ("project": every event of projects). ``involved_id``
-    is of whoever acted or is what it is about. ``object_id`` finds what was done to a user's roles, keys and consents,
-    too.
+    ``event`` is a whole name ("project.created") or a subject alone ("project": every event of projects).
+    ``involved_id`` is of whoever acted or is what it is about. ``object_id`` finds what was done to a user's roles,
+    keys and consents, too.
     """
 
     organization_id: str | None = None

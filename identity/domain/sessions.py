@@ -44,8 +44,8 @@ class Session:
         return max((proof.at for proof in dated_proofs(self.proofs)), default=None)
 
     def is_live(self, now: datetime, idle_timeout: timedelta, max_age: timedelta) -> bool:
-        """True until it is ended, has been idle for ``idle_timeout``, reaches its absolute end, or the person proved who
-        they are ``max_age`` ago."""
+        """True until it is ended, has been idle for ``idle_timeout``, reaches its absolute end, or the person proved
+        who they are ``max_age`` ago."""
         return (
             self.ended_at is None
             and now < self.ends_at

@@ -113,7 +113,9 @@ def _set_principal(
     assign_organization(subject.organization.id)
     services = request.services
     actor = services.audit.actor
-    services.audit.actor = actor.authenticated_as(ActorKind.USER, subject.user.id, client_id=client_id, session_id=session_id)
+    services.audit.actor = actor.authenticated_as(
+        ActorKind.USER, subject.user.id, client_id=client_id, session_id=session_id
+    )
     principal: Principal = services.access_control.load_principal(subject)
     return principal
 

@@ -37,7 +37,8 @@ def needs_transaction(request: Request) -> bool:
 
 
 def commit_veto(request: Request, response: Response) -> bool:
-    """True if the transaction must be aborted: an exception led to this answer, and does not say ``commits_transaction``."""
+    """True if the transaction must be aborted: an exception led to this answer, and does not say
+    ``commits_transaction``."""
     exception = getattr(request, "exception", None)
     return exception is not None and not getattr(exception, "commits_transaction", False)
 

@@ -19,7 +19,8 @@ class Context:
     """All that an endpoint or grant may use beside the request.
 
     ``now`` is the moment at which all of it happens. ``settings`` are the core's, ``protocol`` is what the loaded
-    plugins offer, ``services`` are the use cases, in the request's transaction. ``provider_factory`` makes ``provider``.
+    plugins offer, ``services`` are the use cases, in the request's transaction. ``provider_factory`` makes
+    ``provider``.
     """
 
     now: datetime

@@ -138,8 +138,8 @@ class GrantType(ABC):
     ``parameters`` names the parameters that it reads besides grant_type and scope, ``repeatable`` those of them that
     may be given more than once.
 
-    ``accepts_codes`` says that it exchanges what a sign-in hands over, so that applications of people use it unless they
-    are registered otherwise. ``issues_refresh_tokens`` says that its answers may carry refresh tokens, and
+    ``accepts_codes`` says that it exchanges what a sign-in hands over, so that applications of people use it unless
+    they are registered otherwise. ``issues_refresh_tokens`` says that its answers may carry refresh tokens, and
     ``accepts_refresh_tokens`` that it is of use only beside such a grant. ``confidential`` says that a public client
     cannot use it.
     """

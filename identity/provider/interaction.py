@@ -30,8 +30,8 @@ ENROL_PARAMETER = "enrol"
 class StepUpRequirement:
     """What somebody has yet to prove: a class of ACR_VALUES, because the client asks for it, or by the policy.
 
-    ``by`` names the factors that the person has set up and can prove it by. Where there is none, ``enrollable_factors`` names
-    those that they can set up to reach it.
+    ``by`` names the factors that the person has set up and can prove it by. Where there is none, ``enrollable_factors``
+    names those that they can set up to reach it.
     """
 
     acr: str

@@ -53,9 +53,9 @@ class TooManyAttempts(DomainError):
 class AttemptReservation:
     """An attempt that stands as a failure, under each of the keys, until it succeeds or is given back.
 
-    ``is_rate_limited`` is True where the account has no attempt left that the login name still shows: the password must not be
-    looked at, and the answer is the one to a wrong password. ``error`` is the answer to a wrong password where the
-    organization's limit is reached and the instance's is not: a right one counts for whom the latter holds.
+    ``is_rate_limited`` is True where the account has no attempt left that the login name still shows: the password must
+    not be looked at, and the answer is the one to a wrong password. ``error`` is the answer to a wrong password where
+    the organization's limit is reached and the instance's is not: a right one counts for whom the latter holds.
     """
 
     reserved_at: datetime

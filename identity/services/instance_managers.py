@@ -11,8 +11,8 @@ from identity.storage.paging import iterate_rows
 class InstanceManagerService(Service):
     """Users with any role at the instance.
 
-    Ask only where the answer matters: ``PolicyService.subject_policy`` does so if the organization's rules differ from the
-    instance's. An answer is kept for the transaction.
+    Ask only where the answer matters: ``PolicyService.subject_policy`` does so if the organization's rules differ from
+    the instance's. An answer is kept for the transaction.
     """
 
     def __init__(self, state: TransactionState) -> None:

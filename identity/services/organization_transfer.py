@@ -113,7 +113,8 @@ class StreamedOrganizationImport(AbstractContextManager["StreamedOrganizationImp
         return self._lists["organization", "users"].count
 
     def document(self, values: Mapping[str, Any]) -> OrganizationDocument:
-        """The document whose rest these values are, as far as it can be read: ``import_document`` tells all that is wrong.
+        """The document whose rest these values are, as far as it can be read: ``import_document`` tells all that is
+        wrong.
 
         Raises Invalid with a sentence for each place that is wrong if nothing can be.
         """

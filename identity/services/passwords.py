@@ -210,8 +210,8 @@ class PasswordService(Service):
     def set_one_time_password(self, user_id: str) -> str:
         """A new password, to be told once and changed at the first sign-in, unless the policy lets it stay.
 
-        The one before ends, and with it everything that was opened as this person, as ``Sessions.revoke_access`` has it.
-        Raises NotFound.
+        The one before ends, and with it everything that was opened as this person, as ``Sessions.revoke_access`` has
+        it. Raises NotFound.
         """
         subject = self._require_found(self._storage.users.find_subject(user_id), "user", user_id)
         password = new_password()

@@ -132,7 +132,8 @@ class PolicyService(Service):
         )
 
     def organization_policy(self, organization_id: str) -> Policy:
-        """What holds for people of the organization who hold no role at the instance; ``subject_policy`` knows the rest."""
+        """What holds for people of the organization who hold no role at the instance; ``subject_policy`` knows the
+        rest."""
         return self._at(organization_id, lambda: self._read_organization(organization_id))
 
     def instance_policy(self) -> Policy:

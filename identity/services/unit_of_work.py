@@ -18,8 +18,8 @@ from identity.storage.backend import Storage
 class UnitOfWork(Services):
     """Services over a storage that is opened by its first use.
 
-    ``storage_factory`` opens the storage of the transaction, and ``look`` another one to read from before the first write.
-    Without ``look`` nothing can be written, and the one storage serves for both.
+    ``open_storage`` opens the storage of the transaction, ``read_session_factory`` another one to read from before the
+    first write. Without it the one storage serves for both.
     """
 
     storage: DeferredStorage
