@@ -105,7 +105,7 @@ def _create_parser() -> argparse.ArgumentParser:
     parser.add_argument("--requests", type=int, default=default.count, metavar="N", help="at most (%(default)s)")
     parser.add_argument("--connections", type=int, default=default.connections, metavar="N", help="(%(default)s)")
     parser.add_argument("--tokens", type=int, metavar="N", help="stored for growth (10 million) or purge (1 million)")
-    parser.add_argument("--page", action="store_true", help="write the figures of docs/operators/one-machine instead")
+    parser.add_argument("--page", action="store_true", help="write the figures of docs/explanation/one-machine instead")
     parser.add_argument(
         "--page-file", type=Path, default=one_machine_page.RESULTS_FILE, metavar="FILE", help=argparse.SUPPRESS
     )

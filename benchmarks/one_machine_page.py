@@ -16,7 +16,7 @@ from benchmarks.measurement import CODE_FLOW, MeasurementPlan, measure_cases
 from benchmarks.service_process import ROOT, ServiceConfiguration
 from benchmarks.targets import TargetResult
 
-RESULTS_FILE = ROOT / "docs" / "operators" / "one-machine-figures.txt"
+RESULTS_FILE = ROOT / "docs" / "explanation" / "one-machine-figures.txt"
 _STORAGES = ("sqlite", "postgresql")
 _TITLES = {
     "opaque": "Token by assertion (opaque), with ID token",

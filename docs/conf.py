@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
@@ -24,7 +25,7 @@ html_theme = "furo"
 html_title = f"identity {__version__}"
 html_theme_options = {"navigation_with_keys": True}
 html_static_path = ["_static"]
-html_css_files = ["wide.css"]
+html_css_files = ["docs.css"]
 pygments_style = "tango"
 pygments_dark_style = "monokai"
 # What a prompt shows is not part of what is copied.
@@ -34,3 +35,20 @@ html_copy_source = False
 html_show_sphinx = False
 html_use_index = False
 html_show_copyright = False
+
+#: Pages that neither the navigation nor the search leads to: only links do.
+NOT_SEARCHED = ("contributors/decisions/", "reference/api/")
+
+
+def setup(app: Any) -> None:
+    """Keep those pages, and the names on them, out of the search."""
+
+    def leave_out_of_search(app: Any, env: Any) -> None:
+        for page in env.all_docs:
+            if page.startswith(NOT_SEARCHED):
+                env.metadata[page]["no-search"] = True
+        names = env.get_domain("py").objects
+        # Sphinx's search leaves out aliases.
+        names.update({name: entry._replace(aliased=True) for name, entry in names.items()})
+
+    app.connect("env-updated", leave_out_of_search)

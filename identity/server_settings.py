@@ -37,7 +37,7 @@ DEFAULTS: Mapping[str, Any] = {
 PROXY_SETTINGS = ("forwarded_allow_ips", "forwarder_headers", "secure_scheme_headers")
 PROXY_UNSUPPORTED = "cannot be set: only identity.trusted_proxy decides which proxy is believed"
 _PROXY_REMOVED = "is gone: only identity.trusted_proxy decides which proxy is believed"
-_MOVED_TO_PROXY = "is gone: set this limit in the proxy (docs/operators/reverse-proxy)"
+_MOVED_TO_PROXY = "is gone: set this limit in the proxy (docs/how-to/operators/reverse-proxy)"
 _LOGGING_UNSUPPORTED = "cannot be set here: [loggers] and the sections it names decide what is logged"
 _RENAMED_TO_BIND = "is now bind, such as bind = 127.0.0.1:8080 or bind = unix:/run/identity/socket"
 
@@ -48,7 +48,7 @@ UNSUPPORTED_OPTIONS: Mapping[str, str] = {
     "worker_timeout": "is now timeout",
     "channel_timeout": "is now keepalive; limit slow bodies in the proxy",
     "max_request_header_size": "is now limit_request_line, limit_request_fields and limit_request_field_size",
-    "max_request_body_size": "is gone: each address of the service has a limit of its own (docs/operators/limits)",
+    "max_request_body_size": "is gone: each address of the service has a limit of its own (docs/reference/limits)",
     "connection_limit": "is gone: the number of open files is the limit (LimitNOFILE= in the systemd unit)",
     "connections_per_address": _MOVED_TO_PROXY,
     "header_timeout": _MOVED_TO_PROXY,

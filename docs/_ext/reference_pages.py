@@ -20,9 +20,12 @@ from requirement_coverage import coverage
 
 from identity import hookspecs
 from identity.api import PUBLIC_MODULES
+from identity.domain.audit import EVENTS
 from identity.plugin_host import ENTRY_POINT_GROUP
 from identity.plugins.manager_roles import ROLES
+from identity.provider import errors as protocol_errors
 from identity.provider.endpoints import ENDPOINTS
+from identity.provider.errors import OAuthError
 from identity.settings import PLUGIN_PREFIX, PREFIX, Settings, SmtpSettings
 from identity.settings_parser import describe_settings
 
@@ -127,6 +130,26 @@ def endpoints() -> str:
     return "\n".join([*parts, ""])
 
 
+def events() -> str:
+    """The audit events: their subjects, and what may happen to each."""
+    parts = [".. list-table::", "   :header-rows: 1", "   :widths: 25 75", "", "   * - Subject", "     - Events"]
+    for subject in dict.fromkeys(name.partition(".")[0] for name in sorted(EVENTS)):
+        names = ", ".join(f"``{name}``" for name in sorted(EVENTS) if name.startswith(f"{subject}."))
+        parts += [f"   * - {subject.replace('_', ' ')}", f"     - {names}"]
+    return "\n".join([*parts, ""])
+
+
+def errors() -> str:
+    """The errors of the protocol: code, status, meaning."""
+    parts = [".. list-table::", "   :header-rows: 1", "   :widths: 40 10 50", "", "   * - ``error``", "     - Status"]
+    parts += ["     - Meaning"]
+    for kind in vars(protocol_errors).values():
+        if inspect.isclass(kind) and issubclass(kind, OAuthError) and kind is not OAuthError:
+            meaning = (inspect.getdoc(kind) or "").partition("\n")[0]
+            parts += [f"   * - ``{kind.error}``", f"     - {kind.status}", f"     - {meaning}"]
+    return "\n".join([*parts, ""])
+
+
 def commands() -> str:
     """The help text of the program and of each of its commands."""
     parts = _shell_text(["--help"])
@@ -165,7 +188,9 @@ def _help(words: list[str]) -> str:
     return shown.getvalue()
 
 
-DIRECTIVES = {item.__name__: item for item in (hooks, settings, plugins, roles, endpoints, commands, coverage)}
+DIRECTIVES = {
+    item.__name__: item for item in (hooks, settings, plugins, roles, endpoints, events, errors, commands, coverage)
+}
 
 
 def setup(app: Any) -> dict[str, bool]:

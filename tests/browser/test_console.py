@@ -165,7 +165,7 @@ def make_it_manager(tab: Tab, user_name: str, name: str) -> None:
 
 def run_their_script(site: ExampleCompany, folder: Path, scope: str) -> dict[str, Any]:
     """What the documented client says, with the scope that the console told, and calls of the management API."""
-    documented = (DOCS / "relying-parties" / "examples" / "first_token.py").read_text()
+    documented = (DOCS / "how-to" / "application-developers" / "examples" / "first_token.py").read_text()
     assert documented.count(SCOPE) == 1
     script = folder / "read_organization.py"
     script.write_text(documented.partition("# 3. Its use.")[0].replace(SCOPE, repr(scope)) + THEIR_END)

@@ -12,7 +12,7 @@ from tests.browser.example_company import ExampleCompany
 from tests.browser.tab import Tab
 from tests.house.service_processes import ROOT, free_port
 
-SCRIPT = ROOT / "docs" / "relying-parties" / "examples" / "web_application.py"
+SCRIPT = ROOT / "docs" / "how-to" / "application-developers" / "examples" / "web_application.py"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from identity.crypto.rsa_keys import RsaPublicKey
 from identity.services.commands.desired_state import OrganizationSpec, ProjectGrantSpec, ProjectSpec, ServiceUserSpec
 from tests.cli.conftest import INI, ROOT
 
-EXAMPLE = ROOT / "docs" / "operators" / "examples" / "state.yaml"
+EXAMPLE = ROOT / "docs" / "how-to" / "operators" / "examples" / "state.yaml"
 SAME = "Everything is as described; nothing to change."
 
 
@@ -339,7 +339,7 @@ class TestProblems:
 
 
 def test_the_page_names_every_member_of_lists():
-    page = (ROOT / "docs" / "operators" / "apply.rst").read_text()
+    page = (ROOT / "docs" / "how-to" / "operators" / "apply.rst").read_text()
     example = yaml.safe_load(EXAMPLE.read_text())
     assert set(example) == {"version", "organizations", "instance"}
     described = (OrganizationSpec, ServiceUserSpec, ProjectSpec, ProjectGrantSpec)

@@ -110,8 +110,8 @@ ERRORS = {name for name, item in vars(errors).items() if inspect.isclass(item) a
 
 #: Which page explains the refusals of which modules.
 EXPLAINED: dict[str, tuple[ModuleType, ...]] = {
-    "service-users": (token_issuance, jwt_bearer, project_audience, scope),
-    "authorization-requests": (
+    "how-to/application-developers/service-users": (token_issuance, jwt_bearer, project_audience, scope),
+    "reference/authorization-requests": (
         *(
             authorization_request,
             authorization,
@@ -124,12 +124,15 @@ EXPLAINED: dict[str, tuple[ModuleType, ...]] = {
         ),
         *(project_audience, project_roles, role_claims, scope),
     ),
-    "code-and-refresh": (authorization_code, consent, single_use, refresh_token, role_claims),
-    "client-authentication": (client_authentication, client_credentials, token),
-    "logout": (end_session,),
+    "reference/code-and-refresh": (authorization_code, consent, single_use, refresh_token, role_claims),
+    "reference/client-authentication": (client_authentication, client_credentials, token),
+    "how-to/application-developers/sign-out": (end_session,),
 }
 #: Functions whose refusals are not that page's business.
-ELSEWHERE = {"service-users": {"required_organization", "require_member"}, "authorization-requests": {"refuse_secrets"}}
+ELSEWHERE = {
+    "how-to/application-developers/service-users": {"required_organization", "require_member"},
+    "reference/authorization-requests": {"refuse_secrets"},
+}
 
 
 def refusals() -> Iterator[tuple[str, str]]:
@@ -176,17 +179,17 @@ def _shown(text: ast.expr) -> str:
 def test_each_refusal_is_explained() -> None:
     """As a row of a table, with what to do."""
     for page, description in sorted(set(refusals())):
-        text = (DOCS / "relying-parties" / f"{page}.rst").read_text()
+        text = (DOCS / f"{page}.rst").read_text()
         assert re.search(rf"^   [* ] - ``{re.escape(description)}``$", text, re.MULTILINE), (page, description)
 
 
 def test_the_pages_of_the_sample_show_real_files_alone() -> None:
     """Python, TOML, templates and catalogs come from the sample that test_sample_plugin installs and runs."""
     shown = set()
-    for name in ("first-plugin.rst", "interactions.rst"):
-        page = (DOCS / "integrators" / name).read_text()
+    for path in (DOCS / "tutorials" / "plugin.rst", DOCS / "how-to" / "plugin-authors" / "interactions.rst"):
+        page = path.read_text()
         included = re.findall(r"^\.\. literalinclude:: (\S+)", page, re.MULTILINE)
-        shown |= {(DOCS / "integrators" / path).resolve() for path in included}
+        shown |= {(path.parent / name).resolve() for name in included}
         assert set(re.findall(r"^\.\. code-block:: (\w+)", page, re.MULTILINE)) <= {"text", "ini"}
     kinds = (".py", ".toml", ".html", ".po")
     files = {path for path in SAMPLE.rglob("*") if path.suffix in kinds and "__pycache__" not in path.parts}
@@ -194,7 +197,7 @@ def test_the_pages_of_the_sample_show_real_files_alone() -> None:
 
 
 def test_the_steps_to_a_backend_lead_through_the_whole_contract() -> None:
-    page = (DOCS / "integrators" / "storage-backends.rst").read_text().partition("     - ``-k``\n")[2]
+    page = (DOCS / "how-to" / "plugin-authors" / "storage-backends.rst").read_text().partition("     - ``-k``\n")[2]
     steps = {word for step in re.findall(r"^     - ``([a-z_ ]+)``$", page, re.MULTILINE) for word in step.split(" or ")}
     tests = {name for name in dir(StorageContract) if name.startswith("test_")}
     assert {name for name in tests if not any(step in name for step in steps)} == set()
@@ -214,7 +217,10 @@ def test_pages_are_plain() -> None:
 def test_decision_records_are_short_and_complete() -> None:
     for path in sorted((DOCS / "contributors" / "decisions").glob("0*.rst")):
         text = path.read_text()
-        assert len(text.splitlines()) <= 25, path
+        assert len(text.partition("**Context.**")[2].splitlines()) <= 22, path
+        assert re.search(
+            r"^:Status: (accepted|superseded by :doc:`00\d\d-[a-z-]+`)\n:Date: \d{4}-\d\d-\d\d$", text, re.MULTILINE
+        )
         assert [text.count(f"**{part}.**") for part in ("Context", "Decision", "Consequences")] == [1, 1, 1]
         assert text.startswith(path.stem[:4])
 
@@ -231,7 +237,7 @@ def test_the_layout_names_every_module_and_package() -> None:
 
 def test_documented_commands_of_the_first_client_work() -> None:
     """The words that a newcomer types first."""
-    page = (DOCS / "operators" / "install-and-run.rst").read_text()
+    page = (DOCS / "how-to" / "operators" / "install-and-run.rst").read_text()
     options = set(re.findall(r"(--[a-z-]+)", page.partition("identity bootstrap -c")[2].partition("Files are")[0]))
     help_text = reference_pages.commands().partition("identity bootstrap\n---")[2].partition("\nidentity ")[0]
     assert {option for option in options if option not in help_text} == set()
@@ -246,7 +252,7 @@ def test_the_example_client_gets_a_token(make_world: WorldFactory, tmp_path: Pat
     key_file = tmp_path / "key.json"
     members = {"type": "serviceaccount", "keyId": robot.key_id, "key": pkcs1_pem(robot.key), "userId": robot.id}
     key_file.write_text(json.dumps(members))
-    example = DOCS / "relying-parties" / "examples" / "first_token.py"
+    example = DOCS / "how-to" / "application-developers" / "examples" / "first_token.py"
     with running_http_server(world.app, bound):
         run = subprocess.run(
             [sys.executable, example, issuer, key_file], capture_output=True, text=True, check=False, timeout=60
@@ -292,13 +298,13 @@ def test_the_example_application_signs_people_in(tmp_path: Path, capsys: pytest.
     (one_time_password,) = re.findall(r"password +(\S+)", told)
     home = f"http://localhost:{find_free_port()}"
 
-    example = DOCS / "administrators" / "examples" / "register_application.py"
+    example = DOCS / "how-to" / "administrators" / "examples" / "register_application.py"
     words = [ROOT / "development.ini", "Example", home, *(f"{name}={value}" for name, value in variables.items())]
     run = subprocess.run([sys.executable, example, *words], capture_output=True, text=True, check=False, timeout=60)
     assert run.returncode == 0, run.stderr
     registered = dict(re.findall(r"^(client id|client secret) +(\S+)$", run.stdout, re.MULTILINE))
 
-    script = DOCS / "relying-parties" / "examples" / "web_application.py"
+    script = DOCS / "how-to" / "application-developers" / "examples" / "web_application.py"
     issuer = settings["identity.issuer_url"]
     asked = (issuer, registered["client id"], registered["client secret"], home.rpartition(":")[2])
     with running_http_server(router, bound), running(script, *asked), requests.Session() as browser:

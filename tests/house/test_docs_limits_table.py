@@ -19,7 +19,7 @@ ROWS = [
     tuple(" ".join(cell.split()) for cell in row)
     for row in re.findall(
         r"^   \* - ((?:.|\n)*?)\n     - ((?:.|\n)*?)\n     - (.*)$",
-        (DOCS / "operators" / "limits.rst").read_text(),
+        (DOCS / "reference" / "limits.rst").read_text(),
         re.MULTILINE,
     )
 ][1:]

@@ -13,7 +13,7 @@ import pytest
 from tests.external_programs import judge
 from tests.house.service_processes import ROOT, ServiceProcess, free_port
 
-UNIT = ROOT / "docs" / "operators" / "examples" / "identity.service"
+UNIT = ROOT / "docs" / "how-to" / "operators" / "examples" / "identity.service"
 _BUILD = """
 import shutil, sys
 from pathlib import Path

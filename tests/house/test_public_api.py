@@ -58,7 +58,7 @@ def test_each_is_there_and_says_what_it_is_for() -> None:
 
 
 def test_each_family_has_its_page() -> None:
-    pages = {path.stem for path in (ROOT / "docs" / "integrators" / "reference").glob("*.rst")}
+    pages = {path.stem for path in (ROOT / "docs" / "reference" / "api").glob("*.rst")}
     assert pages == {"index", *(family.replace(" ", "-") for family in PUBLIC_MODULES)}
 
 

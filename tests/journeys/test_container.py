@@ -19,7 +19,7 @@ from tests.house.service_processes import ROOT, ServiceProcess, free_port
 
 pytestmark = pytest.mark.thorough
 
-FILE = ROOT / "docs" / "operators" / "examples" / "Containerfile"
+FILE = ROOT / "docs" / "how-to" / "operators" / "examples" / "Containerfile"
 RELEASE = "bookworm"
 #: Whom this machine trusts, and where it may be in the root: an installation there makes a list of its own.
 TRUSTED, THERE = Path("/etc/ssl/certs/ca-certificates.crt"), "/trusted.crt"

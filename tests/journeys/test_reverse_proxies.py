@@ -1,4 +1,4 @@
-"""The proxies of docs/operators/reverse-proxy, as they stand there, in front of a service on three hosts."""
+"""The proxies of docs/how-to/operators/reverse-proxy, as they stand there, in front of a service on three hosts."""
 
 import http.client
 import json
@@ -29,7 +29,7 @@ from tests.external_programs import program
 from tests.server_conformance.ambiguous_requests import CORPUS
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = ROOT / "docs" / "operators" / "examples"
+EXAMPLES = ROOT / "docs" / "how-to" / "operators" / "examples"
 WAIT = 30
 HOSTS = ("id.example.com", "api.example.com", "login.example.com")
 
@@ -324,7 +324,7 @@ def _tls(port: int) -> ssl.SSLSocket:
 
 @pytest.mark.thorough
 def test_slow_header_is_cut_off(proxied: Proxied) -> None:
-    """No web server of docs/operators/servers does it."""
+    """No web server of docs/reference/servers does it."""
     with _tls(proxied.port) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: id.example.com\r\n")
         connection.settimeout(1)

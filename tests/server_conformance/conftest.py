@@ -1,4 +1,4 @@
-"""Which servers are asked, and what the table of docs/operators/servers.rst says that comes of it."""
+"""Which servers are asked, and what the table of docs/reference/servers.rst says that comes of it."""
 
 import csv
 import resource
@@ -9,7 +9,7 @@ import pytest
 
 from tests.server_conformance.servers import QUICK, ROOT, SERVERS, ServerKind, ServerProcess, running
 
-TABLE = ROOT / "docs" / "operators" / "servers.csv"
+TABLE = ROOT / "docs" / "reference" / "servers.csv"
 #: A test with the word "no" has to fail; with "mostly" it may.
 WORDS = ("yes", "no", "mostly", "–")
 #: Open files for 1,300 connections, here and in the servers that are started.

@@ -1,4 +1,4 @@
-"""One refusal, then the connection ends; nothing more is answered. Exceptions: docs/operators/servers_framing.csv."""
+"""One refusal, then the connection ends; nothing more is answered. Exceptions: docs/reference/servers_framing.csv."""
 
 import re
 import select

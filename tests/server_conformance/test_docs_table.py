@@ -1,4 +1,4 @@
-"""The table of docs/operators/servers.rst has a row for each test here, and no other."""
+"""The table of docs/reference/servers.rst has a row for each test here, and no other."""
 
 import re
 from pathlib import Path

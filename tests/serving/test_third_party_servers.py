@@ -17,7 +17,7 @@ from tests.house.service_processes import DEVELOPMENT, free_port
 from tests.serving.conftest import LONG, PROGRAM, ServeProcess, wait_for
 
 WORKER_OPTION = ("-k", "identity.serving.asgi_worker.AsgiWorker")
-#: The command lines of docs/operators/install-and-run, with the address.
+#: The command lines of docs/how-to/operators/install-and-run, with the address.
 COMMANDS = {
     "gunicorn": lambda port: (
         "gunicorn",

@@ -1,5 +1,5 @@
 """Whoever is deleted is gone from every table, and the audit trail keeps no more than an id, as
-``docs/operators/privacy.rst`` says."""
+``docs/explanation/privacy.rst`` says."""
 
 import pytest
 

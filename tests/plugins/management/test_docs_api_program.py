@@ -12,7 +12,7 @@ from identity.testing.fixtures import WorldFactory
 from identity.testing.http_server import loopback_socket, running_http_server
 from identity.testing.world import pkcs1_pem
 
-EXAMPLE = Path(__file__).parents[3] / "docs" / "integrators" / "examples" / "first_project.py"
+EXAMPLE = Path(__file__).parents[3] / "docs" / "how-to" / "application-developers" / "examples" / "first_project.py"
 
 
 @pytest.mark.storages("memory")

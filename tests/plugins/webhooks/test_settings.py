@@ -146,7 +146,7 @@ def test_a_proxy_that_is_named_is_used(
 def test_the_example_receiver_believes_what_is_signed(
     make_world: WorldFactory, settings: dict[str, str], secret_file: Path
 ) -> None:
-    script = ROOT / "docs" / "integrators" / "examples" / "webhook_receiver.py"
+    script = ROOT / "docs" / "how-to" / "application-developers" / "examples" / "webhook_receiver.py"
     command = [sys.executable, str(script), "0", str(secret_file)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
