@@ -83,14 +83,14 @@ def _consent_options(page: Any) -> Sequence[Sequence[object]]:
         if consent_rule is not ConsentRule.NEVER or page.can_set_consent_rule or consent_rule is page.stored_consent
     )
     words = entity_fields(Application)["consent"].options.words
-    return [(rule.value, page.words.t(words[rule])) for rule in rules]
+    return [(rule.value, page.translator.gettext(words[rule])) for rule in rules]
 
 
 def _capability_options(choices: str, sentences: Mapping[str, str]) -> Options:
     """Names of the protocol that the service offers, literal, each with its sentence if there is one."""
     code = Markup("<code>{}</code>")
     return lambda page: [
-        (name, code.format(name), page.words.t(sentences[name]) if name in sentences else "")
+        (name, code.format(name), page.translator.gettext(sentences[name]) if name in sentences else "")
         for name in getattr(page.services.capabilities, choices)
     ]
 

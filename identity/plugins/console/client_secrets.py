@@ -24,7 +24,7 @@ def client_secret_section(
     page: ResourcePage[Any], id: str, title: str, lead: str, *, empty: str, first: bool
 ) -> TableSection:  # noqa: A002
     """Those of the page's thing; with ``first`` it is the first task to make one."""
-    live, may_write = page.service.secrets(page.entity.id), page.has_permission(f"{page.permission_subject}.write")
+    live, may_write = page.service.list_secrets(page.entity.id), page.has_permission(f"{page.permission_subject}.write")
     rows = []
     for item in live:
         end = page.row_buttons(
@@ -55,7 +55,7 @@ class ClientSecretPage(ResourcePage[Any]):
     @property
     def live_secrets(self) -> Sequence[Any]:
         """All there are."""
-        live: Sequence[Any] = self.service.secrets(self.entity.id)
+        live: Sequence[Any] = self.service.list_secrets(self.entity.id)
         return live
 
     @property

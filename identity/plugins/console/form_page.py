@@ -25,7 +25,7 @@ class ConsoleFormPage(ConsolePage, FormPage):
     form_fields: ClassVar[tuple[FormField, ...]] = ()
 
     def __init_subclass__(cls) -> None:
-        if "inputs" in cls.__dict__:
+        if "form_fields" in cls.__dict__:
             first, *form_fields = cls.form_fields
             cls.form_fields = (replace(first, autofocus=True), *form_fields)
             cls.fields = tuple(form_field.name for form_field in cls.form_fields)

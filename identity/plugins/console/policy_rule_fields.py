@@ -123,7 +123,7 @@ def _rule_field(rule: EntityField) -> FormField:
         )
     if rule.name == "factors":
         return RuleCheckboxGroup(
-            "factor", field_options.label, field_options.hint, options=lambda page: page.ways(), **extra
+            "factor", field_options.label, field_options.hint, options=lambda page: page.sign_in_method_options(), **extra
         )
     if rule.type == tuple[str, ...]:
         return RuleLinesField(rule.name, field_options.label, field_options.hint, required=False, **extra)
@@ -136,7 +136,7 @@ def _rule_options(rule: EntityField) -> Any:
     def options(page: Any) -> Sequence[tuple[str, object]]:
         shown = RuleSelectField("", "").format_value
         allowed = [rule_value for rule_value in rule_values(rule) if page.is_value_allowed(rule.name, rule_value)]
-        inherited = page.words.t(gettext_lazy("As above: {rule}", rule=page.inherited_value(rule.name)))
+        inherited = page.translator.gettext(gettext_lazy("As above: {rule}", rule=page.inherited_value(rule.name)))
         return [("", inherited), *[(str(shown(item)), page.translate(rule.options.words[item])) for item in allowed]]
 
     return options

@@ -187,20 +187,20 @@ class ProjectGrantResourcePage(ResourcePage[ProjectGrant]):
         return self.services.projects.get(self.entity.project_id)
 
     @property
-    def load_holder_organization(self) -> Organization:
+    def holder_organization(self) -> Organization:
         """Granted to which organization."""
         return self.services.organizations.get(self.entity.organization_id)
 
     @property
     def entity_name(self) -> str:
-        return project_grant_name(self.project, self.load_holder_organization)
+        return project_grant_name(self.project, self.holder_organization)
 
     @property
     def message_values(self) -> Mapping[str, object]:
         return {
             "project": self.project.name,
-            "organization": self.load_holder_organization.name,
-            "name": self.load_holder_organization.name,
+            "organization": self.holder_organization.name,
+            "name": self.holder_organization.name,
         }
 
     @property

@@ -142,18 +142,18 @@ class OrganizationEditPage(OrganizationResourcePage, OrganizationFormPage, EditP
         return gettext_lazy("Part of every login name: with another domain all of them change.")
 
 
-def _is_own_organization(page: Any) -> bool:
+def _is_own_organization(page: OrganizationResourcePage) -> bool:
     """True if whoever looks is of the organization, and goes along."""
-    return bool(page.subject.organization.id == page.thing.id)
+    return bool(page.subject.organization.id == page.entity.id)
 
 
-def _sign_out_message(page: Any) -> str:
+def _sign_out_message(page: OrganizationResourcePage) -> str:
     return (
         gettext_lazy("You belong to this organization: you are signed out too.") if _is_own_organization(page) else ""
     )
 
 
-def _deactivation_impact(page: Any) -> Sequence[str]:
+def _deactivation_impact(page: OrganizationResourcePage) -> Sequence[str]:
     later = (
         gettext_lazy("A manager of the instance can reactivate it later.")
         if _is_own_organization(page)

@@ -170,13 +170,13 @@ class ProjectGrantEditPage(ProjectGrantResourcePage, RolesFormPage, EditPage):
         return role_options(self, self.entity.project_id)
 
 
-def _access_loss_message(page: Any) -> str:
+def _access_loss_message(page: ProjectGrantResourcePage) -> str:
     """How many users lose access."""
     return ngettext_lazy(
         "{n} user of {organization} loses access at once.",
         "{n} users of {organization} lose access at once.",
-        page.services.deletion_impact(DeletionTarget.PROJECT_GRANT, page.thing.id).users,
-        organization=page.holder.name,
+        page.services.deletion_impact(DeletionTarget.PROJECT_GRANT, page.entity.id).users,
+        organization=page.holder_organization.name,
     )
 
 
@@ -232,7 +232,7 @@ class ProjectGrantDetailPage(ProjectGrantResourcePage, ResourceDetailPage):
 
     @property
     def descriptions(self) -> Descriptions:
-        grant, holder, project = self.entity, self.load_holder_organization, self.project
+        grant, holder, project = self.entity, self.holder_organization, self.project
         reads_project, of_holder = self.has_permission("project.read"), organization_resource(holder.id)
         reads_holder = self.services.access_control.is_permitted(self.principal, "organization.read", of_holder)
         consent = gettext_lazy(

@@ -140,8 +140,8 @@ class UserEditPage(UserResourcePage, EditPage):
         return {user_name.name: thing.user_name, **profile, VERSION_FIELD: str(thing.version)}
 
 
-def _deactivation_impact(page: Any) -> Sequence[str]:
-    falls = page.services.deletion_impact(DeletionTarget.USER, page.thing.id)
+def _deactivation_impact(page: UserResourcePage) -> Sequence[str]:
+    falls = page.services.deletion_impact(DeletionTarget.USER, page.entity.id)
     ended = (
         ngettext_lazy("{n} session ends at once.", "{n} sessions end at once.", falls.sessions),
         ngettext_lazy("{n} live token stops working.", "{n} live tokens stop working.", falls.live_tokens),
@@ -150,12 +150,12 @@ def _deactivation_impact(page: Any) -> Sequence[str]:
     return [signs_in, *(message for message in ended if message.values["n"]), REACTIVATION_HINT]
 
 
-def _reactivation_impact(page: Any) -> Sequence[str]:
+def _reactivation_impact(page: UserResourcePage) -> Sequence[str]:
     return [gettext_lazy("{name} can sign in again, with the password from before.", name=page.person.login_name)]
 
 
-def _delete_refusal_message(page: Any) -> str:
-    held = page.services.legal_holds.list_holds_on_user(page.thing)
+def _delete_refusal_message(page: UserResourcePage) -> str:
+    held = page.services.legal_holds.list_holds_on_user(page.entity)
     return gettext_lazy("This account is under a legal hold and cannot be deleted.") if held else ""
 
 
