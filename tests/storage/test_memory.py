@@ -45,7 +45,7 @@ def test_a_failed_join_lets_the_next_writer_in() -> None:
     transactions.commit()
 
 
-@pytest.mark.parametrize("step", ["begin", "state"])
+@pytest.mark.parametrize("step", ["begin_write", "state"])
 def test_a_failure_at_begin_or_end_lets_the_next_writer_in(monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     monkeypatch.setattr("identity.storage.memory.backend.WRITE_LOCK_TIMEOUT", 0.01)
     backend, transactions = MemoryBackend(), ContractTransactionManager()
@@ -59,7 +59,9 @@ def test_a_failure_at_begin_or_end_lets_the_next_writer_in(monkeypatch: pytest.M
         transactions.commit()
 
     with monkeypatch.context() as broken:
-        broken.setattr(*((MemoryBackend, "begin", fail) if step == "begin" else (MemoryTables, "state", fail)))
+        broken.setattr(
+            *((MemoryBackend, "begin_write", fail) if step == "begin_write" else (MemoryTables, "state", fail))
+        )
         with pytest.raises(MemoryError):
             write()
         transactions.abort()

@@ -98,13 +98,13 @@ def test_a_killed_process_leaves_nothing_half_done(
     committed, uncommitted = make_organization(), make_organization()
     program = f"""
 import os, pickle, signal
-from identity.plugins.sql import Settings, SqlBackend
-from identity.storage.contract.transactions import Transactions, committing
-backend, transactions = SqlBackend(Settings(url={url!r})), Transactions()
+from identity.plugins.sql import SqlBackend, SqlPluginSettings
+from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
+backend, transactions = SqlBackend(SqlPluginSettings(url={url!r})), ContractTransactionManager()
 committed, uncommitted = pickle.loads({pickle.dumps((committed, uncommitted))!r})
-with committing(backend, transactions) as storage:
+with committed_transaction(backend, transactions) as storage:
     storage.organizations.add(committed)
-with committing(backend, transactions) as storage:
+with committed_transaction(backend, transactions) as storage:
     storage.organizations.add(uncommitted)
     storage.organizations.delete(committed.id)
     os.kill(os.getpid(), signal.SIGKILL)
@@ -121,20 +121,20 @@ with committing(backend, transactions) as storage:
 def test_connections_are_not_shared_with_a_forked_child(url: str) -> None:
     program = f"""
 import os
-from identity.plugins.sql import Settings, SqlBackend
-backend = SqlBackend(Settings(url={url!r}))
-with backend.reading() as storage:
+from identity.plugins.sql import SqlBackend, SqlPluginSettings
+backend = SqlBackend(SqlPluginSettings(url={url!r}))
+with backend.read_session() as storage:
     storage.organizations.find_instance()
-    ours = backend._open()
+    ours = backend._open_pools()
     child = os.fork()
     if child == 0:
         backend.check()
-        assert backend._open() is not ours
+        assert backend._open_pools() is not ours
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
     storage.organizations.find_instance()
 backend.check()
-assert backend._open() is ours
+assert backend._open_pools() is ours
 """
     ended = subprocess.run([sys.executable, "-c", program], check=False, timeout=60, capture_output=True)
     assert ended.stderr == b""
@@ -145,15 +145,15 @@ def test_many_writers_wait_for_each_other(
     url: str, backend: SqlBackend, transactions: ContractTransactionManager, tmp_path: Path
 ) -> None:
     program = f"""
-from identity.plugins.sql import Settings, SqlBackend
-from identity.storage.contract.factories import an_organization
-from identity.storage.contract.transactions import Transactions, committing
+from identity.plugins.sql import SqlBackend, SqlPluginSettings
+from identity.storage.contract.factories import make_organization
+from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
 from concurrent.futures import ThreadPoolExecutor
-backend, transactions = SqlBackend(Settings(url={url!r})), Transactions()
+backend, transactions = SqlBackend(SqlPluginSettings(url={url!r})), ContractTransactionManager()
 def write(_):
-    with committing(backend, transactions) as storage:
+    with committed_transaction(backend, transactions) as storage:
         storage.organizations.page()
-        storage.organizations.add(an_organization(name="Written"))
+        storage.organizations.add(make_organization(name="Written"))
 with ThreadPoolExecutor(5) as pool:
     list(pool.map(write, range(50)))
 """

@@ -106,7 +106,7 @@ def test_of_uses_of_a_code_at_all_nodes_one_wins(backends: list[SqlBackend], fam
         attempt = partial(redeem, digest=code.digest, client_id=code.client_id, brought=brought, at=NOW)
         outcomes = race(backends, attempt, 30)
         assert len(outcomes.committed) == 1
-        assert set(outcomes.errors) <= {"AlreadyUsed", "Contended"}
+        assert set(outcomes.errors) <= {"AlreadyUsed", "TransactionConflict"}
         for backend in backends:
             with pytest.raises(AlreadyUsed), committed_transaction(backend, ContractTransactionManager()) as storage:
                 storage.tokens.redeem_authorization_code(code.digest, client_id=code.client_id, redeemed_at=NOW)
@@ -118,7 +118,7 @@ def test_of_uses_of_a_refresh_token_at_all_nodes_one_wins(backends: list[SqlBack
         save(backends[2], token)
         outcomes = race(backends, partial(rotate, digest=token.digest, successors=successors, at=NOW), 30)
         assert len(outcomes.committed) == 1
-        assert set(outcomes.errors) <= {"AlreadyUsed", "Contended"}
+        assert set(outcomes.errors) <= {"AlreadyUsed", "TransactionConflict"}
         for backend in backends:
             with backend.read_session() as storage:
                 refresh_tokens = [
@@ -138,7 +138,7 @@ def test_the_last_owner_stays_though_each_node_removes_another_one(backends: lis
         managers = [make_manager(person) for person in people]
         save(backends[0], organization, *people, *managers)
         outcomes = race(backends, partial(delete_unless_last_manager, managers=managers), NODE_COUNT)
-        assert set(outcomes.errors) <= {"Contended"}
+        assert set(outcomes.errors) <= {"TransactionConflict"}
         with committed_transaction(backends[1], ContractTransactionManager()) as storage:
             holders = storage.managers.lock_by_role(INSTANCE_KEY, "IAM_OWNER")
             assert len(holders) >= 1
@@ -152,7 +152,7 @@ def test_what_is_forbidden_at_one_node_is_not_done_at_another(backends: list[Sql
         record, thing = make_record(value={}), make_record()
         save(backends[0], record, thing)
         outcomes = race(backends, partial(drop_unless_forbidden, record=record, thing=thing), NODE_COUNT)
-        assert set(outcomes.errors) <= {"Contended", "Missing", "Stale"}
+        assert set(outcomes.errors) <= {"TransactionConflict", "RowNotFound", "StaleRow"}
         with backends[1].read_session() as storage:
             stored = storage.records.find(record.plugin, record.kind, record.key)
             is_there = storage.records.find(thing.plugin, thing.kind, thing.key) is not None

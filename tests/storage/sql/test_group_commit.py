@@ -122,20 +122,20 @@ def test_a_refusal_takes_back_its_own_writes_alone(ledger: CommitLedger, who: in
         *(ledger.writer(name, refused if number == who else lambda _: None) for number, name in enumerate(names))
     )
     assert ledger.stored == set(names) - {names[who]}
-    assert ledger.told == {**dict.fromkeys(names, "committed"), names[who]: "Duplicate"}
+    assert ledger.told == {**dict.fromkeys(names, "committed"), names[who]: "DuplicateValue"}
 
 
 def test_all_may_be_refused(ledger: CommitLedger) -> None:
     ledger.run(*(ledger.writer(name, refused) for name in "abc"))
     assert ledger.stored == set()
-    assert set(ledger.told.values()) == {"Duplicate"}
+    assert set(ledger.told.values()) == {"DuplicateValue"}
     ledger.run(ledger.writer("d"))
     assert ledger.stored == {"d"}
 
 
 def test_a_failed_commit_is_told_to_all_and_leaves_no_trace(ledger: CommitLedger) -> None:
     ledger.run(ledger.writer("a"), ledger.writer("b", failing_commit), ledger.writer("c"))
-    assert ledger.told == dict.fromkeys("abc", "Unavailable")
+    assert ledger.told == dict.fromkeys("abc", "StorageUnavailable")
     assert ledger.stored == set()
 
 
@@ -154,7 +154,7 @@ def test_the_next_ones_go_on_after_a_failed_commit(ledger: CommitLedger) -> None
 def test_a_refusal_that_rests_on_what_others_wrote_waits_for_them(ledger: CommitLedger) -> None:
     """Else one would be told that a code was used, and nobody would have used it."""
     ledger.run(ledger.writer("a", failing_commit), ledger.writer("b", refused))
-    assert ledger.told == {"a": "Unavailable", "b": "Unavailable"}
+    assert ledger.told == {"a": "StorageUnavailable", "b": "StorageUnavailable"}
     assert ledger.log.index("b was told") > ledger.log.index("ROLLBACK")
 
 
@@ -179,7 +179,7 @@ def test_a_database_that_rolls_back_by_itself_fails_all_of_them(ledger: CommitLe
         storage.connection.driver.execute("ROLLBACK")
 
     ledger.run(ledger.writer("a"), ledger.writer("b", as_after_a_full_disk), ledger.writer("c"))
-    assert ledger.told == {"a": "Unavailable", "b": "Unavailable", "c": "committed"}
+    assert ledger.told == {"a": "StorageUnavailable", "b": "StorageUnavailable", "c": "committed"}
     assert ledger.stored == {"c"}
 
 

@@ -196,7 +196,7 @@ def test_a_statement_that_takes_too_long_is_told(mariadb_url: str) -> None:
         pytest.raises(StorageUnavailable, match="statement_timeout"),
         committed_transaction(backend, ContractTransactionManager()) as storage,
     ):
-        storage.organizations._send("SELECT SLEEP(5) FROM audit_gate")  # type: ignore[attr-defined]
+        storage.organizations._execute_raw("SELECT SLEEP(5) FROM audit_gate")  # type: ignore[attr-defined]
     backend.close()
 
 

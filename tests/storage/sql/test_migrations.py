@@ -159,7 +159,9 @@ def test_an_older_schema_is_refused_until_it_is_migrated(
 
 
 def test_of_two_processes_one_migrates(empty_url: str, opened: Callable[[], SqlBackend]) -> None:
-    program = f"from identity.plugins.sql import *; print(len(SqlBackend(Settings(url={empty_url!r})).migrate()))"
+    program = (
+        f"from identity.plugins.sql import *; print(len(SqlBackend(SqlPluginSettings(url={empty_url!r})).migrate()))"
+    )
     runners = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) for _ in range(3)]
     answers = [int(runner.communicate(timeout=60)[0]) for runner in runners]
     assert sorted(answers) == [0, 0, len(REVISIONS)]

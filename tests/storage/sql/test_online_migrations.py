@@ -133,7 +133,7 @@ def test_nobody_waits_for_an_index_and_one_that_a_killed_run_left_is_made_anew(p
         reader.execute(text("SELECT count(*) FROM users"))
         with connected(postgresql, isolation_level="AUTOCOMMIT") as asking:
             asking.execute(text("SET lock_timeout = '3s'"))
-            program = f"from identity.plugins.sql import *; SqlBackend(Settings(url={postgresql!r})).migrate()"
+            program = f"from identity.plugins.sql import *; SqlBackend(SqlPluginSettings(url={postgresql!r})).migrate()"
             runs = subprocess.Popen([sys.executable, "-c", program])
             until(lambda: asking.execute(text(IS_VALID)).first())
             assert asking.execute(text("SELECT count(*) FROM access_tokens")).scalar() == 0

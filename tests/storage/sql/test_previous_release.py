@@ -1,5 +1,6 @@
 """The release before the newest revision of the schema goes on with it: its own code, out of the history."""
 
+import configparser
 import json
 import secrets
 import subprocess
@@ -18,13 +19,14 @@ from identity.testing.postgresql import drop_database, new_database
 ROOT = Path(__file__).resolve().parents[3]
 _NEWEST, _BEFORE = [item for _, item in zip(range(2), script_directory().walk_revisions(), strict=False)]
 
-#: Run by the code of the release before. Between its two lines of answers the schema becomes that of this one.
+#: Run by the code of the release before, whose names it uses. Between its two lines of answers the schema becomes that
+#: of this one.
 _PROGRAM = """
 import json, sys
 from identity.plugins.sql.migrations import HEAD
 from identity.testing.clock import MovableClock
-from identity.testing.response_checks import check_granted
-from identity.testing.assembled_service import HOST, PLUGINS, KeyPool
+from identity.testing.responses import check_granted
+from identity.testing.service import HOST, PLUGINS, KeyPool
 from identity.testing.world import World
 
 given = json.loads(sys.argv[1])
@@ -76,7 +78,16 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     commit = f"{added}^" if added else "HEAD"
     folder = tmp_path_factory.mktemp("before")
-    subprocess.run(["tar", "--extract", "--directory", folder], input=_git("archive", commit, "identity"), check=True)
+    archive = _git("archive", commit, "identity", "setup.cfg")
+    subprocess.run(["tar", "--extract", "--directory", folder], input=archive, check=True)
+    # Without metadata of its own it would look for its plugins where they are today.
+    config = configparser.ConfigParser()
+    config.read(folder / "setup.cfg")
+    metadata = folder / f"{config['metadata']['name']}-0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Name: {config['metadata']['name']}\nVersion: 0\n")
+    groups = config["options.entry_points"].items()
+    (metadata / "entry_points.txt").write_text("".join(f"[{group}]{points}\n" for group, points in groups))
     return folder
 
 

@@ -197,7 +197,7 @@ def test_a_connection_that_is_lost_is_the_loss_of_whoever_has_it(scene: Batching
             other.execute("SELECT pg_terminate_backend(%s, 5000)", (connection.driver.info.backend_pid,))
 
     scene.ask(token(0), token(1), token(2), of_first=lose)
-    assert scene.told == ["Unavailable" if number == scene.first else TOKENS[number] for number in range(3)]
+    assert scene.told == ["StorageUnavailable" if number == scene.first else TOKENS[number] for number in range(3)]
 
 
 def test_all_who_have_waited_long_are_told_so_at_once(scene: BatchingScenario, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,7 +211,7 @@ def test_all_who_have_waited_long_are_told_so_at_once(scene: BatchingScenario, m
         connection.execute = silent
 
     scene.ask(token(0), token(1), token(2), of_first=silence)
-    assert scene.told == ["Unavailable"] * 3
+    assert scene.told == ["StorageUnavailable"] * 3
     assert len(scene.sent) == 1
 
 
@@ -377,7 +377,7 @@ def test_more_writes_than_fit_use_two_statements(writers: Writers) -> None:
 def test_refused_write_leaves_its_neighbours_alone(writers: Writers, refused: int) -> None:
     tokens = new_tokens(3)
     tokens[refused] = make_access_token(user_id=make_digest().hex(), digest=make_digest())
-    assert writers.record(*tokens) == ["Missing" if number == refused else "written" for number in range(3)]
+    assert writers.record(*tokens) == ["RowNotFound" if number == refused else "written" for number in range(3)]
     assert writers.stored(*tokens) == [number != refused for number in range(3)]
 
 
@@ -424,7 +424,7 @@ def test_refresh_token_that_cannot_be_rotated_is_refused_alone(writers: Writers,
         )
 
     ended = writers.write(*map(rotation, range(5)))
-    assert ended == ["written", "AlreadyUsed", "written", "Missing", "written"]
+    assert ended == ["written", "AlreadyUsed", "written", "RowNotFound", "written"]
     assert writers.stored(*accesses) == [item == "written" for item in ended]
     assert writers.stored(*successors) == [item == "written" for item in ended]
     assert sum(words.startswith("WITH") for words in writers.sent) == 1
@@ -451,7 +451,7 @@ def test_code_that_cannot_be_redeemed_is_refused_alone(writers: Writers, family:
         return redeem
 
     ended = writers.write(*map(redemption, range(5)))
-    assert ended == ["AlreadyUsed", "written", "written", "Missing", "written"]
+    assert ended == ["AlreadyUsed", "written", "written", "RowNotFound", "written"]
     assert writers.stored(*accesses) == [item == "written" for item in ended]
     assert sum(words.startswith("WITH") for words in writers.sent) == 1
 
@@ -465,5 +465,5 @@ def test_text_that_no_row_can_hold_spoils_no_other_write(writers: Writers) -> No
 def test_batch_whose_connection_is_lost_fails_as_a_whole(writers: Writers) -> None:
     """Nobody knows whether it was committed, so that nobody repeats it."""
     tokens = new_tokens(3)
-    assert writers.record(*tokens, lost=True) == ["Unavailable"] * 3
+    assert writers.record(*tokens, lost=True) == ["StorageUnavailable"] * 3
     assert writers.stored(*tokens) == [False] * 3

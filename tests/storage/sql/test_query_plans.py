@@ -85,187 +85,217 @@ NEWER = PageRequest(limit=10, cursor=PageCursor(str(int(NOW.timestamp())), "0"))
 
 Call = Callable[[Storage], object]
 
-
-def call(method: str, *arguments: Any, **named: Any) -> Call:
-    """Calls this method of this store."""
-    store, _, name = method.partition(".")
-    return lambda storage: getattr(getattr(storage, store), name)(*arguments, **named)
-
-
-READS: dict[str, Call] = {
-    "find_issued": call("tokens.find_issued", TOKEN.digest),
-    "find_presented": call("tokens.find_presented", REFRESH.digest),
-    "connections": call("tokens.connections_of_user", PERSON.id, NOW),
-    "find code": call("tokens.find_code", CODE.digest),
-    "find session": call("sessions.find", SESSION.id),
-    "sessions of_browser": call("sessions.of_browser", DIGESTS[:1]),
-    "sessions of_browser, many": call("sessions.of_browser", DIGESTS),
-    "sessions open": call("sessions.open", ORGANIZATION.id, NOW, 10),
-    "sessions open, all": call("sessions.open", None, NOW, 10),
-    "sessions of_user": call("sessions.of_user", PERSON.id, NOW),
-    "find pending": call("authorization_requests.find", PENDING.id),
-    "find record": call("records.find", *THIS_RECORD),
-    "records of user": call("records.of_owner", *THIS_RECORD[:2], user_id=PERSON.id),
-    "records of application": call("records.of_owner", *THIS_RECORD[:2], application_id=APPLICATION.id),
-    "records of both": call("records.of_owner", *THIS_RECORD[:2], user_id=PERSON.id, application_id=APPLICATION.id),
-    "messages waiting": call("outbox.waiting", "mail", NOW, 10),
-    "messages backlog": call("outbox.backlog", "mail", NOW),
-    "is_origin": call("applications.is_origin", "https://shop.example"),
-    "find_by_email": call("users.find_by_email", ORGANIZATION.id, "ada@acme.example"),
-    "find_by_verified_email": call("users.find_by_verified_email", "ada@acme.example", proven=True, active=True),
-    "find_by_verified_email there": call(
-        "users.find_by_verified_email", "ada@acme.example", organization_id=ORGANIZATION.id
-    ),
-    "find_client": call("applications.find_client", APPLICATION.id),
-    "find_signer": call("credentials.find_signer", KEY.id, ROBOT.id),
-    "find_holder": call("credentials.find_holder", ROBOT.id),
-    "secrets of_user": call("credentials.secrets", ROBOT.id),
-    "find_subject": call("users.find_subject", PERSON.id),
-    "find_by_login_name": call("users.find_by_login_name", f"ada@{ORGANIZATION.primary_domain}"),
-    "find_by_bare_name": call("users.find_by_bare_name", PERSON.user_name, first_in=ORGANIZATION.id),
-    "find_by_domain": call("organizations.find_by_domain", ORGANIZATION.primary_domain),
-    "managers of_user": call("managers.of_user", PERSON.id),
-    "managers page": call("managers.page", MANAGER.resource, NEWER),
-    "effective": call("user_grants.effective", PERSON.id, frozenset({PROJECT.id})),
-    "audience": call("projects.audience", frozenset({PROJECT.id}), ORGANIZATION.id),
-    "expiring": call("credentials.expiring", ServiceUserKey, NOW, LATER, 10),
-    "keys page": call("credentials.page", ServiceUserKey, ROBOT.id, NEWER),
-    "organizations page": call("organizations.page", AFTER),
-    "applications page": call("applications.page", PROJECT.id, AFTER),
-    "users page": call("users.page", ORGANIZATION.id, UserKind.HUMAN, AFTER),
-    "users page of both kinds": call("users.page", ORGANIZATION.id, None, AFTER),
-    "users page, deactivated": call("users.page", ORGANIZATION.id, None, PageRequest(active=False)),
-    **{
-        f"users by {user_sort_key}": call(
-            "users.page", ORGANIZATION.id, UserKind.HUMAN, PageRequest(sort=SortOrder(user_sort_key, descending=True))
-        )
-        for user_sort_key in USER_SORT_KEYS
-    },
-    "users page of all": call("users.page", None, UserKind.HUMAN, AFTER),
-    "find organizations": call("organizations.find_many", SOME_IDS),
-    "find projects": call("projects.find_many", SOME_IDS),
-    "find applications": call("applications.find_many", SOME_IDS),
-    "find project grants": call("project_grants.find_many", SOME_IDS),
-    "find subjects": call("users.find_subjects", SOME_IDS),
-    "counts": call("projects.counts", SOME_IDS),
-    "key summaries": call("credentials.key_summaries", SOME_IDS, NOW),
-    "must_change": call("users.must_change_password", SOME_IDS),
-    "expiring of organization": call(
-        "credentials.expiring", ServiceUserKey, NOW, LATER, 10, organization_id=ORGANIZATION.id
-    ),
-    "personal access tokens page": call("credentials.page", PersonalAccessToken, ROBOT.id, NEWER),
-    "find personal access token": call("credentials.find", PersonalAccessToken, PERSONAL.id, ROBOT.id),
-    "personal access tokens expiring": call("credentials.expiring", PersonalAccessToken, NOW, LATER, 10),
-    "grants of project grant": call("user_grants.page", "project_grant_id", LENT.id, NEWER),
-    "effects of organization": call("effects.of", DeletionTarget.ORGANIZATION, ORGANIZATION.id, NOW),
-    "effects of project": call("effects.of", DeletionTarget.PROJECT, PROJECT.id, NOW),
-    "effects of application": call("effects.of", DeletionTarget.APPLICATION, APPLICATION.id, NOW),
-    "effects of user": call("effects.of", DeletionTarget.USER, PERSON.id, NOW),
-    "effects of key": call("effects.of", DeletionTarget.KEY, KEY.id, NOW),
-    "effects of secret": call("effects.of", DeletionTarget.SECRET, SECRET.id, NOW),
-    "effects of project grant": call("effects.of", DeletionTarget.PROJECT_GRANT, LENT.id, NOW),
-    "audit by subject": call("audit.page", filter=AuditFilter(event="user")),
-    "audit of organization by subject": call(
-        "audit.page", filter=AuditFilter(organization_id=ORGANIZATION.id, event="user")
-    ),
-    "refused of organization": call("audit.page", filter=REFUSED_THERE),
-    "refused": call("audit.page", filter=AuditFilter(result=Result.REFUSED)),
-    "audit of party": call("audit.page", filter=AuditFilter(involved_id=EVENT.object_id or "")),
-    "audit of organization": call("audit.page", filter=AuditFilter(organization_id=ORGANIZATION.id)),
-    "audit of object": call("audit.page", filter=AuditFilter(object_id=PERSON.id)),
-    "audit of request": call("audit.page", filter=AuditFilter(request_id="request")),
-    "audit of actor": call("audit.page", filter=AuditFilter(actor_id=PERSON.id)),
-    "audit by event": call("audit.page", filter=AuditFilter(event="user.created")),
-    **{f"due {purged}": call("purges.find", purged, NOW, 1000) for purged in PurgeKind},
-    **{
-        f"due {purged}, held": call("purges.find", purged, NOW, 1000, held=("x",))
-        for purged in sorted(LEGAL_HOLD_KINDS)
-    },
-    **{f"overdue {purged}": call("purges.over", purged, NOW, 1000) for purged in PurgeKind},
-}
-WRITES: dict[str, Call] = {
-    "add_access": call("tokens.add_access", make_access_token(ROBOT, key_id=KEY.id)),
-    "add_access by secret": call("tokens.add_access", make_access_token(ROBOT, secret_id=SECRET.id)),
-    "add service user secret": call("credentials.add", make_service_user_secret(ROBOT)),
-    "remove service user secret": call("credentials.remove", ServiceUserSecret, ROBOT.id, SECRET.id),
-    "redeem": call("tokens.redeem_code", CODE.digest, client_id=APPLICATION.id, at=NOW),
-    "add session": call("sessions.add", make_session(PERSON)),
-    "reauthenticate": call(
-        "sessions.reauthenticate", SESSION.id, digest=DIGESTS[1], proofs=(), authenticated_at=NOW, at=NOW, ends_at=LATER
-    ),
-    "touch session": call("sessions.touch", SESSION.id, LATER),
-    "select session": call("sessions.select", SESSION.id, LATER),
-    "end session": call("sessions.end", SESSION.id, NOW),
-    "end_of_user": call("sessions.end_of_user", PERSON.id, NOW),
-    "end_of_user but one": call("sessions.end_of_user", PERSON.id, NOW, but=SESSION.id),
-    "finish": call("authorization_requests.finish", PENDING.id, NOW, version=1),
-    "begin anew": call("authorization_requests.begin_anew", PERSON.id),
-    "begin others anew": call("authorization_requests.begin_anew", PERSON.id, but=PENDING.id),
-    "is_still": call("users.is_password_still", PERSON.id, "$argon2id$"),
-    "update pending": call("authorization_requests.update", replace(PENDING, version=2)),
-    "reserve": call("attempts.reserve", "ada", at=NOW, user_id=PERSON.id),
-    "give_back": call("attempts.give_back", "ada", AttemptAllowance(True, 1, NOW), at=NOW),
-    "clear_of_user": call("attempts.clear_of_user", PERSON.id),
-    "count": call("attempts.count", "address", at=NOW, span=LATER - NOW, most=1),
-    "uncount": call("attempts.uncount", "address", at=NOW, span=LATER - NOW),
-    "add record": call("records.add", make_record()),
-    "add record of user": call("records.add", make_record(PERSON)),
-    "add record for expired one": call("records.add", make_record(), replacing_expired=True),
-    "take record": call("records.take", *THIS_RECORD, NOW),
-    "replace record": call("records.replace", replace(RECORD, version=2)),
-    "drop record": call("records.drop", *THIS_RECORD),
-    "drop records": call("records.drop_of_owner", *THIS_RECORD[:2], user_id=PERSON.id),
-    "postpone": call("outbox.postpone", MESSAGE.id, LATER),
-    "remove message": call("outbox.remove", MESSAGE.id),
-    "add code": call("tokens.add_code", make_authorization_code(FAMILY)),
-    "start_family": call("tokens.start_family", make_token_family(PERSON, APPLICATION)),
-    "add_refresh": call("tokens.add_refresh", make_refresh_token(FAMILY)),
-    "revoke_of_user, one client": call("tokens.revoke_of_user", PERSON.id, NOW, client_id=APPLICATION.id),
-    "touch": call("credentials.touch", ServiceUserKey, {KEY.id: NOW}),
-    "append": call("audit.append", EVENT),
-    "note_sign_in": call("users.note_sign_in", PERSON.id, NOW),
-    "touch client secret": call("applications.touch_secrets", {"secret": NOW}),
-    "touch service user secret": call("credentials.touch", ServiceUserSecret, {SECRET.id: NOW}),
-    "touch personal access token": call("credentials.touch", PersonalAccessToken, {PERSONAL.id: NOW}),
-    "remove personal access token": call("credentials.remove", PersonalAccessToken, ROBOT.id, PERSONAL.id),
-    "revoke_family": call("tokens.revoke_family", FAMILY.id, NOW),
-    "revoke_access": call("tokens.revoke_access", TOKEN.digest, NOW),
-}
 #: A key of each kind that is purged, as far as it is not an id.
 KEYS: dict[PurgeKind, Any] = {
     **dict.fromkeys((PurgeKind.ACCESS_TOKENS, PurgeKind.REFRESH_TOKENS, PurgeKind.CODES), b"digest"),
     PurgeKind.RECORDS: ("plugin", "kind", b"key"),
     PurgeKind.AUDIT_EVENTS: 1,
 }
+
+
+def users_page(request: PageRequest) -> Call:
+    return lambda storage: storage.users.page(ORGANIZATION.id, UserKind.HUMAN, request)
+
+
+def purge_candidates(purged: PurgeKind, *legal_holds: str) -> Call:
+    return lambda storage: storage.purges.find_candidates(purged, NOW, 1000, legal_holds=legal_holds)
+
+
+def expired_count(purged: PurgeKind) -> Call:
+    return lambda storage: storage.purges.count_expired(purged, NOW, 1000)
+
+
+def purge_deletion(purged: PurgeKind, *legal_holds: str) -> Call:
+    keys = 20 * [KEYS.get(purged, "id")]
+    return lambda storage: storage.purges.delete(purged, keys, NOW, legal_holds=legal_holds)
+
+
+READS: dict[str, Call] = {
+    "find_issued": lambda storage: storage.tokens.find_access_token(TOKEN.digest),
+    "find_presented": lambda storage: storage.tokens.find_refresh_token(REFRESH.digest),
+    "connections": lambda storage: storage.tokens.list_connected_applications(PERSON.id, NOW),
+    "find code": lambda storage: storage.tokens.find_authorization_code(CODE.digest),
+    "find session": lambda storage: storage.sessions.find(SESSION.id),
+    "sessions of_browser": lambda storage: storage.sessions.list_for_browser(DIGESTS[:1]),
+    "sessions of_browser, many": lambda storage: storage.sessions.list_for_browser(DIGESTS),
+    "sessions open": lambda storage: storage.sessions.list_open(ORGANIZATION.id, NOW, 10),
+    "sessions open, all": lambda storage: storage.sessions.list_open(None, NOW, 10),
+    "sessions of_user": lambda storage: storage.sessions.list_for_user(PERSON.id, NOW),
+    "find pending": lambda storage: storage.authorization_requests.find(PENDING.id),
+    "find record": lambda storage: storage.records.find(*THIS_RECORD),
+    "records of user": lambda storage: storage.records.list_for_owner(*THIS_RECORD[:2], user_id=PERSON.id),
+    "records of application": lambda storage: storage.records.list_for_owner(
+        *THIS_RECORD[:2], application_id=APPLICATION.id
+    ),
+    "records of both": lambda storage: storage.records.list_for_owner(
+        *THIS_RECORD[:2], user_id=PERSON.id, application_id=APPLICATION.id
+    ),
+    "messages waiting": lambda storage: storage.outbox.list_pending("mail", NOW, 10),
+    "messages backlog": lambda storage: storage.outbox.get_backlog("mail", NOW),
+    "is_origin": lambda storage: storage.applications.is_registered_origin("https://shop.example"),
+    "find_by_email": lambda storage: storage.users.find_by_email(ORGANIZATION.id, "ada@acme.example"),
+    "find_by_verified_email": lambda storage: storage.users.find_by_verified_email(
+        "ada@acme.example", is_proven=True, active=True
+    ),
+    "find_by_verified_email there": lambda storage: storage.users.find_by_verified_email(
+        "ada@acme.example", organization_id=ORGANIZATION.id
+    ),
+    "find_client": lambda storage: storage.applications.find_client(APPLICATION.id),
+    "find_signer": lambda storage: storage.credentials.find_key_with_subject(KEY.id, ROBOT.id),
+    "find_holder": lambda storage: storage.credentials.find_subject_with_secrets(ROBOT.id),
+    "secrets of_user": lambda storage: storage.credentials.list_secrets(ROBOT.id),
+    "find_subject": lambda storage: storage.users.find_subject(PERSON.id),
+    "find_by_login_name": lambda storage: storage.users.find_by_login_name(f"ada@{ORGANIZATION.primary_domain}"),
+    "find_by_bare_name": lambda storage: storage.users.find_by_user_name_alone(
+        PERSON.user_name, preferred_organization_id=ORGANIZATION.id
+    ),
+    "find_by_domain": lambda storage: storage.organizations.find_by_domain(ORGANIZATION.primary_domain),
+    "managers of_user": lambda storage: storage.managers.list_for_user(PERSON.id),
+    "managers page": lambda storage: storage.managers.page(MANAGER.resource, NEWER),
+    "effective": lambda storage: storage.user_grants.list_effective(PERSON.id, frozenset({PROJECT.id})),
+    "audience": lambda storage: storage.projects.list_audience(frozenset({PROJECT.id}), ORGANIZATION.id),
+    "expiring": lambda storage: storage.credentials.list_expiring(ServiceUserKey, NOW, LATER, 10),
+    "keys page": lambda storage: storage.credentials.page(ServiceUserKey, ROBOT.id, NEWER),
+    "organizations page": lambda storage: storage.organizations.page(AFTER),
+    "applications page": lambda storage: storage.applications.page(PROJECT.id, AFTER),
+    "users page": lambda storage: storage.users.page(ORGANIZATION.id, UserKind.HUMAN, AFTER),
+    "users page of both kinds": lambda storage: storage.users.page(ORGANIZATION.id, None, AFTER),
+    "users page, deactivated": lambda storage: storage.users.page(ORGANIZATION.id, None, PageRequest(active=False)),
+    **{f"users by {key}": users_page(PageRequest(sort=SortOrder(key, descending=True))) for key in USER_SORT_KEYS},
+    "users page of all": lambda storage: storage.users.page(None, UserKind.HUMAN, AFTER),
+    "find organizations": lambda storage: storage.organizations.find_many(SOME_IDS),
+    "find projects": lambda storage: storage.projects.find_many(SOME_IDS),
+    "find applications": lambda storage: storage.applications.find_many(SOME_IDS),
+    "find project grants": lambda storage: storage.project_grants.find_many(SOME_IDS),
+    "find subjects": lambda storage: storage.users.find_subjects(SOME_IDS),
+    "counts": lambda storage: storage.projects.count_children(SOME_IDS),
+    "key summaries": lambda storage: storage.credentials.key_summaries(SOME_IDS, NOW),
+    "must_change": lambda storage: storage.users.list_must_change_password(SOME_IDS),
+    "expiring of organization": lambda storage: storage.credentials.list_expiring(
+        ServiceUserKey, NOW, LATER, 10, organization_id=ORGANIZATION.id
+    ),
+    "personal access tokens page": lambda storage: storage.credentials.page(PersonalAccessToken, ROBOT.id, NEWER),
+    "find personal access token": lambda storage: storage.credentials.find(PersonalAccessToken, PERSONAL.id, ROBOT.id),
+    "personal access tokens expiring": lambda storage: storage.credentials.list_expiring(
+        PersonalAccessToken, NOW, LATER, 10
+    ),
+    "grants of project grant": lambda storage: storage.user_grants.page("project_grant_id", LENT.id, NEWER),
+    "effects of organization": lambda storage: storage.deletion_impact.count(
+        DeletionTarget.ORGANIZATION, ORGANIZATION.id, NOW
+    ),
+    "effects of project": lambda storage: storage.deletion_impact.count(DeletionTarget.PROJECT, PROJECT.id, NOW),
+    "effects of application": lambda storage: storage.deletion_impact.count(
+        DeletionTarget.APPLICATION, APPLICATION.id, NOW
+    ),
+    "effects of user": lambda storage: storage.deletion_impact.count(DeletionTarget.USER, PERSON.id, NOW),
+    "effects of key": lambda storage: storage.deletion_impact.count(DeletionTarget.KEY, KEY.id, NOW),
+    "effects of secret": lambda storage: storage.deletion_impact.count(DeletionTarget.SECRET, SECRET.id, NOW),
+    "effects of project grant": lambda storage: storage.deletion_impact.count(
+        DeletionTarget.PROJECT_GRANT, LENT.id, NOW
+    ),
+    "audit by subject": lambda storage: storage.audit.page(filter=AuditFilter(event="user")),
+    "audit of organization by subject": lambda storage: storage.audit.page(
+        filter=AuditFilter(organization_id=ORGANIZATION.id, event="user")
+    ),
+    "refused of organization": lambda storage: storage.audit.page(filter=REFUSED_THERE),
+    "refused": lambda storage: storage.audit.page(filter=AuditFilter(result=Result.REFUSED)),
+    "audit of party": lambda storage: storage.audit.page(filter=AuditFilter(involved_id=EVENT.object_id or "")),
+    "audit of organization": lambda storage: storage.audit.page(filter=AuditFilter(organization_id=ORGANIZATION.id)),
+    "audit of object": lambda storage: storage.audit.page(filter=AuditFilter(object_id=PERSON.id)),
+    "audit of request": lambda storage: storage.audit.page(filter=AuditFilter(request_id="request")),
+    "audit of actor": lambda storage: storage.audit.page(filter=AuditFilter(actor_id=PERSON.id)),
+    "audit by event": lambda storage: storage.audit.page(filter=AuditFilter(event="user.created")),
+    **{f"due {purged}": purge_candidates(purged) for purged in PurgeKind},
+    **{f"due {purged}, held": purge_candidates(purged, "x") for purged in sorted(LEGAL_HOLD_KINDS)},
+    **{f"overdue {purged}": expired_count(purged) for purged in PurgeKind},
+}
+WRITES: dict[str, Call] = {
+    "add_access": lambda storage: storage.tokens.add_access_token(make_access_token(ROBOT, key_id=KEY.id)),
+    "add_access by secret": lambda storage: storage.tokens.add_access_token(
+        make_access_token(ROBOT, secret_id=SECRET.id)
+    ),
+    "add service user secret": lambda storage: storage.credentials.add(make_service_user_secret(ROBOT)),
+    "remove service user secret": lambda storage: storage.credentials.delete(ServiceUserSecret, ROBOT.id, SECRET.id),
+    "redeem": lambda storage: storage.tokens.redeem_authorization_code(
+        CODE.digest, client_id=APPLICATION.id, redeemed_at=NOW
+    ),
+    "add session": lambda storage: storage.sessions.add(make_session(PERSON)),
+    "reauthenticate": lambda storage: storage.sessions.reauthenticate(
+        SESSION.id, digest=DIGESTS[1], proofs=(), authenticated_at=NOW, seen_at=NOW, ends_at=LATER
+    ),
+    "touch session": lambda storage: storage.sessions.update_last_seen(SESSION.id, LATER),
+    "select session": lambda storage: storage.sessions.update_selected(SESSION.id, LATER),
+    "end session": lambda storage: storage.sessions.end(SESSION.id, NOW),
+    "end_of_user": lambda storage: storage.sessions.end_for_user(PERSON.id, NOW),
+    "end_of_user but one": lambda storage: storage.sessions.end_for_user(PERSON.id, NOW, except_id=SESSION.id),
+    "finish": lambda storage: storage.authorization_requests.finish(PENDING.id, NOW, version=1),
+    "begin anew": lambda storage: storage.authorization_requests.reset_for_user(PERSON.id),
+    "begin others anew": lambda storage: storage.authorization_requests.reset_for_user(PERSON.id, except_id=PENDING.id),
+    "is_still": lambda storage: storage.users.lock_password_hash(PERSON.id, "$argon2id$"),
+    "update pending": lambda storage: storage.authorization_requests.update(replace(PENDING, version=2)),
+    "reserve": lambda storage: storage.attempts.reserve("ada", reserved_at=NOW, user_id=PERSON.id),
+    "give_back": lambda storage: storage.attempts.release("ada", AttemptAllowance(True, 1, NOW), released_at=NOW),
+    "clear_of_user": lambda storage: storage.attempts.clear_for_user(PERSON.id),
+    "count": lambda storage: storage.attempts.count_use("address", used_at=NOW, window=LATER - NOW, limit=1),
+    "uncount": lambda storage: storage.attempts.release_use("address", released_at=NOW, window=LATER - NOW),
+    "add record": lambda storage: storage.records.add(make_record()),
+    "add record of user": lambda storage: storage.records.add(make_record(PERSON)),
+    "add record for expired one": lambda storage: storage.records.add(make_record(), replacing_expired=True),
+    "take record": lambda storage: storage.records.consume(*THIS_RECORD, NOW),
+    "replace record": lambda storage: storage.records.replace(replace(RECORD, version=2)),
+    "drop record": lambda storage: storage.records.delete(*THIS_RECORD),
+    "drop records": lambda storage: storage.records.delete_for_owner(*THIS_RECORD[:2], user_id=PERSON.id),
+    "postpone": lambda storage: storage.outbox.postpone(MESSAGE.id, LATER),
+    "remove message": lambda storage: storage.outbox.delete(MESSAGE.id),
+    "add code": lambda storage: storage.tokens.add_authorization_code(make_authorization_code(FAMILY)),
+    "start_family": lambda storage: storage.tokens.add_family(make_token_family(PERSON, APPLICATION)),
+    "add_refresh": lambda storage: storage.tokens.add_refresh_token(make_refresh_token(FAMILY)),
+    "revoke_of_user, one client": lambda storage: storage.tokens.revoke_for_user(
+        PERSON.id, NOW, client_id=APPLICATION.id
+    ),
+    "touch": lambda storage: storage.credentials.update_last_used(ServiceUserKey, {KEY.id: NOW}),
+    "append": lambda storage: storage.audit.append(EVENT),
+    "note_sign_in": lambda storage: storage.users.update_last_sign_in(PERSON.id, NOW),
+    "touch client secret": lambda storage: storage.applications.update_secrets_last_used({"secret": NOW}),
+    "touch service user secret": lambda storage: storage.credentials.update_last_used(
+        ServiceUserSecret, {SECRET.id: NOW}
+    ),
+    "touch personal access token": lambda storage: storage.credentials.update_last_used(
+        PersonalAccessToken, {PERSONAL.id: NOW}
+    ),
+    "remove personal access token": lambda storage: storage.credentials.delete(
+        PersonalAccessToken, ROBOT.id, PERSONAL.id
+    ),
+    "revoke_family": lambda storage: storage.tokens.revoke_family(FAMILY.id, NOW),
+    "revoke_access": lambda storage: storage.tokens.revoke_access_token(TOKEN.digest, NOW),
+}
 #: These take several statements.
 INDEXED: dict[str, Call] = {
-    "organizations by query": call("organizations.page", PageRequest(query="ac")),
-    "projects by query": call("projects.page", ORGANIZATION.id, PageRequest(query="ro")),
-    "users by query": call("users.page", ORGANIZATION.id, UserKind.HUMAN, PageRequest(query="ad")),
-    "users by query, all": call("users.page", None, None, PageRequest(query="ad")),
-    "users by query, sorted": call(
-        "users.page",
+    "organizations by query": lambda storage: storage.organizations.page(PageRequest(query="ac")),
+    "projects by query": lambda storage: storage.projects.page(ORGANIZATION.id, PageRequest(query="ro")),
+    "users by query": lambda storage: storage.users.page(ORGANIZATION.id, UserKind.HUMAN, PageRequest(query="ad")),
+    "users by query, all": lambda storage: storage.users.page(None, None, PageRequest(query="ad")),
+    "users by query, sorted": lambda storage: storage.users.page(
         ORGANIZATION.id,
         UserKind.HUMAN,
         PageRequest(query="ad", sort=SortOrder("last_sign_in_at", descending=True)),
     ),
-    "users counted": call("users.page", ORGANIZATION.id, None, PageRequest(with_total=True)),
-    "address as login name": call("users.has_address_as_login_name", ORGANIZATION.id, "acme.example"),
-    "audit counted": call("audit.page", PageRequest(with_total=True), REFUSED_THERE),
-    **{f"purge {purged}": call("purges.delete", purged, 20 * [KEYS.get(purged, "id")], NOW) for purged in PurgeKind},
-    **{
-        f"purge {purged}, held": call("purges.delete", purged, 20 * [KEYS.get(purged, "id")], NOW, held=("x",))
-        for purged in sorted(LEGAL_HOLD_KINDS)
-    },
-    "rotate": call("tokens.rotate", REFRESH.digest, make_refresh_token(FAMILY), NOW),
-    "replace_successor": call("tokens.replace_successor", ROTATED, make_refresh_token(FAMILY), NOW),
+    "users counted": lambda storage: storage.users.page(ORGANIZATION.id, None, PageRequest(with_total=True)),
+    "address as login name": lambda storage: storage.users.has_email_used_as_login_name(
+        ORGANIZATION.id, "acme.example"
+    ),
+    "audit counted": lambda storage: storage.audit.page(PageRequest(with_total=True), REFUSED_THERE),
+    **{f"purge {purged}": purge_deletion(purged) for purged in PurgeKind},
+    **{f"purge {purged}, held": purge_deletion(purged, "x") for purged in sorted(LEGAL_HOLD_KINDS)},
+    "rotate": lambda storage: storage.tokens.rotate_refresh_token(REFRESH.digest, make_refresh_token(FAMILY), NOW),
+    "replace_successor": lambda storage: storage.tokens.replace_successor(ROTATED, make_refresh_token(FAMILY), NOW),
     "refused reserve": lambda storage: [storage.attempts.reserve("ada", reserved_at=NOW) for _ in range(6)],
-    "refused record": call("records.add", RECORD, replacing_expired=True),
-    "audit after": call("audit.after", 1, 10, REFUSED_THERE),
-    "effects of role": call("effects.of_role", PROJECT.id, "reader"),
-    "update application": call("applications.update", replace(APPLICATION, version=2)),
-    "revoke_of_user": call("tokens.revoke_of_user", PERSON.id, NOW),
-    "remove user": call("users.remove", PERSON.id),
+    "refused record": lambda storage: storage.records.add(RECORD, replacing_expired=True),
+    "audit after": lambda storage: storage.audit.list_after(1, 10, REFUSED_THERE),
+    "effects of role": lambda storage: storage.deletion_impact.count_role_grants(PROJECT.id, "reader"),
+    "update application": lambda storage: storage.applications.update(replace(APPLICATION, version=2)),
+    "revoke_of_user": lambda storage: storage.tokens.revoke_for_user(PERSON.id, NOW),
+    "remove user": lambda storage: storage.users.delete(PERSON.id),
 }
 
 
