@@ -125,7 +125,7 @@ class IdentityApplication:
         self.has_hsts = self.settings.base_url.startswith("https://")
 
     def add_endpoint(self, endpoint: Endpoint) -> None:
-        """Count in an endpoint of a plugin, while it is configured. Raises PluginProblem if something has its place."""
+        """Count in an endpoint of a plugin, while it is configured. Raises PluginError if something has its place."""
         for other in self.protocol_registry.endpoints:
             if other.name == endpoint.name or (other.path, other.host) == (endpoint.path, endpoint.host):
                 raise PluginError(f'There is an endpoint "{other.name}" at {other.path} already.')

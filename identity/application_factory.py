@@ -52,7 +52,7 @@ def create_application(
     ``is_loopback_only`` tells that its web server can be reached from this machine alone: in development mails are then
     kept for a page, where no mail server is set.
 
-    Raises BadSetting, for all settings that will not do, or PluginProblem, saying what to mend.
+    Raises InvalidSetting, for all settings that will not do, or PluginError, saying what to mend.
     """
     problems = SettingErrors()
     with problems():
@@ -105,7 +105,7 @@ def create_application(
 
 
 def _read_password_blocklist(file: Path | None) -> frozenset[str]:
-    """The passwords in the file, in the form in which they are compared. Raises BadSetting."""
+    """The passwords in the file, in the form in which they are compared. Raises InvalidSetting."""
     if file is None:
         return frozenset()
     try:
@@ -181,7 +181,7 @@ def _with_distinct_name(function: partial[None], name: str) -> Callable[[Configu
 
 
 def _require_view_permissions(registry: Registry) -> None:
-    """Every view says who may see it. Raises PluginProblem for one that does not."""
+    """Every view says who may see it. Raises PluginError for one that does not."""
     for view in registry.introspector.get_category("views"):
         route, context = view["introspectable"]["route_name"], view["introspectable"]["context"]
         is_exception_view = route is None and context is not None
@@ -192,7 +192,7 @@ def _require_view_permissions(registry: Registry) -> None:
 
 
 def _create_sealer(settings: Settings) -> Sealer:
-    """One without a key where development has none yet. Raises BadSetting."""
+    """One without a key where development has none yet. Raises InvalidSetting."""
     setting, entries = "identity.master_keys", settings.master_keys
     if not entries:
         path = _development_key_path(settings)
@@ -210,7 +210,7 @@ def _create_sealer(settings: Settings) -> Sealer:
 
 
 def _create_sealer_with_new_key(settings: Settings, backend: Backend) -> Sealer:
-    """With a key that is made for a new service. Raises BadSetting."""
+    """With a key that is made for a new service. Raises InvalidSetting."""
     path = _development_key_path(settings)
     if _has_sealed_values(backend):
         raise _missing_key_error(path)

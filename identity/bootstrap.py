@@ -117,7 +117,7 @@ def _refuse_overwrite(identity: "IdentityApplication", known: bool, field: str, 
 def prepare_development(identity: "IdentityApplication", *, print_getting_started: bool) -> BootstrapResult:
     """Everything a developer needs at the first start; says where to go next if ``announce``.
 
-    Raises Invalid or Unavailable, saying what to mend; OSError if the data folder cannot be made.
+    Raises Invalid or StorageUnavailable, saying what to mend; OSError if the data folder cannot be made.
     """
     data = identity.settings.data
     data.mkdir(mode=0o700, parents=True, exist_ok=True)

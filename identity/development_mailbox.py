@@ -49,7 +49,7 @@ class DevelopmentMailbox(Mailer):
         self._page = f"{settings.login_url}{MAILBOX_PATH}"
 
     def send(self, mail: Mail) -> None:
-        """Keep it. Raises NotTaken if the folder cannot be written."""
+        """Keep it. Raises DeliveryFailed if the folder cannot be written."""
         name = f"{time.time_ns():020}-{new_id()}"
         try:
             with secret_file_transaction() as write:

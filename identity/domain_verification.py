@@ -36,7 +36,7 @@ class DomainVerifier:
         )
 
     def find_proof(self, domain: OrganizationDomain) -> DomainProof | None:
-        """Where the domain's challenge stands: in its DNS, else in the file; None if it does not. Raises Busy."""
+        """Where the domain's challenge stands: in its DNS, else in the file; None if it does not. Raises ServerBusy."""
         with (
             organization_scope(domain.organization_id),
             password_hashing.acquire_slot(

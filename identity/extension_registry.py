@@ -1,4 +1,4 @@
-"""Offers: what the loaded plugins offer, checked and put together once, at start. Raises PluginProblem."""
+"""Offers: what the loaded plugins offer, checked and put together once, at start. Raises PluginError."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -33,7 +33,7 @@ PasswordCheck = Callable[[User, str, Lookup], bool | None]
 
 
 def select_backend(host: PluginHost, wanted: str) -> Backend:
-    """The storage of this name. Raises BadSetting if no plugin offers it."""
+    """The storage of this name. Raises InvalidSetting if no plugin offers it."""
     backends: dict[str, Backend] = host.extensions_by_name(
         "identity_storage_backends", lambda item: str(item.name), "storage"
     )

@@ -84,7 +84,7 @@ class FairSemaphore:
 
     @contextmanager
     def acquired(self, part: str = "") -> Iterator[None]:
-        """Hold a place meanwhile. Raises Full."""
+        """Hold a place meanwhile. Raises NoFreeSlot."""
         leave = self.acquire(part)
         try:
             yield
@@ -92,7 +92,7 @@ class FairSemaphore:
             leave()
 
     def acquire(self, subgroup: str = "") -> Callable[[], None]:
-        """Take a place; returns what gives it back, in whatever thread. Raises Full.
+        """Take a place; returns what gives it back, in whatever thread. Raises NoFreeSlot.
 
         Of the share of an organization each ``part`` of it, such as one of its providers, holds half at most.
         """

@@ -155,8 +155,8 @@ def identity_storage_backends() -> Iterable[Backend]:  # type: ignore[empty-body
 def identity_client_authentication_methods() -> Iterable[ClientAuthenticationMethod]:  # type: ignore[empty-body]
     """Offer ways in which a client proves who it is.
 
-    Called once at start. Returns ClientAuthentication objects; their names appear in discovery. A request may use one
-    way only. An exception stops the start.
+    Called once at start. Returns ClientAuthenticationMethod objects; their names appear in discovery. A request may use
+    one way only. An exception stops the start.
 
     Example::
 
@@ -177,7 +177,7 @@ def identity_grant_types() -> Iterable[GrantType]:  # type: ignore[empty-body]
 
         @hookimpl
         def identity_grant_types(self):
-            return [JwtBearer(self.settings)]
+            return [JwtBearerGrant(self.settings)]
     """
 
 
@@ -247,8 +247,8 @@ def identity_directories() -> Iterable[Directory[Any]]:  # type: ignore[empty-bo
 def identity_logout_handlers() -> Iterable[LogoutHandler]:  # type: ignore[empty-body]
     """Offer ways by which people sign out elsewhere, too, whose session ends at this browser.
 
-    Called once at start. Returns SignOutWay objects; the first in ini order that concerns one of the sessions is taken,
-    where an application asks and on the service's own page alike. An exception stops the start.
+    Called once at start. Returns LogoutHandler objects; the first in ini order that concerns one of the sessions is
+    taken, where an application asks and on the service's own page alike. An exception stops the start.
 
     Example::
 

@@ -48,7 +48,7 @@ class MissingSection(InvalidSetting):
 def read_section(path: str, section: str, variables: Mapping[str, str]) -> dict[str, str]:
     """The settings in one section; ``variables`` win over the file's [DEFAULT], and are written as there (% as %%).
 
-    Raises BadSetting if the file is no ini file, or has no such section; OSError if it cannot be read.
+    Raises InvalidSetting if the file is no ini file, or has no such section; OSError if it cannot be read.
     """
     found = _load_section(path, section, variables)
     return {key: value for key, value in found.items() if key not in _PASTEDEPLOY_KEYS}
@@ -57,7 +57,7 @@ def read_section(path: str, section: str, variables: Mapping[str, str]) -> dict[
 def read_server_section(path: str, variables: Mapping[str, str]) -> dict[str, str]:
     """The settings in [server:main], with what names the server (``use``); empty if there is no such section.
 
-    Raises BadSetting and OSError as ``read_section`` does.
+    Raises InvalidSetting and OSError as ``read_section`` does.
     """
     try:
         return dict(_load_section(path, SERVER_SECTION, variables))
@@ -66,7 +66,7 @@ def read_server_section(path: str, variables: Mapping[str, str]) -> dict[str, st
 
 
 def check_variables(path: str, variables: Iterable[str]) -> None:
-    """Raise BadSetting for a variable that the file neither has in [DEFAULT] nor puts in anywhere: it would have no
+    """Raise InvalidSetting for a variable that the file neither has in [DEFAULT] nor puts in anywhere: it would have no
     effect. Raises OSError."""
     names = _read_variable_names(path)
     if names is None:
@@ -84,7 +84,7 @@ def check_variables(path: str, variables: Iterable[str]) -> None:
 def read_last_run(path: str) -> dict[str, str]:
     """The variables with which the service was last started, from the file that ``read_last_run`` in [DEFAULT] names.
 
-    Empty where none is named, or nothing noted. Raises BadSetting as ``read_section`` does, and OSError.
+    Empty where none is named, or nothing noted. Raises InvalidSetting as ``read_section`` does, and OSError.
     """
     noted = _load_section(path, APP_SECTION, {}).global_conf.get("last_run")
     lines = Path(noted).read_text().splitlines() if noted and Path(noted).exists() else []
@@ -92,7 +92,7 @@ def read_last_run(path: str) -> dict[str, str]:
 
 
 def save_last_run(global_config: Mapping[str, str]) -> None:
-    """Note in the file ``read_last_run`` the variables of [DEFAULT] that ``noted`` names. Raises BadSetting and
+    """Note in the file ``read_last_run`` the variables of [DEFAULT] that ``noted`` names. Raises InvalidSetting and
     OSError.
 
     Only once the service is made: who finds the port taken, or cannot start, leaves alone what was noted of another.

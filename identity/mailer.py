@@ -56,7 +56,7 @@ class Mailer:
         self.render_password_reset: Callable[[PasswordResetMail], list[Mail]] | None = None
 
     def send(self, mail: Mail) -> None:
-        """Send it. Raises Undeliverable if the server refuses the address for good; OSError, smtplib.SMTPException."""
+        """Send it. Raises DeliveryRejected if the server refuses the address for good; OSError, smtplib.SMTPException."""
         message = EmailMessage()
         message["From"] = self._sender(mail.sender)
         message["To"] = mail.to
@@ -158,7 +158,7 @@ class MailDelivery(Delivery):
             raise refused
 
     def _render_mails(self, found: Mail | Notification | PasswordResetMail) -> list[Mail]:
-        """Raises NotTaken where nobody words them."""
+        """Raises DeliveryFailed where nobody words them."""
         if isinstance(found, Mail):
             return [found]
         if isinstance(found, Notification) and self._mailer.render_notification is not None:

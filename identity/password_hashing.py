@@ -44,7 +44,7 @@ class ServerBusy(DomainError):
 def acquire_slot(
     shares: FairSemaphore, message: str, *, seconds: int = RETRY_AFTER_SECONDS, part: str = ""
 ) -> Iterator[None]:
-    """Hold a place of these meanwhile, while another thread answers requests. Raises Busy with the message."""
+    """Hold a place of these meanwhile, while another thread answers requests. Raises ServerBusy with the message."""
     try:
         leave = shares.acquire(part)
     except NoFreeSlot:
@@ -62,7 +62,7 @@ _DOCUMENT_SEMAPHORE = FairSemaphore(MAX_CONCURRENT_DOCUMENTS)
 
 
 def acquire_document_slot() -> AbstractContextManager[None]:
-    """Around the work at a large document, which takes long. Raises Busy."""
+    """Around the work at a large document, which takes long. Raises ServerBusy."""
     return acquire_slot(_DOCUMENT_SEMAPHORE, "Too many large documents are being read or written just now.")
 
 
@@ -87,13 +87,13 @@ class PasswordHasher:
         self._semaphore = FairSemaphore(self._workers + MAX_QUEUED_PASSWORDS)
 
     def hash(self, password: str) -> str:
-        """The hash to store. Raises Busy."""
+        """The hash to store. Raises ServerBusy."""
         return self._run(lambda: hash_password(password, cost=self.cost))
 
     def verify(self, stored: str | None, password: str) -> HashVerification:
         """Whether the password is the one that ``stored`` was made from; None costs the same and matches nothing.
 
-        Raises Busy.
+        Raises ServerBusy.
         """
         if stored is None:
             return self._run(lambda: verify_dummy(password, cost=self.cost))

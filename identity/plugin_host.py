@@ -54,7 +54,7 @@ class Extension:
 def installed_plugins() -> dict[str, EntryPoint]:
     """Every installed plugin by name, not imported.
 
-    Raises PluginProblem if two distributions install different plugins of one name.
+    Raises PluginError if two distributions install different plugins of one name.
     """
     found: dict[str, EntryPoint] = {}
     for point in entry_points(group=ENTRY_POINT_GROUP):
@@ -80,7 +80,7 @@ class PluginHost:
     def load(cls, names: Iterable[str], settings: Mapping[str, Mapping[str, str]]) -> "PluginHost":
         """Import, configure, register and verify the named plugins.
 
-        ``settings`` holds each plugin's ini strings. Raises PluginProblem, or BadSetting for all that will not do.
+        ``settings`` holds each plugin's ini strings. Raises PluginError, or InvalidSetting for all that will not do.
         """
         names = list(names)
         repeated = {name for name in names if names.count(name) > 1}
@@ -139,7 +139,7 @@ class PluginHost:
             return kind(settings)
 
     def register(self, name: str, plugin: object) -> None:
-        """Add one constructed plugin. Raises PluginProblem if its hooks do not fit their specification."""
+        """Add one constructed plugin. Raises PluginError if its hooks do not fit their specification."""
         try:
             self._manager.register(plugin, name)
         except pluggy.PluginValidationError as problem:
@@ -183,7 +183,7 @@ class PluginHost:
     def extensions_by_name(self, hook: str, name: Callable[[Any], str], what: str, **arguments: Any) -> dict[str, Any]:
         """The offers of a hook by name.
 
-        Raises PluginProblem, naming both plugins, if two offers share a name.
+        Raises PluginError, naming both plugins, if two offers share a name.
         """
         found: dict[str, Extension] = {}
         for offer in self.extensions(hook, **arguments):

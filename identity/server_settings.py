@@ -71,14 +71,14 @@ UNSUPPORTED_OPTIONS: Mapping[str, str] = {
 
 
 def build_gunicorn_settings(settings: Mapping[str, str], data: Path) -> dict[str, Any]:
-    """Raises BadSetting, for all settings that cannot be used. ``data`` is where the control socket goes."""
+    """Raises InvalidSetting, for all settings that cannot be used. ``data`` is where the control socket goes."""
     validate_server_settings(settings)
     own = _server_options(settings) if _is_gunicorn(settings) else {}
     return {**DEFAULTS, "control_socket": str(data / "gunicorn.ctl"), **own, "bind": listen_addresses(settings)}
 
 
 def validate_server_settings(settings: Mapping[str, str]) -> None:
-    """Raise BadSetting if the server named in the section cannot use them."""
+    """Raise InvalidSetting if the server named in the section cannot use them."""
     problems = list(find_invalid_settings(settings))
     if problems:
         raise InvalidSettings.combine(problems)

@@ -383,7 +383,7 @@ class ParsedSettings:
 def read_settings(settings: Mapping[str, str]) -> ParsedSettings:
     """Sort and parse what the ini holds.
 
-    Keys without the prefix ``identity.`` belong to other libraries and are left alone. Raises BadSetting.
+    Keys without the prefix ``identity.`` belong to other libraries and are left alone. Raises InvalidSetting.
     """
     core: dict[str, str] = {}
     smtp: dict[str, str] = {}

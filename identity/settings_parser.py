@@ -73,7 +73,7 @@ class SettingErrors:
             self.errors += problem.errors
 
     def raise_if_any(self, plugin_error: Exception | None = None) -> None:
-        """Raise BadSetting if any was found; ``besides`` is told with them, or raised where none was."""
+        """Raise InvalidSetting if any was found; ``besides`` is told with them, or raised where none was."""
         if plugin_error is not None:
             if not self.errors:
                 raise plugin_error
@@ -188,7 +188,7 @@ def _suggestion(name: str, known: Iterable[str]) -> str:
 def parse_settings(kind: type[Parsed], values: Mapping[str, str], prefix: str) -> Parsed:
     """An instance of the dataclass ``kind`` from ini strings; ``values`` are keyed without the prefix.
 
-    Raises BadSetting, naming the full key, for unknown keys, bad values and missing keys: for all there are.
+    Raises InvalidSetting, naming the full key, for unknown keys, bad values and missing keys: for all there are.
     """
     hints = get_type_hints(kind)
     # A section of its own is filled in by whoever reads the file.

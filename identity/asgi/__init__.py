@@ -19,7 +19,7 @@ def create_application_from_environment() -> AsgiApplication:
     """For ``uvicorn --factory identity.asgi:create_application_from_environment``: the service of the ini file that
     IDENTITY_INI names.
 
-    Raises KeyError without it, BadSetting and OSError for a file that cannot be read, and SystemExit.
+    Raises KeyError without it, InvalidSetting and OSError for a file that cannot be read, and SystemExit.
     """
     from identity.ini_file import load_wsgi_app, setup_logging
 

@@ -30,7 +30,7 @@ class RequestBody:
     async def read(self, limit: int) -> bytes | None:
         """The whole body, or None if it is longer than so many bytes: then it is not read to its end.
 
-        Raises TooSlow and ClientLeft.
+        Raises BodyTimeout and ClientDisconnected.
         """
         if self.is_complete:
             return b""
@@ -45,7 +45,7 @@ class RequestBody:
         return b"".join(self._chunks) if self._size <= limit else None
 
     async def copy_to(self, file: IO[bytes], limit: int) -> bool:
-        """Write it to the file, from its begin; False if it is longer. Raises TooSlow and ClientLeft."""
+        """Write it to the file, from its begin; False if it is longer. Raises BodyTimeout and ClientDisconnected."""
         if self._length is not None and self._length > limit:
             return False
         file.write(b"".join(self._chunks))

@@ -57,7 +57,7 @@ class RequestHead:
 
 
 def parse_request_head(scope: Scope, trusted_proxy: str) -> RequestHead:
-    """Raises BadHead."""
+    """Raises InvalidRequestHead."""
     version = scope["http_version"]
     if version not in _VERSIONS:
         raise InvalidRequestHead(505, "The service speaks HTTP/1.1.")

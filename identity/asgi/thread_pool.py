@@ -62,7 +62,7 @@ class RequestThreadPool:
     async def run(self, function: Callable[[], Result], *, has_begun: bool = False) -> Result:
         """What the function returns or raises in a thread, with the caller's context variables.
 
-        Once begun it runs to its end: to cancel this coroutine only drops its result. Raises QueueFull, unless the
+        Once begun it runs to its end: to cancel this coroutine only drops its result. Raises ThreadPoolFull, unless the
         function continues something that ``has_begun``.
         """
         if self._busy < self._count and not self._waiters:

@@ -40,7 +40,7 @@ class WsgiThreadAdapter:
         self._document_semaphore = FairSemaphore(MAX_CONCURRENT_UPLOADS, by_organization=False)
 
     async def handle(self, head: RequestHead, request_id: str, receive: Receive, send: Send) -> None:
-        """Raises TooSlow and ClientLeft."""
+        """Raises BodyTimeout and ClientDisconnected."""
         unread = RequestBody(receive, head.content_length)
         body = await unread.read(MAX_BODY_BYTES)
         environ = build_wsgi_environ(head, request_id)
@@ -71,7 +71,8 @@ class WsgiThreadAdapter:
     async def _call_with_document(
         self, client: str, environ: dict[str, Any], unread: RequestBody, most: int
     ) -> AsgiResponse:
-        """Call the view that takes a body of so many bytes. Raises TooSlow, ClientLeft, QueueFull and Full."""
+        """Call the view that takes a body of so many bytes. Raises BodyTimeout, ClientDisconnected, ThreadPoolFull and
+        NoFreeSlot."""
         with (
             client_network_scope(request_network(client, self._trusted_proxy)),
             self._document_semaphore.acquired(),
@@ -85,7 +86,7 @@ class WsgiThreadAdapter:
             return await self._call(environ)
 
     def call_from_endpoint(self, environ: dict[str, Any]) -> AsgiResponse:
-        """A short answer, for a greenlet or thread. Raises QueueFull."""
+        """A short answer, for a greenlet or thread. Raises ThreadPoolFull."""
         return self._threads.run_sync(lambda: call_wsgi(self._application, environ))
 
     async def _call(self, environ: dict[str, Any]) -> AsgiResponse:

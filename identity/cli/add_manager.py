@@ -47,7 +47,7 @@ def run(arguments: Namespace) -> int:
 
 def find_user(services: "Services", name: str, organization_id: str | None = None) -> "Subject":
     """The user with this login name or id, of either kind; a bare name is one of the organization, by default the
-    instance's own. Raises Failed."""
+    instance's own. Raises CommandError."""
     users, domain = services.storage.users, _primary_domain(services, organization_id)
     subject = users.find_by_login_name(full_login_name(name, domain)) or users.find_subject(name)
     if subject is None:
@@ -58,7 +58,7 @@ def find_user(services: "Services", name: str, organization_id: str | None = Non
 def assign_manager_roles(
     services: "Services", subject: "Subject", resource: "Resource", roles: frozenset[str], *, is_recovery: bool = False
 ) -> "Manager":
-    """The user as a manager who holds at least these roles. Raises Failed if one is held elsewhere, Invalid."""
+    """The user as a manager who holds at least these roles. Raises CommandError if one is held elsewhere, Invalid."""
     from identity.services import instance_bootstrap
 
     for role in sorted(roles):

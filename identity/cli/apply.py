@@ -94,7 +94,7 @@ def _dry_run(identity: "IdentityApplication", state: "DesiredState", arguments: 
 def _apply_confirmed(
     identity: "IdentityApplication", state: "DesiredState", arguments: Namespace, agreed: "Set[tuple[str, str]] | None"
 ) -> "ApplyResult":
-    """What was applied: the files and the transaction are made together, or neither is. Raises Failed."""
+    """What was applied: the files and the transaction are made together, or neither is. Raises CommandError."""
     from identity.secret_files import secret_file_transaction
 
     with secret_file_transaction() as write, identity.transaction() as services:
@@ -156,7 +156,7 @@ def _is_secret_entry(value: object) -> bool:
 
 
 def _confirm_removals(changes: "Sequence[StateChange]") -> "Set[tuple[str, str]]":
-    """What is to be removed, once somebody agreed to it; then everything is told. Raises Failed."""
+    """What is to be removed, once somebody agreed to it; then everything is told. Raises CommandError."""
     removals = _list_removals(changes)
     if not removals:
         return removals

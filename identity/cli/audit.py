@@ -73,7 +73,7 @@ def _build_filter(identity: "IdentityApplication", arguments: Namespace) -> "Aud
 
 
 def _involved_id(identity: "IdentityApplication", name: str) -> str:
-    """The id of the user of this login name; anything else is an id. Raises Failed."""
+    """The id of the user of this login name; anything else is an id. Raises CommandError."""
     if "@" not in name:
         return name
     with identity.read_session() as services:
@@ -84,7 +84,7 @@ def _involved_id(identity: "IdentityApplication", name: str) -> str:
 
 
 def _resolve_organization_id(identity: "IdentityApplication", name: str) -> str:
-    """The id; one that nobody has is taken as it is, for events outlive their organization. Raises Failed."""
+    """The id; one that nobody has is taken as it is, for events outlive their organization. Raises CommandError."""
     from identity.crypto.secrets import is_id
 
     with identity.read_session() as services:

@@ -31,14 +31,14 @@ def add_ini_arguments(parser: ArgumentParser) -> None:
 
 
 def read_app_settings(arguments: Namespace) -> dict[str, str]:
-    """The strings in the ini file's [app:main], the variables put in. Raises BadSetting or OSError."""
+    """The strings in the ini file's [app:main], the variables put in. Raises InvalidSetting or OSError."""
     from identity.ini_file import APP_SECTION, read_section
 
     return read_section(arguments.ini, APP_SECTION, read_variables(arguments))
 
 
 def read_variables(arguments: Namespace) -> dict[str, str]:
-    """The variables that are given. Raises BadSetting or OSError.
+    """The variables that are given. Raises InvalidSetting or OSError.
 
     Where none are given, they are those that the service was last started with, if the ini file has that noted.
     """
@@ -50,7 +50,7 @@ def read_variables(arguments: Namespace) -> dict[str, str]:
 
 
 def load_application(arguments: Namespace, *, create_missing_key: bool = False) -> "IdentityApplication":
-    """The service that the ini file describes, nothing opened yet. Raises Failed; the caller closes it.
+    """The service that the ini file describes, nothing opened yet. Raises CommandError; the caller closes it.
 
     Only what begins a service ``create_missing_key``, in development.
     """

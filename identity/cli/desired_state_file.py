@@ -18,7 +18,7 @@ MAX_FILE_BYTES = 4 * 2**20
 
 
 def read_desired_state_file(path: Path) -> Mapping[str, Any]:
-    """The members of the object that the file holds. Raises Failed, saying what to mend and where."""
+    """The members of the object that the file holds. Raises CommandError, saying what to mend and where."""
     from identity.http.error_views import MalformedRequest
 
     try:

@@ -56,7 +56,7 @@ def _export_document(identity: "IdentityApplication", name: str) -> Iterator[str
 
 @contextmanager
 def _open_output(path: Path | None) -> Iterator[IO[str]]:
-    """Where the document goes. Nothing is left of a file that did not become whole. Raises Failed."""
+    """Where the document goes. Nothing is left of a file that did not become whole. Raises CommandError."""
     if path is None:
         yield sys.stdout
         return

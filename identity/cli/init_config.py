@@ -53,7 +53,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _fill_in_variables(text: str, given: Mapping[str, str]) -> str:
-    """The text with these variables in its [DEFAULT]. Raises Failed for one that is not there or is no line."""
+    """The text with these variables in its [DEFAULT]. Raises CommandError for one that is not there or is no line."""
     section = _SECTION.search(text)
     end = len(text) if section is None else section.start()
     head, rest = text[:end], text[end:]

@@ -14,7 +14,7 @@ from identity.cli.command_context import CommandError
 def open_output_file(path: Path) -> Iterator[IO[bytes]]:
     """A file, mode 0600, that is there when the block ends well; otherwise nothing is left of it.
 
-    Raises Failed if there is one already.
+    Raises CommandError if there is one already.
     """
     if os.path.lexists(path):
         raise _already_exists_error(path)

@@ -64,7 +64,7 @@ def _withdraw_keys(arguments: Namespace) -> int:
 
 
 def _select_key_ids(asked: Sequence[str], stored: "Sequence[SigningKeyState]") -> tuple[str, ...]:
-    """The ids that are asked for, each once. Raises Failed, telling those there are, if one is none of them."""
+    """The ids that are asked for, each once. Raises CommandError, telling those there are, if one is none of them."""
     ids = tuple(key_state.key.id for key_state in stored)
     chosen = ids if _ALL_KEYS in asked else tuple(dict.fromkeys(asked))
     for key_id in chosen:

@@ -40,7 +40,7 @@ class HttpExchange:
 
 
 def sign_assertion(key_file: KeyFile, issuer: str) -> SignedAssertion:
-    """An assertion for the issuer, signed now. Raises Failed if the file's key cannot be used."""
+    """An assertion for the issuer, signed now. Raises CommandError if the file's key cannot be used."""
     try:
         key = RsaPrivateKey.from_pem(key_file.key)
     except InvalidKey as problem:
@@ -71,7 +71,7 @@ class ServiceClient:
         self._document: dict[str, Any] | None = None
 
     def discovery(self) -> dict[str, Any]:
-        """The discovery document. Raises Failed."""
+        """The discovery document. Raises CommandError."""
         if self._document is None:
             answer = self.send("GET", f"{self.issuer}/.well-known/openid-configuration")
             if answer.status != requests.codes.ok or answer.document.get("issuer") != self.issuer:
@@ -83,7 +83,7 @@ class ServiceClient:
         return self._document
 
     def endpoint_url(self, name: str) -> str:
-        """The address of the endpoint that discovery advertises under this name. Raises Failed."""
+        """The address of the endpoint that discovery advertises under this name. Raises CommandError."""
         address = self.discovery().get(f"{name}_endpoint")
         if not isinstance(address, str):
             raise CommandError(f"{self.issuer} advertises no {name} endpoint.")
@@ -92,7 +92,7 @@ class ServiceClient:
         return address
 
     def request_token(self, assertion: SignedAssertion, scope: str) -> HttpExchange:
-        """The token endpoint's answer. Raises Failed with the service's own words if it refuses."""
+        """The token endpoint's answer. Raises CommandError with the service's own words if it refuses."""
         form = {"grant_type": JWT_BEARER_GRANT_TYPE, "scope": scope, "assertion": assertion.text}
         answer = self.send("POST", self.endpoint_url("token"), data=form)
         if answer.status != requests.codes.ok:
@@ -103,7 +103,7 @@ class ServiceClient:
         return answer
 
     def send(self, method: str, url: str, **request: Any) -> HttpExchange:
-        """Send one request; the answer is JSON. Raises Failed if there is none."""
+        """Send one request; the answer is JSON. Raises CommandError if there is none."""
         try:
             response = self._session.request(method, url, timeout=_TIMEOUT_SECONDS, allow_redirects=False, **request)
         except requests.exceptions.SSLError:

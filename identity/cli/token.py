@@ -51,7 +51,7 @@ def run(arguments: Namespace) -> int:
 
 
 def read_key_file(path: Path) -> "KeyFile":
-    """The key file. Raises Failed if there is none, or it is something else."""
+    """The key file. Raises CommandError if there is none, or it is something else."""
     from identity.domain.errors import Invalid
     from identity.domain.service_user_keys import KeyFile
 

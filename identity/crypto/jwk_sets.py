@@ -47,7 +47,7 @@ class EcPrivateKey:
 def parse_jwk_set(text: bytes) -> tuple[JwkPublicKey, ...]:
     """The keys that can verify signatures. What is for something else, or unsafe, is left out.
 
-    Raises UnreadableKey for what is no key set.
+    Raises InvalidKey for what is no key set.
     """
     try:
         keys = json.loads(text)["keys"]
@@ -61,7 +61,7 @@ def parse_jwk_set(text: bytes) -> tuple[JwkPublicKey, ...]:
 
 
 def parse_ec_private_key(text: str) -> EcPrivateKey:
-    """The key in a PEM file, as Apple gives it. Raises UnreadableKey."""
+    """The key in a PEM file, as Apple gives it. Raises InvalidKey."""
     try:
         native = load_pem_private_key(text.strip().encode("utf-8", "surrogatepass"), password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):

@@ -78,7 +78,7 @@ def parse_unverified(text: str, *, max_length: int = 8192) -> UnverifiedToken:
     NaN, infinity, integers beyond 64 bits, NUL or lone surrogates; ``alg`` present, it and ``kid`` and
     ``typ`` strings, none of REFUSED_PARAMETERS.
 
-    Raises Malformed for every other string, and nothing else.
+    Raises MalformedToken for every other string, and nothing else.
     """
     if len(text) > max_length:
         raise MalformedToken(f"longer than {max_length} characters")
@@ -123,7 +123,7 @@ def unverified_key_id(text: str) -> str | None:
 def verify(token: UnverifiedToken, key: RsaPublicKey, *, algorithm: str) -> dict[str, Any]:
     """The claims, once the signature holds under ``key`` and ``algorithm``.
 
-    No claim is judged here: not exp, not aud, not typ. Raises BadSignature, also if the header names another
+    No claim is judged here: not exp, not aud, not typ. Raises InvalidTokenSignature, also if the header names another
     algorithm than exactly ``algorithm``; Malformed if the token did not come from ``inspect`` and would not pass it;
     ValueError if ``algorithm`` is none of ALGORITHMS.
     """
@@ -133,7 +133,7 @@ def verify(token: UnverifiedToken, key: RsaPublicKey, *, algorithm: str) -> dict
 def verify_with_jwk(token: UnverifiedToken, key: JwkPublicKey, *, algorithm: str) -> dict[str, Any]:
     """The same for a key that somebody else has published, which says by what kind of key it is what it can verify.
 
-    Raises BadSignature, Malformed; ValueError if it cannot verify ``algorithm``.
+    Raises InvalidTokenSignature, MalformedToken; ValueError if it cannot verify ``algorithm``.
     """
     if algorithm not in key.algorithms:
         raise ValueError(f"the key does not verify {algorithm}")
@@ -201,7 +201,7 @@ class _Key(RSAKey):
         return default
 
     def get_op_key(self, operation: str) -> Any:
-        """The native key: that it can do this is told by its type, PrivateKey or PublicKey."""
+        """The native key: that it can do this is told by its type, RsaPrivateKey or RsaPublicKey."""
         return self.raw_value
 
 

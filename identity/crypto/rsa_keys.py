@@ -57,7 +57,7 @@ class RsaPublicKey:
 
     @classmethod
     def from_der(cls, der: bytes) -> "RsaPublicKey":
-        """The key in the form that ``to_der`` writes. Raises UnreadableKey."""
+        """The key in the form that ``to_der`` writes. Raises InvalidKey."""
         try:
             native = load_der_public_key(der)
         except (ValueError, UnsupportedAlgorithm):
@@ -116,7 +116,7 @@ class RsaPrivateKey:
         """The key in the form that ``to_der`` writes.
 
         For bytes that were just unsealed and for no others: it is not checked whether the numbers belong together.
-        Raises UnreadableKey.
+        Raises InvalidKey.
         """
         try:
             # The check takes 27 ms against 2 µs. It protects from a doctored key, whose faulty signatures would
@@ -135,7 +135,7 @@ class RsaPrivateKey:
     def from_pem(cls, text: str) -> "RsaPrivateKey":
         """The key in a PEM file, PKCS #1 or PKCS #8, fully checked (27 ms); for the client's side.
 
-        Raises UnreadableKey, also if the key is encrypted.
+        Raises InvalidKey, also if the key is encrypted.
         """
         try:
             native = load_pem_private_key(text.encode("utf-8", "surrogatepass"), password=None)

@@ -98,7 +98,7 @@ class Sealer:
     def open(self, sealed: bytes, *, associated_data: str) -> bytes:
         """What was sealed.
 
-        Raises Unsealable.
+        Raises UnsealingError.
         """
         key_id, head = _parse_header(sealed)
         cipher = self._ciphers.get(key_id)
@@ -120,7 +120,7 @@ class Sealer:
     def is_current(self, sealed: bytes) -> bool:
         """True if the value names the active master key; otherwise it is due to be sealed anew.
 
-        Raises Unsealable if it is no sealed value at all.
+        Raises UnsealingError if it is no sealed value at all.
         """
         return _parse_header(sealed)[0] == self.active_id
 
@@ -143,7 +143,7 @@ class MissingKeySealer(Sealer):
 def sealing_key_id(sealed: bytes) -> str:
     """The id of the master key under which the value is sealed.
 
-    Raises Unsealable if it is no sealed value at all.
+    Raises UnsealingError if it is no sealed value at all.
     """
     return _parse_header(sealed)[0]
 

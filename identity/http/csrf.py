@@ -32,7 +32,7 @@ _LABEL = b"identity form"
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _SAME_SITE_VALUES = frozenset({"same-origin", "none"})
 _COOKIE_NAME = "form"
-_FORM_SECRET_KEY = "identity.form_secret"
+_FORM_SECRET_KEY = "identity.form_secret"  # noqa: S105 - a key of the environ
 _POSTED_REQUEST_KEY = "identity.sent"
 
 
@@ -55,7 +55,7 @@ def is_valid_token(request: Request, presented: str) -> bool:
 
 
 def refuse_cross_site_request(request: Request) -> None:
-    """Raise CrossSite if the browser names another origin; Sec-Fetch-Site counts before Origin.
+    """Raise CrossSiteRequest if the browser names another origin; Sec-Fetch-Site counts before Origin.
 
     An Origin of ``null`` says nothing: browsers send it where a referrer policy hides the page. Then the token decides.
     """

@@ -5,7 +5,7 @@ PEER_KEY = "identity.peer"
 #: Present if the request came with a proxy's headers, which may have been dropped since.
 FORWARDED_KEY = "identity.forwarded"
 #: Present if the body is not read yet, since it is longer than forms are. A view sets it to the number of bytes that it
-#: takes, and raises BodyNotRead; it is called again with the body.
+#: takes, and raises BodyNotBuffered; it is called again with the body.
 UNREAD_BODY_KEY = "identity.unread_body"
 #: What a protocol endpoint has come to before, for a page to be drawn of it
 #: (``identity.http.endpoint_handler.EndpointResult``).

@@ -42,7 +42,7 @@ def parse_json_stream(
     """The members of the JSON object that the file is, read from its start; it has to be seekable.
 
     The items of lists that stand at the places of ``takers`` go there, and leave an empty list. ``told`` hears how many
-    bytes were read. Raises Malformed, as ``parse_json_object`` does.
+    bytes were read. Raises MalformedRequest, as ``parse_json_object`` does.
     """
     library: Any = ijson.get_backend("python") if _has_half_characters(file) else ijson
     building = _ObjectBuilder(item_handlers)
@@ -117,7 +117,7 @@ class _ObjectBuilder:
         self._stored_count = 0
 
     def feed(self, events: Iterable[tuple[str, Any]]) -> None:
-        """Go on with these. Raises Malformed, UnicodeError."""
+        """Go on with these. Raises MalformedRequest, UnicodeError."""
         for event, value in events:
             if event == "map_key":
                 _validate_string(value)

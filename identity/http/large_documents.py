@@ -29,7 +29,7 @@ def organization_export_response(request: Request, organization_id: str, *, prin
     """The organization as a file, which is read while it is sent.
 
     That somebody took it is committed before the first byte. A failure further on ends the connection before the end of
-    the answer. Raises NotFound, Denied, Unavailable.
+    the answer. Raises NotFound, Denied, StorageUnavailable.
     """
     organization = OrganizationTransfer(request.services).begin_export(organization_id, principal=principal)
     name = f"{organization.primary_domain}.json"
@@ -63,7 +63,7 @@ class BodyNotBuffered(Exception):
 def read_uploaded_document(request: Request, *, max_bytes: int | None = None) -> IO[bytes]:
     """The body as a file, from its start. ``most`` is how many bytes it may have, if not as many as a document.
 
-    For views alone, which are called when it is clear that whoever sends it may. Raises TooLarge, BodyNotRead.
+    For views alone, which are called when it is clear that whoever sends it may. Raises BodyTooLarge, BodyNotBuffered.
     """
     identity: IdentityApplication = request.registry.application
     max_bytes = identity.settings.import_limit * _MIB if max_bytes is None else max_bytes
@@ -122,5 +122,5 @@ def _stream_content(
 
 
 def includeme(config: Configurator) -> None:
-    """Answer BodyNotRead, which undoes what the view did before."""
+    """Answer BodyNotBuffered, which undoes what the view did before."""
     config.add_exception_view(body_not_buffered_view, context=BodyNotBuffered)

@@ -53,7 +53,7 @@ class PendingSignInContext:
 
     @lazily
     def sign_in(self) -> SignIn:
-        """How far it has come. Raises Unredirectable if the application is gone; OAuthError."""
+        """How far it has come. Raises UnredirectableError if the application is gone; OAuthError."""
         request = self._request
         return load_sign_in(self.pending, request.browser_state, request_context(request))
 
@@ -160,7 +160,7 @@ def _verify_in_directory(
 ) -> Subject | None:
     """Whose password it is by a directory, for a linked account or a name that nobody has.
 
-    Raises Busy for both alike if the directory does not answer; that counts, as all does that was tried.
+    Raises ServerBusy for both alike if the directory does not answer; that counts, as all does that was tried.
     """
     directory, is_away, is_hashed = question.directory, False, False
     try:

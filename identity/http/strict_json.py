@@ -19,8 +19,8 @@ _MAX_QUOTED_NAME = 100
 def parse_json_object(text: str | bytes) -> dict[str, Any]:
     """The members of the JSON object that the text is; bytes are UTF-8.
 
-    Raises Malformed for anything else: other encodings, members given twice, numbers that are none, texts that cannot
-    be stored.
+    Raises MalformedRequest for anything else: other encodings, members given twice, numbers that are none, texts that
+    cannot be stored.
     """
     try:
         text = text.decode("utf-8") if isinstance(text, bytes) else text
@@ -62,7 +62,7 @@ def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def validate_strings(value: Any) -> None:
     """Look for texts that no storage takes: an escape may stand for NUL or for a lone surrogate.
 
-    Raises Malformed, UnicodeError.
+    Raises MalformedRequest, UnicodeError.
     """
     if isinstance(value, str):
         value.encode("utf-8")

@@ -1,8 +1,8 @@
 """/dev/mails: what would have been sent. It is there in development alone, and for this machine alone.
 
-Everything below has to hold, or there is nothing at this address: the service keeps mails (``identity.development_mailbox``: an
-issuer and a web server on loopback addresses, no proxy, no mail server), and the request comes from this machine, by
-no proxy, to a host name that is one of the loopback interface.
+Everything below has to hold, or there is nothing at this address: the service keeps mails
+(``identity.development_mailbox``: an issuer and a web server on loopback addresses, no proxy, no mail server), and the
+request comes from this machine, by no proxy, to a host name that is one of the loopback interface.
 """
 
 import re

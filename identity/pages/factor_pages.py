@@ -2,7 +2,7 @@
 
 ::
 
-    class ProveTotp(ProvePage):
+    class ProveTotpPage(ProvePage):
         template = "totp/prove.html"
         factor = Totp
         fields = ("code",)
@@ -10,7 +10,7 @@
         def submit(self, form):
             return self.prove(lambda: self.verified(form.one("code")), say("This code is wrong."))
 
-    config.add_factor_pages(ProveTotp, EnrolTotp)
+    config.add_factor_pages(ProveTotpPage, EnrolTotpPage)
 """
 
 from collections.abc import Callable, Mapping

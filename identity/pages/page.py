@@ -64,8 +64,8 @@ class UnsupportedFormType(OAuthError):
 class FormRedisplay(Exception):
     """Draw the form again, with this status and a message above it.
 
-    The request's changes are dropped unless ``commits_transaction``. ``link`` is an address and a sentence to click, which
-    follows the message.
+    The request's changes are dropped unless ``commits_transaction``. ``link`` is an address and a sentence to click,
+    which follows the message.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
 """Mails to people: text out of ``mails/*.txt`` and HTML made of it, in the reader's language, with the words of their
 organization, queued in the request's transaction.
 
-Notices, which tell of what was done to an account (identity.services.notifications), are worded here when they are sent.
-A template's first line is the subject. Nothing that a stranger typed goes into a mail to an address that is not known
-to be theirs: the service sends no words on behalf of anybody.
+Notices, which tell of what was done to an account (identity.services.notifications), are worded here when they are
+sent. A template's first line is the subject. Nothing that a stranger typed goes into a mail to an address that is not
+known to be theirs: the service sends no words on behalf of anybody.
 """
 
 import re

@@ -1,6 +1,7 @@
 """Scopes urn:service:iam:org:projects:roles and …:org:project:role:<key>: ask for the user's project roles as claims.
 
-The claims themselves are made by ``identity.provider.role_claims``, which also tells roles unasked where a project says so.
+The claims themselves are made by ``identity.provider.role_claims``, which also tells roles unasked where a project says
+so.
 """
 
 from collections.abc import Iterable

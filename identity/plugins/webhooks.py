@@ -31,7 +31,7 @@ _HTTP_GONE = 410
 def read_secrets(file: Path) -> tuple[bytes, ...]:
     """The secrets in a file, one a line: ``whsec_`` and 24 to 64 bytes in base64.
 
-    Raises BadSetting, which quotes no secret.
+    Raises InvalidSetting, which quotes no secret.
     """
     try:
         open_to_others = file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
@@ -119,7 +119,7 @@ class WebhooksPluginSettings:
             self.secrets()
 
     def secrets(self) -> tuple[bytes, ...]:
-        """What messages are signed with at this moment. Raises BadSetting."""
+        """What messages are signed with at this moment. Raises InvalidSetting."""
         if self.secret_file is None:
             raise InvalidSetting("secret_file", "is missing: receivers tell by it who sends")
         return read_secrets(self.secret_file)
@@ -159,7 +159,7 @@ class WebhookDelivery(Delivery):
         return json.dumps(event_to_dict(event), separators=(",", ":")).encode()
 
     def send(self, content: bytes) -> None:
-        """Post it. Raises NotTaken for every answer but 2xx; OSError, HTTPException."""
+        """Post it. Raises DeliveryFailed for every answer but 2xx; OSError, HTTPException."""
         try:
             answer = self._way.send("POST", self._url, headers=self._headers(content), body=content)
         except ForbiddenDestination:
@@ -188,7 +188,7 @@ class WebhookDelivery(Delivery):
 
 
 def _check_url(url: str) -> None:
-    """Raise BadSetting for what is no address of a receiver. The address is not quoted: it may hold a secret."""
+    """Raise InvalidSetting for what is no address of a receiver. The address is not quoted: it may hold a secret."""
     try:
         parts = urlsplit(url)
         hostname, _ = parts.hostname, parts.port
@@ -240,7 +240,7 @@ class WebhooksPlugin:
 
     @hookimpl
     def identity_deliveries(self, settings: CoreSettings) -> Iterable[Delivery]:
-        """One delivery for each receiver. Raises BadSetting for plain http to another machine outside development."""
+        """One delivery for each receiver. Raises InvalidSetting for plain http to another machine outside development."""
         if not settings.development and any(map(_is_plain, self.settings.urls)):
             raise InvalidSetting(
                 "identity.plugin.webhooks.urls", "must start with https:// (http:// on a loopback host)"

@@ -1,7 +1,7 @@
 """AuthorizationRequest: what a client asks at the authorization endpoint, checked (service description §4.2).
 
-In two halves. Until client and redirect URI are trusted, errors are Unredirectable and shown to the person at the
-browser; from then on there is a ReturnAddress, and every error travels to the client.
+In two halves. Until client and redirect URI are trusted, errors are UnredirectableError and shown to the person at the
+browser; from then on there is a RedirectTarget, and every error travels to the client.
 """
 
 import re
@@ -81,7 +81,7 @@ class AuthorizationRequest:
 def resolve_client_and_redirect_target(
     parameters: Parameters, context: Context
 ) -> tuple[ApplicationClient, RedirectTarget]:
-    """The client, and where it wants its answer. Raises Unredirectable."""
+    """The client, and where it wants its answer. Raises UnredirectableError."""
     for name in ("client_id", "redirect_uri"):
         if name in parameters.repeated:
             raise UntrustedRedirect(repeated_parameter_error(name).description)

@@ -44,17 +44,17 @@ class Directory(ABC, Generic[EntryT]):
 
     @abstractmethod
     def find_entry(self, login_name: LoginName) -> EntryT | None:
-        """The one entry of this name. Raises Absent."""
+        """The one entry of this name. Raises DirectoryUnavailable."""
 
     @abstractmethod
     def find_entry_by_id(self, link: str) -> EntryT | None:
-        """The entry that ``linked_entry_id`` named, whatever it is called by now. Raises Absent."""
+        """The entry that ``linked_entry_id`` named, whatever it is called by now. Raises DirectoryUnavailable."""
 
     @abstractmethod
     def verify_password(self, found: EntryT | None, password: str) -> bool:
         """Whether the password is the entry's. For None it takes as long, is False, and no password leaves the service.
 
-        Raises Absent.
+        Raises DirectoryUnavailable.
         """
 
     @abstractmethod

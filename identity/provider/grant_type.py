@@ -160,7 +160,8 @@ class GrantType(ABC):
     def preview(self, preview_input: PreviewInput, context: Context) -> Authorization | None:
         """What ``authorize`` would establish if all were proved; None if the grant is not for these. Writes nothing.
 
-        Whether the client is registered for the grant type, and everybody active, is asked elsewhere. Raises NoPreview
-        if the grant cannot tell, as it does here, and the OAuthError of a rule that stands against it.
+        Whether the client is registered for the grant type, and everybody active, is asked elsewhere. Raises
+        PreviewUnsupported if the grant cannot tell, as it does here, and the OAuthError of a rule that stands against
+        it.
         """
         raise PreviewUnsupported

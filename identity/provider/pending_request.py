@@ -14,7 +14,7 @@ MAX_REQUEST_BYTES = 16 * 1024
 def parse_request_parameters(request: ProtocolRequest, *, may_be_empty: bool = False) -> Parameters:
     """The parameters of the address or of a form, with those that were given more than once.
 
-    Raises LargeRequest, UnreadableRequest.
+    Raises OversizedRequest, UnreadableRequest.
     """
     encoded = request.query if request.method != "POST" else request.body
     if len(encoded) > MAX_REQUEST_BYTES:

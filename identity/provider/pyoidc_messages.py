@@ -171,9 +171,9 @@ class IdToken(_UntaggedMessage, _IdToken):  # type: ignore[misc]
     """An ID token whose signature comes from our crypto layer, never from pyjwkest."""
 
     def to_jwt(self, key: object = None, algorithm: str = "", **_: object) -> str:
-        """The signed token. ``key`` is an IdTokenSignature.
+        """The signed token. ``key`` is an IdTokenSigningKey.
 
-        Raises SignatureRefused for every other key and for every algorithm but RS256.
+        Raises ForbiddenSignature for every other key and for every algorithm but RS256.
         """
         if algorithm != "RS256" or not isinstance(key, IdTokenSigningKey):
             raise ForbiddenSignature("an ID token is signed with RS256 and a key of the service")

@@ -130,7 +130,7 @@ def _bytes_as_list(value: object) -> list[str]:
 class BackupReader:
     """A backup that is read: its ``manifest``, and what it holds.
 
-    Raises BadBackup unless the file is one whose manifest was made by somebody who had these master keys.
+    Raises InvalidBackup unless the file is one whose manifest was made by somebody who had these master keys.
     """
 
     def __init__(self, path: Path, sealer: Sealer) -> None:
@@ -149,7 +149,7 @@ class BackupReader:
         self._archive.close()
 
     def verify(self, say: ProgressCallback) -> None:
-        """Read all of it once. Raises BadBackup for a table that is not as it was written."""
+        """Read all of it once. Raises InvalidBackup for a table that is not as it was written."""
         for table in self.manifest.tables:
             digest, count = hashlib.sha256(), 0
             for line in self._read(table):
@@ -161,7 +161,7 @@ class BackupReader:
                 raise _damaged(table)
 
     def read_dump(self, say: ProgressCallback) -> StorageDump:
-        """Everything in it, read while the dump is gone through, which raises BadBackup."""
+        """Everything in it, read while the dump is gone through, which raises InvalidBackup."""
         return StorageDump(
             self.manifest.schema, self.manifest.numbers, (self._rows(table, say) for table in self.manifest.tables)
         )
@@ -204,7 +204,7 @@ class BackupReader:
 
 
 def _check_seals(seals: Mapping[str, bytes], digest: bytes, sealer: Sealer) -> None:
-    """Raise BadBackup unless every master key of that time is here, and has sealed this digest."""
+    """Raise InvalidBackup unless every master key of that time is here, and has sealed this digest."""
     missing = sorted(set(seals) - set(sealer.ids))
     if missing:
         raise InvalidBackup(

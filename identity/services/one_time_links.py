@@ -100,14 +100,14 @@ class OneTimeLinkService(Service):
         return f"{self._settings.login_url}{_PATHS[kind]}{code}"
 
     def read(self, kind: OneTimeLinkKind, code: str) -> tuple[str | None, dict[str, str]]:
-        """Whose link it is, by id, and what it carries; looking uses nothing up. Raises LinkUsed."""
+        """Whose link it is, by id, and what it carries; looking uses nothing up. Raises InvalidOneTimeLink."""
         record = self._storage.records.find(CORE_NAMESPACE, kind, token_digest(code))
         if record is None or not record.is_live(self._now):
             raise InvalidOneTimeLink
         return record.user_id, self._content(record)
 
     def redeem(self, kind: OneTimeLinkKind, code: str) -> tuple[str | None, dict[str, str]]:
-        """The same, used up: of racing callers exactly one gets it. Raises LinkUsed."""
+        """The same, used up: of racing callers exactly one gets it. Raises InvalidOneTimeLink."""
         try:
             used = self._storage.records.consume(CORE_NAMESPACE, kind, token_digest(code), self._now)
         except (AlreadyUsed, RowNotFound):

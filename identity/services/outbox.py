@@ -63,8 +63,8 @@ class Delivery(ABC):
     def send(self, content: bytes) -> None:
         """Hand a message to the other side. It may come a second time, if the process ended before noting the first.
 
-        Called while no transaction is open. Undeliverable ends it. After any other exception it is tried again later;
-        what is logged is the text of NotTaken, and of others the name alone.
+        Called while no transaction is open. DeliveryRejected ends it. After any other exception it is tried again
+        later; what is logged is the text of DeliveryFailed, and of others the name alone.
         """
 
     def retry_delay(self, attempts: int) -> timedelta:
@@ -144,7 +144,7 @@ class OutboxService(Service):
         return self._storage.outbox.get_backlog(kind, self._now)
 
     def unseal(self, message: OutboxMessage) -> bytes:
-        """The content of a message. Raises Unsealable."""
+        """The content of a message. Raises UnsealingError."""
         return self._sealer.open(message.sealed, associated_data=sealing_context(message.id))
 
     def postpone(self, message: OutboxMessage) -> bool:

@@ -76,7 +76,7 @@ class PasswordService(Service):
         return self._policies.effective_policy(whose).password_min_length or self._settings.password_min_length
 
     def begin_attempt(self, login_name: LoginName, presented: Mapping[str, str]) -> PasswordAttempt:
-        """Ask for one attempt at a browser that shows these texts of KnownBrowsers, counted over all processes.
+        """Ask for one attempt at a browser that shows these texts of KnownBrowserService, counted over all processes.
 
         To be committed before the password is looked at. The answer is the same whether the account exists or not.
         Raises TooManyAttempts.
@@ -179,7 +179,7 @@ class PasswordService(Service):
     def refuse_current_password(self, user_id: str, password: str, *, field: str = "new_password") -> None:
         """Raise Invalid, for ``field``, if it is the password that the user has, where somebody else knows that one.
 
-        Raises Busy.
+        Raises ServerBusy.
         """
         with self._look() as storage:
             stored = storage.users.find_password(user_id)
@@ -187,7 +187,7 @@ class PasswordService(Service):
             raise Invalid({field: gettext_lazy("Choose another password than the one that you were given.")})
 
     def hash(self, password: str) -> str:
-        """What is stored instead of it; takes a while. Raises Busy."""
+        """What is stored instead of it; takes a while. Raises ServerBusy."""
         return self._hasher.hash(password)
 
     def change(self, subject: Subject, hashed: str, *, except_session: str | None = None) -> None:
@@ -314,12 +314,12 @@ class PasswordService(Service):
         return link
 
     def find_by_reset_link(self, code: str) -> Subject:
-        """Whose new password the link is for; looking uses nothing up. Raises LinkUsed."""
+        """Whose new password the link is for; looking uses nothing up. Raises InvalidOneTimeLink."""
         owner, _ = self._links.read(OneTimeLinkKind.PASSWORD_RESET, code)
         return self._owner(owner)
 
     def reset(self, code: str, hashed: str) -> Subject:
-        """Use the link and store the new password's hash. Raises LinkUsed.
+        """Use the link and store the new password's hash. Raises InvalidOneTimeLink.
 
         Somebody else may have known the one before: everything that was opened with it ends, whatever the settings say.
         """

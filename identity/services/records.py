@@ -130,7 +130,7 @@ class RecordService(Service):
         )
 
     def _opened(self, record: Record) -> Record:
-        """The record with its value readable. Raises Unreadable."""
+        """The record with its value readable. Raises UnreadableRow."""
         if not record.sealed:
             return record
         try:

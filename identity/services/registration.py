@@ -198,7 +198,7 @@ class RegistrationService(Service):
         return not taken and not is_email_of_other_user(self._storage, organization.id, user_name)
 
     def find_pending(self, code: str) -> PendingRegistration:
-        """What was announced by the link; looking uses nothing up. Raises LinkUsed."""
+        """What was announced by the link; looking uses nothing up. Raises InvalidOneTimeLink."""
         _, content = self._links.read(OneTimeLinkKind.REGISTRATION, code)
         organization = self._storage.organizations.find(content["organization_id"])
         if organization is None:
@@ -211,8 +211,8 @@ class RegistrationService(Service):
         """The person whom the link announced, their address verified.
 
         ``command`` is what was announced or typed instead, but for the address. ``hashed`` takes the place of the
-        announced password: whoever opens the link need not be who chose that one. Raises LinkUsed, Denied; Invalid if
-        the user name is taken meanwhile: then the link stays good.
+        announced password: whoever opens the link need not be who chose that one. Raises InvalidOneTimeLink, Denied;
+        Invalid if the user name is taken meanwhile: then the link stays good.
         """
         _, content = self._links.read(OneTimeLinkKind.REGISTRATION, code)
         organization = self._storage.organizations.find(content["organization_id"])

@@ -211,7 +211,7 @@ class SignInService(Service):
     def finish(self, pending: PendingAuthorization) -> None:
         """End it, in the transaction that makes its answer: of racing tabs one gets it.
 
-        Raises FinishedSignIn; ChangedSignIn, so that nothing is answered by what was true before.
+        Raises FinishedSignIn; StaleSignIn, so that nothing is answered by what was true before.
         """
         try:
             self._storage.authorization_requests.finish(pending.id, self._now, version=pending.version)

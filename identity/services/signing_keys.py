@@ -68,7 +68,7 @@ class KeyRing:
     def cached_schedule(self, look: ReadSessionFactory, now: datetime) -> KeySchedule:
         """The key list, at most CACHE_AGE old; from a last-known copy while the storage is away.
 
-        Raises Unavailable.
+        Raises StorageUnavailable.
         """
         fresh = self.fresh(now)
         if fresh is not None:
@@ -107,7 +107,7 @@ class KeyRing:
     def stands_behind(self, key_id: str | None, look: ReadSessionFactory, now: datetime) -> bool:
         """True if tokens under this key id count: the key was not withdrawn. One that the copy lacks is looked for.
 
-        Raises Unavailable.
+        Raises StorageUnavailable.
         """
         if self.cached_schedule(look, now).find(key_id) is not None:
             return True
@@ -169,12 +169,12 @@ class SigningKeyService(Service):
         self._ring, self._settings = ring, settings
 
     def schedule(self) -> KeySchedule:
-        """All keys and what follows from them; may be CACHE_AGE old. Raises Unavailable."""
+        """All keys and what follows from them; may be CACHE_AGE old. Raises StorageUnavailable."""
         return self._ring.cached_schedule(self._look, self._now)
 
     def current_signing_key(self) -> tuple[str, RsaPrivateKey]:
         """The key id and private key to sign with now: of the active key, or if that is damaged of another one that is
-        published. Raises NoSigningKey, Unavailable."""
+        published. Raises NoSigningKey, StorageUnavailable."""
         return self._ring.select_signing_key(self.schedule().signing_candidates(self._now))
 
     def published_keys(self) -> Published:
@@ -185,7 +185,7 @@ class SigningKeyService(Service):
         return keys
 
     def is_valid_key_id(self, key_id: str | None) -> bool:
-        """True if tokens under this key id count. Raises Unavailable."""
+        """True if tokens under this key id count. Raises StorageUnavailable."""
         return self._ring.stands_behind(key_id, self._look, self._now)
 
     def list_key_states(self, now: datetime | None = None) -> tuple[SigningKeyState, ...]:

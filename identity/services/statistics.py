@@ -63,7 +63,7 @@ class StatisticsService(Service):
         self._deliveries = deliveries
 
     def collect(self) -> StorageStatistics:
-        """All of them. Raises Unavailable."""
+        """All of them. Raises StorageUnavailable."""
         storage, settings = self._storage, self._settings
         held = self._legal_holds.list_holds().keys()
         active = self._ring.cached_schedule(self._look, self._now).active_key(self._now)
@@ -80,7 +80,8 @@ class StatisticsService(Service):
         )
 
     def backlog_ages(self) -> Mapping[str, timedelta]:
-        """For how long the oldest item waits for each sender and each job; zero where none does. Raises Unavailable.
+        """For how long the oldest item waits for each sender and each job; zero where none does. Raises
+        StorageUnavailable.
 
         For a purge it is one of a few spans, and at least so long.
         """

@@ -50,8 +50,8 @@ class UnsafeSvg(Exception):
 
 
 def sanitize_svg(content: bytes) -> bytes:
-    """The drawing with what is harmless of it. Raises Unsafe for what is no drawing, declares entities, is too deep or
-    large, or has its colours in a style sheet and so would come out black."""
+    """The drawing with what is harmless of it. Raises UnsafeSvg for what is no drawing, declares entities, is too deep
+    or large, or has its colours in a style sheet and so would come out black."""
     try:
         root = fromstring(content, forbid_dtd=False, forbid_entities=True, forbid_external=True)
     except DefusedXmlException:

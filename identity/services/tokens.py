@@ -56,7 +56,7 @@ class TokenService(Service):
         self, family: TokenFamily, code: AuthorizationCode | None = None, *, is_last_write: bool = False
     ) -> None:
         """Begin a family of tokens, and keep the code that will bring them. ``last`` says that nothing else is changed
-        in the transaction. Raises Missing (storage)."""
+        in the transaction. Raises RowNotFound (storage)."""
         self._storage.tokens.add_family(family, code, is_last_write=is_last_write)
 
     def find_code(self, text: str) -> PresentedCode | None:
@@ -74,7 +74,7 @@ class TokenService(Service):
     ) -> None:
         """Use the code up, for its own client, and keep what it brings, as the last change of the transaction.
 
-        Raises Replayed, NotRedeemable, Missing (storage).
+        Raises ReplayDetected, NotRedeemable, RowNotFound (storage).
         """
         try:
             self._storage.tokens.redeem_authorization_code(
@@ -110,7 +110,7 @@ class TokenService(Service):
         racing requests one succeeds.
 
         Within ``identity.refresh_token_grace`` the immediate predecessor of an unused token gets another successor,
-        and that one dies. Raises Replayed, NotRedeemable, Missing (storage).
+        and that one dies. Raises ReplayDetected, NotRedeemable, RowNotFound (storage).
         """
         try:
             self._storage.tokens.rotate_refresh_token(

@@ -99,7 +99,7 @@ class UpstreamProviderService(DeactivatableEntityService[UpstreamProvider]):
             return storage.upstream_providers.find(provider_id)
 
     def open_secret(self, provider: UpstreamProvider) -> str:
-        """Its client secret or key, to be used and told to nobody; empty for none. Raises Unreadable."""
+        """Its client secret or key, to be used and told to nobody; empty for none. Raises UnreadableRow."""
         if not provider.secret:
             return ""
         try:
@@ -108,7 +108,7 @@ class UpstreamProviderService(DeactivatableEntityService[UpstreamProvider]):
             raise UnreadableRow("upstream_providers", provider.id) from None
 
     def has_secret(self, provider: UpstreamProvider, secret: str) -> bool:
-        """True if this is its secret. Raises Unreadable."""
+        """True if this is its secret. Raises UnreadableRow."""
         return constant_time_equal(secret.encode(), self.open_secret(provider).encode())
 
     def require_can_remove_all(self, organization_id: str, *, principal: Principal) -> None:

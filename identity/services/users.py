@@ -308,13 +308,13 @@ class UserService(DeactivatableEntityService[HumanUser]):
         return link
 
     def find_by_email_link(self, code: str) -> tuple[Subject, str]:
-        """Whose address the link proves, and which; looking uses nothing up. Raises LinkUsed."""
+        """Whose address the link proves, and which; looking uses nothing up. Raises InvalidOneTimeLink."""
         owner, content = self._links.read(OneTimeLinkKind.EMAIL_CHANGE, code)
         return self._owner(owner), content["email"]
 
     def verify_email(self, code: str, user_id: str) -> HumanUser:
-        """The person, who is signed in, with the address that the link proves. Raises LinkUsed, also for a link of
-        somebody else."""
+        """The person, who is signed in, with the address that the link proves. Raises InvalidOneTimeLink, also for a
+        link of somebody else."""
         owner, content = self._links.redeem(OneTimeLinkKind.EMAIL_CHANGE, code)
         if owner != user_id:
             raise InvalidOneTimeLink

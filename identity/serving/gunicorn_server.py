@@ -58,7 +58,7 @@ class GunicornApplication(BaseApplication):  # type: ignore[misc]
         super().__init__()
 
     def read(self) -> dict[str, Any]:
-        """gunicorn's settings as the ini file has them now. Raises BadSetting and OSError."""
+        """gunicorn's settings as the ini file has them now. Raises InvalidSetting and OSError."""
         data = read_section(self._ini, APP_SECTION, self._variables).get("identity.data") or "."
         settings = build_gunicorn_settings(read_server_section(self._ini, self._variables), Path(data).absolute())
         if "WEB_CONCURRENCY" not in os.environ:
@@ -66,7 +66,8 @@ class GunicornApplication(BaseApplication):  # type: ignore[misc]
         return settings
 
     def do_load_config(self) -> None:
-        """Called by gunicorn at the start and at each reload. Raises BadSetting and OSError, where gunicorn's exits."""
+        """Called by gunicorn at the start and at each reload. Raises InvalidSetting and OSError, where gunicorn's
+        exits."""
         settings = self.read()
         self.load_default_config()
         setup_logging(self._ini, self._variables)
@@ -130,7 +131,7 @@ class GunicornArbiter(StockArbiter):  # type: ignore[misc]
             os.environ[_NOTIFY_SOCKET_VARIABLE] = notify
 
     def spawn_worker(self) -> int:
-        """As gunicorn's. Raises CannotStart if the first one since the start or reload does not answer."""
+        """As gunicorn's. Raises WorkerStartError if the first one since the start or reload does not answer."""
         if len(self._newest_workers()) >= self.num_workers:
             return 0
         pid: int = super().spawn_worker()
@@ -184,7 +185,7 @@ class GunicornArbiter(StockArbiter):  # type: ignore[misc]
         return [pid for pid, worker in self.WORKERS.items() if worker.age > self._age_before_reload]
 
     def _wait_until_ready(self, pids: Collection[int]) -> None:
-        """Until all of them answer. Raises CannotStart."""
+        """Until all of them answer. Raises WorkerStartError."""
         pids, give_up_at = set(pids), time.monotonic() + (self.timeout or _START_TIMEOUT)
         while time.monotonic() < give_up_at:
             self.reap_workers()

@@ -91,14 +91,14 @@ class Backend(ABC):
     def read_session(self) -> AbstractContextManager[Storage]:
         """A Storage to read from, outside any transaction; writing through it is an error.
 
-        Raises Unavailable if the backend cannot be reached.
+        Raises StorageUnavailable if the backend cannot be reached.
         """
 
     def standby_session(self) -> AbstractContextManager[Storage] | None:
         """A Storage to read from where whatever was committed is there after as many seconds as the operator allows.
 
         None if there is none at this moment, or the operator allows none: ``reading`` is asked then. Its stores may
-        raise Unavailable where those of ``reading`` would not. Raises Unavailable.
+        raise Unavailable where those of ``reading`` would not. Raises StorageUnavailable.
         """
         return None
 
@@ -106,7 +106,7 @@ class Backend(ABC):
     def snapshot(self) -> AbstractContextManager[Storage]:
         """A Storage to read what is committed now: however long it is read, what others write meanwhile is not seen.
 
-        Writers do not wait for it. Raises Unavailable.
+        Writers do not wait for it. Raises StorageUnavailable.
         """
 
     @abstractmethod
@@ -116,13 +116,13 @@ class Backend(ABC):
         It never commits or aborts by itself: its changes become visible when the transaction commits, and vanish
         when it aborts. Until every other participant has voted nobody else sees them: a backend that commits at the
         vote sorts itself behind all others (``~…``), any other commits in ``tpc_finish``. A process passes the same
-        transaction manager each time. Raises Unavailable.
+        transaction manager each time. Raises StorageUnavailable.
         """
 
     def checkpoint(self) -> None:  # noqa: B027 - there may be nothing of the kind
         """Do now, while others write, what one of the next writers would otherwise have to do for all before.
 
-        Whoever writes much calls it. Raises Unavailable.
+        Whoever writes much calls it. Raises StorageUnavailable.
         """
 
     @abstractmethod
@@ -130,7 +130,7 @@ class Backend(ABC):
         """Bring the schema up to this version; one runner at a time, restartable.
 
         Returns what was (or with ``dry_run`` would be) applied, one line each, oldest first; empty if nothing was
-        due. Raises Unavailable if the stored schema is newer than this version.
+        due. Raises StorageUnavailable if the stored schema is newer than this version.
         """
 
     def migration_sql(self) -> Sequence[str]:
@@ -144,22 +144,22 @@ class Backend(ABC):
     def connection_limit_problem(self, process_count: int) -> str | None:
         """What an operator has to mend where so many processes may open more connections than the server gives.
 
-        None if all is well, or it cannot be known. Raises Unavailable.
+        None if all is well, or it cannot be known. Raises StorageUnavailable.
         """
         return None
 
     def dump(self) -> AbstractContextManager[StorageDump]:
         """Everything that is committed now, for a backup; who writes meanwhile does not wait.
 
-        Raises Unavailable, also if the backend has no backups.
+        Raises StorageUnavailable, also if the backend has no backups.
         """
         raise StorageUnavailable(f"The storage {self.name} has no backups of this kind.")
 
     def restore(self, dump: StorageDump) -> None:
         """Take over everything, all or nothing, then bring the schema up to this version.
 
-        Raises Unavailable if it holds something already, if the dump is of a newer schema, or if the backend has no
-        backups. What the dump raises while it is read is let through, with nothing kept.
+        Raises StorageUnavailable if it holds something already, if the dump is of a newer schema, or if the backend has
+        no backups. What the dump raises while it is read is let through, with nothing kept.
         """
         raise StorageUnavailable(f"The storage {self.name} has no backups of this kind.")
 

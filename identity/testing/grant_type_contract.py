@@ -1,13 +1,13 @@
 """The contract that every grant type passes, as a pytest class to inherit from.
 
-    from identity.testing.grant_type_contract import GrantContract, TokenCall
+    from identity.testing.grant_type_contract import GrantTypeContract, ValidTokenRequest
 
-    class TestTicket(GrantContract):
+    class TestTicket(GrantTypeContract):
         grant_type = "urn:example:grant-type:ticket"
 
         @pytest.fixture
         def right(self, world):
-            return lambda: TokenCall({"ticket": a_new_ticket()})
+            return lambda: ValidTokenRequest({"ticket": a_new_ticket()})
 
 ``right`` makes a new right request each time it is called: a grant may accept its credentials once only. The tests
 speak to the token endpoint of the fixture ``world`` (``identity.testing.fixtures``), so they run on every storage.

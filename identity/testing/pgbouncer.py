@@ -45,7 +45,8 @@ def is_installed() -> bool:
 
 @contextmanager
 def running_pgbouncer(server_url: str, *, connections: int = 4) -> Iterator[str]:
-    """The URL of the same database through a pgbouncer, which has so many connections for it. Raises NotStarted."""
+    """The URL of the same database through a pgbouncer, which has so many connections for it. Raises
+    PgbouncerUnavailable."""
     program = _program()
     if program is None:
         raise PgbouncerUnavailable("pgbouncer is not installed")

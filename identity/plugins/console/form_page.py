@@ -1,4 +1,4 @@
-"""ConsoleForm: a page of the console with declared fields. NewPage, ChangePage: what most of them do."""
+"""ConsoleForm: a page of the console with declared fields. CreatePage, EditPage: what most of them do."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

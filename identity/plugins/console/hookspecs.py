@@ -20,8 +20,8 @@ def console_navigation(principal: "Principal", organization: "Organization | Non
     """Add links to the console's navigation.
 
     Called for each page that is drawn. ``principal`` is who looks, ``organization`` the one that the page is about.
-    Returns ``identity.pages.layout.NavigationItem`` values with labels that are translated already and addresses on the login
-    host; they stand below those of the console itself. An exception leaves this plugin's links out and is logged.
+    Returns ``identity.pages.layout.NavigationItem`` values with labels that are translated already and addresses on the
+    login host; they stand below those of the console itself. An exception leaves this plugin's links out and is logged.
 
     Example::
 
@@ -51,9 +51,9 @@ def console_user_sections(principal: "Principal", user: "HumanUser") -> "Iterabl
 def console_header_links(entity: object) -> "Iterable[tuple[str, str]]":  # type: ignore[empty-body]
     """Add buttons to the page of a thing, beside its heading, for whoever may change it.
 
-    Called for each such page that is drawn. ``entity`` is the organization, project, application or whatever the page is
-    about. Returns words, made with ``gettext_lazy``, and the address on the login host of a page. An exception leaves this
-    plugin's buttons out and is logged.
+    Called for each such page that is drawn. ``entity`` is the organization, project, application or whatever the page
+    is about. Returns words, made with ``gettext_lazy``, and the address on the login host of a page. An exception
+    leaves this plugin's buttons out and is logged.
 
     Example::
 

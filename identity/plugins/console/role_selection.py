@@ -1,4 +1,5 @@
-"""RolesForm: a choice of roles. SelectFirst: the same as the second of two steps; the first selects who gets them."""
+"""RolesForm: a choice of roles. SelectThenRolesPage: the same as the second of two steps; the first selects who gets
+them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

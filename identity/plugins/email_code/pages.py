@@ -72,7 +72,7 @@ class _EmailCodePage(FactorPage):
         return self.accept_code(code)
 
     def accept_code(self, code: str) -> Response:
-        """What follows if this is the code. Raises Invalid, Again."""
+        """What follows if this is the code. Raises Invalid, FormRedisplay."""
         raise NotImplementedError
 
     def redeem_code(self, code: str) -> tuple[str, ...] | None:

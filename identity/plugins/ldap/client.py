@@ -64,7 +64,8 @@ class LdapClient:
         self._failed_at = -_RETRY_AFTER_SECONDS
 
     def find_entry(self, login: str) -> LdapEntry | None:
-        """Who has this name; nobody, if several have. Raises Absent if no server answers, or too many ask."""
+        """Who has this name; nobody, if several have. Raises DirectoryUnavailable if no server answers, or too many
+        ask."""
         from ldap3.utils.conv import escape_filter_chars
 
         if not login or len(login) > _LONGEST:
@@ -72,7 +73,7 @@ class LdapClient:
         return self._query_servers(lambda server: self._search_entry(server, escape_filter_chars(login), login))
 
     def find_entry_by_id(self, entry_id: str) -> LdapEntry | None:
-        """The entry of this id, if the filter lets it in under any name. Raises Absent."""
+        """The entry of this id, if the filter lets it in under any name. Raises DirectoryUnavailable."""
         escaped = "".join(f"\\{byte:02x}" for byte in bytes.fromhex(entry_id))
         condition = f"({self._settings.id_attribute}={escaped})"
         return self._query_servers(lambda server: self._search_entry(server, "*", "", condition))
@@ -80,8 +81,8 @@ class LdapClient:
     def verify_password(self, entry: LdapEntry | None, password: str) -> bool:
         """Whether this is the entry's password; for None, a bind that fails by a password that nobody typed.
 
-        Raises Absent. An empty password never reaches a server: that would be a bind without one, which succeeds (RFC
-        4513 §5.1.2).
+        Raises DirectoryUnavailable. An empty password never reaches a server: that would be a bind without one, which
+        succeeds (RFC 4513 §5.1.2).
         """
         is_real = entry is not None and 0 < len(password) <= _LONGEST and "\0" not in password
         dn, tried = (entry.dn, password) if entry is not None and is_real else (self._dummy_entry, new_token())

@@ -58,16 +58,16 @@ class LdapDirectory(Directory[LdapEntry]):
         return found.id
 
     def find_entry(self, login_name: LoginName) -> LdapEntry | None:
-        """The entry of this name, which the filter compares as the directory does. Raises Absent."""
+        """The entry of this name, which the filter compares as the directory does. Raises DirectoryUnavailable."""
         return self._search.find_entry(login_name.user_name)
 
     def find_entry_by_id(self, link: str) -> LdapEntry | None:
-        """The entry that ``linked_entry_id`` named. Raises Absent."""
+        """The entry that ``linked_entry_id`` named. Raises DirectoryUnavailable."""
         way, rest = link[: len(_ID_KEY_PREFIX)], link[len(_ID_KEY_PREFIX) :]
         return self._search.find_entry_by_id(rest) if way == _ID_KEY_PREFIX else self._search.find_entry(rest)
 
     def verify_password(self, found: LdapEntry | None, password: str) -> bool:
-        """Whether the password is the entry's, by a bind as it. Raises Absent."""
+        """Whether the password is the entry's, by a bind as it. Raises DirectoryUnavailable."""
         return self._search.verify_password(found, password)
 
     def simulate_query(self, login_name: LoginName) -> None:

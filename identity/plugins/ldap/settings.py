@@ -74,7 +74,7 @@ class LdapPluginSettings:
         self.password()
 
     def password(self) -> str:
-        """The password of ``bind_dn``, read anew each time. Raises BadSetting, which does not quote it."""
+        """The password of ``bind_dn``, read anew each time. Raises InvalidSetting, which does not quote it."""
         if self.password_file is None:
             raise InvalidSetting("password_file", "is missing")
         try:

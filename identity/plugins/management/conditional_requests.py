@@ -29,12 +29,12 @@ def text_etag(text: str) -> str:
 
 
 def matches_if_match(if_match: str, tag: str) -> bool:
-    """True if the client speaks of the present version (§13.1.1, strong comparison). Raises Malformed."""
+    """True if the client speaks of the present version (§13.1.1, strong comparison). Raises MalformedRequest."""
     return if_match.strip() == "*" or tag in _parse_etags(if_match, "If-Match")
 
 
 def matches_if_none_match(if_none_match: str, tag: str) -> bool:
-    """True if the client has the present version (§13.1.2, weak comparison). Raises Malformed."""
+    """True if the client has the present version (§13.1.2, weak comparison). Raises MalformedRequest."""
     if if_none_match.strip() == "*":
         return True
     return tag in {parse_etag.removeprefix("W/") for parse_etag in _parse_etags(if_none_match, "If-None-Match")}

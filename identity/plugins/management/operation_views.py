@@ -101,7 +101,7 @@ class OperationView:
         )
 
     def __call__(self, context: RouteContext, request: Request) -> Response:
-        """The answer. Raises DomainError and Malformed, which the rim answers."""
+        """The answer. Raises DomainError and MalformedRequest, which the rim answers."""
         self._validate_query(request)
         if self._operation.accepts_stream:
             return self._handle_stream(context, request)
@@ -316,7 +316,7 @@ def _select_parameters(request: Request, names: Iterable[str]) -> Mapping[str, s
 
 
 def _read_body(request: Request) -> ProtocolRequest:
-    """The request with its body. Raises TooLarge, Unsupported."""
+    """The request with its body. Raises BodyTooLarge, UnsupportedMediaType."""
     try:
         sent = build_protocol_request(request)
     except RequestTooLarge as refused:

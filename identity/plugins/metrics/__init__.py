@@ -72,7 +72,7 @@ class MetricsPluginSettings:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Host and port to listen at. Raises BadSetting."""
+        """Host and port to listen at. Raises InvalidSetting."""
         host, _, port = self.listen.rpartition(":")
         try:
             ip_address(host.strip("[]"))
@@ -84,7 +84,7 @@ class MetricsPluginSettings:
         return host.strip("[]"), number
 
     def read_token(self) -> str | None:
-        """The token at this moment, None if none is asked for. Raises BadSetting, which quotes no token."""
+        """The token at this moment, None if none is asked for. Raises InvalidSetting, which quotes no token."""
         if self.token_file is None:
             return None
         try:
@@ -152,7 +152,7 @@ class MetricsPlugin:
 
     @hookimpl
     def identity_lifespan(self, process: ServingProcess) -> AbstractContextManager[object]:
-        """Listen, and tell other processes. Raises BadSetting where the address is taken or the folder closed."""
+        """Listen, and tell other processes. Raises InvalidSetting where the address is taken or the folder closed."""
         return self._serve_metrics(process)
 
     @contextmanager

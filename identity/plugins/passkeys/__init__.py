@@ -54,7 +54,7 @@ class PasskeysPluginSettings:
             )
 
     def attestation_roots_pem(self) -> tuple[bytes, ...]:
-        """The certificates, each in PEM. Raises BadSetting."""
+        """The certificates, each in PEM. Raises InvalidSetting."""
         if self.attestation_roots is None:
             return ()
         try:
@@ -109,7 +109,8 @@ class PasskeysPlugin:
 
     @hookimpl
     def identity_configure(self, config: "Configurator") -> None:
-        """The pages, and the button on those of a sign-in. Raises BadSetting if passkeys were made for another host."""
+        """The pages, and the button on those of a sign-in. Raises InvalidSetting if passkeys were made for another
+        host."""
         from identity.plugins.passkeys import pages
         from identity.plugins.passkeys.relying_party import PasskeyRelyingParty
 

@@ -43,7 +43,7 @@ class PasskeyRelyingParty:
     def from_settings(
         cls, core: CoreSettings, passkeys_plugin_settings: "PasskeysPluginSettings", name_space: RecordNamespace
     ) -> "PasskeyRelyingParty":
-        """As the settings have it. Raises BadSetting for a name that browsers would refuse."""
+        """As the settings have it. Raises InvalidSetting for a name that browsers would refuse."""
         host = urlsplit(core.login_url).hostname or ""
         rp_id = passkeys_plugin_settings.rp_id.lower() or host
         if rp_id != host and not (host.endswith(f".{rp_id}") and "." in rp_id):

@@ -44,7 +44,7 @@ def credential_id(answer: str) -> str:
 
 
 def verify_registration(answer: str, party: PasskeyRelyingParty, challenge: bytes, user_handle: bytes) -> Passkey:
-    """The passkey that a browser has made. Raises NotProven, WrongAuthenticator."""
+    """The passkey that a browser has made. Raises VerificationFailed, AuthenticatorNotAllowed."""
     from webauthn import verify_registration_response
     from webauthn.helpers import decode_credential_public_key
     from webauthn.helpers.decoded_public_key_to_cryptography import decoded_public_key_to_cryptography
@@ -84,7 +84,7 @@ def verify_authentication(
     """The passkey as it is after this answer, and by which methods (RFC 8176) its person is proved to be there.
 
     ``alone``: nobody has said before who they are, so that the authenticator has to verify its user, and to say whose
-    passkey it is. Raises NotProven, WentBack.
+    passkey it is. Raises VerificationFailed, SignCountRegressed.
     """
     from webauthn import verify_authentication_response
     from webauthn.helpers import parse_authentication_credential_json
@@ -145,8 +145,8 @@ def _transports(answer: str) -> tuple[str, ...]:
 
 
 def _require_allowed_authenticator(verified: "VerifiedRegistration", party: PasskeyRelyingParty) -> None:
-    """Raise WrongAuthenticator unless a certificate that was checked against the roots says that it is one of those
-    that may be used. What an authenticator says about itself counts for nothing."""
+    """Raise AuthenticatorNotAllowed unless a certificate that was checked against the roots says that it is one of
+    those that may be used. What an authenticator says about itself counts for nothing."""
     from cryptography.x509 import ExtensionNotFound, ObjectIdentifier, load_der_x509_certificate
     from webauthn.helpers import parse_attestation_object
 

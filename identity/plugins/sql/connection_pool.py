@@ -76,7 +76,7 @@ class ConnectionPool:
             return self._idle.pop() if self._idle else None
 
     def acquire(self) -> "DatabaseConnection":
-        """A connection for oneself, once it is one's turn. Raises Unavailable, or what opening raises."""
+        """A connection for oneself, once it is one's turn. Raises StorageUnavailable, or what opening raises."""
         give_up_at = time.monotonic() + self._wait
         is_first = False
         while True:
@@ -93,7 +93,7 @@ class ConnectionPool:
             is_first = True
 
     def _wait_for_capacity(self, give_up_at: float, *, is_first: bool) -> "DatabaseConnection | None":
-        """One that lies ready or is given back, or None where there is room to open one. Raises Unavailable."""
+        """One that lies ready or is given back, or None where there is room to open one. Raises StorageUnavailable."""
         with self._mutex:
             if self._idle:
                 return self._idle.pop()

@@ -72,7 +72,7 @@ def is_sqlite_file_missing(settings: SqlPluginSettings) -> bool:
 def open_request_pools(settings: SqlPluginSettings) -> DatabasePools:
     """Pools for requests. Connections are opened when they are needed.
 
-    Raises Unavailable if there is no such SQLite file: only a migration makes one.
+    Raises StorageUnavailable if there is no such SQLite file: only a migration makes one.
     """
     url = _complete_url(settings)
     if is_sqlite_file_missing(settings):

@@ -79,7 +79,7 @@ class GroupCommitWriter(Writer):
         self._is_slow = False
 
     def begin_transaction(self) -> WriteTransaction:
-        """A transaction, after those that were asked for before. Raises Unavailable."""
+        """A transaction, after those that were asked for before. Raises StorageUnavailable."""
         shares = self._is_grouping and in_greenlet()
         if shares:
             sleep(0)
@@ -98,7 +98,7 @@ class GroupCommitWriter(Writer):
         return _GroupedTransaction(self, connection, group, shares=shares)
 
     def commit_transaction(self, transaction: "_GroupedTransaction") -> None:
-        """Return when what was written in the transaction is committed. Raises Unavailable."""
+        """Return when what was written in the transaction is committed. Raises StorageUnavailable."""
         connection, group = transaction.connection, transaction.group
         try:
             if transaction.follows_others:
@@ -114,7 +114,7 @@ class GroupCommitWriter(Writer):
         self._wait_for_commit(group)
 
     def roll_back_transaction(self, transaction: "_GroupedTransaction") -> None:
-        """Undo what was written in it. Raises Unavailable if the writers whose writes it has seen fail."""
+        """Undo what was written in it. Raises StorageUnavailable if the writers whose writes it has seen fail."""
         connection, group = transaction.connection, transaction.group
         try:
             if transaction.follows_others:
@@ -161,7 +161,7 @@ class GroupCommitWriter(Writer):
         self.pool.release(connection)
 
     def _wait_for_commit(self, group: _CommitGroup) -> None:
-        """Return when the group is committed, by whomever. Raises Unavailable if it is not."""
+        """Return when the group is committed, by whomever. Raises StorageUnavailable if it is not."""
         sleep(0)
         while not group.is_finished:
             connection = self.pool.acquire_idle()

@@ -256,7 +256,7 @@ _DAMAGE_ERRORS = (ValueError, TypeError, LookupError, AttributeError, Arithmetic
 def row_reader(*columns: ColumnElement[Any]) -> Callable[[Callable[..., ValueT]], Callable[[Row], ValueT]]:
     """Decorates what makes a value of the values in these columns, the first of which is a table's own; takes a row.
 
-    Raises Unreadable as ``_checked``.
+    Raises UnreadableRow as ``_checked``.
     """
     return lambda of_values: wraps(of_values)(_checked_reader(columns, lambda row: of_values(*row)))
 

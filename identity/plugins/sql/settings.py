@@ -114,7 +114,7 @@ class SqlPluginSettings:
             raise InvalidSetting("standby_staleness", "needs standby_url, the server that may be behind")
 
     def standby_database_url(self) -> URL:
-        """The URL of the standby, its driver named; raises BadSetting if there can be none."""
+        """The URL of the standby, its driver named; raises InvalidSetting if there can be none."""
         try:
             url = make_url(self.standby_url or "")
         except (ArgumentError, ValueError):
@@ -130,7 +130,7 @@ class SqlPluginSettings:
         return url
 
     def database_url(self) -> URL:
-        """The URL, its driver named; raises BadSetting if this plugin does not speak to such a database."""
+        """The URL, its driver named; raises InvalidSetting if this plugin does not speak to such a database."""
         try:
             url = make_url(self.url)
         except (ArgumentError, ValueError):

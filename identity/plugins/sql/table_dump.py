@@ -38,7 +38,7 @@ _SET_LAST_NUMBER = {
 
 
 def dump_tables(connection: DatabaseConnection) -> StorageDump:
-    """What this connection sees, read while the dump is gone through. Raises Unavailable."""
+    """What this connection sees, read while the dump is gone through. Raises StorageUnavailable."""
     core = connection.core
     with translating():
         revision = read_verified_revision(core)
@@ -64,7 +64,8 @@ def dump_tables(connection: DatabaseConnection) -> StorageDump:
 
 
 def restore_tables(engine: Engine, dump: StorageDump) -> None:
-    """Fill an empty database. Raises Unavailable, SQLAlchemyError, and what the dump raises; then nothing was done."""
+    """Fill an empty database. Raises StorageUnavailable, SQLAlchemyError, and what the dump raises; then nothing was
+    done."""
     with engine.begin() as connection:
         acquire_migration_lock(connection)
         _require_empty(connection)

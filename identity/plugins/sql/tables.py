@@ -1,7 +1,7 @@
 """SQLAlchemy Core tables; rows never leave this package.
 
-Columns follow from the fields of what a table holds (``identity.plugins.sql.row_mapping``). What stands here is what does
-not follow: keys, references, indexes, and columns that are no fields.
+Columns follow from the fields of what a table holds (``identity.plugins.sql.row_mapping``). What stands here is what
+does not follow: keys, references, indexes, and columns that are no fields.
 
 Text is compared byte by byte (collation "C" on PostgreSQL, BINARY on SQLite), so every list has the order it has in
 the other backends, and "starts with" is a range that an index can answer.

@@ -26,13 +26,13 @@ class WriteTransaction(ABC):
 
     @abstractmethod
     def commit(self) -> None:
-        """Return when all that was written is on the disk. Raises Unavailable, and then nothing of it is."""
+        """Return when all that was written is on the disk. Raises StorageUnavailable, and then nothing of it is."""
 
     @abstractmethod
     def roll_back(self) -> None:
         """Take back all that was written.
 
-        Raises Unavailable if it turns out that what the writer has seen of others has not come to be either.
+        Raises StorageUnavailable if it turns out that what the writer has seen of others has not come to be either.
         """
 
 
@@ -44,7 +44,7 @@ class Writer(ABC):
 
     @abstractmethod
     def begin_transaction(self) -> WriteTransaction:
-        """A transaction, as soon as there is a connection for it. Raises Unavailable."""
+        """A transaction, as soon as there is a connection for it. Raises StorageUnavailable."""
 
     def close(self) -> None:
         """Close connections that are not in use now, and the others when their transactions end."""
@@ -118,11 +118,11 @@ class SqlTransactionParticipant(TransactionParticipant):
         return f"~identity.sql:{id(self)}"
 
     def abort(self, transaction: "ITransaction") -> None:
-        """Undo all that is not committed. Raises Unavailable if what it was judged by has not come to be."""
+        """Undo all that is not committed. Raises StorageUnavailable if what it was judged by has not come to be."""
         self._write_transaction.roll_back()
 
     def tpc_vote(self, transaction: "ITransaction") -> None:
-        """Commit; the last moment at which other participants can still stop it has passed. Raises Unavailable."""
+        """Commit; the last moment at which other participants can still stop it has passed. Raises StorageUnavailable."""
         self._write_transaction.commit()
 
     tpc_abort = abort

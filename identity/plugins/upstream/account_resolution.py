@@ -50,7 +50,7 @@ class AccountResolver:
         """Who they are here. ``organization`` is the organization at whose application they sign in.
 
         By issuer and subject alone; what else the provider says of them finds nobody, unless it is trusted for a domain
-        of the organization. Raises NotLinked, NoAccount.
+        of the organization. Raises IdentityNotLinked, AccountUnavailable.
         """
         link = self.links.find_user_id(self.provider, external_user)
         if link is not None:
@@ -158,7 +158,7 @@ class AccountResolver:
         return organizations.find(holder.organization_id)
 
     def _provision_account(self, external_user: ExternalUser, in_question: Organization | None) -> Subject:
-        """A new account for them. Raises NotLinked, NoAccount."""
+        """A new account for them. Raises IdentityNotLinked, AccountUnavailable."""
         if not self.provider.create_accounts:
             raise IdentityNotLinked("no account is linked")
         organization, welcomes = in_question, self.services.registration.accepts_email

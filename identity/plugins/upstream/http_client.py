@@ -71,7 +71,7 @@ class ProviderHttpSession:
         self._ends_at = monotonic() + TIMEOUT_SECONDS
 
     def get(self, url: str, *, token: str = "") -> bytes:
-        """The body of what is there. Raises Unreachable, Refusal."""
+        """The body of what is there. Raises ProviderUnreachable, Refusal."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         status, body = self._send("GET", url, headers, None)
         if status != 200:
@@ -79,11 +79,11 @@ class ProviderHttpSession:
         return body
 
     def get_object(self, url: str, *, token: str = "") -> dict[str, Any]:
-        """The JSON object that is there. Raises Unreachable, Refusal."""
+        """The JSON object that is there. Raises ProviderUnreachable, Refusal."""
         return parse_json_object(self.get(url, token=token))
 
     def post_form(self, url: str, form: Mapping[str, str], headers: Mapping[str, str]) -> dict[str, Any]:
-        """The JSON object with which a form is answered. Raises Unreachable, Refusal."""
+        """The JSON object with which a form is answered. Raises ProviderUnreachable, Refusal."""
         said = {"Content-Type": "application/x-www-form-urlencoded", **headers}
         status, body = self._send("POST", url, said, urlencode(form).encode())
         if status != 200:
@@ -115,7 +115,8 @@ class ProviderHttpClient:
 
     @contextmanager
     def open_session(self, provider: UpstreamProvider) -> Iterator[ProviderHttpSession]:
-        """Ask this provider, within. Raises Unreachable if too many wait for it, or it has not answered just now."""
+        """Ask this provider, within. Raises ProviderUnreachable if too many wait for it, or it has not answered just
+        now."""
         if monotonic() < self._rest_until.get(provider.id, 0):
             raise ProviderUnreachable("the provider has not answered just now")
         with organization_scope(provider.organization_id):

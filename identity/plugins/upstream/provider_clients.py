@@ -93,7 +93,7 @@ class ProviderClient(ABC):
 
     @abstractmethod
     def authorization_url(self, begun: AuthorizationState, *, login_hint: str = "", ui_locales: str = "") -> str:
-        """Where the person is sent. Raises Unreachable, Refusal."""
+        """Where the person is sent. Raises ProviderUnreachable, Refusal."""
 
     @abstractmethod
     def verify_issuer(self, issuer: str | None) -> None:
@@ -103,10 +103,10 @@ class ProviderClient(ABC):
     def exchange_code(
         self, code: str, begun: AuthorizationState, credentials: UpstreamClientCredentials, now: datetime
     ) -> ExternalUser:
-        """Who brought the code. Raises Unreachable, Refusal."""
+        """Who brought the code. Raises ProviderUnreachable, Refusal."""
 
     def end_session_endpoint(self) -> str:
-        """Where people sign out there; empty if there is no such page. Raises Unreachable, Refusal."""
+        """Where people sign out there; empty if there is no such page. Raises ProviderUnreachable, Refusal."""
         return ""
 
 

@@ -53,7 +53,7 @@ class ProviderMetadataCache:
         return provider_metadata if provider_metadata is not None and self._seconds() < at + _CACHE_SECONDS else None
 
     def fetch_metadata(self, issuer: str, asking: ProviderHttpSession) -> ProviderMetadata:
-        """What the provider says of itself. Raises Unreachable, Refusal."""
+        """What the provider says of itself. Raises ProviderUnreachable, Refusal."""
         provider_metadata = self.cached_metadata(issuer)
         if provider_metadata is None:
             address = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
@@ -64,7 +64,7 @@ class ProviderMetadataCache:
     def fetch_keys(
         self, uri: str, asking: ProviderHttpSession, *, is_key_missing: bool = False
     ) -> tuple[JwkPublicKey, ...]:
-        """The provider's keys; ``missing`` says that one is not among those kept. Raises Unreachable, Refusal.
+        """The provider's keys; ``missing`` says that one is not among those kept. Raises ProviderUnreachable, Refusal.
 
         A key may be shown for the first time just after a look (OpenID Connect Core §10.1.1), so within a while one
         more look is taken, and no other, whatever keys are named.

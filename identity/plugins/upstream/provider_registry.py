@@ -30,7 +30,7 @@ class ProviderRegistry:
 
     @contextmanager
     def provider_client(self, provider: UpstreamProvider) -> Iterator[ProviderClient]:
-        """The provider's client, for what one sign-in asks of it. Raises Unreachable."""
+        """The provider's client, for what one sign-in asks of it. Raises ProviderUnreachable."""
         with self._asked.open_session(provider) as asking:
             yield create_provider_client(provider, self.known, asking)
 

@@ -50,7 +50,7 @@ PATH = "/oauth/v2/authorize"
 
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
-    """Answer the client at once, or send the browser to the first page that is needed. Raises Unredirectable."""
+    """Answer the client at once, or send the browser to the first page that is needed. Raises UnredirectableError."""
     parameters = parse_request_parameters(request)
     client, address = _find_address(parameters, context)
     try:
@@ -66,7 +66,7 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
 def resume(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     """Go on with a request that waited: its answer, or the next page.
 
-    Raises NoSignIn if it cannot go on in this browser; Unredirectable if its application is gone.
+    Raises SignInUnavailable if it cannot go on in this browser; UnredirectableError if its application is gone.
     """
     request_id = request.resumed_request_id or ""
     try:
@@ -91,7 +91,7 @@ def _resume(request_id: str, request: ProtocolRequest, context: Context) -> Prot
 
 
 def load_sign_in(pending: PendingAuthorization, browser: BrowserState, context: Context) -> SignIn:
-    """How far a waiting request has come, for the pages that draw it. Raises OAuthError, Unredirectable."""
+    """How far a waiting request has come, for the pages that draw it. Raises OAuthError, UnredirectableError."""
     if pending.target is not None:
         return _sign_in(None, pending, browser, context)
     parameters = Parameters(pending.parameters)

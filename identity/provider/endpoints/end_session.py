@@ -63,7 +63,7 @@ EMPTY_LOGOUT_REQUEST = LogoutRequest(None, None, None, Parameters({}))
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     """Sign out and send the browser back, if a valid hint names a session of this browser; otherwise ask the person.
 
-    Raises Unredirectable if the request cannot be read, or names an address that is not registered.
+    Raises UnredirectableError if the request cannot be read, or names an address that is not registered.
     """
     logout_request = parse_logout_request(_parameters(request), context)
     if request.method == "POST" and not request.browser_state.sessions:
@@ -73,7 +73,8 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
 
 
 def resume(request: ProtocolRequest, context: Context) -> ProtocolResponse:
-    """Go on with a request that came by POST. Raises NoSignIn if it cannot go on in this browser; Unredirectable."""
+    """Go on with a request that came by POST. Raises SignInUnavailable if it cannot go on in this browser;
+    UnredirectableError."""
     return _decide(
         load_pending_request(request.resumed_request_id or "", request.browser_state, context),
         request.browser_state,
@@ -82,7 +83,7 @@ def resume(request: ProtocolRequest, context: Context) -> ProtocolResponse:
 
 
 def load_pending_request(request_id: str, browser: BrowserState, context: Context) -> LogoutRequest:
-    """The request that waits under this id; nobody's if it cannot go on in this browser. Raises Unredirectable."""
+    """The request that waits under this id; nobody's if it cannot go on in this browser. Raises UnredirectableError."""
     try:
         pending = context.services.sign_ins.find(request_id, browser.sign_ins.get(request_id))
     except SignInUnavailable:
@@ -91,7 +92,7 @@ def load_pending_request(request_id: str, browser: BrowserState, context: Contex
 
 
 def parse_logout_request(parameters: Parameters, context: Context) -> LogoutRequest:
-    """The request, its addresses checked. Raises Unredirectable."""
+    """The request, its addresses checked. Raises UnredirectableError."""
     text = parameters.get_value("id_token_hint")
     hint = None
     if text is not None:
@@ -154,7 +155,7 @@ def end_sessions(
 
 def finish_logout(request_id: str, browser: BrowserState, context: Context) -> ProtocolResponse:
     """Where whoever has been elsewhere goes: to the application that asked, once; else to the page that says that they
-    are signed out, which leads to applications of this machine. Raises Unredirectable."""
+    are signed out, which leads to applications of this machine. Raises UnredirectableError."""
     signed_out = context.settings.login_url + SIGNED_OUT_PATH
     try:
         pending = context.services.sign_ins.find(request_id, browser.sign_ins.get(request_id))

@@ -17,7 +17,7 @@ from identity.provider.scope import OPENID_SCOPE, scopes_from_token
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     """Claims about the user whose token is shown, by granted scopes; ``sub`` always.
 
-    Raises NoToken, InvalidToken, InsufficientScope, InvalidBearerRequest.
+    Raises MissingToken, InvalidToken, InsufficientScope, InvalidBearerRequest.
     """
     issued = context.services.tokens.find_live_access_token(read_bearer_token(request))
     if issued is None:

@@ -74,7 +74,7 @@ class MemoryTable(Generic[KeyT, RowT]):
         return self.rows.get(key)
 
     def get(self, key: KeyT) -> RowT:
-        """The row with this key. Raises Missing."""
+        """The row with this key. Raises RowNotFound."""
         if key not in self.rows:
             raise RowNotFound(key)
         return self.rows[key]
@@ -84,7 +84,7 @@ class MemoryTable(Generic[KeyT, RowT]):
         return {key: self.rows[key] for key in keys if key in self.rows}
 
     def insert(self, rows: Mapping[KeyT, RowT]) -> None:
-        """Store new rows, all or none. Raises Missing or Duplicate."""
+        """Store new rows, all or none. Raises RowNotFound or DuplicateValue."""
         self._require_parents(rows)
         self._require_unique(rows)
         if any(key in self.rows for key in rows):
@@ -92,7 +92,8 @@ class MemoryTable(Generic[KeyT, RowT]):
         self._copy_on_write().update(rows)
 
     def replace(self, key: KeyT, row: RowT) -> None:
-        """Store a row in the place of the one with its key, or where there was none. Raises Missing or Duplicate."""
+        """Store a row in the place of the one with its key, or where there was none. Raises RowNotFound or
+        DuplicateValue."""
         self._require_parents({key: row})
         self._require_unique({key: row})
         self.replace_unchecked(key, row)
@@ -102,7 +103,7 @@ class MemoryTable(Generic[KeyT, RowT]):
         self._copy_on_write()[key] = row
 
     def delete(self, key: KeyT) -> None:
-        """Delete the row with this key and all that goes with it. Raises Missing."""
+        """Delete the row with this key and all that goes with it. Raises RowNotFound."""
         self.get(key)
         del self._copy_on_write()[key]
         for memory_table in self._others.values():

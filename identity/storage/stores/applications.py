@@ -33,11 +33,11 @@ class ApplicationStore(EntityStore[Application]):
 
     @abstractmethod
     def add_secret(self, application_id: str, secret: ClientSecret) -> None:
-        """Store a secret beside the others. Raises Missing if there is no such application."""
+        """Store a secret beside the others. Raises RowNotFound if there is no such application."""
 
     @abstractmethod
     def remove_secret(self, application_id: str, secret_id: str) -> None:
-        """Delete one secret. Raises Missing."""
+        """Delete one secret. Raises RowNotFound."""
 
     @abstractmethod
     def list_secrets(self, application_id: str, *, locked: bool = False) -> tuple[ClientSecret, ...]:

@@ -14,8 +14,8 @@ class AttemptStore(ABC):
     def reserve(
         self, key: str, *, reserved_at: datetime, user_id: str | None = None, limits: AttemptLimits = DEFAULT_LIMITS
     ) -> AttemptAllowance:
-        """Ask for one attempt: counted as a failure at once, by one conditional write, if the moment of ``next_attempt_at``
-        has come and fewer failures stand than there can be; otherwise nothing changes.
+        """Ask for one attempt: counted as a failure at once, by one conditional write, if the moment of
+        ``next_attempt_at`` has come and fewer failures stand than there can be; otherwise nothing changes.
 
         ``user_id`` lets the row go with its user. The transaction can go on.
         """

@@ -13,7 +13,7 @@ class AuthorizationRequestStore(ABC):
 
     @abstractmethod
     def add(self, pending: PendingAuthorization) -> None:
-        """Store a new request. Raises Duplicate("id")."""
+        """Store a new request. Raises DuplicateValue("id")."""
 
     @abstractmethod
     def find(self, request_id: str) -> PendingAuthorization | None:
@@ -23,7 +23,7 @@ class AuthorizationRequestStore(ABC):
     def update(self, pending: PendingAuthorization) -> None:
         """Replace the stored value by its next version.
 
-        Raises Stale, also for a finished one; Missing, also if its user is gone.
+        Raises StaleRow, also for a finished one; Missing, also if its user is gone.
         """
 
     @abstractmethod

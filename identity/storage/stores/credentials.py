@@ -23,7 +23,7 @@ class CredentialStore(ABC):
 
     @abstractmethod
     def add(self, credential: ServiceUserKey | ServiceUserSecret | PersonalAccessToken) -> None:
-        """Store it beside the others. Raises Missing if there is no such user."""
+        """Store it beside the others. Raises RowNotFound if there is no such user."""
 
     @abstractmethod
     def find(self, kind: type[CredentialT], id: str, user_id: str) -> CredentialT | None:  # noqa: A002
@@ -31,7 +31,7 @@ class CredentialStore(ABC):
 
     @abstractmethod
     def delete(self, kind: type[CredentialT], user_id: str, id: str) -> None:  # noqa: A002
-        """Delete one of the user with the access tokens that it obtained. Raises Missing."""
+        """Delete one of the user with the access tokens that it obtained. Raises RowNotFound."""
 
     @abstractmethod
     def update_last_used(self, kind: type[CredentialT], uses: Mapping[str, datetime]) -> None:

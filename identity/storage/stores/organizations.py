@@ -58,11 +58,11 @@ class OrganizationStore(EntityStore[Organization]):
 
     @abstractmethod
     def prove_domain(self, domain: OrganizationDomain) -> None:
-        """Keep proof and moment, by one conditional write. Raises Missing unless the stored challenge is the same."""
+        """Keep proof and moment, by one conditional write. Raises RowNotFound unless the stored challenge is the same."""
 
     @abstractmethod
     def delete_domain(self, organization_id: str, name: str) -> None:
-        """Delete it: it is free for others. Raises Missing."""
+        """Delete it: it is free for others. Raises RowNotFound."""
 
     @abstractmethod
     def find_instance(self) -> Instance | None:
@@ -82,4 +82,4 @@ class OrganizationStore(EntityStore[Organization]):
 
     @abstractmethod
     def add_instance(self, instance: Instance) -> None:
-        """Store it. Raises Duplicate("instance") if there is one: of two racing bootstraps one wins."""
+        """Store it. Raises DuplicateValue("instance") if there is one: of two racing bootstraps one wins."""

@@ -11,7 +11,7 @@ class OutboxStore(ABC):
 
     @abstractmethod
     def add(self, message: OutboxMessage) -> None:
-        """Store a new message. Raises Duplicate("id")."""
+        """Store a new message. Raises DuplicateValue("id")."""
 
     @abstractmethod
     def list_pending(self, kind: str, now: datetime, limit: int) -> tuple[OutboxMessage, ...]:
@@ -42,8 +42,8 @@ class OutboxStore(ABC):
 
     @abstractmethod
     def postpone(self, message_id: str, next_at: datetime) -> None:
-        """Try it again then; one more attempt is counted. Raises Missing."""
+        """Try it again then; one more attempt is counted. Raises RowNotFound."""
 
     @abstractmethod
     def delete(self, message_id: str) -> None:
-        """Delete it. Raises Missing."""
+        """Delete it. Raises RowNotFound."""

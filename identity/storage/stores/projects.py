@@ -43,7 +43,7 @@ class ProjectStore(EntityStore[Project]):
 
     @abstractmethod
     def update_role(self, role: ProjectRole) -> None:
-        """Replace display name and group by the next version. Raises Missing; Stale if that was not the next."""
+        """Replace display name and group by the next version. Raises RowNotFound; Stale if that was not the next."""
 
     @abstractmethod
     def delete_role(self, project_id: str, key: str) -> None:

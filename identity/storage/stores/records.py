@@ -15,7 +15,7 @@ class RecordStore(ABC):
 
         One that has expired when ``record`` is created holds the key too, unless ``replacing_expired``. Of racing
         transactions one stores its record; the others wait for its end and then see it, or store theirs if it was
-        aborted. Raises Missing if there is no such user or application; the transaction can go on.
+        aborted. Raises RowNotFound if there is no such user or application; the transaction can go on.
         """
 
     @abstractmethod
@@ -30,7 +30,7 @@ class RecordStore(ABC):
     def replace(self, record: Record) -> None:
         """Put the record in the place of the one with its key.
 
-        Its ``version`` must be one more than the stored one, otherwise Stale. Raises Missing, also if there is no
+        Its ``version`` must be one more than the stored one, otherwise Stale. Raises RowNotFound, also if there is no
         such user or application; the transaction can go on.
         """
 

@@ -16,7 +16,7 @@ class SessionStore(ABC):
 
     @abstractmethod
     def add(self, session: Session) -> None:
-        """Store a new session. Raises Missing if there is no such user."""
+        """Store a new session. Raises RowNotFound if there is no such user."""
 
     @abstractmethod
     def find(self, session_id: str) -> Session | None:
@@ -49,7 +49,7 @@ class SessionStore(ABC):
         ends_at: datetime,
     ) -> None:
         """Give the session a new digest, proofs, authenticated_at and ends_at, and move selected_at and last_seen_at
-        to ``at``, by one conditional write. Raises Missing if there is none or it is ended."""
+        to ``at``, by one conditional write. Raises RowNotFound if there is none or it is ended."""
 
     @abstractmethod
     def update_last_seen(self, session_id: str, seen_at: datetime) -> None:

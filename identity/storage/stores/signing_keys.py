@@ -10,7 +10,7 @@ class SigningKeyStore(ABC):
 
     @abstractmethod
     def add(self, key: SigningKey) -> None:
-        """Store the next generation. Raises Duplicate("generation") if another node was first."""
+        """Store the next generation. Raises DuplicateValue("generation") if another node was first."""
 
     @abstractmethod
     def list_all(self) -> tuple[SigningKey, ...]:
@@ -18,8 +18,8 @@ class SigningKeyStore(ABC):
 
     @abstractmethod
     def update_sealed_private_key(self, key_id: str, sealed_private_key: bytes) -> None:
-        """Replace the sealed private key (after a change of master key). Raises Missing."""
+        """Replace the sealed private key (after a change of master key). Raises RowNotFound."""
 
     @abstractmethod
     def delete(self, key_id: str) -> None:
-        """Delete a key that is no longer published. Raises Missing."""
+        """Delete a key that is no longer published. Raises RowNotFound."""

@@ -28,7 +28,7 @@ class TokenStore(ABC):
     ) -> None:
         """Store a new family, with the code that brings its tokens.
 
-        Raises Missing if its user or client does not exist. The transaction can go on.
+        Raises RowNotFound if its user or client does not exist. The transaction can go on.
         """
 
     @abstractmethod

@@ -63,8 +63,8 @@ class UserStore(EntityStore[User]):
 
     @abstractmethod
     def find_by_user_name_alone(self, user_name: str, *, preferred_organization_id: str) -> Subject | None:
-        """The person of this name that a manager made in the organization ``preferred_organization_id``, else of all with a ``named_at``
-        who has had it for longest; compared by name_key."""
+        """The person of this name that a manager made in the organization ``preferred_organization_id``, else of all
+        with a ``named_at`` who has had it for longest; compared by name_key."""
 
     @abstractmethod
     def find_by_email(self, organization_id: str, email: str) -> tuple[Subject, ...]:
@@ -120,7 +120,7 @@ class UserStore(EntityStore[User]):
 
     @abstractmethod
     def set_password(self, password: PasswordHash) -> None:
-        """Store or replace the user's password hash. Raises Missing if there is no such user."""
+        """Store or replace the user's password hash. Raises RowNotFound if there is no such user."""
 
     @abstractmethod
     def lock_password_hash(self, user_id: str, hash: str) -> bool:  # noqa: A002

@@ -25,7 +25,7 @@ class VerifyEmailPage(OneTimeLinkPage, FormPage):
 
     @lazily
     def signed_in_subject(self) -> Subject | None:
-        """Whose address it becomes, if they are signed in at this browser. Raises LinkUsed."""
+        """Whose address it becomes, if they are signed in at this browser. Raises InvalidOneTimeLink."""
         subject, _ = self.request.services.users.find_by_email_link(self.link_secret)
         sessions = self.request.services.sessions
         here = sessions.list_by_secrets(self.request.browser_state.sessions.values())
@@ -37,7 +37,7 @@ class VerifyEmailPage(OneTimeLinkPage, FormPage):
         return None if self.signed_in_subject is None else self.signed_in_subject.organization
 
     def template_variables(self) -> Mapping[str, object]:
-        """Which address becomes whose, to whoever it belongs to. Raises LinkUsed."""
+        """Which address becomes whose, to whoever it belongs to. Raises InvalidOneTimeLink."""
         if self.signed_in_subject is None:
             return {"login_name": None}
         _, email = self.request.services.users.find_by_email_link(self.link_secret)

@@ -86,7 +86,7 @@ class ResetPasswordPage(OneTimeLinkPage, FormPage):
     secret_fields = frozenset(fields)
 
     def subject(self) -> Subject:
-        """Whose password it will be. Raises LinkUsed."""
+        """Whose password it will be. Raises InvalidOneTimeLink."""
         found: Subject = self.request.services.passwords.find_by_reset_link(self.link_secret)
         return found
 

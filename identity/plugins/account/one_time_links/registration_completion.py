@@ -40,7 +40,7 @@ class CompleteRegistrationPage(OneTimeLinkPage, FormPage):
 
     @lazily
     def pending_registration(self) -> PendingRegistration:
-        """What the link announces. Raises LinkUsed."""
+        """What the link announces. Raises InvalidOneTimeLink."""
         registration: PendingRegistration = self.request.services.registration.find_pending(self.link_secret)
         return registration
 

@@ -119,7 +119,7 @@ class SendEmailVerificationPage(AccountPage, FormPage):
 
 
 def _count_mail(page: AccountPage) -> None:
-    """Count a mail to an address that nobody has proved to be theirs. Raises Again."""
+    """Count a mail to an address that nobody has proved to be theirs. Raises FormRedisplay."""
     try:
         page.request.services.attempts.count_request()
     except TooManyAttempts as problem:

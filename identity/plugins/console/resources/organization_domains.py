@@ -182,7 +182,7 @@ class VerifyDomainPage(OrganizationDomainResourcePage, ResourceActionPage):
         return {**super().template_variables(), "domain": self.domain}
 
     def submit(self, form: Form) -> Response:
-        """Look for the proof. Raises Again if it is not there."""
+        """Look for the proof. Raises FormRedisplay if it is not there."""
         try:
             verify_domain(self.request, self.entity.id, self.domain.name)
         except ServerBusy as problem:

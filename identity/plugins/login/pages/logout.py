@@ -31,7 +31,7 @@ class LogoutPage(Page):
 
     @lazily
     def logout_request(self) -> LogoutRequest:
-        """By which application, and where the browser goes afterwards. Raises Unredirectable."""
+        """By which application, and where the browser goes afterwards. Raises UnredirectableError."""
         query = Parameters.parse(self.request.environ.get("QUERY_STRING", "").encode("latin-1"))
         waiting = query.get_value(PENDING_REQUEST_PARAMETER)
         return (

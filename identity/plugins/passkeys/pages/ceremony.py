@@ -69,7 +69,8 @@ def ceremony_request(
 def read_ceremony_response(page: SignInPage, form: Form, purpose: str) -> tuple[str, bytes, Mapping[str, Any]]:
     """The answer, the challenge to which it has to be one, and what was kept with that.
 
-    Raises Again if there is no answer, or the challenge was used, is too old, or is of another page, sign-in or person.
+    Raises FormRedisplay if there is no answer, or the challenge was used, is too old, or is of another page, sign-in or
+    person.
     """
     answer = form.text(RESPONSE_FIELD)
     if not answer:

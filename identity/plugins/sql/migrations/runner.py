@@ -72,7 +72,7 @@ def run_migrations(engine: Engine, *, is_immediate: bool = False) -> list[str]:
 
 
 def _upgrade_with_retries(connection: Connection) -> None:
-    """Raises Unavailable, SQLAlchemyError."""
+    """Raises StorageUnavailable, SQLAlchemyError."""
     give_up_at = time.monotonic() + _LOCK_TIMEOUT
     while True:
         try:
@@ -115,7 +115,7 @@ def read_revision(connection: Connection) -> str | None:
 
 
 def read_verified_revision(connection: Connection) -> str | None:
-    """The same. Raises Unavailable if the tables are not what that revision makes, or it is not one of ours."""
+    """The same. Raises StorageUnavailable if the tables are not what that revision makes, or it is not one of ours."""
     stored = read_revision(connection)
     verify_schema(connection, stored)
     require_known_revision(stored)
@@ -165,7 +165,7 @@ def oldest_compatible_revision(revision: Script) -> str:
 def upgrade(connection: Connection, revision: str = HEAD) -> None:
     """Apply what leads to this revision: in the transaction that has begun, or else each in its own.
 
-    Raises Unavailable.
+    Raises StorageUnavailable.
     """
     script = script_directory()
     each = not connection.in_transaction()

@@ -48,7 +48,8 @@ Condition = Callable[[Any], ColumnElement[bool]]
 
 @dataclass(frozen=True, slots=True)
 class _PurgeRule:
-    """What is asked and done for one kind; ``expiry_column`` is a column of the table, or of one that its rows refer to.
+    """What is asked and done for one kind; ``expiry_column`` is a column of the table, or of one that its rows refer
+    to.
 
     Rows that do not fit the conditions stay. ``partial`` where the index has none of those, if it can be so.
     """
