@@ -14,7 +14,7 @@ BIN = $(VENV)/bin
 VARIABLES = "http_port=$(PORT)" "data=$(DATA)"
 
 .DEFAULT_GOAL = help
-.PHONY: run demo test test-all lint bench faults cluster docs clean help
+.PHONY: run demo test test-all lint bench faults cluster docs dist release clean help
 
 # Commands find the service by what is noted: identity COMMAND -c development.ini
 run: $(VENV)/.runs ## start the service (PORT=8080 DATA=var); Ctrl-C stops it
@@ -48,6 +48,13 @@ cluster: $(VENV)/.develops ## lose the primary of a Patroni cluster under load
 docs: $(VENV)/.develops ## build the documentation into docs/_build/html
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 
+dist: $(VENV)/.releases ## build source distribution and wheel twice, compare them, and write a bill of materials
+	.ci/release dist
+
+release: $(VENV)/.releases ## make dist for VERSION=1.2.3, with its changelog, commit and tag; nothing is uploaded
+	@test -n "$(VERSION)" || { echo "make release VERSION=1.2.3"; exit 1; }
+	.ci/release tag $(VERSION)
+
 clean: ## remove what was installed and built; data (DATA=var) stays
 	rm -rf $(VENV) build dist *.egg-info docs/_build .coverage .hypothesis .import_linter_cache
 	rm -rf .mypy_cache .pytest_cache .ruff_cache
@@ -66,6 +73,10 @@ $(VENV)/.runs: setup.cfg pyproject.toml constraints.txt
 $(VENV)/.develops: setup.cfg pyproject.toml constraints.txt
 	@$(call install,.[sql$(comma)postgresql$(comma)mariadb$(comma)test$(comma)lint$(comma)docs$(comma)bench])
 	@touch $(VENV)/.runs $@
+
+$(VENV)/.releases: setup.cfg pyproject.toml constraints.txt
+	@$(call install,.[sql$(comma)postgresql$(comma)release])
+	@touch $@
 
 comma = ,
 

@@ -13,7 +13,7 @@ _FACTORY = "paste.server_factory"
 _LAST_PORT = 65535
 #: In containers it may be missing or closed.
 _MEMORY = "/dev/shm"  # noqa: S108
-_WAITRESS_FACTORIES = ("egg:waitress", "egg:identity#waitress")
+_WAITRESS_FACTORIES = ("egg:waitress", "egg:identity-iam#waitress")
 
 #: 16384 bytes each are far above gunicorn's documented 8190, which its ASGI parsers do not enforce.
 DEFAULTS: Mapping[str, Any] = {

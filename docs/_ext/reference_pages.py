@@ -98,7 +98,9 @@ def plugins() -> str:
 def load_plugin_classes() -> list[tuple[str, Any]]:
     """The plugins that come with the service: name and class."""
     points = [
-        entry_point for entry_point in distribution("identity").entry_points if entry_point.group == ENTRY_POINT_GROUP
+        entry_point
+        for entry_point in distribution("identity-iam").entry_points
+        if entry_point.group == ENTRY_POINT_GROUP
     ]
     return [(point.name, point.load()) for point in points]
 

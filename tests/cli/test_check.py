@@ -141,7 +141,7 @@ def test_words_that_do_not_fit_each_other_are_told(run: Run, data: Path, with_se
 
 def test_words_for_another_web_server_are_its_own(run: Run, data: Path, with_settings: Any) -> None:
     ini = with_settings({})
-    ini.write_text(ini.read_text().replace("use = egg:identity#waitress", "use = egg:other\nx = 1"))
+    ini.write_text(ini.read_text().replace("use = egg:identity-iam#waitress", "use = egg:other\nx = 1"))
     ran = run("check", "-c", ini, f"data={data}")
     assert (ran.status, ran.err) == (0, "")
     assert "FAILED" not in ran.out

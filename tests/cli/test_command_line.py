@@ -89,7 +89,7 @@ class TestErrors:
         for text, sentence in (
             (None, "No such file or directory"),
             ("[app:main", "cannot be used as an ini file"),
-            ("[app:other]\nuse = egg:identity\n", "has no section [app:main]"),
+            ("[app:other]\nuse = egg:identity-iam\n", "has no section [app:main]"),
             ("[app:main]\nidentity.issuer_url = %(nowhere)s\n", "cannot be used as an ini file"),
             ("[app:main]\nidentity.storage = sql\n", "identity.issuer_url: is missing"),
             ("[app:main]\nidentity.colour = red\n", "identity.colour: is not known"),

@@ -58,7 +58,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("installed")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", folder]
     # As the page says, because of the name by itself.
-    ran([*pip, f"identity[sql,postgresql] @ {wheel.as_uri()}"], folder)
+    ran([*pip, f"identity-iam[sql,postgresql] @ {wheel.as_uri()}"], folder)
     return folder
 
 
@@ -142,7 +142,7 @@ def test_a_bare_name_is_found(wrong: str) -> None:
 @pytest.mark.parametrize(
     "right",
     [
-        'pip install "identity[sql] @ file:///dist/identity-0.1.0-py3-none-any.whl"',
+        'pip install "identity-iam[sql] @ file:///dist/identity_iam-0.1.0-py3-none-any.whl"',
         "pip install --editable ./identity-billing",
         "/opt/identity/bin/pip install '/source[sql,postgresql]'",
     ],

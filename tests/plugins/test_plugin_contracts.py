@@ -8,7 +8,7 @@ from identity.testing.plugin_contract import PluginContract
 #: Of those that cannot be constructed without.
 SETTINGS = {"sql": {"url": "sqlite:///identity.sqlite"}}
 
-for _name in sorted(distribution("identity").entry_points.select(group=ENTRY_POINT_GROUP).names):
+for _name in sorted(distribution("identity-iam").entry_points.select(group=ENTRY_POINT_GROUP).names):
     _members = {"name": _name, "settings": SETTINGS.get(_name, {})}
     globals()[f"Test_{_name}"] = type(f"Test_{_name}", (PluginContract,), _members)
 
