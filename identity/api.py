@@ -15,7 +15,7 @@ PUBLIC_MODULES: Mapping[str, tuple[str, ...]] = {
         "identity.fair_semaphore",
         "identity.hookspecs",
         "identity.settings_parser",
-        "identity.lazily",
+        "identity.cached_property",
         "identity.log_formatters",
         "identity.extension_points",
         "identity.outbound_http",

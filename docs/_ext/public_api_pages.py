@@ -87,11 +87,13 @@ class _Module:
     def _function(self, node: _Function, within: ast.ClassDef | None) -> Iterator[str]:
         decorators = {ast.unparse(item).rpartition(".")[2] for item in node.decorator_list}
         # An override is documented where the overridden method is; a service, by its class.
-        is_documented = not within or ast.get_docstring(node) or (within.name == "Services" and "lazily" in decorators)
+        is_documented = (
+            not within or ast.get_docstring(node) or (within.name == "Services" and "cached_property" in decorators)
+        )
         if node.name.startswith("test_") or not is_documented:
             return
         returns = f" -> {ast.unparse(self._qualify(node.returns))}" if node.returns else ""
-        if decorators & {"property", "cached_property", "lazily"}:
+        if decorators & {"property", "cached_property", "cached_property"}:
             yield from _entry("property", node.name, _doc(node), [f":type: {returns.removeprefix(' -> ')}"])
             return
         if within and "staticmethod" not in decorators:

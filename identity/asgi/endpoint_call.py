@@ -13,6 +13,7 @@ from transaction.interfaces import TransientError
 from identity.asgi.messages import AsgiResponse
 from identity.asgi.request_head import RequestHead
 from identity.asgi.wsgi_adapter import build_wsgi_environ
+from identity.cached_property import cached_property
 from identity.domain.audit import Actor, ActorKind
 from identity.fair_semaphore import set_client_network
 from identity.http.access_log import log as request_log
@@ -28,7 +29,6 @@ from identity.http.request_observers import ObservedRequest, normalized_method, 
 from identity.http.request_services import RequestServices, add_user_agent
 from identity.http.route_predicates import accepted_hosts_by_address
 from identity.http.transactions import MAX_ATTEMPTS
-from identity.lazily import lazily
 from identity.log_formatters import log_context
 from identity.provider.context import Context
 from identity.provider.endpoint import EndpointHost
@@ -280,7 +280,7 @@ class EndpointCall:
             accept_language=self._request_head.headers.get("accept-language", ""),
         )
 
-    @lazily
+    @cached_property
     def _browser_state(self) -> BrowserState:
         headers = self._request_head.headers
         agent = headers.get("user-agent", "").encode("latin-1")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pyramid.config import Configurator
 from pyramid.request import Request
 
+from identity.cached_property import cached_property
 from identity.domain.audit import Actor, ActorKind
 from identity.domain.sessions import SignedInAccount
 from identity.http.cookies import read_request_browser_state
@@ -14,7 +15,6 @@ from identity.http.language_negotiation import negotiate_language
 from identity.http.request_ids import environ_request_id
 from identity.http.request_observers import normalized_method
 from identity.http.request_services import RequestServices
-from identity.lazily import lazily
 from identity.provider.protocol_request import BrowserState
 from identity.services.unit_of_work import UnitOfWork
 from identity.transaction_manager import ExplicitTransactionManager
@@ -40,23 +40,23 @@ class IdentityRequest(Request):  # type: ignore[misc]
     costs more than the whole of its routing.
     """
 
-    @lazily
+    @cached_property
     def request_id(self) -> str:
         """The id of this request, shown in its answer, in logs and audit events, and where it fails."""
         identity: IdentityApplication = self.registry.application
         return environ_request_id(self.environ, identity.settings.trusted_proxy)
 
-    @lazily
+    @cached_property
     def tm(self) -> "ITransactionManager":
         """The transaction manager of this run of the request. Asked for by pyramid_tm."""
         return ExplicitTransactionManager()
 
-    @lazily
+    @cached_property
     def browser_state(self) -> BrowserState:
         """What the browser shows of itself: secrets of its sessions and of the sign-ins it began."""
         return read_request_browser_state(self)
 
-    @lazily
+    @cached_property
     def signed_in_account(self) -> SignedInAccount | None:
         """Who is signed in here, for the service's own pages: of several the one selected last."""
         account: SignedInAccount | None = self.services.sessions.find_current(self.browser_state.sessions.values())
@@ -103,7 +103,7 @@ class IdentityRequest(Request):  # type: ignore[misc]
             done[name, number] = result
         return done[name, number]
 
-    @lazily
+    @cached_property
     def _call_counts(self) -> dict[str, int]:
         """How many steps of each name this run of the request has reached."""
         return {}
@@ -112,7 +112,7 @@ class IdentityRequest(Request):  # type: ignore[misc]
         """Drop what was done since the last commit, and go on in another transaction, as after it."""
         self.request_services.roll_back()
 
-    @lazily
+    @cached_property
     def request_services(self) -> RequestServices:
         """The services of this run of the request, in its transaction if it has one."""
         identity: IdentityApplication = self.registry.application

@@ -9,6 +9,7 @@ from pyramid.request import Request
 from pyramid.response import Response
 
 from identity import instrumentation, password_hashing
+from identity.cached_property import cached_property
 from identity.crypto.secrets import new_token
 from identity.domain.authentication import PASSWORD_FACTOR
 from identity.domain.errors import Conflict
@@ -18,7 +19,6 @@ from identity.domain.users import Subject
 from identity.fair_semaphore import organization_scope
 from identity.http.cookies import request_cookie_headers
 from identity.http.endpoint_routes import request_context
-from identity.lazily import lazily
 from identity.password_hashing import ServerBusy
 from identity.provider.directory import (
     Directory,
@@ -51,7 +51,7 @@ class PendingSignInContext:
         secret = request.browser_state.sign_ins.get(request_id)
         self.pending: PendingAuthorization = request.services.sign_ins.find(request_id, secret)
 
-    @lazily
+    @cached_property
     def sign_in(self) -> SignIn:
         """How far it has come. Raises UnredirectableError if the application is gone; OAuthError."""
         request = self._request

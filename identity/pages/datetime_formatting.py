@@ -6,8 +6,8 @@ from zoneinfo import ZoneInfo
 
 from markupsafe import Markup
 
+from identity.cached_property import cached_property
 from identity.domain.users import HumanUser, Subject
-from identity.lazily import lazily
 from identity.pages.translation import Translator
 
 _MINUTE, _HOUR, _DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -64,7 +64,7 @@ class DatetimeFormatter:
         self._language = language
         self._find_zone = find_zone
 
-    @lazily
+    @cached_property
     def time_zone(self) -> tzinfo | None:
         """The reader's own zone, looked up when a moment is first shown; None if it is not known."""
         return self._find_zone()

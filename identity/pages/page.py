@@ -31,6 +31,7 @@ from pyramid.config import Configurator
 from pyramid.request import Request
 from pyramid.response import Response
 
+from identity.cached_property import cached_property
 from identity.domain.applications import Application
 from identity.domain.errors import Conflict, DomainError, Invalid
 from identity.domain.messages import LANGUAGES, gettext_lazy
@@ -38,7 +39,6 @@ from identity.domain.organizations import Organization
 from identity.http import csrf
 from identity.http.language_negotiation import UI_LOCALES_PARAM, negotiate_language
 from identity.http.security_headers import SIGN_IN_POLICY
-from identity.lazily import lazily
 from identity.pages.forms import SUBMISSION_ID_FIELD, VERSION_FIELD, FieldValue, Form, FormMessage, FormState
 from identity.pages.page_branding import PageBranding, load_page_branding
 from identity.pages.rendering import PageRenderer, see_other
@@ -115,7 +115,7 @@ class Page:
         """Whose name, logo, colours and words the page has; by default the service's own."""
         return None, None
 
-    @lazily
+    @cached_property
     def page_branding(self) -> PageBranding:
         """The same, in the page's language."""
         return load_page_branding(self.request.services, *self.branding_owner(), self.language)
@@ -139,7 +139,7 @@ class Page:
         """The words of that language, for sentences that are made here and not in the template."""
         return self.renderer.catalogs.translator(self.language)
 
-    @lazily
+    @cached_property
     def template_macros(self) -> Any:
         """The macros of templates, for markup that is made here."""
         return self.renderer.load_macros(self.request, self.language)

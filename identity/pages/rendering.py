@@ -13,13 +13,13 @@ from pyramid.registry import Registry
 from pyramid.request import Request
 from pyramid.response import Response
 
+from identity.cached_property import cached_property
 from identity.domain.login_names import LoginName
 from identity.domain.messages import LANGUAGES
 from identity.http import csrf
 from identity.http.endpoint_routes import PROTOCOL_ROUTE_PREFIX
 from identity.http.language_negotiation import UI_LOCALES_PARAM, negotiate_language
 from identity.http.security_headers import SIGN_IN_POLICY
-from identity.lazily import lazily
 from identity.pages.datetime_formatting import DatetimeFormatter, format_relative_time, user_time_zone
 from identity.pages.layout import AccountMenuEntry
 from identity.pages.page_branding import DEFAULT_PAGE_BRANDING
@@ -63,7 +63,7 @@ class PageRenderer:
             self.static.add_file(path)
         self.operator_style = None if style is None else self.static.add_file(style)
 
-    @lazily
+    @cached_property
     def environment(self) -> "Environment":
         """Jinja's environment, once the configuration is done."""
         from pyramid_jinja2 import IJinja2Environment
@@ -71,12 +71,12 @@ class PageRenderer:
         environment: Environment = self._registry.getUtility(IJinja2Environment, name=RENDERER_SUFFIX)
         return environment
 
-    @lazily
+    @cached_property
     def text_environment(self) -> "Environment":
         """The same for plain text, where nothing is escaped."""
         return self.environment.overlay(autoescape=False)
 
-    @lazily
+    @cached_property
     def brand_name(self) -> str:
         """What the service calls itself, in mails, which are drawn without a request."""
         known = {"t": self.catalogs.translator(LANGUAGES[0]).gettext, "static": self.static.url_path}

@@ -7,6 +7,7 @@ from markupsafe import Markup
 from pyramid.config import Configurator
 from pyramid.response import Response
 
+from identity.cached_property import cached_property
 from identity.domain.applications import Application, ApplicationType
 from identity.domain.login_names import LoginName
 from identity.domain.messages import Message, gettext_lazy
@@ -15,7 +16,6 @@ from identity.domain.sessions import PendingAuthorization
 from identity.domain.users import Subject
 from identity.http.endpoint_routes import request_context
 from identity.http.sign_in_attempts import PendingSignInContext
-from identity.lazily import lazily
 from identity.pages.page import FormPage, FormRedisplay
 from identity.pages.scope_descriptions import describe_scopes
 from identity.provider.errors import OAuthError, UnredirectableError
@@ -40,7 +40,7 @@ class SignInPage(FormPage):
         """How far it has come."""
         return self.context.sign_in
 
-    @lazily
+    @cached_property
     def base_path(self) -> str:
         """The address of the first page, below which the others lie."""
         return f"/login/{self.pending_authorization.id}"

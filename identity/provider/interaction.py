@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar
 
+from identity.cached_property import cached_property
 from identity.domain.applications import ApplicationClient
 from identity.domain.email_addresses import is_same_mailbox
 from identity.domain.hook_results import hook_type_error_text
@@ -14,7 +15,6 @@ from identity.domain.names import name_key
 from identity.domain.organizations import Organization
 from identity.domain.sessions import PendingAuthorization, SignedInAccount
 from identity.domain.users import HumanUser, Subject
-from identity.lazily import lazily
 from identity.provider.authorization_request import AuthorizationRequest
 from identity.provider.context import Context
 from identity.provider.errors import InteractionRequired, OAuthError
@@ -131,7 +131,7 @@ class SignIn:
         """True if the account belongs to the required organization, if one is required."""
         return self.required_organization is None or account.subject.organization.id == self.required_organization.id
 
-    @lazily
+    @cached_property
     def selectable_accounts(self) -> tuple[SignedInAccount, ...]:
         """The live sessions that could answer, after what the client's hints leave over."""
         live = tuple(
@@ -145,7 +145,7 @@ class SignIn:
         # A hint that fits nobody here means somebody who has yet to sign in.
         return hinted if self.request.login_hint and "select_account" not in self.prompts else live
 
-    @lazily
+    @cached_property
     def selected_account(self) -> SignedInAccount | None:
         """The session that will answer: the one chosen on a page, or the only one there is."""
         if self.authenticated_subject is not None:
@@ -163,12 +163,12 @@ class SignIn:
             return None
         return self.selectable_accounts[0] if len(self.selectable_accounts) == 1 else None
 
-    @lazily
+    @cached_property
     def step_up_requirement(self) -> StepUpRequirement | None:
         """What the person has yet to prove, beside who they are. Raises UnmetAuthenticationRequirements."""
         return self.step_up_checker(self)
 
-    @lazily
+    @cached_property
     def consent_summary(self) -> ConsentSummary:
         """What the answer would bring, once somebody is there. Raises OAuthError for what stands against it."""
         return self.consent_summary_builder(self)

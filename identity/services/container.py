@@ -5,13 +5,13 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import datetime
 
+from identity.cached_property import cached_property
 from identity.domain.audit import AuditEvent
 from identity.domain.deletion_impact import DeletionImpact, DeletionTarget
 from identity.domain.instance import Instance
 from identity.domain.permissions import Resource
 from identity.domain.records import CORE_NAMESPACE, RecordNamespace
 from identity.domain.users import Subject
-from identity.lazily import lazily
 from identity.services.access_control import AccessControl
 from identity.services.account_deletions import AccountDeletionService
 from identity.services.account_recovery import AccountRecoveryService
@@ -110,7 +110,7 @@ class Services(ABC):
         """What a plugin keeps in its own name space."""
         return RecordService(self._state, self._sealer, name_space)
 
-    @lazily
+    @cached_property
     def _core_records(self) -> RecordService:
         return self.record_service(RecordNamespace(CORE_NAMESPACE))
 
@@ -118,24 +118,24 @@ class Services(ABC):
         """True if a plugin knows of an allowed way in which the person can sign in."""
         return any(allows(factor) and has(subject, self) for factor, has in self.capabilities.sign_in_method_checks)
 
-    @lazily
+    @cached_property
     def access_control(self) -> AccessControl:
         """Who may do what."""
         return AccessControl(
             self.storage, self._process.manager_roles, self._process.deny_hook, self.read_session, self.find_instance
         )
 
-    @lazily
+    @cached_property
     def lookup(self) -> Lookup:
         """What hooks may read."""
         return Lookup(self.read_session)
 
-    @lazily
+    @cached_property
     def audit_trail(self) -> AuditTrail:
         """What was recorded and refused, to be read."""
         return AuditTrail(self.storage)
 
-    @lazily
+    @cached_property
     def organizations(self) -> OrganizationService:
         return OrganizationService(
             self._state,
@@ -147,11 +147,11 @@ class Services(ABC):
             self.upstream_providers,
         )
 
-    @lazily
+    @cached_property
     def domains(self) -> OrganizationDomainService:
         return OrganizationDomainService(self._state, self.access_control, self.find_instance, self._settings)
 
-    @lazily
+    @cached_property
     def projects(self) -> ProjectService:
         # Every token needs projects, which need managers, and so half of the services, only to create one.
         def add_creator(user_id: str, resource: Resource) -> None:
@@ -159,15 +159,15 @@ class Services(ABC):
 
         return ProjectService(self._state, self.find_instance, self.access_control, add_creator)
 
-    @lazily
+    @cached_property
     def project_grants(self) -> ProjectGrantService:
         return ProjectGrantService(self._state, self.access_control)
 
-    @lazily
+    @cached_property
     def user_grants(self) -> UserGrantService:
         return UserGrantService(self._state, self.access_control, self.project_grants)
 
-    @lazily
+    @cached_property
     def users(self) -> UserService:
         return UserService(
             self._state,
@@ -182,7 +182,7 @@ class Services(ABC):
             self.access_control,
         )
 
-    @lazily
+    @cached_property
     def passwords(self) -> PasswordService:
         return PasswordService(
             self._state,
@@ -198,37 +198,37 @@ class Services(ABC):
             self._settings,
         )
 
-    @lazily
+    @cached_property
     def account_recovery(self) -> AccountRecoveryService:
         return AccountRecoveryService(self._state, self.passwords, self.sessions)
 
-    @lazily
+    @cached_property
     def account_deletions(self) -> AccountDeletionService:
         return AccountDeletionService(
             self._state, self.access_control, self.legal_holds, self.policies, self.sessions, self.users
         )
 
-    @lazily
+    @cached_property
     def legal_holds(self) -> LegalHoldService:
         return LegalHoldService(self._state)
 
-    @lazily
+    @cached_property
     def attempts(self) -> AttemptService:
         return AttemptService(self._state, self.policies, self.domains, self._settings)
 
-    @lazily
+    @cached_property
     def login_names(self) -> LoginNameService:
         return LoginNameService(self._state, self.policies, self.instance_managers, self.find_instance)
 
-    @lazily
+    @cached_property
     def known_browsers(self) -> KnownBrowserService:
         return KnownBrowserService(self._state, self._sealer)
 
-    @lazily
+    @cached_property
     def instance_managers(self) -> InstanceManagerService:
         return InstanceManagerService(self._state)
 
-    @lazily
+    @cached_property
     def policies(self) -> PolicyService:
         return PolicyService(
             self._state,
@@ -239,43 +239,43 @@ class Services(ABC):
             self._core_records,
         )
 
-    @lazily
+    @cached_property
     def factors(self) -> FactorService:
         return FactorService(self._state, self.remembered_browsers, self._core_records)
 
-    @lazily
+    @cached_property
     def remembered_browsers(self) -> RememberedBrowserService:
         return RememberedBrowserService(self._state, self._core_records)
 
-    @lazily
+    @cached_property
     def registration(self) -> RegistrationService:
         return RegistrationService(self._state, self.one_time_links, self.mails, self.policies)
 
-    @lazily
+    @cached_property
     def one_time_links(self) -> OneTimeLinkService:
         return OneTimeLinkService(self._state, self._sealer, self._settings)
 
-    @lazily
+    @cached_property
     def mails(self) -> MailService:
         return MailService(self._state, self.outbox, self._process.deliveries)
 
-    @lazily
+    @cached_property
     def notifications(self) -> NotificationService:
         return NotificationService(self._state, self.mails, lambda: self.language)
 
-    @lazily
+    @cached_property
     def outbox(self) -> OutboxService:
         return OutboxService(self._state, self._sealer, self._process.deliveries, self._note_queued)
 
-    @lazily
+    @cached_property
     def sessions(self) -> SessionService:
         return SessionService(self._state, self.instance_managers, self.policies, self._settings)
 
-    @lazily
+    @cached_property
     def sign_ins(self) -> SignInService:
         return SignInService(self._state, self._settings)
 
-    @lazily
+    @cached_property
     def service_users(self) -> ServiceUserService:
         return ServiceUserService(
             self._state,
@@ -286,25 +286,25 @@ class Services(ABC):
             self._settings,
         )
 
-    @lazily
+    @cached_property
     def applications(self) -> ApplicationService:
         return ApplicationService(
             self._state, self.access_control, self.projects, self._process.capabilities, self._process.last_used_tracker
         )
 
-    @lazily
+    @cached_property
     def upstream_providers(self) -> UpstreamProviderService:
         return UpstreamProviderService(self._state, self._sealer, self.access_control, self.instance_managers)
 
-    @lazily
+    @cached_property
     def branding(self) -> BrandingService:
         return BrandingService(self._state, self.applications)
 
-    @lazily
+    @cached_property
     def consents(self) -> ConsentService:
         return ConsentService(self._state)
 
-    @lazily
+    @cached_property
     def managers(self) -> ManagerService:
         return ManagerService(
             self._state,
@@ -318,34 +318,34 @@ class Services(ABC):
             self._has_way,
         )
 
-    @lazily
+    @cached_property
     def tokens(self) -> TokenService:
         return TokenService(
             self._state, self.projects, self._process.key_ring, self._process.last_used_tracker, self._settings
         )
 
-    @lazily
+    @cached_property
     def signing_keys(self) -> SigningKeyService:
         return SigningKeyService(self._state, self._process.key_ring, self._settings)
 
-    @lazily
+    @cached_property
     def overview(self) -> OverviewService:
         return OverviewService(self._state, self.access_control, self.signing_keys)
 
-    @lazily
+    @cached_property
     def statistics(self) -> StatisticsService:
         return StatisticsService(
             self._state, self._process.key_ring, self._settings, self.legal_holds, self._process.deliveries
         )
 
-    @lazily
+    @cached_property
     def cursors(self) -> CursorService:
         return CursorService(self._state, self._sealer)
 
-    @lazily
+    @cached_property
     def form_tokens(self) -> FormTokenService:
         return FormTokenService(self._state, self._sealer)
 
-    @lazily
+    @cached_property
     def idempotency(self) -> IdempotencyService:
         return IdempotencyService(self._state, self._sealer)

@@ -5,11 +5,11 @@ from collections.abc import Set
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from identity.cached_property import cached_property
 from identity.crypto.sealing import Sealer, UnsealingError
 from identity.crypto.secrets import token_digest
 from identity.domain.errors import Conflict
 from identity.domain.records import CORE_NAMESPACE, Record
-from identity.lazily import lazily
 from identity.services.base import Service, TransactionState
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class IdempotencyService(Service):
     #: The keys that earlier runs of this request have committed, so that it does not conflict with itself.
     own_keys: Set[bytes] = frozenset()
 
-    @lazily
+    @cached_property
     def claimed_keys(self) -> set[bytes]:
         """The digests of all keys that were taken in this transaction."""
         return set()

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 
+from identity.cached_property import cached_property
 from identity.domain.audit import Actor, AuditEvent
 from identity.domain.instance import Instance
-from identity.lazily import lazily
 from identity.services.audit import AuditRecorder
 from identity.services.base import ReadSessionFactory, TransactionState
 from identity.services.container import Services
@@ -45,7 +45,7 @@ class UnitOfWork(Services):
         #: The kinds of messages that were queued in this transaction.
         self.queued_kinds: set[str] = set()
 
-    @lazily
+    @cached_property
     def language(self) -> str:
         return self.language_getter()
 

@@ -26,7 +26,15 @@ import pytest
 pytest.register_assert_rewrite(
     *(
         f"identity.testing.{name}"
-        for name in ("assembled_service", "browser", "cookies", "relying_party", "response_checks", "service_test_client", "world")
+        for name in (
+            "assembled_service",
+            "browser",
+            "cookies",
+            "relying_party",
+            "response_checks",
+            "service_test_client",
+            "world",
+        )
     )
 )
 

@@ -172,9 +172,7 @@ def test_a_plugins_endpoint_that_is_not_advertised_stays_unsaid(install: Install
 
 
 @pytest.mark.parametrize("allows_cors", [True, False])
-def test_scripts_may_call_a_plugins_endpoint_if_it_says_so(
-    install: Install, tmp_path: Path, allows_cors: bool
-) -> None:
+def test_scripts_may_call_a_plugins_endpoint_if_it_says_so(install: Install, tmp_path: Path, allows_cors: bool) -> None:
     identity, client = with_endpoint(install, tmp_path, make_endpoint(allows_cors=allows_cors))
     register_origin(identity)
     for origin, allowed in ((ORIGIN, allows_cors), ("https://elsewhere.example", False)):

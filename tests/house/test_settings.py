@@ -186,9 +186,7 @@ def test_a_missing_key_is_named() -> None:
 def test_an_unknown_key_tells_the_known_ones() -> None:
     key, said = problem(issuer="https://id.example.com")
     assert key == "issuer"
-    assert said.startswith(
-        "is not known; is issuer_url meant? Known are: access_token_lifetime, assertion_audiences, "
-    )
+    assert said.startswith("is not known; is issuer_url meant? Known are: access_token_lifetime, assertion_audiences, ")
     key, said = problem(colour="red")
     assert said.startswith(
         "is not known; known are: access_token_lifetime, assertion_audiences, attempts_per_address, "

@@ -4,15 +4,15 @@ import pytest
 
 from identity.annotations import annotated_names
 from identity.application import IdentityApplication
+from identity.cached_property import cached_property
 from identity.domain.audit import OPERATOR, Actor
-from identity.lazily import lazily
 from identity.services.container import Services
 from identity.storage.backend import Storage
 
 
 def test_constructing_any_service_opens_no_storage(identity: IdentityApplication) -> None:
     services = identity.create_services(lambda: pytest.fail("the storage was opened"), OPERATOR)
-    names = [name for name, value in vars(Services).items() if isinstance(value, lazily)]
+    names = [name for name, value in vars(Services).items() if isinstance(value, cached_property)]
     assert {"users", "tokens", "access_control"} <= {*names}
     for name in names:
         assert getattr(services, name) is getattr(services, name)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from markupsafe import Markup, escape
 
+from identity.cached_property import cached_property
 from identity.domain.applications import Application
 from identity.domain.audit import AuditEvent
 from identity.domain.errors import Conflict, NotFound
@@ -17,7 +18,6 @@ from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE_RESOURCE, Resource, organization_resource
 from identity.domain.projects import Project
 from identity.http.route_contexts import RouteContext
-from identity.lazily import lazily
 from identity.pages.event_labels import FLASH_MESSAGES
 from identity.pages.flash_messages import flashed_event
 from identity.pages.forms import SUBMISSION_ID_FIELD, Form
@@ -113,7 +113,7 @@ class ConsolePage(SignedInPage):
             raise NotFound("page", self.request.path)
         return self.context.resource
 
-    @lazily
+    @cached_property
     def organization(self) -> Organization | None:
         """The organization that the page is about; on pages of the instance one's own, for the navigation."""
         value, resource = self.context.entity, self.resource

@@ -123,7 +123,11 @@ def _rule_field(rule: EntityField) -> FormField:
         )
     if rule.name == "factors":
         return RuleCheckboxGroup(
-            "factor", field_options.label, field_options.hint, options=lambda page: page.sign_in_method_options(), **extra
+            "factor",
+            field_options.label,
+            field_options.hint,
+            options=lambda page: page.sign_in_method_options(),
+            **extra,
         )
     if rule.type == tuple[str, ...]:
         return RuleLinesField(rule.name, field_options.label, field_options.hint, required=False, **extra)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 from pyramid.request import Request
 
 from identity.annotations import annotated_names
+from identity.cached_property import cached_property
 from identity.domain.applications import Application
 from identity.domain.messages import gettext_lazy
 from identity.domain.organizations import Organization
@@ -16,7 +17,6 @@ from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import HumanUser, ServiceUser, Subject
 from identity.http import route_contexts
 from identity.http.route_contexts import RouteContext
-from identity.lazily import lazily
 from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs, ConsolePage
 
 #: The address of the list of organizations.
@@ -161,7 +161,7 @@ class ApplicationResourcePage(ResourcePage[Application]):
     path, context_factory = "/applications/{application}", route_contexts.application_context
     permission_subject, service_name = "application", "applications"
 
-    @lazily
+    @cached_property
     def project(self) -> Project:
         """Whose."""
         return self.services.projects.get(self.entity.project_id)

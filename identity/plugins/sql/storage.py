@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from identity.lazily import lazily
+from identity.cached_property import cached_property
 from identity.plugins.sql.connection import DatabaseConnection
 from identity.plugins.sql.stores.applications import SqlApplicationStore
 from identity.plugins.sql.stores.attempts import SqlAttemptStore
@@ -30,11 +30,11 @@ from identity.storage.backend import Storage
 Store = TypeVar("Store")
 
 
-def _store(kind: Callable[[DatabaseConnection], Store]) -> lazily[Store]:
+def _store(kind: Callable[[DatabaseConnection], Store]) -> cached_property[Store]:
     def make(storage: "SqlStorage") -> Store:
         return kind(storage.connection)
 
-    return lazily(make)
+    return cached_property(make)
 
 
 class SqlStorage(Storage):

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from pyramid.response import Response
 
+from identity.cached_property import cached_property
 from identity.domain.organizations import Organization
 from identity.domain.users import Subject
 from identity.http.sign_in_attempts import redirect_to_sign_in
-from identity.lazily import lazily
 from identity.pages.forms import Form
 from identity.pages.page import FormPage
 from identity.pages.rendering import ACCOUNT_PATH
@@ -23,7 +23,7 @@ class VerifyEmailPage(OneTimeLinkPage, FormPage):
 
     template = "account/verify_email.html"
 
-    @lazily
+    @cached_property
     def signed_in_subject(self) -> Subject | None:
         """Whose address it becomes, if they are signed in at this browser. Raises InvalidOneTimeLink."""
         subject, _ = self.request.services.users.find_by_email_link(self.link_secret)

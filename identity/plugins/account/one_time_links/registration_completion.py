@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from pyramid.response import Response
 
+from identity.cached_property import cached_property
 from identity.domain.authentication import PASSWORD_METHOD
 from identity.domain.errors import Denied
 from identity.domain.messages import gettext_lazy
@@ -11,7 +12,6 @@ from identity.domain.organizations import Organization
 from identity.domain.sessions import PendingAuthorization
 from identity.domain.users import Subject
 from identity.http.sign_in_attempts import redirect_to_sign_in
-from identity.lazily import lazily
 from identity.pages.error_pages import render_error_page
 from identity.pages.forms import Form
 from identity.pages.page import FormPage
@@ -38,13 +38,13 @@ class CompleteRegistrationPage(OneTimeLinkPage, FormPage):
     fields = (*NAME_FIELDS, *PASSWORD_FIELDS)
     secret_fields = frozenset(PASSWORD_FIELDS)
 
-    @lazily
+    @cached_property
     def pending_registration(self) -> PendingRegistration:
         """What the link announces. Raises InvalidOneTimeLink."""
         registration: PendingRegistration = self.request.services.registration.find_pending(self.link_secret)
         return registration
 
-    @lazily
+    @cached_property
     def pending_authorization(self) -> PendingAuthorization | None:
         """The sign-in in which it was typed, if that waits in this browser still."""
         request, request_id = self.request, self.pending_registration.sign_in_id

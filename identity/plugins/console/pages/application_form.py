@@ -9,6 +9,7 @@ from datetime import timedelta
 
 from pyramid.response import Response
 
+from identity.cached_property import cached_property
 from identity.domain.applications import Application, ApplicationType, ConsentRule, redirect_uri_error
 from identity.domain.entity import entity_fields
 from identity.domain.errors import Invalid
@@ -16,7 +17,6 @@ from identity.domain.messages import gettext_lazy
 from identity.domain.users import TokenFormat
 from identity.domain.validators import MAX_TOKEN_LIFETIME
 from identity.http import route_contexts
-from identity.lazily import lazily
 from identity.pages.forms import FieldValue, Form
 from identity.plugins.console.application_options import (
     APPLICATION_TYPE_OPTIONS,
@@ -71,7 +71,7 @@ class ApplicationFormPage(ConsoleFormPage):
         """Which type; None before one is chosen."""
         raise NotImplementedError
 
-    @lazily
+    @cached_property
     def can_set_consent_rule(self) -> bool:
         """True for who may leave people unasked."""
         return bool(self.services.applications.can_set_privileged_fields(self.principal))

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 from markupsafe import Markup
 from pyramid.response import Response
 
+from identity.cached_property import cached_property
 from identity.domain.legal_holds import ALL_TARGETS, LegalHold, LegalHoldKind
 from identity.domain.messages import gettext_lazy
 from identity.http import route_contexts
-from identity.lazily import lazily
 from identity.pages.forms import Form
 from identity.pages.line_breaks import with_line_breaks
 from identity.plugins.console.action_page import ActionPage
@@ -127,7 +127,7 @@ class LiftLegalHoldPage(ActionPage):
     submit_label = gettext_lazy("Lift legal hold")
     cancel_label = gettext_lazy("Keep the legal hold")
 
-    @lazily
+    @cached_property
     def legal_hold(self) -> LegalHold:
         """Which one. Raises NotFound."""
         return self.services.legal_holds.get(self.request.matchdict["legal_hold"])
@@ -136,7 +136,7 @@ class LiftLegalHoldPage(ActionPage):
     def message_values(self) -> Mapping[str, object]:
         return {"name": self._target_link.name}
 
-    @lazily
+    @cached_property
     def _target_link(self) -> EntityLink:
         return _target_links(self, [self.legal_hold])[self.legal_hold.id]
 

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 
 from pyramid.response import Response
 
+from identity.cached_property import cached_property
 from identity.domain.managers import Manager, ManagerRole
 from identity.domain.messages import gettext_lazy, ngettext_lazy
 from identity.domain.permissions import ManagerLevel
 from identity.domain.users import Subject
 from identity.http import route_contexts
-from identity.lazily import lazily
 from identity.pages.forms import Form
 from identity.plugins.console.action_page import ResourceActionPage
 from identity.plugins.console.badges import EntityLink
@@ -46,7 +46,7 @@ class ResourceManagersPage(ConsolePage):
     def title_suffix(self) -> str:
         return self.managed_resource_link.name
 
-    @lazily
+    @cached_property
     def managed_resource_link(self) -> EntityLink:
         """The resource's name, and the address of its page."""
         key = self.resource.key
@@ -187,7 +187,7 @@ class ManagerResourcePage(_ManagerSubpage, ResourcePage[Manager]):
     path, context_factory = "/managers/{manager}", route_contexts.manager_context
     permission_subject, service_name = "manager", "managers"
 
-    @lazily
+    @cached_property
     def user(self) -> EntityLink:
         """As whoever looks may know them."""
         subject = self.services.storage.users.find_subject(self.entity.user_id)

@@ -6,12 +6,12 @@ from typing import ClassVar
 from markupsafe import Markup
 from pyramid.response import Response
 
+from identity.cached_property import cached_property
 from identity.domain.domains import DomainProof, OrganizationDomain
 from identity.domain.errors import Conflict, Invalid
 from identity.domain.messages import gettext_lazy, ngettext_lazy
 from identity.http import route_contexts
 from identity.http.domain_verification import verify_domain
-from identity.lazily import lazily
 from identity.pages.forms import Form
 from identity.pages.page import FormRedisplay
 from identity.pages.rate_limited import rate_limit_response
@@ -116,7 +116,7 @@ class OrganizationDomainResourcePage(OrganizationResourcePage):
         """To change a domain takes more than to change the organization."""
         return WRITE_PERMISSION if cls.permission_verb == "write" else super().permission()
 
-    @lazily
+    @cached_property
     def domain(self) -> OrganizationDomain:
         """Which one. Raises NotFound."""
         return self.services.domains.get(self.entity.id, path_value(self, "domain"))

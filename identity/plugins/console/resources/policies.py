@@ -8,13 +8,13 @@ from urllib.parse import urlencode
 from markupsafe import Markup, escape
 from pyramid.response import Response
 
+from identity.cached_property import cached_property
 from identity.domain.entity import entity_fields
 from identity.domain.messages import gettext_lazy, ngettext_lazy
 from identity.domain.policies import EffectiveRule, Policy, PolicySource, looser_rules
 from identity.domain.policy_descriptions import describe_rule
 from identity.domain.sessions import EndedSessionCount
 from identity.http import route_contexts
-from identity.lazily import lazily
 from identity.pages.forms import VERSION_FIELD, FieldValue, Form
 from identity.pages.page import FormRedisplay
 from identity.pages.signed_in_page import parse_version
@@ -179,12 +179,12 @@ class PolicyEditPage(_PolicyPage, ConsoleFormPage):
     #: What is confirmed by saving again; empty where nothing is to be.
     confirmation_digest = ""
 
-    @lazily
+    @cached_property
     def stored_policy(self) -> StoredPolicy:
         """What is stored."""
         return self.services.policies.get_stored_policy(self.policy_owner_id)
 
-    @lazily
+    @cached_property
     def parent_policy(self) -> Policy:
         """What holds where nothing is set here."""
         return self.services.policies.preview_policy(self.policy_owner_id, Policy())

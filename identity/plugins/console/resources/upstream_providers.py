@@ -7,6 +7,7 @@ from typing import Any
 from markupsafe import Markup
 from pyramid.response import Response
 
+from identity.cached_property import cached_property
 from identity.crypto.secrets import derive_id, new_id
 from identity.domain.entity import entity_fields
 from identity.domain.errors import Invalid
@@ -14,7 +15,6 @@ from identity.domain.messages import gettext_lazy
 from identity.domain.permissions import INSTANCE_RESOURCE
 from identity.domain.upstream_providers import CALLBACK_PATH, UpstreamAuthentication, UpstreamKind, UpstreamProvider
 from identity.http import route_contexts
-from identity.lazily import lazily
 from identity.pages.forms import SUBMISSION_ID_FIELD, VERSION_FIELD, FieldValue, Form
 from identity.plugins.console.action_page import REACTIVATION_HINT, DeactivatePage, ReactivatePage, ResourceActionPage
 from identity.plugins.console.badges import Badge, state_badge
@@ -152,7 +152,7 @@ class UpstreamProviderCreatePage(UpstreamProviderFormPage, CreatePage):
             self.context.entity.id, command, principal=self.principal, id=self._provider_id
         )
 
-    @lazily
+    @cached_property
     def _submission_id(self) -> str:
         return new_id()
 

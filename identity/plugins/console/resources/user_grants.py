@@ -8,13 +8,13 @@ from typing import Any
 
 from pyramid.response import Response
 
+from identity.cached_property import cached_property
 from identity.domain.errors import NotFound
 from identity.domain.messages import gettext_lazy
 from identity.domain.permissions import ManagerLevel
 from identity.domain.projects import Project, ProjectGrant, UserGrant
 from identity.domain.users import HumanUser, ServiceUser, Subject
 from identity.http import route_contexts
-from identity.lazily import lazily
 from identity.pages.forms import Form
 from identity.plugins.console.action_page import ResourceActionPage
 from identity.plugins.console.badges import Badge, EntityLink
@@ -176,7 +176,7 @@ class UserGrantResourcePage(ResourcePage[UserGrant]):
             return self.project
         return self.services.project_grants.get(self.entity.project_grant_id)
 
-    @lazily
+    @cached_property
     def grantee(self) -> Subject:
         """Whose roles. Raises NotFound."""
         subject: Subject | None = self.services.storage.users.find_subject(self.entity.user_id)
@@ -193,12 +193,12 @@ class UserGrantResourcePage(ResourcePage[UserGrant]):
         roles = ", ".join(sorted(self.entity.roles))
         return {"name": self.entity_name, "project": self.project.name, "roles": roles}
 
-    @lazily
+    @cached_property
     def is_opened_from_user(self) -> bool:
         """True if one came here from the user's page."""
         return bool(self.request.GET.get(ORIGIN_PARAM) == USER_ORIGIN and display_user(self, self.grantee).href)
 
-    @lazily
+    @cached_property
     def origin_entity(self) -> ResourcePage[Any]:
         """What one came from: the user, the project or the project grant."""
         thing: Any = self.grantee.user if self.is_opened_from_user else self.source

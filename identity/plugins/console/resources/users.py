@@ -28,10 +28,10 @@ from identity.plugins.console.form_page import EditPage
 from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.memberships import manager_roles_section
 from identity.plugins.console.page_sections import ActionSection, Descriptions, NoteSection, PageSection
-from identity.plugins.console.resources.held_grants import HELD_GRANTS
 from identity.plugins.console.resource_page import UserResourcePage
 from identity.plugins.console.resources.audit_events import user_events_section
 from identity.plugins.console.resources.connected_applications import connected_applications_section
+from identity.plugins.console.resources.held_grants import HELD_GRANTS
 from identity.plugins.console.resources.legal_holds import legal_hold_badges, legal_hold_section
 from identity.plugins.console.resources.sessions import SessionListPage
 from identity.plugins.console.resources.user_credentials import (

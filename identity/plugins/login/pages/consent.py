@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from markupsafe import Markup
 from pyramid.response import Response
 
+from identity.cached_property import cached_property
 from identity.domain.applications import ApplicationClient
 from identity.domain.organizations import Organization
 from identity.http.endpoint_routes import request_context
-from identity.lazily import lazily
 from identity.pages.forms import Form
 from identity.pages.scope_descriptions import describe_scopes, has_description
 from identity.pages.sign_in_page import SignInPage
@@ -75,7 +75,7 @@ class ConsentPage(SignInPage):
             )
         return self.redirect_to_next()
 
-    @lazily
+    @cached_property
     def _requested_consent(self) -> GrantedScopes | None:
         """What there is to agree to; None unless it is time to ask."""
         return (

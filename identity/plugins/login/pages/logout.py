@@ -6,11 +6,11 @@ from pyramid.config import Configurator
 from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
+from identity.cached_property import cached_property
 from identity.domain.applications import Application
 from identity.domain.organizations import Organization
 from identity.domain.sessions import SignedInAccount
 from identity.http.endpoint_routes import build_response, request_context
-from identity.lazily import lazily
 from identity.pages.forms import Form
 from identity.pages.page import FormPage, Page
 from identity.provider.endpoints.end_session import (
@@ -29,7 +29,7 @@ from identity.provider.parameters import Parameters
 class LogoutPage(Page):
     """A page whose address names the request of an application that waits; without one, nobody asked."""
 
-    @lazily
+    @cached_property
     def logout_request(self) -> LogoutRequest:
         """By which application, and where the browser goes afterwards. Raises UnredirectableError."""
         query = Parameters.parse(self.request.environ.get("QUERY_STRING", "").encode("latin-1"))
@@ -63,7 +63,7 @@ class ConfirmLogoutPage(LogoutPage, FormPage):
 
     template = "login/confirm_logout.html"
 
-    @lazily
+    @cached_property
     def accounts(self) -> tuple[SignedInAccount, ...]:
         """The sessions of this browser, expired ones among them."""
         signed_in_accounts: tuple[SignedInAccount, ...] = self.request.services.sessions.list_by_secrets(

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from identity.cached_property import cached_property
 from identity.crypto import base64url
 from identity.domain.enrolments import Enrolment
 from identity.domain.errors import NotFound
 from identity.domain.messages import gettext_lazy
 from identity.domain.users import Subject
-from identity.lazily import lazily
 from identity.pages.forms import Form
 from identity.pages.page import EXPIRED_FORM_MESSAGE, FormRedisplay
 from identity.pages.sign_in_page import SignInPage
@@ -95,7 +95,7 @@ class AssertionAttempt:
         self._alone = alone
         self._copied = False
 
-    @lazily
+    @cached_property
     def enrolment(self) -> Enrolment | None:
         """What is known of the passkey, whosever it is. Who has looked it up before the attempt was counted need not do
         so again: it is changed only if it is still the same."""

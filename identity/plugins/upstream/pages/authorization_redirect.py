@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping
 from pyramid.request import Request
 from pyramid.response import Response
 
+from identity.cached_property import cached_property
 from identity.domain.errors import NotFound
 from identity.domain.messages import gettext_lazy
 from identity.domain.permissions import INSTANCE_RESOURCE, organization_resource
 from identity.domain.upstream_providers import CALLBACK_PATH, UpstreamProvider
 from identity.http.endpoint_routes import request_context
 from identity.http.sign_in_attempts import PendingSignInContext
-from identity.lazily import lazily
 from identity.pages.error_pages import render_error_page
 from identity.pages.forms import Form
 from identity.pages.rendering import see_other
@@ -44,7 +44,7 @@ class AutomaticRedirectPage(SignInPage):
     template = "upstream/automatic_redirect.html"
     fields = (_DECISION_FIELD,)
 
-    @lazily
+    @cached_property
     def provider(self) -> UpstreamProvider | None:
         """Where; None where they are sent nowhere."""
         return provider_selection.next_provider(self.sign_in, request_context(self.request))

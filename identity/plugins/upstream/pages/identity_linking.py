@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from pyramid.request import Request
 from pyramid.response import Response
 
+from identity.cached_property import cached_property
 from identity.domain.authentication import dated_proofs
 from identity.domain.errors import Conflict
 from identity.domain.messages import gettext_lazy
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import Subject
-from identity.lazily import lazily
 from identity.pages.error_pages import render_error_page
 from identity.pages.forms import Form
 from identity.pages.sign_in_page import SignInPage
@@ -35,7 +35,7 @@ class _IdentityLinkingPage(SignInPage):
         records: RecordService = self.request.services.record_service(get_provider_registry(self.request).name_space)
         return records
 
-    @lazily
+    @cached_property
     def unlinked_identity(self) -> UnlinkedIdentity | None:
         """What waits with this sign-in."""
         return unlinked_identities.find_unlinked_identity(
@@ -72,7 +72,7 @@ class ConfirmLinkingPage(_IdentityLinkingPage):
     template = "upstream/confirm_linking.html"
     fields = (_ACCOUNT_FIELD, _IDENTITY_FIELD)
 
-    @lazily
+    @cached_property
     def subject(self) -> Subject | None:
         """Who they are; None unless it is time to ask."""
         return self.sign_in.authenticated_subject if self.is_next_interaction(LinkIdentityInteraction.name) else None

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from pyramid.request import Request
 from pyramid.response import Response
 
+from identity.cached_property import cached_property
 from identity.domain.errors import NotFound
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import Subject
-from identity.lazily import lazily
 from identity.pages.account_extensions import SecuritySection, SecuritySectionRow
 from identity.pages.forms import Form
 from identity.pages.layout import NavigationGroup, NavigationItem
@@ -106,7 +106,7 @@ class LinkIdentityPage(_LinkedIdentityPage):
         """True: to the provider."""
         return True
 
-    @lazily
+    @cached_property
     def provider(self) -> UpstreamProvider:
         """Which one. Raises NotFound for one that is not for this person."""
         wanted: str = self.request.matchdict["provider"]
@@ -141,7 +141,7 @@ class UnlinkIdentityPage(_LinkedIdentityPage):
 
     template = "upstream/unlink_identity.html"
 
-    @lazily
+    @cached_property
     def linked_identity(self) -> LinkedIdentity:
         """Which one. Raises NotFound for those of others."""
         wanted = self.request.matchdict["link"]
@@ -150,7 +150,7 @@ class UnlinkIdentityPage(_LinkedIdentityPage):
                 return user_identity
         raise NotFound("linked account", wanted)
 
-    @lazily
+    @cached_property
     def provider(self) -> UpstreamProvider:
         """Where it is. Raises NotFound if that is gone."""
         upstream_provider: UpstreamProvider = self.request.services.upstream_providers.get(

@@ -19,11 +19,11 @@ from identity.services.lookup import Lookup
 from identity.settings_parser import setting
 from identity.storage.backend import Backend
 from sample_plugin import console_page, page
-from sample_plugin.token_exchange import TokenExchange
 from sample_plugin.grant_type import Delegation
 from sample_plugin.interaction import DoorPinInteraction
 from sample_plugin.scope import CLAIM, SCOPE, department_scope
 from sample_plugin.storage import SampleBackend
+from sample_plugin.token_exchange import TokenExchange
 
 
 class SamplePlugin:
