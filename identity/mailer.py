@@ -56,7 +56,8 @@ class Mailer:
         self.render_password_reset: Callable[[PasswordResetMail], list[Mail]] | None = None
 
     def send(self, mail: Mail) -> None:
-        """Send it. Raises DeliveryRejected if the server refuses the address for good; OSError, smtplib.SMTPException."""
+        """Send it. Raises DeliveryRejected if the server refuses the address for good; OSError,
+        smtplib.SMTPException."""
         message = EmailMessage()
         message["From"] = self._sender(mail.sender)
         message["To"] = mail.to

@@ -20,13 +20,14 @@ def run(arguments: Namespace) -> int:
     if done.unreadable:
         signing_keys = f" Signing keys among it: {', '.join(done.signing_keys)}." if done.signing_keys else ""
         raise CommandError(
-            f"What was sealed under these master keys cannot be opened, and was left as it is: {_count_lines(done.unreadable)}."
-            f"{signing_keys} Name the keys in identity.master_keys and run this again; what expires goes by itself."
+            "What was sealed under these master keys cannot be opened, and was left as it is: "
+            f"{_count_lines(done.unreadable)}.{signing_keys} Name the keys in identity.master_keys and run"
+            " this again; what expires goes by itself."
         )
     if remaining:
         raise CommandError(
-            f"Meanwhile something was sealed under other master keys: {_count_lines(remaining)}. A process of the service"
-            " still has an old setting: restart all of them with this ini file, then run this again."
+            f"Meanwhile something was sealed under other master keys: {_count_lines(remaining)}. A process of the"
+            " service still has an old setting: restart all of them with this ini file, then run this again."
         )
     others = [key for key in sealer.ids if key != sealer.active_id]
     if others:

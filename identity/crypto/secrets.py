@@ -22,7 +22,7 @@ _REJECTED_BYTES = bytes(range(248, 256))
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 # No i, l, o, 0, 1: they look alike on paper.
-_PASSWORD_ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
+_PASSWORD_ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"  # noqa: S105
 
 
 def new_id() -> str:

@@ -15,7 +15,8 @@ class NavigationItem:
 
 @dataclass(frozen=True)
 class AccountMenuEntry:
-    """A place that the account menu leads to; with ``requires_manager_role`` only for people who hold a manager role."""
+    """A place that the account menu leads to; with ``requires_manager_role`` only for people who hold a manager
+    role."""
 
     label: str
     href: str

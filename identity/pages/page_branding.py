@@ -113,7 +113,8 @@ def stylesheet_path(colours: tuple[str, str]) -> str:
 def render_stylesheet(colours: tuple[str, str]) -> str:
     """The colours of a page, in place of those of the style sheet before it."""
     light, dark = derive_accent(colours[0], LIGHT_SCHEME), derive_accent(colours[1], DARK_SCHEME)
-    return f":root {{ {css_custom_properties(light)} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {css_custom_properties(dark)} }} }}\n"
+    on_dark = f":root {{ {css_custom_properties(dark)} }}"
+    return f":root {{ {css_custom_properties(light)} }}\n@media (prefers-color-scheme: dark) {{ {on_dark} }}\n"
 
 
 def css_custom_properties(accent: Accent) -> str:

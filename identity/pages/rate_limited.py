@@ -5,7 +5,7 @@ from identity.pages.page import FormRedisplay
 from identity.password_hashing import ServerBusy
 from identity.services.attempts import TooManyAttempts
 
-PASSWORD_RESET_PATH = "/password/reset"
+PASSWORD_RESET_PATH = "/password/reset"  # noqa: S105 - a path
 
 
 def rate_limit_response(error: TooManyAttempts | ServerBusy, *, password: bool = True) -> FormRedisplay:

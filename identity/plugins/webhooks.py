@@ -240,7 +240,8 @@ class WebhooksPlugin:
 
     @hookimpl
     def identity_deliveries(self, settings: CoreSettings) -> Iterable[Delivery]:
-        """One delivery for each receiver. Raises InvalidSetting for plain http to another machine outside development."""
+        """One delivery for each receiver. Raises InvalidSetting for plain http to another machine outside
+        development."""
         if not settings.development and any(map(_is_plain, self.settings.urls)):
             raise InvalidSetting(
                 "identity.plugin.webhooks.urls", "must start with https:// (http:// on a loopback host)"

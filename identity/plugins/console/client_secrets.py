@@ -21,8 +21,14 @@ _MAX_SECRETS = 2
 
 
 def client_secret_section(
-    page: ResourcePage[Any], id: str, title: str, lead: str, *, empty: str, first: bool
-) -> TableSection:  # noqa: A002
+    page: ResourcePage[Any],
+    id: str,  # noqa: A002
+    title: str,
+    lead: str,
+    *,
+    empty: str,
+    first: bool,
+) -> TableSection:
     """Those of the page's thing; with ``first`` it is the first task to make one."""
     live, may_write = page.service.list_secrets(page.entity.id), page.has_permission(f"{page.permission_subject}.write")
     rows = []

@@ -43,7 +43,7 @@ def connection_limit_problem(
     if wanted <= most:
         return None
     return (
-        f"{process_count} processes × {each} (identity.plugin.sql.database_connections) are up to {wanted} connections, and"
-        f" the server gives {most} ({name}, less what it keeps for superusers). Lower database_connections, raise the"
-        " limit, or put a pooler before it. Count the processes of other machines as well."
+        f"{process_count} processes × {each} (identity.plugin.sql.database_connections) are up to {wanted} connections,"
+        f" and the server gives {most} ({name}, less what it keeps for superusers). Lower database_connections, raise"
+        " the limit, or put a pooler before it. Count the processes of other machines as well."
     )

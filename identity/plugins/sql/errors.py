@@ -83,7 +83,7 @@ _WRONG_CREDENTIALS_MESSAGE = (
     "The database refuses the user or the password: look at {url} and identity.plugin.sql.password_file."
 )
 _PASSWORD_NEEDED_MESSAGE = (
-    "The database wants a password: name a file that holds it in identity.plugin.sql.password_file."
+    "The database wants a password: name a file that holds it in identity.plugin.sql.password_file."  # noqa: S105
 )
 _USER_FORBIDDEN_MESSAGE = (
     "The database does not let the user of {url} in: look at the name, and at what the server allows it."

@@ -81,7 +81,8 @@ class StandbyConnection(DatabaseConnection):
     caught_up_at = _NEVER
 
     def update_lag(self, positions: tuple[ReplicationPosition, ...]) -> None:
-        """Find out which mark its server has come to; the latest one is the first. Raises SQLAlchemyError, NotAStandby."""
+        """Find out which mark its server has come to; the latest one is the first. Raises SQLAlchemyError,
+        NotAStandby."""
         self.lag_read_at = time.monotonic()
         *server, position, is_standby, timeline = _fetch_row(self, _STANDBY_QUERY)
         if not is_standby:

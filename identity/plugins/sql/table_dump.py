@@ -73,8 +73,9 @@ def restore_tables(engine: Engine, dump: StorageDump) -> None:
         # One that is older may have been left by a restore that failed, where changes of a schema are not taken back.
         if stored is not None and stored > dump.schema_revision:
             raise StorageUnavailable(
-                f"The database has a schema ({stored}) and the backup is of an older one ({dump.schema_revision}). Restore into"
-                " a database that was not migrated: the restore makes the schema that fits, and migrates it."
+                f"The database has a schema ({stored}) and the backup is of an older one ({dump.schema_revision})."
+                " Restore into a database that was not migrated: the restore makes the schema that fits, and migrates"
+                " it."
             )
         upgrade(connection, dump.schema_revision)
         for part in dump.tables:

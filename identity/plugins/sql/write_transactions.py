@@ -122,7 +122,8 @@ class SqlTransactionParticipant(TransactionParticipant):
         self._write_transaction.roll_back()
 
     def tpc_vote(self, transaction: "ITransaction") -> None:
-        """Commit; the last moment at which other participants can still stop it has passed. Raises StorageUnavailable."""
+        """Commit; the last moment at which other participants can still stop it has passed. Raises
+        StorageUnavailable."""
         self._write_transaction.commit()
 
     tpc_abort = abort

@@ -50,7 +50,8 @@ REVOKED_FAMILY = make_token_family(BOB, SHOP, revoked_at=NOW)
 #: All values, each with those to which it belongs.
 CHILD_ROWS: tuple[tuple[Any, ...], ...] = (
     (ACME,), (BOLT,), (ADA, ACME), (ROBOT, ACME), (BOB, BOLT), (ROCKET, ACME), (PLANE, BOLT), (SHOP, ROCKET),
-    (SITE, PLANE), (GRANTED_PROJECT, ROCKET, BOLT), (RECEIVED_GRANT, PLANE, ACME), (KEY, ROBOT), (SECRET, ROBOT), (PERSONAL, ROBOT),
+    (SITE, PLANE), (GRANTED_PROJECT, ROCKET, BOLT), (RECEIVED_GRANT, PLANE, ACME), (KEY, ROBOT), (SECRET, ROBOT),
+    (PERSONAL, ROBOT),
     (make_upstream_provider(ACME), ACME), (make_upstream_provider(BOLT, everywhere=True), BOLT),
     (make_organization_domain(ACME), ACME),
     (make_organization_domain(ACME, proof=DomainProof.ASSERTED, verified_at=NOW),),

@@ -142,7 +142,9 @@ class SessionContract(ContractBase):
         assert on.read.sessions.find(session.id) == session
         assert on.read.sessions.find(other.id) == replace(other, last_seen_at=NOW + SECOND)
 
-    @pytest.mark.parametrize(("step", "moved"), [("update_last_seen", "last_seen_at"), ("update_selected", "selected_at")])
+    @pytest.mark.parametrize(
+        ("step", "moved"), [("update_last_seen", "last_seen_at"), ("update_selected", "selected_at")]
+    )
     def test_sessions_a_moment_moves_forward_and_never_back(self, on: StorageHarness, step: str, moved: str) -> None:
         session: Any = on.session
         for at in (NOW + 2 * SECOND, NOW + SECOND):

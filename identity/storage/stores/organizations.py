@@ -58,7 +58,8 @@ class OrganizationStore(EntityStore[Organization]):
 
     @abstractmethod
     def prove_domain(self, domain: OrganizationDomain) -> None:
-        """Keep proof and moment, by one conditional write. Raises RowNotFound unless the stored challenge is the same."""
+        """Keep proof and moment, by one conditional write. Raises RowNotFound unless the stored challenge is the
+        same."""
 
     @abstractmethod
     def delete_domain(self, organization_id: str, name: str) -> None:

@@ -25,7 +25,7 @@ _MAIN_FIELDS = ("given_name", "family_name", "display_name", "nickname", "email"
 _FURTHER_FIELDS = ("middle_name", "gender", "birthdate", "profile", "website", "picture")
 _ADDRESS_FIELDS = tuple(field.name for field in fields(Address))
 
-_CURRENT_PASSWORD_FIELD = "current_password"
+_CURRENT_PASSWORD_FIELD = "current_password"  # noqa: S105 - a field
 
 #: What is said of an empty field tells which one it is: the summary above the form lists them.
 _MISSING = {

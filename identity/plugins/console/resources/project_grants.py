@@ -1,7 +1,6 @@
 """Project grants: a project, with some of its roles, granted to another organization."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from markupsafe import Markup
 from pyramid.response import Response
