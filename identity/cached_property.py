@@ -1,7 +1,7 @@
 """``cached_property`` that is safe with greenlets on every supported Python.
 
-Before Python 3.12, ``functools.cached_property`` holds one lock for all instances of a class while it computes: a value that
-waits for the storage would block every other request.
+Before Python 3.12, ``functools.cached_property`` holds one lock for all instances of a class while it computes: a value
+that waits for the storage would block every other request.
 """
 
 import sys

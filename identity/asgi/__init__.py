@@ -9,7 +9,8 @@ __all__ = ["AsgiApplication", "create_application_from_environment", "main"]
 
 
 def main(global_config: Mapping[str, str], **settings: str) -> AsgiApplication:
-    """For PasteDeploy: ``use = egg:identity-iam#asgi``. Raises SystemExit as ``identity.application_factory.main`` does."""
+    """For PasteDeploy: ``use = egg:identity-iam#asgi``. Raises SystemExit as ``identity.application_factory.main``
+    does."""
     from identity import application_factory
 
     return AsgiApplication(application_factory.main(global_config, **settings))
