@@ -193,7 +193,7 @@ class PasswordService(Service):
     def change(self, subject: Subject, hashed: str, *, except_session: str | None = None) -> None:
         """The new password of a person who knows the present one: their sessions, sign-ins that wait and links end.
 
-        ``keep`` is the id of the session, or of the sign-in that waits, in which they chose it. With
+        ``except_session`` is the id of the session, or of the sign-in that waits, in which they chose it. With
         ``identity.password_change_ends_access`` what applications hold is revoked too. Raises NotFound, also if that
         session was ended since they gave the present one: nobody undoes a reset who knows the password before it.
         """
