@@ -336,8 +336,8 @@ def test_every_grant_that_is_offered_is_asked(world: World, monkeypatch: pytest.
         for grant_preview in preview.grant_previews
         if grant_preview.grant_type
     ] == [
-        "ClientCredentials",
-        "JwtBearer",
+        "ClientCredentialsGrant",
+        "JwtBearerGrant",
     ]
     assert preview.unsupported_grant_types == ("urn:example:silent",)
 
