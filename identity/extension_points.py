@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from identity.services.container import Services
     from identity.settings import Settings
 
-#: Opens services on a read connection: ``with reading() as services``.
+#: Opens services on a read connection: ``with open_services() as services``.
 ServicesFactory = Callable[[], AbstractContextManager["Services"]]
 
 
@@ -20,9 +20,9 @@ ServicesFactory = Callable[[], AbstractContextManager["Services"]]
 class ServingProcess:
     """What a process that answers requests shows of itself.
 
-    ``settings`` are the core's. ``reading`` opens services to read what is stored. ``loads`` tells what is in use at
-    this moment: passwords that are hashed, and connections to the storage. ``replaced`` tells, in a worker of
-    ``identity serve``, which generation of workers it belongs to, and how many of that took the place of another one
+    ``settings`` are the core's. ``open_services`` opens services to read what is stored. ``pool_usages`` tells what is
+    in use at this moment: passwords that are hashed, and connections to the storage. ``worker_replacements`` tells, in
+    a worker of ``identity serve``, which group of workers it belongs to, and how many of that replaced another one
     until now; all of them tell the same.
     """
 
@@ -36,8 +36,8 @@ class ServingProcess:
 class SystemCheck:
     """A named check; ``run`` returns None, or a sentence that tells an operator what to fix.
 
-    A node that fails a check of ``readiness`` gets no requests. What every node shares and can do without for a while,
-    such as a mail server, is no reason for that.
+    A node that fails a check that ``affects_readiness`` gets no requests. What every node shares and can do without for
+    a while, such as a mail server, is no reason for that.
     """
 
     name: str

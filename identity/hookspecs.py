@@ -88,8 +88,8 @@ def identity_record_namespace(namespace: RecordNamespace) -> None:
     """Take the namespace in which the plugin keeps records of its own.
 
     Called once at start, before anything is offered. ``namespace`` is the plugin's alone: with it,
-    ``services.record_service(namespace)`` stores and finds what the plugin keeps, and nothing else. Nothing is
-    returned. An exception stops the start.
+    ``services.record_service(namespace)`` stores and finds what the plugin keeps, and nothing else. An exception
+    stops the start. Nothing is returned.
 
     Example::
 
@@ -121,15 +121,15 @@ def identity_configure(config: Configurator) -> None:
 def identity_lifespan(process: ServingProcess) -> AbstractContextManager[object]:  # type: ignore[empty-body]
     """Do something for as long as a process answers requests, such as to listen at an address of one's own.
 
-    Called once in each process that answers requests, after any fork, when it is about to begin. ``running`` shows what
+    Called once in each process that answers requests, after any fork, when it is about to begin. ``process`` shows what
     the process has in use, and opens services to read. Returns a context manager, which is entered then and left when
     the process ends. An exception stops the process.
 
     Example::
 
         @hookimpl
-        def identity_lifespan(self, running):
-            return Listener(self.settings.address, running.loads)
+        def identity_lifespan(self, process):
+            return Listener(self.settings.address, process.pool_usages)
     """
 
 
@@ -202,7 +202,7 @@ def identity_interactions() -> Iterable[Interaction]:  # type: ignore[empty-body
 
     Called once at start. Returns Interaction objects; they are asked in order, plugins in ini order and late ones last,
     and the page of the first one required is shown. The plugin adds the page itself, below ``/login/{request}``, and
-    calls ``services.sign_ins.done`` when it is finished. An exception stops the start.
+    calls ``services.sign_ins.complete_interaction`` when it is finished. An exception stops the start.
 
     Example::
 
@@ -224,7 +224,7 @@ def identity_factors() -> Iterable[Factor]:  # type: ignore[empty-body]
 
         @hookimpl
         def identity_factors(self):
-            return [Totp()]
+            return [TotpFactor()]
     """
 
 
@@ -262,7 +262,7 @@ def identity_logout_handlers() -> Iterable[LogoutHandler]:  # type: ignore[empty
 def identity_sign_in_methods() -> Iterable[tuple[str, str] | tuple[str, str, HasSignInMethod]]:  # type: ignore[empty-body]
     """Offer ways to sign in that stand for the password and are no factor of the plugin's own.
 
-    Called once at start. Returns pairs: the factor that their proofs name (``services.sign_ins.prove``), and what
+    Called once at start. Returns pairs: the factor that their proofs name (``services.sign_ins.add_proof``), and what
     people know it as. A policy can then allow or leave out each. A third member, if there is one, is called with a
     subject and the services, and tells whether this person could sign in so with a role at the instance: without any
     way nobody is given one. An exception stops the start.
@@ -294,13 +294,15 @@ def identity_scopes() -> Iterable[Scope]:  # type: ignore[empty-body]
 def identity_manager_roles() -> Iterable[ManagerRole]:  # type: ignore[empty-body]
     """Offer manager roles: name, level, permissions.
 
-    Called once at start. Returns Role values, whose permissions must be known ones. An exception stops the start.
+    Called once at start. Returns ManagerRole values, whose permissions must be known ones. An exception stops the
+    start.
 
     Example::
 
         @hookimpl
         def identity_manager_roles(self):
-            return [Role(name="ORG_AUDITOR", level=Level.ORGANIZATION, permissions=frozenset({"audit_event.read"}))]
+            permissions = frozenset({"audit_event.read"})
+            return [ManagerRole(name="ORG_AUDITOR", level=ManagerLevel.ORGANIZATION, permissions=permissions)]
     """
 
 
@@ -308,13 +310,13 @@ def identity_manager_roles() -> Iterable[ManagerRole]:  # type: ignore[empty-bod
 def identity_commands() -> Iterable[CliCommand]:  # type: ignore[empty-body]
     """Offer subcommands of the ``identity`` program.
 
-    Called once when the program runs with an ini file. Returns Command objects. An exception stops the program.
+    Called once when the program runs with an ini file. Returns CliCommand objects. An exception stops the program.
 
     Example::
 
         @hookimpl
         def identity_commands(self):
-            return [Command("sync", "Bring users over from the directory.", add_arguments, run)]
+            return [CliCommand("sync", "Bring users over from the directory.", add_arguments, run)]
     """
 
 
@@ -322,21 +324,21 @@ def identity_commands() -> Iterable[CliCommand]:  # type: ignore[empty-body]
 def identity_system_checks(settings: Settings, open_services: ServicesFactory) -> Iterable[SystemCheck]:  # type: ignore[empty-body]
     """Offer checks that tell an operator what to fix (``identity check``, /readyz).
 
-    Called once at start. ``settings`` are the core's; ``reading`` opens services to read what is stored, while a check
-    runs: ``with reading() as services``. Returns Check objects; each one's ``run()`` returns None or a sentence that
-    says what to do. An exception in ``run`` counts as a failure of that check.
+    Called once at start. ``settings`` are the core's; ``open_services`` opens services to read what is stored, while a
+    check runs: ``with open_services() as services``. Returns SystemCheck objects; each one's ``run()`` returns
+    None or a sentence that says what to do. An exception in ``run`` counts as a failure of that check.
 
     Example::
 
         @hookimpl
-        def identity_system_checks(self, settings, reading):
-            return [Check("directory", self.directory_answers)]
+        def identity_system_checks(self, settings, open_services):
+            return [SystemCheck("directory", self.directory_answers)]
     """
 
 
 @hookspec
 def identity_observers() -> Iterable[InstrumentationObserver]:  # type: ignore[empty-body]
-    """Offer watchers: they hear how long hashes, signatures and statements took, and what sign-ins came to.
+    """Offer observers: they hear how long hashes, signatures and statements took, and what sign-ins came to.
 
     Called once at start, before anything is opened. Returns Watcher objects (``identity.instrumentation``). An
     exception stops the start.

@@ -36,8 +36,3 @@ class ResponseType:
     def uses_front_channel(self) -> bool:
         """True if tokens pass through the browser: then they never stand in a query, and a nonce is needed."""
         return bool(self.artifacts & {Artifact.ID_TOKEN, Artifact.ACCESS_TOKEN})
-
-    @property
-    def default_mode(self) -> ResponseMode:
-        """The mode where the request asks for none."""
-        return ResponseMode.FRAGMENT if self.uses_front_channel else ResponseMode.QUERY

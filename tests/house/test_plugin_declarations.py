@@ -79,7 +79,10 @@ def with_endpoint(install: Install, tmp_path: Path, *endpoints: Endpoint) -> tup
             config.add_endpoint(endpoint)
 
     kind = implementing("identity_configure", identity_configure)
-    shipped = {name: f"identity.plugins.{name}:Plugin" for name in ("client_secret_basic", "implicit")}
+    shipped = {
+        "client_secret_basic": "identity.plugins.client_secret_basic:ClientSecretBasicPlugin",
+        "implicit": "identity.plugins.implicit:ImplicitPlugin",
+    }
     identity = assembled(install, tmp_path, parking=kind, **shipped)  # type: ignore[arg-type]
     client = TestApp(create_wsgi_app(identity, {}), extra_environ={"HTTP_HOST": "localhost:8080"})
     return identity, client

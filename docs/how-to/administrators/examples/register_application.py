@@ -35,7 +35,7 @@ with identity.transaction() as services:
     wanted = decode(CreateProject, {"name": name})
     project = services.projects.create(instance.organization_id, wanted, principal=OPERATOR_PRINCIPAL)
     command = decode(RegisterApplication, application_members)
-    application, secret = services.applications.register(project.id, command, principal=OPERATOR_PRINCIPAL)
+    application, secret = services.applications.register_with_secret(project.id, command, principal=OPERATOR_PRINCIPAL)
 identity.close()
 
 print("project id   ", project.id)
