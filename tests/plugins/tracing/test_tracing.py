@@ -164,7 +164,7 @@ def test_without_the_library_the_refusal_says_what_to_install(monkeypatch: pytes
 def test_each_line_in_the_log_names_the_request_and_its_trace_also_of_forked_workers(
     tmp_path: Path, collector: Collector
 ) -> None:
-    text = DEVELOPMENT.read_text().replace("%(here)s", str(tmp_path)).replace("PlainLines", "JsonLines")
+    text = DEVELOPMENT.read_text().replace("%(here)s", str(tmp_path)).replace("PlainFormatter", "JsonFormatter")
     own = f"identity.plugin.tracing.endpoint = {collector.url}\nidentity.plugin.tracing.per_thousand = 1000"
     ini, log = tmp_path / "development.ini", tmp_path / "log"
     ini.write_text(text.replace("identity.plugin.tracing.endpoint =", own))
