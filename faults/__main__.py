@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             continue
         for migration in MIGRATION_FAULTS:
             if storage_with_same_faults(storage) in migration.storages and (
-                given.pop_only_message is None or migration.name in given.pop_only_message
+                given.only is None or migration.name in given.only
             ):
                 with _temporary_folder() as folder:
                     reports.append(migration.run(storage, folder))
@@ -74,7 +74,7 @@ def is_passed(reports: Sequence[FaultReport], left_out: Collection[str], options
 
 def _is_selected(fault: Fault, storage: str, given: argparse.Namespace) -> bool:
     if storage_with_same_faults(storage) not in fault.storages or (
-        given.pop_only_message is not None and fault.name not in given.pop_only_message
+        given.only is not None and fault.name not in given.only
     ):
         return False
     return not given.quick or storage == _QUICK_STORAGE or fault.is_quick_on_all_storages or len(fault.storages) == 1

@@ -16,7 +16,7 @@ from faults.seed_data import SeedData
 _SAMPLED_BEFORE, _SAMPLED_DURING, _SAMPLED_LAST = 120, 240, 60
 #: So many of each of these are asked for a second time.
 _MAX_REPETITIONS = 10
-_KINDS = ("tokens", "revoked", "spent", "unused_codes", "chains", "projects")
+_KINDS = ("tokens", "revoked", "used_assertions", "unused_codes", "chains", "projects")
 _Entry = TypeVar("_Entry")
 _ATTEMPTS = 40
 
@@ -132,7 +132,7 @@ class Ledger:
                 verdict.lost.append("a code that was issued is not there")
             if is_accepted and not is_first:
                 verdict.duplicated.append("a code was accepted twice")
-        for form in self._sample("spent", self.used_assertions):
+        for form in self._sample("used_assertions", self.used_assertions):
             verdict.checked += 1
             if _redeem(client, form, stock.application if "code" in form else None).status == 200:
                 verdict.duplicated.append(f"{form['grant_type']} was accepted twice")

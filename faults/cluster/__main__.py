@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         reports = _run_faults(
             folder,
-            [fault for fault in _FAULTS if given.pop_only_message is None or fault.name in given.pop_only_message],
+            [fault for fault in _FAULTS if given.only is None or fault.name in given.only],
         )
     except FaultUnavailable as reason:
         print(f"The cluster cannot be played here: {reason}", file=sys.stderr)

@@ -74,7 +74,7 @@ def make_project(**members: Any) -> AcknowledgedProject:
 WELL = {
     "a token": (ledger(tokens=["a"]), played()),
     "a revoked token": (ledger(revoked={"a": 0.0}), played(active=False)),
-    "a code that was used": (ledger(spent=[CODE]), played()),
+    "a code that was used": (ledger(used_assertions=[CODE]), played()),
     "a code that was not": (ledger(unused_codes=[CODE]), played(accepts=lambda form: True)),
     "a chain": (ledger(chains=[RefreshTokenChain("new", ["old"])]), played(accepts=lambda form: "new" in form)),
     "a chain that nobody knows the end of": (
@@ -97,7 +97,7 @@ LOST = {
     "a new name": (ledger(projects=[make_project(name="second")]), played()),
 }
 DOUBLED = {
-    "a code": (ledger(spent=[CODE]), played(accepts=lambda form: True)),
+    "a code": (ledger(used_assertions=[CODE]), played(accepts=lambda form: True)),
     "a refresh token": (ledger(chains=[RefreshTokenChain("new", ["old"])]), played(accepts=lambda form: True)),
     "the last refresh token but two": (
         ledger(chains=[RefreshTokenChain("new", ["oldest", "older", "old"], is_certain=False)]),
@@ -289,7 +289,7 @@ def test_what_was_issued_while_clocks_were_wrong_may_end_at_any_time() -> None:
 
 @pytest.mark.parametrize(
     "filled",
-    [{"revoked": {"a": 0.0}}, {"spent": [CODE]}, {"chains": [RefreshTokenChain("new", ["oldest", "old"])]}],
+    [{"revoked": {"a": 0.0}}, {"used_assertions": [CODE]}, {"chains": [RefreshTokenChain("new", ["oldest", "old"])]}],
 )
 def test_what_lives_again_is_told_at_any_time(filled: dict[str, Any]) -> None:
     dead = played(active=False)
@@ -325,7 +325,7 @@ def test_a_report_is_good_if_all_of_it_is() -> None:
     assert FaultReport(fault, "sqlite", allowed=5.0, recovery=4.9).is_passed
     assert not FaultReport(fault, "sqlite", allowed=5.0, recovery=5.1).is_passed
     assert not FaultReport(fault, "sqlite", allowed=5.0, slowest=20.1).is_passed
-    for said in ({"lost": ["a"]}, {"doubled": ["a"]}, {"offences": ["a"]}):
+    for said in ({"lost": ["a"]}, {"duplicated": ["a"]}, {"violations": ["a"]}):
         assert not FaultReport(fault, "sqlite", allowed=5.0, **said).is_passed  # type: ignore[arg-type]
 
 
