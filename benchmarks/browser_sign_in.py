@@ -13,7 +13,7 @@ _TIMEOUT_SECONDS = 30.0
 
 
 def sign_in_visitor(known: RequestFixtures) -> None:
-    """The visitor signs in at a new browser: from the application's request to its code. Raises LoadFailed."""
+    """The visitor signs in at a new browser: from the application's request to its code. Raises UnexpectedResponse."""
     with requests.Session() as browser:
         browser.trust_env = False
         address = f"http://{known.host}{AUTHORIZE}"

@@ -26,7 +26,7 @@ _PROGRAM = (
 
 
 def profile_case(storage: str, name: str, pool: Executor, seconds: float) -> tuple[list[str], list[TargetResult]]:
-    """The shares of packages and functions in a case. Raises NotServing, LoadFailed."""
+    """The shares of packages and functions in a case. Raises NotServing, UnexpectedResponse."""
 
     def sampled(place: Deployment) -> Deployment:
         command = (sys.executable, "-c", _PROGRAM, "serve", "-c", str(place.ini))

@@ -37,7 +37,7 @@ _WARM_UP = 8
 def measure_ratios(
     storages: Iterable[str], names: Sequence[str], pool: Executor, amount: MeasurementPlan
 ) -> tuple[list[str], list[TargetResult]]:
-    """Measure these cases on these storages. Raises LoadFailed, NotServing."""
+    """Measure these cases on these storages. Raises UnexpectedResponse, NotServing."""
     lines = [f"{amount.connections} connections, {amount.rounds} rounds; load average before: {os.getloadavg()[0]:.1f}"]
     verdicts = []
     with ExitStack() as stack:

@@ -35,7 +35,7 @@ def fill_database(deployment: Deployment, tokens: int, *, expired: bool = False)
     """Store so many tokens, with applications, users and refresh tokens in proportion.
 
     The tokens are good for hours, or have ``expired`` days ago, one after the other. There have to be some of each
-    kind, and nothing may use the database meanwhile. Raises NoRoom.
+    kind, and nothing may use the database meanwhile. Raises DiskTooSmall.
     """
     database = deployment.ini.parent / "data" / "identity.sqlite"
     folder = Path(tempfile.gettempdir()) if deployment.database_url else database.parent

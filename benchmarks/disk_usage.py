@@ -18,7 +18,7 @@ _POSTGRESQL = "SELECT pg_database_size(current_database()), pg_wal_lsn_diff(pg_c
 
 
 def measure_disk_usage(storage: str, pool: Executor, count: int) -> tuple[list[str], list[TargetResult]]:
-    """The bytes of each, sign-ins at most 150. Raises NotServing, LoadFailed."""
+    """The bytes of each, sign-ins at most 150. Raises NotServing, UnexpectedResponse."""
     lines = [f"{f'{storage}, {count:,} of each':<44}{'bytes':>8}{'log':>8}"]
     with install_service(ServiceConfiguration(storage), pool) as installation:
         for title, number, act in _perform_requests(installation, pool, count):

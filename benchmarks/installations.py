@@ -43,7 +43,9 @@ class NodejsMissing(Exception):
 
 @dataclass(frozen=True)
 class Installation:
-    """A running side. ``start`` are CPU seconds until the first answer, ``memory_at_start`` the bytes after it."""
+    """A running side. ``start_cpu_seconds`` are CPU seconds until the first answer, ``memory_at_start`` the bytes after
+    it.
+    """
 
     name: str
     deployment: Deployment
@@ -64,10 +66,11 @@ def install_service(
     starts: int = 1,
     change: Callable[[Deployment], Deployment] = lambda deployment: deployment,
 ) -> Iterator[Installation]:
-    """The service, with so many pending sign-ins; userinfo and introspection are asked about ``shown`` tokens in turn.
+    """The service, with so many pending sign-ins; userinfo and introspection are asked about ``presented_tokens``
+    tokens in turn.
 
     It is started so many times, in the place that ``change`` makes of its own; ``start`` is the median of them. Nothing
-    is left behind. Raises NotServing, LoadFailed, NoRoom.
+    is left behind. Raises NotServing, UnexpectedResponse, DiskTooSmall.
     """
     with create_deployment(setup) as deployment, ExitStack() as stack:
         known = create_seed_data(deployment.ini, deployment.host, pending_sign_ins)
@@ -95,7 +98,7 @@ class NodejsPackage:
 
 @contextmanager
 def install_node_provider(node: NodejsPackage, storage: str, pool: Executor) -> Iterator[Installation]:
-    """node-oidc-provider in one process of Node.js, on the same kind of storage. Raises NotServing, LoadFailed.
+    """node-oidc-provider in one process of Node.js, on the same kind of storage. Raises NotServing, UnexpectedResponse.
 
     Its adapter is a table of JSON by key, as in the package's examples, on SQLite (write-ahead log, synchronous FULL)
     or on a PostgreSQL of its own, whose CPU time counts; each write is one durable commit. Without the drivers
@@ -140,7 +143,7 @@ def install_node_provider(node: NodejsPackage, storage: str, pool: Executor) -> 
 def find_nodejs_package() -> NodejsPackage:
     """oidc-provider in the folder that OIDC_PROVIDER names, or in a cache folder, where npm installs what is missing.
 
-    Raises NoNode.
+    Raises NodejsMissing.
     """
     if shutil.which("node") is None:
         raise NodejsMissing("node is not installed")

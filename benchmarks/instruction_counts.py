@@ -32,7 +32,7 @@ class ValgrindMissing(Exception):
 def count_instructions(
     storages: Iterable[str], names: Sequence[str], pool: Executor
 ) -> tuple[list[str], list[TargetResult]]:
-    """The instructions of each case, in thousands. Raises NoValgrind, NotServing, LoadFailed."""
+    """The instructions of each case, in thousands. Raises ValgrindMissing, NotServing, UnexpectedResponse."""
     valgrind = shutil.which("valgrind")
     if valgrind is None:
         raise ValgrindMissing("valgrind is not installed")

@@ -19,7 +19,7 @@ _PRESENTED_TOKENS = 1_000
 def measure_large_database(
     storage: str, pool: Executor, amount: MeasurementPlan, tokens: int
 ) -> tuple[list[str], list[TargetResult]]:
-    """Fill and measure. Raises LoadFailed, NotServing, NoRoom."""
+    """Fill and measure. Raises UnexpectedResponse, NotServing, DiskTooSmall."""
     with ExitStack() as stack:
         both = [
             ServiceConfiguration(storage, stored_tokens=SMALL_TOKEN_COUNT),
@@ -31,7 +31,8 @@ def measure_large_database(
         ]
         figures = measure_cases(sides, [CASES, CASES], pool, amount)
     lines = [
-        f"{storage}: {tokens:,} tokens and {tokens // PER_APPLICATION:,} applications, beside {SMALL_TOKEN_COUNT:,} tokens"
+        f"{storage}: {tokens:,} tokens and {tokens // PER_APPLICATION:,} applications,"
+        f" beside {SMALL_TOKEN_COUNT:,} tokens"
     ]
     verdicts = []
     for name in CASES:

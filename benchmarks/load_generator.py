@@ -1,6 +1,6 @@
 """The load generator: sends ready-made requests over kept-alive connections, from a process of its own.
 
-Without an HTTP library a request costs it some 20 µs. With ``drive`` each connection sends its next request when the
+Without an HTTP library a request costs it some 20 µs. With ``run_load`` each connection sends its next request when the
 answer to the last one has come; with ``run_paced_load`` when it is time.
 """
 
@@ -35,7 +35,8 @@ class UnexpectedResponse(Exception):
 class LoadSpec:
     """What to send: each request once, for ``seconds`` at most.
 
-    With ``keeps`` the answers' contents are handed back. ``per_second`` is for ``run_paced_load``, over one connection.
+    With ``stores_responses`` the answers' contents are handed back. ``per_second`` is for ``run_paced_load``, over one
+    connection.
     """
 
     address: tuple[str, int]
@@ -49,7 +50,7 @@ class LoadSpec:
 
 @dataclass
 class LoadResult:
-    """Latencies and total time in seconds; ``contents`` are bodies, or Locations of answers that have one."""
+    """Latencies and total time in seconds; ``bodies`` are bodies, or Locations of answers that have one."""
 
     latencies: list[float] = field(default_factory=list)
     elapsed: float = 0.0
@@ -59,7 +60,7 @@ class LoadResult:
 
 @contextmanager
 def load_generator_process() -> Iterator[ProcessPoolExecutor]:
-    """A process for ``drive`` and ``run_paced_load``; it ends with the block."""
+    """A process for ``run_load`` and ``run_paced_load``; it ends with the block."""
     pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_leave_interrupts_to_parent)
     try:
         yield pool
@@ -76,7 +77,7 @@ def require_expected(expected: ExpectedBodies, status: int, content: bytes) -> N
 
 
 def run_load(load: LoadSpec) -> LoadResult:
-    """Send the load and wait for every answer. Raises LoadFailed."""
+    """Send the load and wait for every answer. Raises UnexpectedResponse."""
     answers, waiting = LoadResult(), iter(load.requests)
     selector = selectors.DefaultSelector()
     busy = min(load.connections, len(load.requests))

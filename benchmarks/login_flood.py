@@ -42,7 +42,7 @@ _REFUSED = {422: b"the password is wrong", 503: b"busy just now"}
 def measure_flood(
     storages: Iterable[str], pools: tuple[Executor, Executor], rounds: int
 ) -> tuple[list[str], list[TargetResult]]:
-    """The 95th percentiles, idle and in the flood. Each of the pools is a load generator. Raises LoadFailed."""
+    """The 95th percentiles, idle and in the flood. Each of the pools is a load generator. Raises UnexpectedResponse."""
     lines = [f"p95 in ms, 3 × {_PER_SECOND} requests a second; load average before: {os.getloadavg()[0]:.1f}"]
     verdicts = []
     for storage in storages:

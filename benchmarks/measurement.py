@@ -45,7 +45,7 @@ def measure_cases(
     *,
     warm_up: int = 1,
 ) -> MeasuredRatios:
-    """Measure these cases of each side, after so many rounds that do not count. Raises LoadFailed."""
+    """Measure these cases of each side, after so many rounds that do not count. Raises UnexpectedResponse."""
     wanted = [_expand_cases(chosen) for chosen in names]
     order = [name for name in sides[0].cases if any(name in chosen for chosen in wanted)]
     found: dict[tuple[int, str], list[float]] = {}

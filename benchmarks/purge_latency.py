@@ -26,7 +26,7 @@ _LONGEST_BATCH_LINE = re.compile(r"The longest batch took (\d+) ms")
 
 
 def measure_purge(storage: str, pool: Executor, rows: int) -> tuple[list[str], list[TargetResult]]:
-    """Fill, ask, purge meanwhile. Raises LoadFailed, NotServing, NoRoom."""
+    """Fill, ask, purge meanwhile. Raises UnexpectedResponse, NotServing, DiskTooSmall."""
     load_before = os.getloadavg()[0]
     with install_service(
         ServiceConfiguration(storage, ((_RETENTION_SETTING, "3650d"),), stored_tokens=rows, expired=True), pool

@@ -73,7 +73,9 @@ class SignedInVisitor:
 
 @dataclass(frozen=True)
 class RequestFixtures:
-    """What requests are made of. ``client`` introspects (Basic); ``waiting`` are pending sign-ins: path and cookie."""
+    """What requests are made of. ``introspection_credentials`` introspects (Basic); ``pending_sign_ins`` are pending
+    sign-ins: path and cookie.
+    """
 
     issuer: str
     host: str
@@ -88,8 +90,9 @@ class RequestFixtures:
 class RequestCase:
     """One kind of request; ``expected`` is what right answers contain, by status.
 
-    ``before`` is the case whose answers the requests are made of by ``make``. Each of those is good once, and what is
-    not used when the next answers come is dropped. A case that ``is_self_feeding`` makes them of its own answers too.
+    ``source_case`` is the case whose answers the requests are made of by ``make``. Each of those is good once, and what
+    is not used when the next answers come is dropped. A case that ``is_self_feeding`` makes them of its own answers
+    too.
     """
 
     def __init__(

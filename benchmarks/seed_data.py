@@ -30,7 +30,7 @@ from identity.services.container import Services
 
 
 def create_seed_data(ini: Path, host: str, waiting: int) -> RequestFixtures:
-    """Fill a fresh data folder: what the first start creates, and what ``Known`` holds."""
+    """Fill a fresh data folder: what the first start creates, and what ``RequestFixtures`` holds."""
     identity = create_application(get_appsettings(str(ini)))
     try:
         outcome = bootstrap.prepare_development(identity, print_getting_started=False)

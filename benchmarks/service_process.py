@@ -32,8 +32,8 @@ class ServiceStartError(Exception):
 class ServiceConfiguration:
     """What is measured. ``settings`` are added to development.ini's ``[app:main]``.
 
-    ``stored`` tokens are in the database before the first request, and have ``expired``. ``server`` are settings of
-    gunicorn's.
+    ``stored_tokens`` tokens are in the database before the first request, and have ``expired``. ``server`` are settings
+    of gunicorn's.
     """
 
     storage: str = "sqlite"
@@ -108,7 +108,9 @@ class ServiceProcesses:
 
 @contextmanager
 def run_service(deployment: Deployment) -> Iterator[tuple[ServiceProcesses, float]]:
-    """The service, and the CPU seconds until its first answer; stopped at the end of the block. Raises NotServing."""
+    """The service, and the CPU seconds until its first answer; stopped at the end of the block. Raises
+    ServiceStartError.
+    """
     added = {"PYTHONUNBUFFERED": "1", "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": ""}
     with deployment.log.open("ab") as log:
         process = psutil.Popen(
@@ -129,7 +131,7 @@ def run_service(deployment: Deployment) -> Iterator[tuple[ServiceProcesses, floa
 
 
 def find_free_port() -> int:
-    """A free loopback port outside the ephemeral range. Raises NotServing."""
+    """A free loopback port outside the ephemeral range. Raises ServiceStartError."""
     for port in random.sample(_PORTS, 100):
         with socket.socket() as listener, suppress(OSError):
             listener.bind(("127.0.0.1", port))

@@ -16,7 +16,9 @@ CASES = ("opaque", "introspection", "userinfo")
 def measure_worker_scaling(
     names: Sequence[str], pool: Executor, amount: MeasurementPlan
 ) -> tuple[list[str], list[TargetResult]]:
-    """CPU with one and two workers, and the memory of each process; the target is that of tokens. Raises LoadFailed."""
+    """CPU with one and two workers, and the memory of each process; the target is that of tokens. Raises
+    UnexpectedResponse.
+    """
     with ExitStack() as stack:
         setups = (ServiceConfiguration("postgresql", server=(("workers", number),)) for number in ("1", "2"))
         sides = [stack.enter_context(install_service(setup, pool)) for setup in setups]

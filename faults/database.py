@@ -45,7 +45,7 @@ class FaultDatabase:
         raise NotImplementedError
 
     def fill_disk(self) -> None:
-        """Leave no room on its disk. Raises Unsuitable if that would be somebody else's disk too."""
+        """Leave no room on its disk. Raises FaultUnavailable if that would be somebody else's disk too."""
         if not os.path.ismount(self.folder):
             raise FaultUnavailable("only root can mount a small disk")
         with (self.folder / "ballast").open("wb", buffering=0) as ballast:
@@ -93,7 +93,7 @@ class SqliteDatabase(FaultDatabase):
 
 @contextmanager
 def mount_small_disk(folder: Path, megabytes: int) -> Iterator[None]:
-    """The folder on a disk of its own, of this size. Raises Unsuitable."""
+    """The folder on a disk of its own, of this size. Raises FaultUnavailable."""
     options = f"size={megabytes}m,mode=0755"
     mounting = ["mount", "-t", "tmpfs", "-o", options, "identity-faults", str(folder)]
     done = subprocess.run(mounting, check=False, capture_output=True)

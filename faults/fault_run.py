@@ -42,18 +42,17 @@ class FaultEnvironment:
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that goes wrong: ``happens`` returns when its cause has ended.
+    """Something that goes wrong: ``inject`` returns when its cause has ended.
 
-    ``bites``: clients must meet one of these answers at least, or it was not there; faults without them show by
-    themselves that they were. ``is_quiet``: no client may notice anything. ``is_compared``: nor may anybody wait longer
-    than before, as far as this can be measured.
-    ``prepares``: what is done before, while nobody asks the service anything.
-    ``starts_nodes``: the cause has ended when nodes that were started again serve, however long a busy machine takes.
-    ``restored`` returns when the service has started anew by itself what was lost; until then it has not recovered.
-    ``kills``: it ends what answers, with no time to end an answer, so that half an answer is all that some get.
-    ``fitting`` are words of requests, and statuses that are right for these while the fault lasts.
-    ``keeps_reads_available``: introspection may be away for a moment only.
-    ``everywhere``: how it ends is up to the database, so that a quick run tries it on each, too.
+    ``expected_classes``: clients must meet one of these answers at least, or it was not there; faults without them show
+    by themselves that they were. ``is_quiet``: no client may notice anything. ``is_compared``: nor may anybody wait
+    longer than before, as far as this can be measured. ``prepare``: what is done before, while nobody asks the service
+    anything. ``starts_nodes``: the cause has ended when nodes that were started again serve, however long a busy
+    machine takes. ``wait_until_restored`` returns when the service has started anew by itself what was lost; until then
+    it has not recovered. ``kills_processes``: it ends what answers, with no time to end an answer, so that half an
+    answer is all that some get. ``tolerated_statuses`` are words of requests, and statuses that are right for these
+    while the fault lasts. ``keeps_reads_available``: introspection may be away for a moment only.
+    ``is_quick_on_all_storages``: how it ends is up to the database, so that a quick run tries it on each, too.
     """
 
     name: str

@@ -114,7 +114,7 @@ class FailoverClient:
     """Asks one node of several over a connection that is kept, and the next node when that one does not answer.
 
     ``stays``: the next one also after so many requests, over a new connection. ``fitting`` are words
-    of requests, and statuses of answers to them, such as ``Kind.FITTING`` means.
+    of requests, and statuses of answers to them, such as ``ResponseClass.FITTING`` means.
     """
 
     def __init__(

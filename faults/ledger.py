@@ -86,7 +86,7 @@ class Ledger:
         return next((token for token, at in reversed([*self.revoked.items()]) if at <= latest), None)
 
     def verify(self, stock: SeedData, client: FailoverClient) -> LedgerFindings:
-        """Ask the service, which has recovered, about all of it. Raises NoAnswer if it has not.
+        """Ask the service, which has recovered, about all of it. Raises NotRecovered if it has not.
 
         It can be asked again: what was shown for the first time by then must not be accepted any more.
         """
@@ -100,7 +100,7 @@ class Ledger:
     def find_revived(self, stock: SeedData, client: FailoverClient) -> Sequence[str]:
         """What lives of all that is dead for good, in sentences: that is sure while clocks are wrong, too.
 
-        Raises NoAnswer.
+        Raises NotRecovered.
         """
         said = ["a token that was revoked" for token in self.revoked if _is_active(token, stock, client)]
         shown = [(form, stock.application if "code" in form else None) for form in self.used_assertions]

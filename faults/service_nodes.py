@@ -68,7 +68,7 @@ class ServiceNode:
         return psutil.Process(self._process.pid).children()
 
     def wait_for_workers(self, *, excluded: Sequence[psutil.Process] = ()) -> None:
-        """Return when there are as many as there should be, and none of these. Raises NotServing."""
+        """Return when there are as many as there should be, and none of these. Raises NodeStartError."""
         give_up_at = time.monotonic() + _START_TIMEOUT
         while time.monotonic() < give_up_at:
             workers = self.workers
@@ -100,7 +100,7 @@ class ServiceNode:
         self._process.send_signal(number)
 
     def wait_until_serving(self) -> None:
-        """Return when it answers. Raises NotServing."""
+        """Return when it answers. Raises NodeStartError."""
         give_up_at = time.monotonic() + _START_TIMEOUT
         while time.monotonic() < give_up_at and self.is_alive:
             with (
@@ -163,7 +163,7 @@ class ServiceNodes(Sequence[ServiceNode]):
         return [node.port for node in self._nodes]
 
     def start(self) -> float:
-        """Start all and wait until all serve; seconds that took. Raises NotServing."""
+        """Start all and wait until all serve; seconds that took. Raises NodeStartError."""
         began = time.monotonic()
         for node in self._nodes:
             node.start()
@@ -171,7 +171,7 @@ class ServiceNodes(Sequence[ServiceNode]):
         return time.monotonic() - began
 
     def wait_until_serving(self) -> None:
-        """Return when all answer. Raises NotServing."""
+        """Return when all answer. Raises NodeStartError."""
         for node in self._nodes:
             node.wait_until_serving()
 

@@ -34,7 +34,7 @@ class TcpProxy:
     def cut(self, after: int, *, delivered: bool, for_good: bool) -> None:
         """Cut when clients send for the n-th time from now: what they sent is ``delivered`` to the server or not.
 
-        ``for_good``: afterwards nobody is let in until ``heal``.
+        ``for_good``: afterwards nobody is let in until ``restore``.
         """
         self._left, self._delivered, self._for_good = after, delivered, for_good
 

@@ -11,7 +11,7 @@ _SOURCE = Path(__file__).with_suffix(".c")
 
 
 def clock_environment(folder: Path) -> dict[str, str]:
-    """What a process has to find in its environment. Raises Unsuitable."""
+    """What a process has to find in its environment. Raises FaultUnavailable."""
     compiler = shutil.which("cc")
     if compiler is None:
         raise FaultUnavailable("there is no C compiler `cc`")

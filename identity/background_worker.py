@@ -20,7 +20,7 @@ class BackgroundJob:
     """Something to do now and then, once requests come in and ``interval`` is over.
 
     ``run`` may return a span: then it runs again after that one, even if nobody asks anything meanwhile. A job that
-    waits for other machines, or takes long, runs ``alone``: then none of the others waits for it.
+    waits for other machines, or takes long, runs ``has_own_thread``: then none of the others waits for it.
     """
 
     name: str

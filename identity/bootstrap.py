@@ -35,7 +35,7 @@ DEFAULT_DATA = "var"
 
 @dataclass(frozen=True)
 class BootstrapResult:
-    """What bootstrap found or made; ``owner`` only if this run made it, ``written`` the files that it wrote."""
+    """What bootstrap found or made; ``owner`` only if this run made it, ``written_paths`` the files that it wrote."""
 
     organization_id: str
     project_id: str
@@ -115,7 +115,7 @@ def _refuse_overwrite(identity: "IdentityApplication", known: bool, field: str, 
 
 
 def prepare_development(identity: "IdentityApplication", *, print_getting_started: bool) -> BootstrapResult:
-    """Everything a developer needs at the first start; says where to go next if ``announce``.
+    """Everything a developer needs at the first start; says where to go next if ``print_getting_started``.
 
     Raises Invalid or StorageUnavailable, saying what to mend; OSError if the data folder cannot be made.
     """

@@ -111,7 +111,9 @@ def collect_observers(host: PluginHost) -> list[InstrumentationObserver]:
 
 
 def build_capabilities(host: PluginHost, protocol: ProtocolRegistry, *, can_send_mail: bool = True) -> Capabilities:
-    """What applications can be registered for, and how people can sign in; ``mail`` tells whether mail can be sent."""
+    """What applications can be registered for, and how people can sign in; ``can_send_mail`` tells whether mail can be
+    sent.
+    """
     offered = host.extensions_by_name("identity_sign_in_methods", lambda item: str(item[0]), "way to sign in").values()
     elsewhere = {item[0]: item[1] for item in offered}
     factors = protocol.factors.items()

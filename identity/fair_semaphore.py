@@ -37,7 +37,7 @@ _asker: ContextVar[Requester | None] = ContextVar("asker", default=None)
 
 @contextmanager
 def client_network_scope(network: str) -> Iterator[None]:
-    """Around a request of a client in this network; also undoes what ``belongs_to`` says meanwhile."""
+    """Around a request of a client in this network; also undoes what ``assign_organization`` says meanwhile."""
     before = _asker.set(Requester(network))
     try:
         yield
@@ -94,7 +94,7 @@ class FairSemaphore:
     def acquire(self, subgroup: str = "") -> Callable[[], None]:
         """Take a place; returns what gives it back, in whatever thread. Raises NoFreeSlot.
 
-        Of the share of an organization each ``part`` of it, such as one of its providers, holds half at most.
+        Of the share of an organization each ``subgroup`` of it, such as one of its providers, holds half at most.
         """
         asker = _asker.get()
         keys = self._share_keys(asker, subgroup)

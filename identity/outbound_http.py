@@ -135,7 +135,9 @@ class OutboundHttpClient:
         body: bytes | None = None,
         seconds: float | None = None,
     ) -> OutboundResponse:
-        """The answer, within ``seconds`` if they are fewer. Raises Refused, other kinds of OSError, HTTPException."""
+        """The answer, within ``seconds`` if they are fewer. Raises ForbiddenDestination, other kinds of OSError,
+        HTTPException.
+        """
         parts = urlsplit(url)
         ends_at = monotonic() + min(self._seconds, self._seconds if seconds is None else seconds)
         with (

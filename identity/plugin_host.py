@@ -201,8 +201,8 @@ class PluginHost:
         """One callable for all implementations of a hook that decides; None if no plugin has the hook.
 
         The first answer other than None counts, if it fits. A plugin that fails, or answers anything else, such as
-        what is yet to be awaited, refuses: ``refused`` is the answer. It is logged, without a ``traceback`` where that
-        could show what the hook was given.
+        what is yet to be awaited, refuses: ``on_failure`` is the answer. It is logged, without a ``traceback`` where
+        that could show what the hook was given.
         """
         hooks = self.implementations(hook)
         if not hooks:

@@ -21,7 +21,7 @@ def secret_file_transaction() -> Iterator["SecretFileWriter"]:
 
 
 class SecretFileWriter:
-    """Writes secret files, whatever the umask; ``written`` names them."""
+    """Writes secret files, whatever the umask; ``written_paths`` names them."""
 
     def __init__(self) -> None:
         self.written_paths: list[Path] = []

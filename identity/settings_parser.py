@@ -73,7 +73,7 @@ class SettingErrors:
             self.errors += problem.errors
 
     def raise_if_any(self, plugin_error: Exception | None = None) -> None:
-        """Raise InvalidSetting if any was found; ``besides`` is told with them, or raised where none was."""
+        """Raise InvalidSetting if any was found; ``plugin_error`` is told with them, or raised where none was."""
         if plugin_error is not None:
             if not self.errors:
                 raise plugin_error
@@ -93,8 +93,8 @@ def setting(
 ) -> Any:
     """A dataclass field with the sentence that the settings reference shows, and what fits into it.
 
-    ``check`` is called with each value, of several words with each; what it raises a ValueError for is refused with the
-    words of the error. ``made`` says that a file or folder need not be there: it is made.
+    ``validator`` is called with each value, of several words with each; what it raises a ValueError for is refused with
+    the words of the error. ``is_created`` says that a file or folder need not be there: it is made.
     """
     metadata = {"doc": description, "at_least": minimum, "at_most": maximum, "check": validator, "made": is_created}
     return field(default=default, metadata=metadata) if default is not MISSING else field(metadata=metadata)

@@ -93,7 +93,7 @@ class _Module:
         if node.name.startswith("test_") or not is_documented:
             return
         returns = f" -> {ast.unparse(self._qualify(node.returns))}" if node.returns else ""
-        if decorators & {"property", "cached_property", "cached_property"}:
+        if decorators & {"property", "cached_property"}:
             yield from _entry("property", node.name, _doc(node), [f":type: {returns.removeprefix(' -> ')}"])
             return
         if within and "staticmethod" not in decorators:

@@ -106,6 +106,7 @@ class SvgDiagram:
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" style="--wide: {wide:.0f}px"'
             f' aria-labelledby="{name}-title" aria-describedby="{name}-description"'
             f' viewBox="{self.left - 2:g} -2 {wide:g} {high:g}">'
-            f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-description">{escape(description)}</desc>'
+            f'<title id="{name}-title">{escape(title)}</title>'
+            f'<desc id="{name}-description">{escape(description)}</desc>'
             f"{''.join(self.elements)}</svg></div>"
         )

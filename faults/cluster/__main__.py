@@ -53,8 +53,8 @@ def _run_faults(folder: Path, faults: Sequence[Fault]) -> list[FaultReport]:
             report = run_fault(fault, scene, _restore_machines)
             reports.append(report)
             _print_progress(
-                f"{fault.title}: {'well' if report.is_passed else 'NOT WELL'}; Patroni took {cluster.start_seconds:.1f} s,"
-                f" introspection was away for {report.silence:.1f} s at most"
+                f"{fault.title}: {'well' if report.is_passed else 'NOT WELL'}; "
+                f"Patroni took {cluster.start_seconds:.1f} s, introspection was away for {report.silence:.1f} s at most"
             )
             for line in list_failures(report):
                 _print_progress(line)

@@ -61,13 +61,13 @@ class NamespaceMachine:
         _run("ip", "-n", self.space, "link", "set", self._link, "down")
 
     def connect(self) -> None:
-        """The inverse of ``cut_off``."""
+        """The inverse of ``disconnect``."""
         _run("ip", "-n", self.space, "link", "set", self._link, "up")
 
 
 @contextmanager
 def create_machines(names: Sequence[str], folder: Path) -> Iterator[Mapping[str, NamespaceMachine]]:
-    """So many machines, and one called ``switch`` between them. Raises Unsuitable."""
+    """So many machines, and one called ``switch`` between them. Raises FaultUnavailable."""
     prefix = f"idf{os.getpid()}"
     spaces = {name: f"{prefix}-{name}" for name in (_SWITCH, *names)}
     made: dict[str, NamespaceMachine] = {}

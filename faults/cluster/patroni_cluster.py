@@ -76,7 +76,7 @@ class PatroniCluster(FaultDatabase):
         self.start_seconds = 0.0
 
     def start(self) -> None:
-        """Return when there is a primary, a synchronous standby and a database. Raises Stuck."""
+        """Return when there is a primary, a synchronous standby and a database. Raises ClusterTimeout."""
         for name in NAMES:
             self.start_machine(name)
         servers = "\n".join(
@@ -127,13 +127,13 @@ class PatroniCluster(FaultDatabase):
         return self._machines[name]
 
     def wait_for_primary(self, *, other_than: str) -> None:
-        """Return when another machine is the primary. Raises Stuck."""
+        """Return when another machine is the primary. Raises ClusterTimeout."""
         began = time.monotonic()
         self._wait_until(lambda: self.primary() not in (None, other_than), "another primary")
         self.start_seconds = time.monotonic() - began
 
     def wait_until_healthy(self) -> None:
-        """Return when there are a primary, a synchronous standby, and another standby. Raises Stuck."""
+        """Return when there are a primary, a synchronous standby, and another standby. Raises ClusterTimeout."""
 
         def is_whole() -> bool:
             replicas = [name for name in NAMES if self._has_role(name, "replica?lag=1MB")]
@@ -142,7 +142,7 @@ class PatroniCluster(FaultDatabase):
         self._wait_until(is_whole, "a primary and two standbys")
 
     def switch_over(self) -> None:
-        """Have the synchronous standby be the primary, as an operator would. Raises Stuck."""
+        """Have the synchronous standby be the primary, as an operator would. Raises ClusterTimeout."""
         leader, candidate = self.primary(), self.synchronous_standby()
         body = json.dumps({"leader": leader, "candidate": candidate})
         began = time.monotonic()
@@ -231,7 +231,7 @@ class PatroniCluster(FaultDatabase):
 
 @contextmanager
 def create_cluster(folder: Path) -> Iterator[PatroniCluster]:
-    """A new cluster, which is gone in the end. Raises Unsuitable, Stuck."""
+    """A new cluster, which is gone in the end. Raises FaultUnavailable, ClusterTimeout."""
     for name in ("etcd", "patroni", "haproxy", "curl", "setpriv", "ip"):
         _find_program(name)
     with create_machines(NAMES, folder) as present:

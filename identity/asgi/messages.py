@@ -17,7 +17,7 @@ _SERVER = (b"server", b"identity")
 
 @dataclass(slots=True)
 class AsgiResponse:
-    """What is sent: a body, then ``pieces``, to be taken one by one in threads, and closed then if they can be."""
+    """What is sent: a body, then ``chunks``, to be taken one by one in threads, and closed then if they can be."""
 
     status: int
     headers: Headers

@@ -35,9 +35,9 @@ class InvalidRequestHead(Exception):
 class RequestHead:
     """A request without its body.
 
-    ``path`` is PATH_INFO as WSGI has it (PEP 3333), ``peer`` the address of the other end of the connection, ``client``
-    that of the client, which may be behind the trusted proxy. Names of headers are in lower case. ``length`` is None
-    for a body in chunks.
+    ``path`` is PATH_INFO as WSGI has it (PEP 3333), ``peer_address`` the address of the other end of the connection,
+    ``client_address`` that of the client, which may be behind the trusted proxy. Names of headers are in lower case.
+    ``content_length`` is None for a body in chunks.
     """
 
     method: str

@@ -17,7 +17,7 @@ class ProgressReporter(AbstractContextManager["ProgressReporter"]):
         self._has_printed = False
 
     def add(self, more: int, text: str) -> None:
-        """So much more is done; ``words`` say how much that is by now."""
+        """So much more is done; ``text`` say how much that is by now."""
         self._done += more
         self.report(text.format(self._done))
 

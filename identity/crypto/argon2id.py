@@ -44,7 +44,7 @@ class Argon2Cost:
 class HashVerification:
     """Whether the password matches, and whether its hash was made at another cost than today's.
 
-    ``outdated`` is only ever true beside ``matches``: that is the moment to hash the password anew.
+    ``needs_rehash`` is only ever true beside ``is_match``: that is the moment to hash the password anew.
     """
 
     is_match: bool

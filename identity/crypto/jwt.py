@@ -1,7 +1,8 @@
 """JSON Web Tokens: read strictly, verified and signed with the algorithm that the caller names.
 
-The only importer of joserfc and the only code that parses a JWT. A token is looked at in two steps: ``inspect``
-takes the text apart and yields an UnverifiedToken, good for looking up the key; ``verify`` checks the signature.
+The only importer of joserfc and the only code that parses a JWT. A token is looked at in two steps:
+``parse_unverified`` takes the text apart and yields an UnverifiedToken, good for looking up the key; ``verify`` checks
+the signature.
 """
 
 import hashlib
@@ -40,7 +41,7 @@ _JSON_STRING = re.compile(r'"(?:[^"\\]+|\\.)*+"?', re.DOTALL)
 
 
 class MalformedToken(Exception):
-    """The text is no JWT that we would look at; ``why`` says it in words of ours and quotes nothing."""
+    """The text is no JWT that we would look at; ``reason`` says it in words of ours and quotes nothing."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -124,8 +125,8 @@ def verify(token: UnverifiedToken, key: RsaPublicKey, *, algorithm: str) -> dict
     """The claims, once the signature holds under ``key`` and ``algorithm``.
 
     No claim is judged here: not exp, not aud, not typ. Raises InvalidTokenSignature, also if the header names another
-    algorithm than exactly ``algorithm``; Malformed if the token did not come from ``inspect`` and would not pass it;
-    ValueError if ``algorithm`` is none of ALGORITHMS.
+    algorithm than exactly ``algorithm``; MalformedToken if the token did not come from ``parse_unverified`` and would
+    not pass it; ValueError if ``algorithm`` is none of ALGORITHMS.
     """
     return _verify_signature(token, algorithm, _algorithm_model(algorithm), _Key(key.native, key.native))
 

@@ -86,7 +86,7 @@ class Sealer:
         return f"Sealer({', '.join(self._ciphers)})"
 
     def seal(self, plaintext: bytes, *, associated_data: str, key_id: str | None = None) -> bytes:
-        """The sealed value; it opens only with the same ``associated`` text, say the id of the row it belongs to.
+        """The sealed value; it opens only with the same ``associated_data`` text, say the id of the row it belongs to.
 
         ``key_id`` names another master key than the active one.
         """

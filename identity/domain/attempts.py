@@ -37,7 +37,7 @@ DEFAULT_LIMITS = AttemptLimits()
 class AttemptAllowance:
     """The answer to "may I try": counted as a failure in advance if ``allowed``, until it succeeds or is given back.
 
-    ``next_at`` is the earliest moment for another one, ``failures`` the count that now stands.
+    ``next_attempt_at`` is the earliest moment for another one, ``failures`` the count that now stands.
     """
 
     allowed: bool
@@ -60,5 +60,5 @@ def delay_after(failures: int, limits: AttemptLimits = DEFAULT_LIMITS) -> timede
 
 
 def next_attempt_at(failures: int, last_failure_at: datetime, limits: AttemptLimits = DEFAULT_LIMITS) -> datetime:
-    """The earliest moment for another attempt after so many failures in a row, the last one ``at``."""
+    """The earliest moment for another attempt after so many failures in a row, the last one ``last_failure_at``."""
     return NO_NEXT_ATTEMPT if failures >= limits.max else last_failure_at + delay_after(failures, limits)

@@ -66,7 +66,7 @@ def amr_claim(methods: Iterable[str]) -> list[str]:
 
 
 def acr_claim(methods: Iterable[str], requested: Iterable[str] = ()) -> str:
-    """The authentication context class that the methods reach; the first of ``wanted`` that they reach, if there is
+    """The authentication context class that the methods reach; the first of ``requested`` that they reach, if there is
     one: whoever asked for two factors is told so, also where there is more."""
     known = frozenset(methods)
     reached = _reached(known)

@@ -19,7 +19,7 @@ Colour = tuple[int, int, int]
 class ColourScheme:
     """What colours stand on: the grounds of our pages, and how strongly the accent tints a ground of its own.
 
-    ``towards`` is where a colour goes to be read better, ``accent_foreground`` is what stands on it.
+    ``mix_colour`` is where a colour goes to be read better, ``accent_foreground`` is what stands on it.
     """
 
     backgrounds: tuple[str, ...]

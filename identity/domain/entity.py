@@ -34,7 +34,8 @@ class Mutability(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldOptions:
-    """What is said of a field besides its type and default: the rule for its value, or for ``each`` text in it.
+    """What is said of a field besides its type and default: the rule for its value, or for ``item_validator`` text in
+    it.
 
     ``label`` and ``hint`` are its words for people, ``missing`` is said where it was left empty and must not be, and
     ``words`` tell what single values mean. ``section`` is where they find it, ``permission`` what it takes to set it at

@@ -23,8 +23,8 @@ class LegalHoldKind(StrEnum):
 class LegalHold:
     """One hold: on what, since when, and why.
 
-    ``held`` is the id of a person or an organization, or EVERYTHING; ``organization_id`` that of the organization, or
-    of the person's.
+    ``target_id`` is the id of a person or an organization, or EVERYTHING; ``organization_id`` that of the organization,
+    or of the person's.
     """
 
     id: str

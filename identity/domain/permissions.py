@@ -27,8 +27,8 @@ class ResourceKey:
 class Resource:
     """A manageable resource with everything above it.
 
-    A role held at any member of ``chain`` reaches the resource. ``organization_id`` names the organization that the
-    resource belongs to. A project grant also has a ``holder``, the organization that it was granted to: roles held
+    A role held at any member of ``lineage`` reaches the resource. ``organization_id`` names the organization that the
+    resource belongs to. A project grant also has a ``grantee``, the organization that it was granted to: roles held
     there reach it with HOLDER_PERMISSIONS alone.
     """
 

@@ -304,10 +304,11 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectiveRule:
-    """One rule as it holds at a level: ``own`` is what the level says itself, ``above`` what holds if it says nothing.
+    """One rule as it holds at a level: ``own_value`` is what the level says itself, ``inherited_value`` what holds if
+    it says nothing.
 
-    ``source`` tells which level the value comes from, ``set_at`` and ``set_by`` when it was set there, and the id of
-    whoever did; None where the settings of the service say it, or a program set it.
+    ``source`` tells which level the value comes from, ``changed_at`` and ``changed_by`` when it was set there, and the
+    id of whoever did; None where the settings of the service say it, or a program set it.
     """
 
     name: str

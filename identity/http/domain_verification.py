@@ -14,7 +14,7 @@ def verify_domain(request: Request, organization_id: str, name: str) -> Organiza
     """The organization's domain, proven now or before.
 
     What was done so far is committed first. Raises NotFound; Invalid if the proof was not found; Conflict if the domain
-    is another organization's; Busy.
+    is another organization's; ServerBusy.
     """
     identity: IdentityApplication = request.registry.application
     waiting: OrganizationDomain = request.services.domains.get(organization_id, name)

@@ -41,8 +41,8 @@ def parse_json_stream(
 ) -> dict[str, Any]:
     """The members of the JSON object that the file is, read from its start; it has to be seekable.
 
-    The items of lists that stand at the places of ``takers`` go there, and leave an empty list. ``told`` hears how many
-    bytes were read. Raises MalformedRequest, as ``parse_json_object`` does.
+    The items of lists that stand at the places of ``item_handlers`` go there, and leave an empty list. ``on_progress``
+    hears how many bytes were read. Raises MalformedRequest, as ``parse_json_object`` does.
     """
     library: Any = ijson.get_backend("python") if _has_half_characters(file) else ijson
     building = _ObjectBuilder(item_handlers)

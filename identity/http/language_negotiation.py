@@ -14,7 +14,7 @@ _MAX_HEADER_LENGTH = 200
 
 
 def negotiate_language(request: Request, preferred_tags: str = "") -> str:
-    """The language for this request. ``asked`` are language tags that count before those in the address."""
+    """The language for this request. ``preferred_tags`` are language tags that count before those in the address."""
     return choose_language(
         preferred_tags, ui_locales_from_url(request), accept_language=request.environ.get("HTTP_ACCEPT_LANGUAGE", "")
     )

@@ -61,7 +61,7 @@ class BodyNotBuffered(Exception):
 
 
 def read_uploaded_document(request: Request, *, max_bytes: int | None = None) -> IO[bytes]:
-    """The body as a file, from its start. ``most`` is how many bytes it may have, if not as many as a document.
+    """The body as a file, from its start. ``max_bytes`` is how many bytes it may have, if not as many as a document.
 
     For views alone, which are called when it is clear that whoever sends it may. Raises BodyTooLarge, BodyNotBuffered.
     """

@@ -67,7 +67,7 @@ def attempt_password(request: Request, login_name: LoginName, password: str) -> 
     """Whose password this is; None if it is wrong or they may not sign in, which nobody can tell apart.
 
     The attempt is counted and committed before the password is looked at, and nothing is locked meanwhile; without a
-    verdict it stands. Raises TooManyAttempts; Busy, and then it is taken back unless anything was looked at.
+    verdict it stands. Raises TooManyAttempts; ServerBusy, and then it is taken back unless anything was looked at.
     """
     return _record_outcome(PASSWORD_FACTOR, lambda: _attempt_password_once(request, login_name, password))
 
@@ -234,7 +234,8 @@ def attempt_factor(
     ``factor`` names it. As with passwords the attempt is counted and committed before it is looked at, and without a
     verdict it stands.
     ``verify`` asks the request for services itself: they are others than before. What it uses up is committed with
-    what follows. Raises TooManyAttempts; Busy, and then it counts: nobody here knows how much was looked at before.
+    what follows. Raises TooManyAttempts; ServerBusy, and then it counts: nobody here knows how much was looked at
+    before.
     """
     return _record_outcome(factor, lambda: _attempt_factor_once(request, subject, verify))
 

@@ -68,7 +68,7 @@ def render_error_page(
     language: str | None = None,
 ) -> Response:
     """A page in the login frame. ``action`` is a link: words and address. Error and detail are for whoever is asked,
-    ``sent``, an address that was not taken, for the developer."""
+    ``received``, an address that was not taken, for the developer."""
     pages: PageRenderer = request.registry.pages
     translator = pages.catalogs.translator(language or negotiate_language(request))
     variables = {

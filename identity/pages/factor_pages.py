@@ -88,7 +88,7 @@ class FactorPage(SignInPage):
         """The methods that ``verify`` says, in an attempt that is counted as one at a password is; None is a failure.
 
         ``verify`` runs in another transaction than what was read before: it asks for services anew, and what it uses
-        up is committed together with what follows. Raises Invalid with ``wrong`` for the field; Again.
+        up is committed together with what follows. Raises Invalid with ``error_message`` for the field; FormRedisplay.
         """
         try:
             methods = attempt_factor(self.request, self.factor.name, self.human_user, verify)
@@ -189,15 +189,16 @@ class EnrolPage(FactorPage):
         key: str | None = None,
         replaces_existing: bool = False,
     ) -> Response:
-        """Keep it, count it as proved by these methods (RFC 8176), and on with the sign-in; with ``replacing`` in place
-        of all that the person has of the factor. Raises Conflict if the key is taken or there are too many."""
+        """Keep it, count it as proved by these methods (RFC 8176), and on with the sign-in; with ``replaces_existing``
+        in place of all that the person has of the factor. Raises Conflict if the key is taken or there are too many.
+        """
         self.store_enrolment(value, name=name, key=key, replacing=replaces_existing)
         return self.complete_sign_in_step(methods)
 
     def store_enrolment(
         self, value: Mapping[str, Any], *, name: str = "", key: str | None = None, replacing: bool = False
     ) -> Enrolment:
-        """Keep it; for pages that have yet to show something. Then ``finish`` follows."""
+        """Keep it; for pages that have yet to show something. Then ``complete_sign_in_step`` follows."""
         factors = self.request.services.factors
         enrolment: Enrolment = (
             factors.replace_all(self.human_user, self.factor.name, value, name=name)

@@ -95,7 +95,7 @@ class FormMessage:
 class FormState:
     """A form as templates see it: address, token, values, problems.
 
-    ``fields`` are those that the page draws, in its order; ``holds`` is that of a file in which others stand.
+    ``fields`` are those that the page draws, in its order; ``document_field`` is that of a file in which others stand.
     ``stored`` is set after a conflict: what others have saved meanwhile.
     """
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class NavigationItem:
-    """A link in navigation or menu; ``current`` if the page lies in its section."""
+    """A link in navigation or menu; ``is_current`` if the page lies in its section."""
 
     label: str
     href: str
@@ -64,9 +64,9 @@ class SwitchableAccount:
 
 @dataclass(frozen=True, kw_only=True)
 class PageLayout:
-    """``home`` is where the mark leads, ``sign_out`` where the form that signs out is posted.
+    """``home_path`` is where the mark leads, ``sign_out_path`` where the form that signs out is posted.
 
-    ``switch`` is where the choice of another account is posted, ``others`` are those to choose among.
+    ``switch_path`` is where the choice of another account is posted, ``other_accounts`` are those to choose among.
     """
 
     home_path: str

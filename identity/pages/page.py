@@ -203,7 +203,7 @@ class FormPage(Page):
         return {}
 
     def submit(self, form: Form) -> Response:
-        """Do what was asked, and answer 303. Raises Invalid or Conflict; Again to say something above the form."""
+        """Do what was asked, and answer 303. Raises Invalid, Conflict; FormRedisplay to say it above the form."""
         raise NotImplementedError
 
     def validate(self, form: Form) -> None:

@@ -83,7 +83,9 @@ def load_page_branding(
 
 
 def build_page_branding(branding: Branding, language: str, *, logo_owner_id: str, fallback_name: str) -> PageBranding:
-    """The looks of a branding, with the logo of the one of this id. ``called`` names a logo where nothing else does."""
+    """The looks of a branding, with the logo of the one of this id. ``fallback_name`` names a logo where nothing else
+    does.
+    """
     colours = branding.accent_colours
     more: dict[str, Any] = {}
     if colours is not None:

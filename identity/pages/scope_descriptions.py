@@ -32,7 +32,7 @@ def describe_scopes(
 
 
 def has_description(scope: str, namespaces: Collection[str]) -> bool:
-    """True if ``received`` has words for this scope, or it tells nothing."""
+    """True if ``describe_scopes`` has words for this scope, or it tells nothing."""
     return (
         scope in _DESCRIPTIONS
         or _requests_roles(scope, namespaces)

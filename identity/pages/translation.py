@@ -24,7 +24,7 @@ def _english_plural_form(n: int) -> int:
 
 @dataclass(frozen=True)
 class MessageCatalog:
-    """Translations by message id; those of plural messages are tuples, chosen from by ``form_of(n)``."""
+    """Translations by message id; those of plural messages are tuples, chosen from by ``plural_form(n)``."""
 
     messages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     plural_form: Callable[[int], int] = _english_plural_form

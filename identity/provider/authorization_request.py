@@ -50,9 +50,9 @@ _SECONDS = re.compile(r"[0-9]{1,10}\Z")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorizationRequest:
-    """A checked request. ``subject`` is the one person whom the client will have, by id_token_hint or claims parameter;
-    ``parameters`` are all, as they were sent. ``disclosed`` are the scopes, and those that open single claims: what
-    people are told that the client receives.
+    """A checked request. ``required_subject_id`` is the one person whom the client will have, by id_token_hint or
+    claims parameter; ``parameters`` are all, as they were sent. ``claim_scopes`` are the scopes, and those that open
+    single claims: what people are told that the client receives.
     """
 
     client: ApplicationClient

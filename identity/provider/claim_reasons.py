@@ -76,7 +76,9 @@ class ClaimReasons:
     def explain(
         self, carrier: ClaimsCarrier, claims: Mapping[str, Any], *, without_access_token: bool = False
     ) -> tuple[ExplainedClaim, ...]:
-        """The claims of a carrier with their reasons; ``alone`` if no access token comes with an ID token."""
+        """The claims of a carrier with their reasons; ``without_access_token`` if no access token comes with an ID
+        token.
+        """
         return tuple(
             ExplainedClaim(
                 name, None if name in VOLATILE_CLAIMS else value, self._why(carrier, name, alone=without_access_token)

@@ -87,7 +87,7 @@ class DirectoryAccountKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DirectoryQuery:
-    """What a directory is asked. Without ``sends`` all happens as if the entry were not there."""
+    """What a directory is asked. Without ``sends_password`` all happens as if the entry were not there."""
 
     directory: Directory[Any]
     account_kind: DirectoryAccountKind
@@ -104,7 +104,7 @@ def select_directory_query(
 
     A password goes to a directory for an account that is linked to its entry, or for a name that nobody has and whose
     own domain is that of the directory's organization: where the request comes from never suffices. It goes to none
-    where the attempt is ``held``.
+    where the attempt is ``is_rate_limited``.
     """
     login_name, subject = named.login_name, named.subject
     home = services.domains.find_organization(login_name.domain) if login_name.domain else None

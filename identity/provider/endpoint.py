@@ -24,10 +24,10 @@ class Endpoint:
     ``discovery_member`` is its member of the discovery document, if any. ``writes`` says whether a request may write
     and so needs a transaction, ``allows_cors`` whether scripts of registered applications may call it,
     ``allows_stale_reads`` whether it may tell what was so as many seconds ago as the operator allows. With
-    ``asks_storage`` False it never waits for the storage, so that it is answered at once whatever the storage and the
-    threads are doing. ``blocks`` says that it waits for something else than the storage, and not by
-    ``identity.concurrency``: then it runs in a thread. ``kept`` finds the document that a GET shows to everybody alike,
-    without asking the storage.
+    ``uses_storage`` False it never waits for the storage, so that it is answered at once whatever the storage and the
+    threads are doing. ``is_blocking`` says that it waits for something else than the storage, and not by
+    ``identity.concurrency``: then it runs in a thread. ``cached_document`` finds the document that a GET shows to
+    everybody alike, without asking the storage.
     """
 
     name: str

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 class OAuthError(Exception):
     """A protocol error (RFC 6749 §5.2).
 
-    Three readers: ``description`` is for the client, ``reason`` for the audit trail, in which nothing stands that was
-    sent, the class for us. ``commits_transaction`` commits what the transaction holds in spite of the refusal.
+    Three readers: ``description`` is for the client, ``audit_reason`` for the audit trail, in which nothing stands that
+    was sent, the class for us. ``commits_transaction`` commits what the transaction holds in spite of the refusal.
     """
 
     status = 400

@@ -84,19 +84,21 @@ class Authorization:
     """What a grant has established; issuing turns it into tokens.
 
     ``subject`` is the user the tokens are about, None where a client acts for itself. ``client`` is the application,
-    None for a service user; ``client_id`` is what tokens name as their client. ``asked`` are the words of the scope.
+    None for a service user; ``client_id`` is what tokens name as their client. ``requested_scopes`` are the words of
+    the scope.
 
     ``authenticated_at`` is when the subject last proved to be it, ``methods`` how (RFC 8176), ``acr`` what that amounts
     to where a class was asked for, ``session_id`` in which session. ``key_id`` or ``secret_id`` ties the tokens to what
     a service user showed, so that they end with it, ``client_secret_id`` an application's own to what that showed,
     ``family_id`` to the sign-in they come from. ``single_use_credential`` is used up when they are recorded.
 
-    Without ``id_token`` the answer has none, whatever was granted; ``nonce`` stands in it. ``refreshing`` asks for a
-    refresh token. ``userinfo_claims`` and ``id_token_claims`` are asked for beside scopes (OpenID Connect Core §5.5).
+    Without ``includes_id_token`` the answer has none, whatever was granted; ``nonce`` stands in it.
+    ``refresh_token_terms`` asks for a refresh token. ``userinfo_claims`` and ``id_token_claims`` are asked for beside
+    scopes (OpenID Connect Core §5.5).
 
-    ``targets`` narrow the audience (RFC 8707). No token outlives ``ends_at``. ``actors`` are the subjects of those who
-    act for the subject, the present one first: the claim ``act`` (RFC 8693 §4.1). ``answer`` holds further members of
-    the token endpoint's answer.
+    ``requested_audience`` narrow the audience (RFC 8707). No token outlives ``ends_at``. ``actors`` are the subjects of
+    those who act for the subject, the present one first: the claim ``act`` (RFC 8693 §4.1). ``response_members`` holds
+    further members of the token endpoint's answer.
     """
 
     subject: Subject | None
@@ -135,13 +137,13 @@ class Authorization:
 class GrantType(ABC):
     """A grant type of the token endpoint. Stateless; one object serves all requests.
 
-    ``parameters`` names the parameters that it reads besides grant_type and scope, ``repeatable`` those of them that
-    may be given more than once.
+    ``parameters`` names the parameters that it reads besides grant_type and scope, ``repeatable_parameters`` those of
+    them that may be given more than once.
 
     ``accepts_codes`` says that it exchanges what a sign-in hands over, so that applications of people use it unless
     they are registered otherwise. ``issues_refresh_tokens`` says that its answers may carry refresh tokens, and
-    ``accepts_refresh_tokens`` that it is of use only beside such a grant. ``confidential`` says that a public client
-    cannot use it.
+    ``accepts_refresh_tokens`` that it is of use only beside such a grant. ``requires_confidential_client`` says that a
+    public client cannot use it.
     """
 
     grant_type: ClassVar[str]

@@ -30,8 +30,8 @@ ENROL_PARAMETER = "enrol"
 class StepUpRequirement:
     """What somebody has yet to prove: a class of ACR_VALUES, because the client asks for it, or by the policy.
 
-    ``by`` names the factors that the person has set up and can prove it by. Where there is none, ``enrollable_factors``
-    names those that they can set up to reach it.
+    ``factors`` names the factors that the person has set up and can prove it by. Where there is none,
+    ``enrollable_factors`` names those that they can set up to reach it.
     """
 
     acr: str
@@ -42,8 +42,9 @@ class StepUpRequirement:
 
 @dataclass(frozen=True, slots=True)
 class ConsentSummary:
-    """What the application would get of whoever is to answer; ``unagreed`` if they have yet to agree, for all that is
-    stored."""
+    """What the application would get of whoever is to answer; ``needs_consent`` if they have yet to agree, for all that
+    is stored.
+    """
 
     authorization: Authorization
     granted: GrantedScopes
@@ -59,8 +60,9 @@ class SignIn:
     """A sign-in under way: what was asked, what this browser has, and how far it has come.
 
     ``request`` is None for the service's own pages. ``accounts`` are the browser's sessions, last selected first,
-    expired ones among them. ``pending`` is the row that waits, None as long as no page was needed. ``proved`` is who
-    proved to be it here and is not signed in yet. ``organization`` is the one whose members alone will do.
+    expired ones among them. ``pending`` is the row that waits, None as long as no page was needed.
+    ``authenticated_subject`` is who proved to be it here and is not signed in yet. ``required_organization`` is the one
+    whose members alone will do.
     """
 
     request: AuthorizationRequest | None

@@ -53,8 +53,8 @@ NO_BROWSER_STATE = BrowserState()
 class ProtocolRequest:
     """An HTTP request as the protocol sees it; ``body`` is already limited in size.
 
-    ``browser`` is empty at endpoints that are not on the login host; ``resumed`` is the id in the address of an
-    authorization request that is continued.
+    ``browser_state`` is empty at endpoints that are not on the login host; ``resumed_request_id`` is the id in the
+    address of an authorization request that is continued.
     """
 
     method: str
@@ -92,7 +92,7 @@ class FormPost:
 class ProtocolResponse:
     """An HTTP answer. With ``form_post`` its body is that page, which the rim draws.
 
-    ``denies`` says that it tells of nothing, though there may be something that was stored just now.
+    ``is_negative`` says that it tells of nothing, though there may be something that was stored just now.
     """
 
     status: int

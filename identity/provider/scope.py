@@ -29,7 +29,7 @@ class GrantedScope:
 
 @dataclass(frozen=True, slots=True)
 class GrantedScopes:
-    """All that was granted; ``words`` is what the answer's scope says."""
+    """All that was granted; ``values`` is what the answer's scope says."""
 
     values: tuple[str, ...]
     audience: tuple[str, ...]

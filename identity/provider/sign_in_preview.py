@@ -23,9 +23,9 @@ from identity.provider.step_up import allowed_factors, find_step_up_requirement
 class SignInPreview:
     """How a sign-in would go.
 
-    ``ways`` are those by which the person can begin, by name. ``need`` is what follows the password, and with ``stuck``
-    nothing could prove it. ``agrees`` says whether they are asked to agree; None if no application is in question, and
-    ``refusal`` is what that would be told instead.
+    ``sign_in_methods`` are those by which the person can begin, by name. ``step_up_requirement`` is what follows the
+    password, and with ``is_unsatisfiable`` nothing could prove it. ``needs_consent`` says whether they are asked to
+    agree; None if no application is in question, and ``error`` is what that would be told instead.
     """
 
     policy: Policy

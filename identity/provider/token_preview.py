@@ -1,8 +1,8 @@
 """Preview: which tokens and claims a user and an application would get, and why; nothing is issued or recorded.
 
-It goes the way of real tokens (``authorization_from_sign_in`` and the grants themselves, ``admission.admitted``,
-``issuing.mint``) up to the point where they are recorded, with a key to sign that nobody publishes. So it cannot tell
-anything else than what is issued.
+It goes the way of real tokens (``authorization_from_sign_in`` and the grants themselves,
+``admission.check_and_resolve_scopes``, ``issuing.mint``) up to the point where they are recorded, with a key to sign
+that nobody publishes. So it cannot tell anything else than what is issued.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -86,7 +86,7 @@ class OmittedItem:
 
 @dataclass(frozen=True, kw_only=True)
 class GrantPreview:
-    """What one way brings: a grant type, or (None) a sign-in. With ``refusal`` the client is told that error."""
+    """What one way brings: a grant type, or (None) a sign-in. With ``error`` the client is told that error."""
 
     grant_type: str | None
     granted: tuple[str, ...] = ()

@@ -32,7 +32,7 @@ class AccountRecoveryService(Service):
 
         Sessions, sign-ins that wait, links and all that applications hold end, and the next sign-in asks for a new
         password. The present one is needed for that: whoever has nothing but a session of the person gains nothing, and
-        nobody is locked out. Raises NotFound as ``event`` does.
+        nobody is locked out. Raises NotFound as ``get_event`` does.
         """
         if event_id:
             self.get_event(subject, event_id)

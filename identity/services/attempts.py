@@ -90,9 +90,10 @@ class AttemptService(Service):
     ) -> AttemptReservation:
         """Ask for one attempt, to be committed before the password is looked at.
 
-        ``subject`` is whose name it is, None if nobody could sign in by it; ``browser`` the id under which the account
-        knows the browser. ``by_address`` is True where not the login name but the email address is theirs: whom an
-        address means depends on the page, so what a stranger sees of it is counted for nobody. Raises TooManyAttempts.
+        ``subject`` is whose name it is, None if nobody could sign in by it; ``browser_id`` the id under which the
+        account knows the browser. ``by_email`` is True where not the login name but the email address is theirs: whom
+        an address means depends on the page, so what a stranger sees of it is counted for nobody. Raises
+        TooManyAttempts.
         """
         address = self._count(ADDRESS_COUNTER, subject)
         if subject is not None and browser_id is not None:

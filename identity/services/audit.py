@@ -21,8 +21,9 @@ MAX_ANONYMOUS_REFUSALS = 60
 
 
 class AuditRecorder:
-    """Collects what happens in one request: ``recorded`` is written already, ``refused`` waits for its own
-    transaction after the abort."""
+    """Collects what happens in one request: ``recorded_events`` is written already, ``refused_events`` waits for its
+    own transaction after the abort.
+    """
 
     def __init__(
         self,

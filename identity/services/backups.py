@@ -86,7 +86,9 @@ def write_backup(
     program_version: str,
     progress: ProgressCallback,
 ) -> BackupManifest:
-    """Write everything, row by row, into an empty file that can be sought in. ``by`` is the version that does it."""
+    """Write everything, row by row, into an empty file that can be sought in. ``program_version`` is the version that
+    does it.
+    """
     moment = created_at.timetuple()[:6]
     with ZipFile(file, "w", ZIP_DEFLATED, compresslevel=_EFFORT) as archive:
         tables = [_write(archive, part, moment, progress) for part in dump.tables]

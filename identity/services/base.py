@@ -31,8 +31,8 @@ def translate_storage_errors(
 ) -> Iterator[None]:
     """Turn a store's answer into a use case's.
 
-    Missing becomes NotFound, Stale becomes Conflict, Duplicate becomes Invalid with the sentence that ``taken`` has for
-    the field.
+    Missing becomes NotFound, Stale becomes Conflict, Duplicate becomes Invalid with the sentence that
+    ``duplicate_messages`` has for the field.
     """
     try:
         yield

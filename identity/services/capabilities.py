@@ -33,12 +33,12 @@ class ResponseTypeCapability:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """Names, in the order in which plugins offer them; of ``ways`` to sign in also what people know them as.
+    """Names, in the order in which plugins offer them; of ``sign_in_methods`` to sign in also what people know them as.
 
-    Of the ways ``alone`` names the factors that take the place of a password, ``elsewhere`` those that lead to somebody
-    else who knows people, ``second`` the factors that count beside a password here, and ``mail_factors`` those of them
-    that take a mailbox. ``has`` tells of ways that the core does not know itself, each with its factor, whether a
-    person has it.
+    Of the ways ``passwordless_factors`` names the factors that take the place of a password, ``federated_methods``
+    those that lead to somebody else who knows people, ``second_factors`` the factors that count beside a password here,
+    and ``mail_factors`` those of them that take a mailbox. ``sign_in_method_checks`` tells of ways that the core does
+    not know itself, each with its factor, whether a person has it.
     """
 
     authentication_methods: tuple[str, ...]

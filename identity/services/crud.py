@@ -18,7 +18,8 @@ EntityT = TypeVar("EntityT")
 class EntityService(Service, Generic[EntityT]):
     """The use cases of one kind of thing that is kept, under the rules that it adds.
 
-    ``kind`` is how events call it, ``store`` where it is kept, ``taken`` what is said of a value that is another's.
+    ``kind`` is how events call it, ``store`` where it is kept, ``duplicate_messages`` what is said of a value that is
+    another's.
     """
 
     kind: ClassVar[str]
@@ -107,7 +108,9 @@ class EntityService(Service, Generic[EntityT]):
         return after
 
     def _add(self, event: str, thing: Any, organization_id: str | None, *, parent: tuple[str, str]) -> None:
-        """Store a new thing, with its event. ``of`` names what it belongs to: kind and id. Raises NotFound, Invalid."""
+        """Store a new thing, with its event. ``parent`` names what it belongs to: kind and id. Raises NotFound,
+        Invalid.
+        """
         with translate_storage_errors(*parent, self.duplicate_messages):
             self._store.add(thing)
         self._record_event(event, thing, organization_id, dump_fields(thing))

@@ -101,8 +101,8 @@ class OrganizationDomainService(Service):
     def verify(self, expected: OrganizationDomain, proof: DomainProof | None) -> OrganizationDomain:
         """The domain, proven by what was seen outside; it counts from now on.
 
-        ``seen`` is what was looked for. Raises Invalid if it was not there, NotFound if it is not waited for any more;
-        Conflict if it is another organization's.
+        ``expected`` is what was looked for. Raises Invalid if it was not there, NotFound if it is not waited for any
+        more; Conflict if it is another organization's.
         """
         if proof is None:
             raise Invalid({"domain": _NOT_SEEN})

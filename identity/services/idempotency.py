@@ -53,8 +53,9 @@ class IdempotencyService(Service):
     def claim_key(self, principal_id: str, key: str, request: bytes) -> StoredResponse | None:
         """Take the key for this request, whose method, address and body are ``request``.
 
-        None if it is the first one with the key: then ``keep`` its answer. The kept answer if the same request had one
-        within 24 hours. Raises Conflict if the key came with another request, or its first one has no answer.
+        None if it is the first one with the key: then ``store_response`` its answer. The kept answer if the same
+        request had one within 24 hours. Raises Conflict if the key came with another request, or its first one has no
+        answer.
         """
         record = self._record(
             f"answer\n{principal_id}\n{key}", {"request": token_digest(request.decode("latin-1")).hex()}

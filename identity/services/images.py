@@ -33,7 +33,7 @@ _TYPES = {"webp": "image/webp", "svg": "image/svg+xml"}
 
 @dataclass(frozen=True, slots=True)
 class SanitizedImage:
-    """A harmless picture; ``ending`` says what it is."""
+    """A harmless picture; ``extension`` says what it is."""
 
     extension: str
     content: bytes

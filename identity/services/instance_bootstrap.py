@@ -94,7 +94,7 @@ def ensure_service_user(services: Services, organization_id: str, user_name: str
 
 
 def ensure_key(services: Services, user: ServiceUser, existing: KeyFile | None) -> KeyFile:
-    """``present`` if it still is a live key of the user; otherwise the file of a new key."""
+    """``existing`` if it still is a live key of the user; otherwise the file of a new key."""
     if existing is not None and existing.user_id == user.id:
         stored = services.storage.credentials.find(ServiceUserKey, existing.key_id, user.id)
         if stored is not None and stored.is_live(services.now):
@@ -143,7 +143,7 @@ def ensure_introspection_client(
 ) -> tuple[Application, str | None]:
     """The API application of the own project, and its secret if this call made one.
 
-    ``present`` is the client id that the operator already has credentials of; a secret is made if it is not this
+    ``existing`` is the client id that the operator already has credentials of; a secret is made if it is not this
     application's.
     """
     rows = iterate_rows(lambda request: services.storage.applications.page(instance.project_id, request))

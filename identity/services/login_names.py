@@ -22,8 +22,8 @@ _TWO = 2
 class ResolvedLogin:
     """The user that it means; ``subject`` is None if there is none.
 
-    ``by_address`` is True where it is no login name, but their email address. ``is_barred`` is True for an address that
-    another user with a role at the instance has proved: no password typed with it goes to a directory.
+    ``is_by_email`` is True where it is no login name, but their email address. ``is_barred`` is True for an address
+    that another user with a role at the instance has proved: no password typed with it goes to a directory.
     """
 
     login_name: LoginName

@@ -141,8 +141,8 @@ class MailService(Service):
         nothing that the owner of the address asks for or has to be told. What is for an account that proved the
         address, which ``verified_by`` then names, is counted apart from other accounts. A mail that goes nowhere is
         counted for ``replaces``, which takes the same work, and for no address, even if it reads like one.
-        ``forgotten`` is queued in its place, a few times an hour for one mailbox. Raises ValueError where nothing takes
-        mails.
+        ``password_reset`` is queued in its place, a few times an hour for one mailbox. Raises ValueError where nothing
+        takes mails.
         """
         whose = f"{reason}:{verified_by}" if mail.to else "nowhere"
         counted = self._count(whose, mail.to or instead_of, _MORE.get(reason, MAX_MAILS_PER_ADDRESS))

@@ -108,7 +108,8 @@ class ManagerService(GrantAuditedService[Manager]):
         principal: Principal,
         allow_without_sign_in_method: bool = False,
     ) -> Manager:
-        """A user's roles at the resource; with ``recovering`` on the machine whoever could not sign in gets them too.
+        """A user's roles at the resource; with ``allow_without_sign_in_method`` on the machine whoever could not sign
+        in gets them too.
 
         Raises Invalid for an unknown user or role, a role of another level, or a user who is a manager there already,
         or belongs to neither side of a project grant; Denied for a role beyond the caller's own. A user whom the caller

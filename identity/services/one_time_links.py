@@ -54,7 +54,7 @@ class OneTimeLinkService(Service):
     mailbox that is no longer theirs.
 
     A link proves that its user reads a mailbox only if it was mailed there and shown to nobody else. Whoever issues it
-    with ``mailed_to`` hands it to a mail to that very address, and to nothing else.
+    with ``link_recipient`` hands it to a mail to that very address, and to nothing else.
     """
 
     def __init__(self, state: TransactionState, sealer: Sealer, settings: Settings) -> None:
@@ -71,7 +71,8 @@ class OneTimeLinkService(Service):
         lifetime: timedelta | None = None,
         recipient: str = "",
     ) -> str:
-        """The address of a new link; unless not ``replacing``, earlier ones of the kind for the same user stop working.
+        """The address of a new link; unless not ``revoke_earlier``, earlier ones of the kind for the same user stop
+        working.
 
         Raises NotFound.
         """

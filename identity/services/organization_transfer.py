@@ -146,7 +146,7 @@ class OrganizationTransfer:
         return all(self._services.access_control.is_permitted(principal, permission, resource) for permission in _READS)
 
     def begin_export(self, organization_id: str, *, principal: Principal) -> Organization:
-        """The organization, whose export is in the audit trail now: commit, and then read its ``document``.
+        """The organization, whose export is in the audit trail now: commit, and then read its ``export_document``.
 
         Raises NotFound; Denied for whoever may not read all that is in it.
         """

@@ -96,7 +96,7 @@ class OutboxService(Service):
         organization_id: str | None = None,
         bulk: bool = False,
     ) -> None:
-        """Have it sent once this transaction is committed; ``worth`` is how long it is, if not as long as its kind.
+        """Have it sent once this transaction is committed; ``lifetime`` is how long it is, if not as long as its kind.
 
         Organizations take turns, and ``bulk`` comes after what somebody waits for. Raises ValueError where nobody sends
         this kind.

@@ -75,7 +75,7 @@ class OverviewService(Service):
         self._access, self._signing_keys = access, signing_keys
 
     def list_expiring(self, organization_id: str | None, *, principal: Principal) -> tuple[ExpiringCredential, ...]:
-        """What expires within 30 days, soonest first, 50 at most, less what a plugin denies to ``by``.
+        """What expires within 30 days, soonest first, 50 at most, less what a plugin denies to ``principal``.
 
         Keys and personal access tokens; without an organization also signing keys that are about to retire.
         """
@@ -106,7 +106,7 @@ class OverviewService(Service):
 
     def list_refused(self, organization_id: str | None, *, principal: Principal) -> tuple[RefusalSummary, ...]:
         """What was refused within 24 hours, the same attempts taken together, latest first, 20 at most, less what a
-        plugin denies to ``by``."""
+        plugin denies to ``principal``."""
         audit_filter = AuditFilter(organization_id=organization_id, result=Result.REFUSED, since=self._now - _LATELY)
         found: dict[tuple[object, ...], RefusalSummary] = {}
         for event in self._access.filter_visible(

@@ -37,8 +37,8 @@ _WRONG, _AWAY = "wrong password", "the directory does not answer"
 class PasswordAttempt:
     """A reserved attempt: it counts as a failure until ``succeeded`` or ``release_attempt``.
 
-    ``named`` is whom the name means, whether or not they could sign in. ``subject`` and ``stored`` are None where
-    nothing can match; ``about`` and ``reason`` tell the audit trail why.
+    ``resolved_login`` is whom the name means, whether or not they could sign in. ``subject`` and ``stored_hash`` are
+    None where nothing can match; ``audited_subject`` and ``failure_reason`` tell the audit trail why.
     """
 
     resolved_login: ResolvedLogin
@@ -116,7 +116,7 @@ class PasswordService(Service):
         return subject
 
     def fail_attempt(self, trial: PasswordAttempt, *, directory_unavailable: bool = False) -> None:
-        """Note that the password was wrong, or that the directory that knows it is ``away``.
+        """Note that the password was wrong, or that the directory that knows it is ``directory_unavailable``.
 
         Raises TooManyAttempts where a right one alone would have counted.
         """
@@ -150,7 +150,8 @@ class PasswordService(Service):
         """Raise Invalid, for ``field``, unless the password is good enough for the person, or for people who are new
         in the organization (NIST SP 800-63B §3.1.1.2, and what holds for them).
 
-        ``names`` are those of the user, which are no passwords; ``again`` the second typing, None if there is none.
+        ``names`` are those of the user, which are no passwords; ``confirmation`` the second typing, None if there is
+        none.
         """
         # What it takes to hash it is the organization's business.
         assign_organization(owner.organization.id if isinstance(owner, Subject) else owner.id)

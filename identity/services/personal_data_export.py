@@ -23,7 +23,7 @@ VERSION = 1
 
 
 def export_personal_data(services: Services, subject: Subject, plugin_members: Mapping[str, object]) -> Iterator[str]:
-    """The document, piece by piece. ``further`` are members that plugins add."""
+    """The document, piece by piece. ``plugin_members`` are members that plugins add."""
     storage, user = services.storage, subject.user
     password = storage.users.find_password(user.id)
     grants = iterate_rows(partial(storage.user_grants.page, "user_id", user.id))

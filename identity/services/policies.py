@@ -75,7 +75,7 @@ class PolicyCache:
 class StoredPolicy:
     """The rules that one level sets itself, with the version to change them by; 0 where it sets none.
 
-    ``marks`` tell of each rule when it was set, and the id of whoever did.
+    ``rule_authorship`` tell of each rule when it was set, and the id of whoever did.
     """
 
     policy: Policy

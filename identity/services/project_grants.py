@@ -27,8 +27,9 @@ class ProjectGrantService(GrantAuditedService[ProjectGrant], DeactivatableEntity
     def page_received(
         self, organization_id: str, request: PageRequest, *, principal: Principal
     ) -> ResultPage[ProjectGrant]:
-        """The grants that an organization holds and ``by`` may read, newest first; who manages single ones gets these
-        alone, all at once."""
+        """The grants that an organization holds and ``principal`` may read, newest first; who manages single ones gets
+        these alone, all at once.
+        """
         parts = self._access.permitted_children(principal, "project_grant.read", organization_resource(organization_id))
         stored = self._storage.project_grants
         if parts is None:

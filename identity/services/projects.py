@@ -42,7 +42,7 @@ class ProjectService(DeactivatableEntityService[Project]):
     def page(
         self, organization_id: str, request: PageRequest = FIRST_PAGE, *, principal: Principal
     ) -> ResultPage[Project]:
-        """The organization's projects that ``by`` may read, usually by name.
+        """The organization's projects that ``principal`` may read, usually by name.
 
         Who manages single projects gets these alone, all at once: nobody manages so many that they need pages.
         """

@@ -48,7 +48,9 @@ def _kept(purged: PurgeKind, settings: Settings) -> timedelta:
 def find_expired(
     storage: Storage, purged: PurgeKind, before: datetime, legal_hold_ids: Collection[str], since: Any = None
 ) -> PurgeCandidates:
-    """Those of the oldest LOOK of these that are to go. ``held`` are people and organizations under a legal hold."""
+    """Those of the oldest LOOK of these that are to go. ``legal_hold_ids`` are people and organizations under a legal
+    hold.
+    """
     if ALL_TARGETS in legal_hold_ids and purged in LEGAL_HOLD_KINDS:
         return PurgeCandidates((), None)
     return storage.purges.find_candidates(purged, before, SCAN_LIMIT, legal_holds=legal_hold_ids, cursor=since)
@@ -64,7 +66,7 @@ def purge_batch(
 
 
 def count_overdue(storage: Storage, purged: PurgeKind, before: datetime, limit: int, held: Collection[str]) -> int:
-    """How many of these ``purge`` would delete: ``limit`` stands for as many and more."""
+    """How many of these ``purge_batch`` would delete: ``limit`` stands for as many and more."""
     if ALL_TARGETS in held and purged in LEGAL_HOLD_KINDS:
         return 0
     return storage.purges.count_expired(purged, before, limit, legal_holds=held)

@@ -45,9 +45,9 @@ class RegistrationMail:
 
 @dataclass(frozen=True, slots=True)
 class PendingRegistration:
-    """What a link announces; ``taken`` if the user name went to somebody else meanwhile.
+    """What a link announces; ``is_user_name_taken`` if the user name went to somebody else meanwhile.
 
-    ``sign_in`` is the id of the sign-in during which the person registered; empty for none.
+    ``sign_in_id`` is the id of the sign-in during which the person registered; empty for none.
     """
 
     command: RegisterUser

@@ -36,7 +36,7 @@ class RekeyingResult:
 def rekey(
     transaction: Callable[[], AbstractContextManager[Services]], sealer: Sealer, progress: Callable[[int], None]
 ) -> RekeyingResult:
-    """Go through everything, a batch in each transaction. ``done`` is told how many more are sealed anew.
+    """Go through everything, a batch in each transaction. ``progress`` is told how many more are sealed anew.
 
     What somebody changes meanwhile is left to them. It can be stopped at any moment and done again: what is sealed
     anew already is passed over.

@@ -50,7 +50,7 @@ class RememberedBrowserService(Service):
     def remembered_since(self, user_id: str, presented: Mapping[str, str], max_age: timedelta) -> datetime | None:
         """Since when the person is not asked at a browser that shows these secrets by id; None if they are.
 
-        What was remembered longer ago than ``longest`` counts no more.
+        What was remembered longer ago than ``max_age`` counts no more.
         """
         for id_, secret in presented.items():
             record = self._records.find(RECORD_KIND, _key(id_, secret))

@@ -189,8 +189,8 @@ class SessionService(Service):
     def end_all(self, subject: Subject, *, except_session: str | None = None) -> int:
         """Sign the person out everywhere; returns how many sessions ended.
 
-        Sign-ins that wait and for which they proved something begin anew. ``but`` is the id of a session, or of a
-        sign-in that waits, to be spared.
+        Sign-ins that wait and for which they proved something begin anew. ``except_session`` is the id of a session, or
+        of a sign-in that waits, to be spared.
         """
         # First, so that a sign-in that is finished at this very moment has started its session by now.
         self._storage.authorization_requests.reset_for_user(subject.user.id, except_id=except_session)

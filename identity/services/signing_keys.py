@@ -178,7 +178,7 @@ class SigningKeyService(Service):
         return self._ring.select_signing_key(self.schedule().signing_candidates(self._now))
 
     def published_keys(self) -> Published:
-        """The keys that JWKS shows, newest first. Raises NoSigningKey rather than show none; Unavailable."""
+        """The keys that JWKS shows, newest first. Raises NoSigningKey rather than show none; StorageUnavailable."""
         keys = self._ring.published(self.schedule(), self._now)
         if not keys:
             raise NoSigningKey("There is no signing key. Run `identity bootstrap`.")

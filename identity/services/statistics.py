@@ -34,9 +34,10 @@ _SPANS = tuple(timedelta(hours=hours) for hours in (1, 6, 24, 7 * 24, 30 * 24))
 class StorageStatistics:
     """What stands in the storage at a moment.
 
-    ``kept`` and ``overdue`` are by kind. Overdue is what should have been purged an interval ago; EXACT stands for as
-    many and more. ``signing_key_age`` is None before there is a key; ``signing_key_due`` is the age at which the next
-    one takes over. ``expiring`` counts keys and personal access tokens with less than seven days left, by kind.
+    ``row_counts`` and ``overdue_counts`` are by kind. Overdue is what should have been purged an interval ago; EXACT
+    stands for as many and more. ``signing_key_age`` is None before there is a key; ``signing_key_due`` is the age at
+    which the next one takes over. ``expiring_counts`` counts keys and personal access tokens with less than seven days
+    left, by kind.
     """
 
     row_counts: Mapping[str, int]

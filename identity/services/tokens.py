@@ -55,8 +55,9 @@ class TokenService(Service):
     def store_family(
         self, family: TokenFamily, code: AuthorizationCode | None = None, *, is_last_write: bool = False
     ) -> None:
-        """Begin a family of tokens, and keep the code that will bring them. ``last`` says that nothing else is changed
-        in the transaction. Raises RowNotFound (storage)."""
+        """Begin a family of tokens, and keep the code that will bring them. ``is_last_write`` says that nothing else is
+        changed in the transaction. Raises RowNotFound (storage).
+        """
         self._storage.tokens.add_family(family, code, is_last_write=is_last_write)
 
     def find_code(self, text: str) -> PresentedCode | None:

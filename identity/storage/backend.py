@@ -97,8 +97,8 @@ class Backend(ABC):
     def standby_session(self) -> AbstractContextManager[Storage] | None:
         """A Storage to read from where whatever was committed is there after as many seconds as the operator allows.
 
-        None if there is none at this moment, or the operator allows none: ``reading`` is asked then. Its stores may
-        raise Unavailable where those of ``reading`` would not. Raises StorageUnavailable.
+        None if there is none at this moment, or the operator allows none: ``read_session`` is asked then. Its stores
+        may raise Unavailable where those of ``read_session`` would not. Raises StorageUnavailable.
         """
         return None
 
@@ -111,7 +111,7 @@ class Backend(ABC):
 
     @abstractmethod
     def join_transaction(self, transaction_manager: "ITransactionManager") -> Storage:
-        """A Storage joined to the current transaction of ``transactions``.
+        """A Storage joined to the current transaction of ``transaction_manager``.
 
         It never commits or aborts by itself: its changes become visible when the transaction commits, and vanish
         when it aborts. Until every other participant has voted nobody else sees them: a backend that commits at the

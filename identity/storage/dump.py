@@ -20,8 +20,8 @@ class TableRows:
 class StorageDump:
     """All tables of one moment, in an order in which no row refers to one of a later table.
 
-    ``schema`` is the revision that they fit. ``numbers`` are those that were given last, by table, where no number may
-    be given twice.
+    ``schema_revision`` is the revision that they fit. ``sequence_numbers`` are those that were given last, by table,
+    where no number may be given twice.
     """
 
     schema_revision: str

@@ -53,7 +53,7 @@ class PageRequest:
     """Which page is wanted: up to ``limit`` rows after ``cursor``, of those that ``query`` finds.
 
     ``active`` narrows to rows in that state where rows have one. ``sort`` is None for the list's usual order; a cursor
-    is good for the order in which it was made. ``counted`` asks for the total.
+    is good for the order in which it was made. ``with_total`` asks for the total.
     """
 
     limit: int = 50

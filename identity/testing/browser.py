@@ -145,11 +145,11 @@ class Browser:
         return None if location is None else urljoin(self.url, location)
 
     def open(self, url: str, *, initiator: str | None = None) -> Any:
-        """Go to an address, typed by the person, or by link or redirect of another site whose origin is ``by``."""
+        """Go to an address that the person typed, or by link or redirect of another site of origin ``initiator``."""
         return self._go(BrowserRequest("GET", self._absolute(url), source=initiator))
 
     def post_form(self, url: str, form: FormData, *, initiator: str) -> Any:
-        """A form that a page of the site ``by`` posts to us: without cookies, unless the site is our own."""
+        """A form that a page of the site ``initiator`` posts to us: without cookies, unless the site is our own."""
         return self._go(
             BrowserRequest("POST", self._absolute(url), encode_form(form), initiator, f"{initiator}/", initiator)
         )
@@ -179,7 +179,7 @@ class Browser:
         button: tuple[str, str] | None = None,
         form: str | None = None,
     ) -> Any:
-        """Fill in the form and send it, by the button ``press`` (its name and value) or by its main one."""
+        """Fill in the form and send it, by ``button`` (its name and value) or by its main one."""
         filled = self.find_form(form)
         for name, value in (fields or {}).items():
             filled[name] = value

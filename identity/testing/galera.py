@@ -95,7 +95,7 @@ class GaleraCluster:
         os.kill(self.nodes[node].process_id, signal.SIGSTOP)
 
     def resume_node(self, at: int) -> None:
-        """The inverse of ``freeze``."""
+        """The inverse of ``suspend_node``."""
         os.kill(self.nodes[at].process_id, signal.SIGCONT)
 
     def isolate_node(self, at: int, *, off: bool = True) -> None:

@@ -18,7 +18,7 @@ USER, PASSWORD = "identity", "the mail server's own password"
 
 
 class MailServer:
-    """A mail server. ``letters`` are what it took, ``answer`` is what it says to each recipient."""
+    """A mail server. ``received_messages`` are what it took, ``rcpt_response`` is what it says to each recipient."""
 
     def __init__(self, *, tls: ssl.SSLContext | None = None, starttls: ssl.SSLContext | None = None) -> None:
         self._tls, self._starttls = tls, starttls

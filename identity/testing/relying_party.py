@@ -189,7 +189,9 @@ class RelyingParty:
     def open_request(
         self, browser: Browser, response_type: str | None = "code", scope: str | None = "openid", **parameters: Any
     ) -> SentAuthorizationRequest:
-        """A request as ``ask`` makes it, with which the browser was sent to us; ``browser.page`` is what came of it."""
+        """A request as ``new_request`` makes it, with which the browser was sent to us; ``browser.page`` is what came
+        of it.
+        """
         authorization = self.new_request(response_type, scope, **parameters)
         browser.open(authorization.url, initiator=self.origin)
         return authorization
@@ -267,7 +269,8 @@ class RelyingParty:
     ) -> dict[str, Any]:
         """The claims of an ID token, once everything holds that OpenID Connect Core §3.1.3.7 and §3.2.2.11 ask for.
 
-        ``asked`` is the request that it answers; None for a token of a refresh, which repeats an earlier sign-in.
+        ``authorization`` is the request that it answers; None for a token of a refresh, which repeats an earlier
+        sign-in.
         """
         header, claims = verify_jwt(text, self.client.fetch_jwks().json["keys"])
         assert header["alg"] == "RS256"

@@ -48,12 +48,18 @@ FIXED = {
     "Factors of one kind that a person sets up": "identity.services.factors:MAX_ENROLMENTS",
     "Passwords that wait for that": "identity.password_hashing:MAX_QUEUED_PASSWORDS",
     "Time for the body of a request": "identity.asgi.request_body:BODY_TIMEOUT",
-    "Large documents on their way in at the same time, per process": "identity.asgi.wsgi_adapter:MAX_CONCURRENT_UPLOADS",
+    "Large documents on their way in at the same time, per process": (
+        "identity.asgi.wsgi_adapter:MAX_CONCURRENT_UPLOADS"
+    ),
     "Time in which a client has to take a piece of an answer that is made while it is sent": (
         "identity.asgi.wsgi_adapter:CHUNK_TIMEOUT"
     ),
-    "Large documents read or written at the same time, per process": "identity.password_hashing:MAX_CONCURRENT_DOCUMENTS",
-    "Host names of others that are looked up at the same time, per process": "identity.outbound_http:_MAX_CONCURRENT_RESOLUTIONS",
+    "Large documents read or written at the same time, per process": (
+        "identity.password_hashing:MAX_CONCURRENT_DOCUMENTS"
+    ),
+    "Host names of others that are looked up at the same time, per process": (
+        "identity.outbound_http:_MAX_CONCURRENT_RESOLUTIONS"
+    ),
     "Passwords that the LDAP directory is asked about at the same time, per process": "identity.plugins.ldap.client:_MAX_CONCURRENT_REQUESTS",  # noqa: E501
     "Mails taken up at a time": "identity.services.outbox:_AT_ONCE",
     "Waiting until a person's account is deleted": "identity.services.account_deletions:DELETION_DELAY",

@@ -52,7 +52,7 @@ def make_user_with_password(
     organization: Organization | None = None,
     **changes: Any,
 ) -> tuple[HumanUser, str]:
-    """Somebody with a password, and their login name; ``by`` is who verified the address."""
+    """Somebody with a password, and their login name; ``email_verifier`` is who verified the address."""
     person = world.make_human_user(organization)
     login_name = set_password(world, person)
     with world.transaction_services() as services:

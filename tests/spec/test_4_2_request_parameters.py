@@ -74,9 +74,10 @@ def test_a_parameter_given_twice_is_an_invalid_request(browser: Browser, party: 
         value = authorization.parameters.get(name, "1")
         clear = {key: known for key, known in authorization.parameters.items() if key != name}
         for again in (value, "other", ""):
-            url = f"{authorization.endpoint}?{urlencode([*({**authorization.parameters, name: value}).items(), (name, again)])}"
+            query = urlencode([*({**authorization.parameters, name: value}).items(), (name, again)])
+            answer = browser.open(f"{authorization.endpoint}?{query}")
             description = party.check_error_response(
-                browser.open(url), SentAuthorizationRequest(authorization.endpoint, clear), "invalid_request"
+                answer, SentAuthorizationRequest(authorization.endpoint, clear), "invalid_request"
             )
             assert description == f"parameter {name} was given twice"
 

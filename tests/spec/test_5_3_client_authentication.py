@@ -84,13 +84,13 @@ def wrong(client: Credentials) -> tuple[str | None, ...]:
     good, name, secret = client.header.removeprefix("Basic "), client.client_id, client.secret
     return (
         None, "", f"Digest {good}", good, "Basic", "Basic ", "Basic !!!!", f"Basic {good[:8]} {good[8:]}",
-        f"Basic {good[:-1]}", basic_auth_header("a?>:ü~~~").replace("/", "_").replace("+", "-"), "Basic \xfc\xfc\xfc\xfc",
-        f"{client.header}, {client.header}", basic_auth_header(name), basic_auth_header(":"), basic_auth_header(f"{name}:"), basic_auth_header(f":{secret}"),
-        basic_auth_header(f"{name}:wrong"),
-        basic_auth_header(f"{name}:{secret[:-1]}"), basic_auth_header(f"{name}:{secret}x"), basic_auth_header(f"{name}:{secret.swapcase()}"),
-        basic_auth_header(f"nobody:{secret}"), basic_auth_header(f"{name.upper()}:{secret}x"), basic_auth_header(f"{secret}:{name}"),
-        basic_auth_header(b"\xff\xfe:\xff"), basic_auth_header(f"{name}:%ff"), basic_auth_header(f"{name}\0:{secret}"), basic_auth_header(f"{name}:%00"),
-        basic_auth_header(f"{name}:{secret}\n"), basic_auth_header("a" * 20000),
+        f"Basic {good[:-1]}", basic_auth_header("a?>:ü~~~").replace("/", "_").replace("+", "-"),
+        "Basic \xfc\xfc\xfc\xfc", f"{client.header}, {client.header}",
+        *map(basic_auth_header, (
+            name, ":", f"{name}:", f":{secret}", f"{name}:wrong", f"{name}:{secret[:-1]}", f"{name}:{secret}x",
+            f"{name}:{secret.swapcase()}", f"nobody:{secret}", f"{name.upper()}:{secret}x", f"{secret}:{name}",
+            b"\xff\xfe:\xff", f"{name}:%ff", f"{name}\0:{secret}", f"{name}:%00", f"{name}:{secret}\n", "a" * 20000,
+        )),
     )  # fmt: skip
 
 

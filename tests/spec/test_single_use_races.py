@@ -1,7 +1,7 @@
 """Security 5.2, 6.2, 10.7 and 19.1 to 19.6: of whatever counts once, one of racing uses counts, on every storage.
 
-Codes of apps and on paper that are shown at several browsers race in ``tests/plugins/factors/test_factor_races.py``, several
-processes in ``tests/journeys/test_process_races.py``.
+Codes of apps and on paper that are shown at several browsers race in
+``tests/plugins/factors/test_factor_races.py``, several processes in ``tests/journeys/test_process_races.py``.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -47,7 +47,7 @@ _APPLICATION_PERMISSIONS = ("application.write", "application.delete")
 class NavigationSection:
     """A link of the navigation: the last part of its address, its words and icon, and the permission to see it.
 
-    ``parts`` if it is enough to hold the permission at something inside of the organization.
+    ``allows_partial_access`` if it is enough to hold the permission at something inside of the organization.
     """
 
     name: str

@@ -30,8 +30,8 @@ Options = Callable[[Any], Sequence[Sequence[object]]]
 class FormField:
     """A line of text.
 
-    ``called`` is what commands and things call it, if that is not ``name``. ``missing`` is said of it where it is empty
-    and must not be. ``part`` is the heading under which it is folded away.
+    ``member_name`` is what commands and things call it, if that is not ``name``. ``required_message`` is said of it
+    where it is empty and must not be. ``fieldset`` is the heading under which it is folded away.
     """
 
     macro: ClassVar[str] = "field"

@@ -30,7 +30,7 @@ Cells = Sequence[object]
 class ListColumn:
     """The head of a column: where it leads if one can sort by it, and which way the list is sorted by it now.
 
-    ``sorts`` are the values and words of both ways.
+    ``sort_options`` are the values and words of both ways.
     """
 
     text: str

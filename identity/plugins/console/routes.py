@@ -15,7 +15,7 @@ from identity.plugins.console.resource_page import ResourcePage
 
 @dataclass(frozen=True)
 class ConsoleRoute:
-    """``path`` is what follows /console; ``target`` finds what it names, and 404 for what one may not know of."""
+    """``path`` follows /console; ``context_factory`` finds what it names, and 404 for what one may not know of."""
 
     path: str
     page: type[Page]

@@ -89,8 +89,9 @@ class LdapClient:
         return self._query_servers(lambda server: self._can_bind(server, dn, tried)) and is_real
 
     def simulate_query(self, login: str) -> None:
-        """Take as long as ``find`` and ``verify`` do, but give up soon, and at once while no server answers: whose
-        account has nothing to do with the directory does not wait for it."""
+        """Take as long as ``find_entry`` and ``verify_password`` do, but give up soon, and at once while no server
+        answers: whose account has nothing to do with the directory does not wait for it.
+        """
         if monotonic() - self._failed_at < _RETRY_AFTER_SECONDS:
             return
         with suppress(DirectoryUnavailable):

@@ -29,10 +29,10 @@ class ApiResource:
     """Makes the operations on things of one kind, which stand at ``path``, and in lists at ``list_path``: one step up
     unless given.
 
-    ``target`` finds the thing that an address names, ``owner`` that to which a list belongs. Of parts of a thing the
-    target finds the thing, which is their owner, and the last name in the path is theirs. ``service`` names the
-    service. ``show`` makes a representation where that takes more than the thing. Permissions are those on the kind, or
-    on that which it is a part ``of``.
+    ``context_factory`` finds the thing that an address names, ``parent_context_factory`` that to which a list belongs.
+    Of parts of a thing the target finds the thing, which is their owner, and the last name in the path is theirs.
+    ``service`` names the service. ``represent`` makes a representation where that takes more than the thing.
+    Permissions are those on the kind, or on ``permission_subject``, which it is a part of.
     """
 
     kind: str

@@ -71,9 +71,9 @@ def sort_parameter(orders: Collection[str]) -> QueryParameter:
 class OperationCall:
     """One request to an operation, read and checked.
 
-    ``value`` is what the address names and ``resource`` where permissions on it are judged, ``names`` the texts that
-    stand in the address. ``context`` makes what the protocol works with. ``expected_version`` is set if the request
-    says which version it is about (If-Match). ``request`` is for what has to commit before it asks others.
+    ``entity`` is what the address names and ``resource`` where permissions on it are judged, ``path_values`` the texts
+    that stand in the address. ``context`` makes what the protocol works with. ``expected_version`` is set if the
+    request says which version it is about (If-Match). ``request`` is for what has to commit before it asks others.
     """
 
     services: Services
@@ -99,12 +99,12 @@ class OperationCall:
 class Operation:
     """What is done, who may, and what goes in and out.
 
-    ``name`` is the operationId of the document, ``summary`` its reference. ``target`` finds what the address names and
-    where ``permission`` is judged. ``command`` is what the body is decoded into; a Document holds others, and
-    problems are told by their place in it. ``filters`` is what an operation's own query parameters are. ``handle``
-    returns a representation, a page of them if ``answers`` is the kind of a list's ``many`` members, or None for an
-    answer without content; where it ``streams`` the answer itself, which is made while it is sent. ``location`` is the
-    address of what was made, with the names of members in braces. A ``large`` body is read as it comes, into an
+    ``name`` is the operationId of the document, ``summary`` its reference. ``context_factory`` finds what the address
+    names and where ``permission`` is judged. ``command`` is what the body is decoded into; a Document holds others, and
+    problems are told by their place in it. ``filters`` is what an operation's own query parameters are. ``handler``
+    returns a ``representation``, a page of them where it ``returns_list``, or None for an answer without content; where
+    it ``is_streamed`` the answer itself, which is made while it is sent. ``location`` is the address of what was made,
+    with the names of members in braces. Where it ``accepts_stream`` the body is read as it comes, into an
     organization's document. One that ``is_read_only`` answers a question, which can be asked again.
     """
 

@@ -47,8 +47,8 @@ RepresentationT = TypeVar("RepresentationT", bound="Representation")
 class Representation(BaseModel):
     """Base of all representations.
 
-    What has a ``version`` is known by it (ETag), anything else by what it shows. ``moves`` says that it shows more than
-    its version stands for, so that an equal version does not mean that nothing is new.
+    What has a ``version`` is known by it (ETag), anything else by what it shows. ``has_volatile_members`` says that it
+    shows more than its version stands for, so that an equal version does not mean that nothing is new.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)

@@ -180,7 +180,7 @@ def serialize_samples(counted: Mapping[str, Samples]) -> dict[str, Any]:
 
 
 def deserialize_samples(members: Mapping[str, Any]) -> dict[str, Samples]:
-    """What ``written`` made; metrics that another version has counted otherwise are left out."""
+    """What ``serialize_samples`` made; metrics that another version has counted otherwise are left out."""
     return {
         name: dict(_matching_rows(_FAMILIES_BY_NAME[name], rows))
         for name, rows in members.items()

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class MetricFamily:
-    """A metric. With ``bounds`` it is a histogram of seconds, with ``gauge`` what there is now, else a counter.
+    """A metric. With ``buckets`` it is a histogram of seconds, with ``is_gauge`` what there is now, else a counter.
 
-    What is ``common`` all workers of a generation tell alike, by that: of each generation it counts once.
+    What is ``is_shared`` all workers of a generation tell alike, by that: of each generation it counts once.
     """
 
     name: str

@@ -29,7 +29,7 @@ class PasskeyRelyingParty:
     """The service as browsers and authenticators see it (WebAuthn Level 3 §5.1.2).
 
     ``rp_id`` is the host name for which passkeys are made, ``origin`` where their answers have to come from; both are
-    compared whole. ``chosen`` is True if the operator has written the name down.
+    compared whole. ``has_explicit_rp_id`` is True if the operator has written the name down.
     """
 
     rp_id: str
@@ -84,7 +84,9 @@ class PasskeyRelyingParty:
     def request_options(
         self, challenge: bytes, allow_credentials: Iterable[Passkey] = (), *, verification: str
     ) -> dict[str, object]:
-        """What navigator.credentials.get is asked; without any ``allowed`` the person chooses among all they have."""
+        """What navigator.credentials.get is asked; without any ``allow_credentials`` the person chooses among all they
+        have.
+        """
         return {
             "challenge": base64url.encode(challenge),
             "rpId": self.rp_id,
@@ -102,8 +104,9 @@ class PasskeyRelyingParty:
         *,
         name: str,
     ) -> dict[str, object]:
-        """What navigator.credentials.create is asked, by an organization of this name; where one of the ``present``
-        lies no other is made."""
+        """What navigator.credentials.create is asked, by an organization of this name; where one of the
+        ``exclude_credentials`` lies no other is made.
+        """
         user = person.user
         return {
             "challenge": base64url.encode(challenge),

@@ -83,8 +83,8 @@ def verify_authentication(
 ) -> tuple[Passkey, tuple[str, ...]]:
     """The passkey as it is after this answer, and by which methods (RFC 8176) its person is proved to be there.
 
-    ``alone``: nobody has said before who they are, so that the authenticator has to verify its user, and to say whose
-    passkey it is. Raises VerificationFailed, SignCountRegressed.
+    ``is_passwordless``: nobody has said before who they are, so that the authenticator has to verify its user, and to
+    say whose passkey it is. Raises VerificationFailed, SignCountRegressed.
     """
     from webauthn import verify_authentication_response
     from webauthn.helpers import parse_authentication_credential_json

@@ -144,7 +144,7 @@ class ConnectionPool:
             connection.close()
 
     def acquire_shared(self) -> "DatabaseConnection":
-        """A connection to read by; others may read by it in between. Raises as ``take``."""
+        """A connection to read by; others may read by it in between. Raises as ``acquire``."""
         return self.acquire()
 
     def release_shared(self, connection: "DatabaseConnection") -> None:

@@ -129,7 +129,7 @@ class UpdateWithInserts(DialectStatement):
         )
 
     def _build_statement(self, parameter_rows: CTE | None) -> Select[Any]:
-        """The one statement: with parameters, or for each row of ``new``, whose number it then gives first."""
+        """The one statement: with parameters, or for each of ``parameter_rows``, whose number it then gives first."""
 
         def given(table: Table) -> list[ColumnElement[Any]]:
             names = [f"{table.name}_{name}" for name in _column_names(table)]

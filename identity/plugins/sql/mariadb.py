@@ -120,7 +120,9 @@ def create_mariadb_engine(
     is_for_migrations: bool = False,
     **options: Any,
 ) -> Engine:
-    """An engine; ``reads`` says that its connections only read, ``patient`` that they may work for long."""
+    """An engine; ``is_read_only`` says that its connections only read, ``is_for_migrations`` that they may work for
+    long.
+    """
     statement = 0 if is_for_migrations else _whole_seconds(settings.statement_timeout)
     lock = 0 if is_for_migrations else _whole_seconds(settings.lock_timeout)
     session: dict[str, object] = {

@@ -63,7 +63,8 @@ class _MappedColumn:
 class TableLayout:
     """What a table holds: values of one class, or of several that the column ``kind`` tells apart by their word.
 
-    ``words`` names the fields that are stored as words, ``spread`` those that have a column for each of their fields.
+    ``value_lists`` names the fields that are stored as words, ``flattened`` those that have a column for each of their
+    fields.
     """
 
     classes: type | Mapping[str, type]
@@ -111,10 +112,10 @@ def _split_optional(kind: Any) -> tuple[Any, bool]:
 
 
 class MappedTable(Generic[ValueT]):
-    """How rows of a table become values, and these become rows: ``of`` and ``values``.
+    """How rows of a table become values, and these become rows: ``from_row`` and ``to_row``.
 
-    ``columns`` are those that a value is read from; ``of`` takes a row of them, and raises Unreadable. What the table
-    has beside fields and properties is left to the caller.
+    ``columns`` are those that a value is read from; ``from_row`` takes a row of them, and raises Unreadable. What the
+    table has beside fields and properties is left to the caller.
     """
 
     def __init__(self, table: Table) -> None:
@@ -256,7 +257,7 @@ _DAMAGE_ERRORS = (ValueError, TypeError, LookupError, AttributeError, Arithmetic
 def row_reader(*columns: ColumnElement[Any]) -> Callable[[Callable[..., ValueT]], Callable[[Row], ValueT]]:
     """Decorates what makes a value of the values in these columns, the first of which is a table's own; takes a row.
 
-    Raises UnreadableRow as ``_checked``.
+    Raises UnreadableRow as ``_checked_reader``.
     """
     return lambda of_values: wraps(of_values)(_checked_reader(columns, lambda row: of_values(*row)))
 

@@ -91,7 +91,7 @@ class SqlStore:
             raise translate_error(error) from error
 
     def _execute_in_savepoint(self, statement: Executable | CompiledStatement, parameters: Values) -> int:
-        """Like ``_change``, for what may break a rule: the transaction remains usable after the refusal."""
+        """Like ``_execute``, for what may break a rule: the transaction remains usable after the refusal."""
         with self._savepoint():
             return self._execute(statement, parameters)
 
@@ -176,7 +176,7 @@ class SqlStore:
             raise RowNotFound
 
     def _update_versioned(self, statement: Update, values: Values) -> None:
-        """Run an update made by ``versioned``; raises Stale or Missing."""
+        """Run an update made by ``versioned_update``; raises Stale or Missing."""
         key = values.pop("id")
         if self._execute_in_savepoint(statement, {**values, "key": key, "previous": values["version"] - 1}):
             return

@@ -85,8 +85,8 @@ class CompiledStatement:
 class StatementText(ExecutableStatement):
     """A statement as a driver wants it.
 
-    ``ordered`` orders the parameters where they are not named, ``constants`` are those that the statement brings by
-    itself, ``converters`` tell which columns of a row are not yet what they should be.
+    ``order_parameters`` orders the parameters where they are not named, ``constants`` are those that the statement
+    brings by itself, ``converters`` tell which columns of a row are not yet what they should be.
     """
 
     sql: str

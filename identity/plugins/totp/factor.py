@@ -46,7 +46,7 @@ def _truncate_label(name: str, longest: int) -> str:
 
 
 def verify_code(secret: str, code: str, now: datetime, *, last_used_step: int = -1) -> int | None:
-    """The step whose code this is, around the present one and later than ``after``; None for any other text.
+    """The step whose code this is, around the present one and later than ``last_used_step``; None for any other text.
 
     The time that it takes tells nothing of the code.
     """

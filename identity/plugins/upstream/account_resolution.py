@@ -19,7 +19,9 @@ from identity.services.container import Services
 
 
 class AccountUnavailable(Exception):
-    """They have no account here with which they could go on: ``why`` is for them, ``reason`` for the audit trail."""
+    """They have no account here with which they could go on: ``user_message`` is for them, ``reason`` for the audit
+    trail.
+    """
 
     def __init__(self, why: str, reason: str) -> None:
         super().__init__(reason)

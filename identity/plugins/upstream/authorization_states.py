@@ -23,7 +23,7 @@ class UpstreamSignInPurpose(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingUpstreamSignIn:
-    """``of`` is the id of the sign-in that waits here, or of the session in which it was begun."""
+    """``origin_id`` is the id of the sign-in that waits here, or of the session in which it was begun."""
 
     provider_id: str
     purpose: UpstreamSignInPurpose

@@ -28,7 +28,7 @@ OUTBOUND_NETWORKS_SETTING = "identity.outgoing_networks"
 
 
 class ProviderUnreachable(Exception):
-    """The provider did not answer, or not now; ``why`` says it in words of ours.
+    """The provider did not answer, or not now; ``user_message`` says it in words of ours.
 
     ``private`` if it has no address that it may be asked at. That is told to operators and the instance's managers
     alone: others would learn which names lead into the network.
@@ -41,7 +41,7 @@ class ProviderUnreachable(Exception):
 
 
 class ProviderResponseError(Exception):
-    """What the provider says cannot be relied on, or is a refusal of its own; ``why`` quotes nothing of it."""
+    """What the provider says cannot be relied on, or is a refusal of its own; ``user_message`` quotes nothing of it."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -64,14 +64,14 @@ class HttpTransport(Protocol):
 
 
 class ProviderHttpSession:
-    """What one sign-in asks of a provider, within ``SECONDS`` in all."""
+    """What one sign-in asks of a provider, within ``TIMEOUT_SECONDS`` in all."""
 
     def __init__(self, http_transport: HttpTransport) -> None:
         self._way = http_transport
         self._ends_at = monotonic() + TIMEOUT_SECONDS
 
     def get(self, url: str, *, token: str = "") -> bytes:
-        """The body of what is there. Raises ProviderUnreachable, Refusal."""
+        """The body of what is there. Raises ProviderUnreachable, ProviderResponseError."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         status, body = self._send("GET", url, headers, None)
         if status != 200:
@@ -79,11 +79,11 @@ class ProviderHttpSession:
         return body
 
     def get_object(self, url: str, *, token: str = "") -> dict[str, Any]:
-        """The JSON object that is there. Raises ProviderUnreachable, Refusal."""
+        """The JSON object that is there. Raises ProviderUnreachable, ProviderResponseError."""
         return parse_json_object(self.get(url, token=token))
 
     def post_form(self, url: str, form: Mapping[str, str], headers: Mapping[str, str]) -> dict[str, Any]:
-        """The JSON object with which a form is answered. Raises ProviderUnreachable, Refusal."""
+        """The JSON object with which a form is answered. Raises ProviderUnreachable, ProviderResponseError."""
         said = {"Content-Type": "application/x-www-form-urlencoded", **headers}
         status, body = self._send("POST", url, said, urlencode(form).encode())
         if status != 200:
@@ -146,7 +146,7 @@ class ProviderHttpClient:
 
 
 def parse_json_object(body: bytes) -> dict[str, Any]:
-    """The JSON object that a provider sent. Raises Refusal."""
+    """The JSON object that a provider sent. Raises ProviderResponseError."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):

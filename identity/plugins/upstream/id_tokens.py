@@ -35,7 +35,9 @@ class IdTokenExpectations:
 def verify_id_token(
     text: object, metadata: ProviderMetadata, keys: KeyFetcher, expected: IdTokenExpectations
 ) -> dict[str, Any]:
-    """Its claims, if the provider has signed them, just now, for us and for this very request. Raises Refusal."""
+    """Its claims, if the provider has signed them, just now, for us and for this very request. Raises
+    ProviderResponseError.
+    """
     if not isinstance(text, str):
         raise ProviderResponseError("there is no ID token")
     try:

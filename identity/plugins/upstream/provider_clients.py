@@ -33,7 +33,9 @@ _AMR_VALUES = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorizationState:
-    """A sign-in that was begun at a provider. ``anew`` if somebody was to prove there who they are, just now."""
+    """A sign-in that was begun at a provider. ``requires_reauthentication`` if somebody was to prove there who they
+    are, just now.
+    """
 
     state: str = field(repr=False)
     nonce: str = field(repr=False)
@@ -304,7 +306,7 @@ def token_request_form(code: str, begun: AuthorizationState) -> dict[str, str]:
 
 
 def read_access_token(answer: Mapping[str, Any]) -> str:
-    """The access token that was given. Raises Refusal."""
+    """The access token that was given. Raises ProviderResponseError."""
     token, kind = answer.get("access_token"), answer.get("token_type")
     if not isinstance(token, str) or not token.isascii() or not token.isprintable() or not token:
         raise ProviderResponseError("the provider gave no access token")

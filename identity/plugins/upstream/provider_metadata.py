@@ -64,7 +64,8 @@ class ProviderMetadataCache:
     def fetch_keys(
         self, uri: str, asking: ProviderHttpSession, *, is_key_missing: bool = False
     ) -> tuple[JwkPublicKey, ...]:
-        """The provider's keys; ``missing`` says that one is not among those kept. Raises ProviderUnreachable, Refusal.
+        """The provider's keys; ``is_key_missing`` says that one is not among those kept. Raises ProviderUnreachable,
+        ProviderResponseError.
 
         A key may be shown for the first time just after a look (OpenID Connect Core §10.1.1), so within a while one
         more look is taken, and no other, whatever keys are named.
@@ -103,7 +104,7 @@ class ProviderMetadataCache:
 
 
 def parse_metadata(document: Mapping[str, Any], issuer: str) -> ProviderMetadata:
-    """The metadata, if they are those of this issuer (§4.3). Raises Refusal."""
+    """The metadata, if they are those of this issuer (§4.3). Raises ProviderResponseError."""
     if document.get("issuer") != issuer:
         raise ProviderResponseError("the provider calls itself otherwise than it is called here")
     listed = document.get("id_token_signing_alg_values_supported", ["RS256"])

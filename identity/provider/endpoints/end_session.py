@@ -46,7 +46,7 @@ _LONGEST_LOCALES = 200
 class LogoutRequest:
     """What was asked: by which client, and where the browser goes afterwards; None if it stays here.
 
-    ``waiting`` is the id of the row that it waits as; None if it does not.
+    ``pending_request_id`` is the id of the row that it waits as; None if it does not.
     """
 
     client: ApplicationClient | None
@@ -138,8 +138,9 @@ def parse_logout_request(parameters: Parameters, context: Context) -> LogoutRequ
 def end_sessions(
     logout_request: LogoutRequest, accounts: tuple[SignedInAccount, ...], context: Context, *, fallback_url: str = ""
 ) -> ProtocolResponse:
-    """End these sessions, and send the browser where it was asked to go, or to the page that says so; ``home`` stands
-    in place of both. Whoever signs out elsewhere, too, is led there first."""
+    """End these sessions, and send the browser where it was asked to go, or to the page that says so; ``fallback_url``
+    stands in place of both. Whoever signs out elsewhere, too, is led there first.
+    """
     elsewhere = _elsewhere(logout_request, accounts, context)
     client_id = None if logout_request.client is None else logout_request.client.id
     for account in accounts:

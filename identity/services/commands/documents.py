@@ -32,7 +32,7 @@ _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 class ParseReport:
     """What could not be read of a document: the problem at each place, and all texts that were left out with it.
 
-    ``spooled`` are the lists that are not in the document itself, by their places.
+    ``streamed_lists`` are the lists that are not in the document itself, by their places.
     """
 
     problems: Mapping[str, str] = field(default_factory=dict)

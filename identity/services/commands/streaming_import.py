@@ -21,8 +21,8 @@ MAX_PROBLEMS = 1000
 class StreamedList(Generic[Item]):
     """One list, read once and then walked as often as needed. The file has no name, and ends with the object.
 
-    ``problems`` are those of items that cannot be read, by their places, ``more`` how many there are besides, and
-    ``unread`` all texts in such items.
+    ``problems`` are those of items that cannot be read, by their places, ``further_problem_count`` how many there are
+    besides, and ``rejected_texts`` all texts in such items.
     """
 
     def __init__(self, path: str, command: type[Item], wrong_types: TypeErrorFinder) -> None:

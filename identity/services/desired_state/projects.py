@@ -31,7 +31,9 @@ _ROLE = "project role"
 
 @dataclass(frozen=True, slots=True)
 class RoleScope:
-    """Where roles are given: a project, or its grant to another organization. ``users_of`` is whose users get them."""
+    """Where roles are given: a project, or its grant to another organization. ``users_organization`` is whose users get
+    them.
+    """
 
     path: str
     name: str

@@ -98,9 +98,9 @@ class Reconciler:
 
     Permissions on use cases that do not ask themselves are asked for here.
 
-    ``fresh`` makes everything anew, with the ids of the document if ``keep_ids``; otherwise things are found by their
-    names. ``prune`` removes what the document's lists do not name. ``with_secrets`` gives each described application
-    that could have a secret and has none its first one. ``finish`` ends the walk.
+    ``create_all`` makes everything anew, with the ids of the document if ``keep_ids``; otherwise things are found by
+    their names. ``prune_rows`` removes what the document's lists do not name. ``with_secrets`` gives each described
+    application that could have a secret and has none its first one. ``finish`` ends the walk.
     """
 
     def __init__(

@@ -19,9 +19,9 @@
         def reopen(self, redis_url):
             return partial(RedisBackend, redis_url)
 
-``backend`` must be empty and migrated for every test. ``reopen`` is needed where the backend's ``concurrent`` is True:
-races then run over processes, which open the backend themselves. It is also needed where ``durable`` is True: what was
-committed has to be there when the storage is opened once more. No test is to be overridden.
+``backend`` must be empty and migrated for every test. ``reopen`` is needed where the backend's ``is_concurrent`` is
+True: races then run over processes, which open the backend themselves. It is also needed where ``is_durable`` is True:
+what was committed has to be there when the storage is opened once more. No test is to be overridden.
 """
 
 from importlib import import_module

@@ -1,7 +1,8 @@
 """Readable domain values for tests: every argument has a default, every id is new.
 
-Parents come first and are optional: ``a_project(organization)`` belongs to that organization, ``a_project()`` to one
-that exists nowhere. Keywords override single fields. What is needed and not given is a new id, a new digest, or now.
+Parents come first and are optional: ``make_project(organization)`` belongs to that organization, ``make_project()`` to
+one that exists nowhere. Keywords override single fields. What is needed and not given is a new id, a new digest, or
+now.
 """
 
 import dataclasses

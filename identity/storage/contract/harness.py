@@ -211,7 +211,7 @@ class ContractBase:
     def reopen(self) -> Callable[[], Backend]:
         """A callable without arguments that opens the storage of ``backend`` once more.
 
-        Needed where ``concurrent`` is True. It is pickled and called in other processes, so it must be an importable
+        Needed where ``is_concurrent`` is True. It is pickled and called in other processes, so it must be an importable
         function or class, or a functools.partial of one: ``partial(RedisBackend, redis_url)``.
         """
         raise NotImplementedError("override the fixture 'reopen': races need a way to open the backend elsewhere")

@@ -48,7 +48,7 @@ EntityRowT = TypeVar("EntityRowT", bound=VersionedEntity)
 
 
 def update_versioned(table: MemoryTable[str, EntityRowT], row: EntityRowT) -> None:
-    """Replace the row by its next version. Raises RowNotFound, or Stale if another version follows the stored one."""
+    """Replace the row by its next version. Raises RowNotFound; StaleRow if another version follows the stored one."""
     if row.version != table.get(row.id).version + 1:
         raise StaleRow(row.id)
     table.replace(row.id, row)

@@ -39,9 +39,9 @@ RowT = TypeVar("RowT")
 class TableConstraints:
     """What holds for each row of a table.
 
-    ``parents`` names, by field, the table that holds what the row belongs to; ``cascades`` tells, by table, the key of
-    what else it goes with. ``unique`` makes, by the name that is told, what no two rows have; None is no such thing.
-    ``key`` is what is told where the key itself is taken.
+    ``foreign_keys`` names, by field, the table that holds what the row belongs to; ``cascades`` tells, by table, the
+    key of what else it goes with. ``unique`` makes, by the name that is told, what no two rows have; None is no such
+    thing. ``primary_key_field`` is what is told where the key itself is taken.
     """
 
     foreign_keys: Mapping[str, str] = field(default_factory=dict)

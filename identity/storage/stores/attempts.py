@@ -37,13 +37,13 @@ class AttemptStore(ABC):
 
     @abstractmethod
     def clear_for_user(self, user_id: str, *, except_prefix: str | None = None) -> None:
-        """Forget all failures of all keys of the user, except those that begin with ``but``."""
+        """Forget all failures of all keys of the user, except those that begin with ``except_prefix``."""
 
     @abstractmethod
     def count_use(self, key: str, *, used_at: datetime, window: timedelta, limit: int) -> datetime | None:
         """Count one use in the present span of time, by one conditional write.
 
-        Returns None if it was within ``most``, otherwise the moment at which the span is over. A span begins with the
+        Returns None if it was within ``limit``, otherwise the moment at which the span is over. A span begins with the
         first use after the last one was over. Keys are not shared with ``reserve``.
         """
 

@@ -8,7 +8,9 @@ from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
 
 
 class AuditStore(ABC):
-    """There is no way to delete an event, and none to change one but ``erase``. Pages are newest first."""
+    """There is no way to delete an event, and none to change one but ``erase_personal_details``. Pages are newest
+    first.
+    """
 
     @abstractmethod
     def append(self, event: AuditEvent) -> bool:

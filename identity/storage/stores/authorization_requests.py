@@ -23,7 +23,7 @@ class AuthorizationRequestStore(ABC):
     def update(self, pending: PendingAuthorization) -> None:
         """Replace the stored value by its next version.
 
-        Raises StaleRow, also for a finished one; Missing, also if its user is gone.
+        Raises StaleRow, also for a finished one; RowNotFound, also if its user is gone.
         """
 
     @abstractmethod
@@ -38,6 +38,6 @@ class AuthorizationRequestStore(ABC):
     def finish(self, request_id: str, finished_at: datetime, *, version: int) -> PendingAuthorization:
         """End the request by one conditional write: of racing callers exactly one does; returns it as it was.
 
-        Raises AlreadyUsed (with the row as value) if it was finished before, Stale if it is another version by now,
-        Missing if there is none. The transaction can go on.
+        Raises AlreadyUsed (with the row as value) if it was finished before, StaleRow if it is another version by now,
+        RowNotFound if there is none. The transaction can go on.
         """

@@ -59,7 +59,7 @@ class CredentialStore(ABC):
 
     @abstractmethod
     def key_summaries(self, user_ids: Collection[str], now: datetime) -> Mapping[str, KeySummary]:
-        """The keys of each of these users taken together, as they are at ``at``, in one query; users without a key are
+        """The keys of each of these users taken together, as they are at ``now``, in one query; users without a key are
         left out."""
 
     @abstractmethod

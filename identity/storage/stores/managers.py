@@ -27,7 +27,7 @@ class ManagerStore(EntityStore[Manager]):
         *,
         organization_ids: frozenset[str] | None = None,
     ) -> ResultPage[Manager]:
-        """The managers of a resource; with ``within`` those whose users belong to these organizations."""
+        """The managers of a resource; with ``organization_ids`` those whose users belong to these organizations."""
 
     @abstractmethod
     def lock_by_role(self, resource: ResourceKey, role: str) -> tuple[Manager, ...]:

@@ -54,7 +54,7 @@ class OrganizationStore(EntityStore[Organization]):
 
     @abstractmethod
     def list_unproven_domains(self, reserved: str, limit: int) -> tuple[OrganizationDomain, ...]:
-        """Up to ``limit`` that count without ever having been proven and do not lie below ``name_space``, by name."""
+        """Up to ``limit`` that count without ever having been proven and do not lie below ``reserved``, by name."""
 
     @abstractmethod
     def prove_domain(self, domain: OrganizationDomain) -> None:

@@ -34,8 +34,9 @@ class ProjectStore(EntityStore[Project]):
         self, project_ids: frozenset[str], organization_id: str, granted_until: datetime = NEVER
     ) -> frozenset[str]:
         """Those of the ids that name an active project, in an active organization, which ``organization_id`` owns
-        or holds an active grant of, made at ``granted_by`` at the latest: the projects that a user of it may have in a
-        token's audience."""
+        or holds an active grant of, made at ``granted_until`` at the latest: the projects that a user of it may have in
+        a token's audience.
+        """
 
     @abstractmethod
     def add_role(self, role: ProjectRole) -> None:
@@ -43,7 +44,7 @@ class ProjectStore(EntityStore[Project]):
 
     @abstractmethod
     def update_role(self, role: ProjectRole) -> None:
-        """Replace display name and group by the next version. Raises RowNotFound; Stale if that was not the next."""
+        """Replace display name and group by the next version. Raises RowNotFound; StaleRow if that was not the next."""
 
     @abstractmethod
     def delete_role(self, project_id: str, key: str) -> None:

@@ -62,7 +62,7 @@ class PurgeStore(ABC):
         cursor: Any = None,
     ) -> PurgeCandidates:
         """What goes of ``limit`` of these that were over before, the oldest first; from the ``last`` of the look before
-        on, if it is given as ``since``.
+        on, if it is given as ``cursor``.
 
         All of them are looked at and those that are held are left out: a look takes no longer however many these are,
         and may find nothing where there is more behind. Refresh tokens of families may be found in several looks, from

@@ -38,8 +38,8 @@ class RecordStore(ABC):
     def consume(self, plugin: str, kind: str, key: bytes, consumed_at: datetime) -> Record:
         """Take the record by one conditional write: of racing callers exactly one gets it; returns it as it was.
 
-        Raises AlreadyUsed if it was taken before, Missing if there is none or it has expired. The transaction can go
-        on. Taking counts as a change: ``version`` grows.
+        Raises AlreadyUsed if it was taken before, RowNotFound if there is none or it has expired. The transaction can
+        go on. Taking counts as a change: ``version`` grows.
         """
 
     @abstractmethod
@@ -59,4 +59,4 @@ class RecordStore(ABC):
     def delete_for_owner(
         self, plugin: str, kind: str, *, user_id: str | None = None, application_id: str | None = None
     ) -> int:
-        """Delete what ``of_owner`` would return; returns how many went."""
+        """Delete what ``list_for_owner`` would return; returns how many went."""

@@ -29,13 +29,13 @@ class SessionStore(ABC):
 
     @abstractmethod
     def list_for_user(self, user_id: str, now: datetime) -> tuple[Session, ...]:
-        """The user's sessions that are not ended and whose absolute end lies after ``at``, last seen first; 100 at
+        """The user's sessions that are not ended and whose absolute end lies after ``now``, last seen first; 100 at
         most."""
 
     @abstractmethod
     def list_open(self, organization_id: str | None, now: datetime, limit: int) -> tuple[SignedInAccount, ...]:
         """Sessions of the organization's people, or of all, that are not ended and whose absolute end lies after
-        ``at``, with user and organization, by id; ``most`` at most."""
+        ``now``, with user and organization, by id; ``limit`` at most."""
 
     @abstractmethod
     def reauthenticate(
@@ -49,7 +49,7 @@ class SessionStore(ABC):
         ends_at: datetime,
     ) -> None:
         """Give the session a new digest, proofs, authenticated_at and ends_at, and move selected_at and last_seen_at
-        to ``at``, by one conditional write. Raises RowNotFound if there is none or it is ended."""
+        to ``seen_at``, by one conditional write. Raises RowNotFound if there is none or it is ended."""
 
     @abstractmethod
     def update_last_seen(self, session_id: str, seen_at: datetime) -> None:

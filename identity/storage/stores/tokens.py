@@ -82,8 +82,8 @@ class TokenStore(ABC):
     ) -> None:
         """Exchange a live refresh token for its successor, and the access token beside it, by one conditional write.
 
-        Raises AlreadyUsed (with the row as value) if it was rotated before, expired or not; else Missing if there is
-        none, or it is expired, revoked, or of a revoked family. Of racing callers exactly one succeeds. The
+        Raises AlreadyUsed (with the row as value) if it was rotated before, expired or not; else RowNotFound if there
+        is none, or it is expired, revoked, or of a revoked family. Of racing callers exactly one succeeds. The
         transaction can go on, unless what is new cannot be stored: then Missing is raised and it is to be given up.
         """
 
@@ -123,7 +123,7 @@ class TokenStore(ABC):
     ) -> AuthorizationCode:
         """Consume the code and store what it brings by one conditional write: of racing callers exactly one gets it.
 
-        Raises AlreadyUsed (with the code as value) if this client redeemed it before, expired or not; else Missing if
-        there is none, it has expired, or it is another client's: then it stays as it was. The transaction can go on,
+        Raises AlreadyUsed (with the code as value) if this client redeemed it before, expired or not; else RowNotFound
+        if there is none, it has expired, or it is another client's: then it stays as it was. The transaction can go on,
         unless what it brings cannot be stored: then Missing is raised and it is to be given up.
         """

@@ -84,7 +84,7 @@ class UserStore(EntityStore[User]):
     ) -> tuple[Subject, ...]:
         """The people whose verified address has this ``email_key``, oldest first; of all organizations, or of one.
 
-        ``proven`` asks for those whose address counts everywhere (PROVEN), ``active`` for those who can sign in, as
+        ``is_proven`` asks for those whose address counts everywhere (PROVEN), ``active`` for those who can sign in, as
         neither they nor their organization is deactivated.
         """
 

@@ -90,7 +90,8 @@ class AccountPage(SignedInPage):
 
     def require_reauthentication(self, form: Form, field: str) -> None:
         """Go on if the person has just proved who they are, as well as they can (security 19.5): by the password in
-        this very form where they have nothing stronger, else by a sign-in. Raises Invalid for the field; Again."""
+        this very form where they have nothing stronger, else by a sign-in. Raises Invalid for the field; FormRedisplay.
+        """
         if self.is_password_sole_factor:
             self.verify_password(form.text(field))
         elif not self.is_recently_authenticated():
@@ -102,7 +103,8 @@ class AccountPage(SignedInPage):
     def verify_password(self, current: str) -> Subject:
         """The person, once the present password is right: a session left open is not enough to take an account.
 
-        It is tried as on the sign-in pages, and what was tried stands. Raises Invalid for ``current_password``; Again.
+        It is tried as on the sign-in pages, and what was tried stands. Raises Invalid for ``current_password``;
+        FormRedisplay.
         """
         if not current:
             raise Invalid({"current_password": gettext_lazy("Enter your present password.")})

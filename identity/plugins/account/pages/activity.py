@@ -36,7 +36,7 @@ _ACTOR_LABELS = {
 
 @dataclass(frozen=True)
 class ActivityRow:
-    """An entry as the list shows it. ``not_me`` is where to say that it was somebody else; empty where it was."""
+    """An entry as the list shows it; ``recovery_path`` is where to say that it was somebody else, or empty."""
 
     label: Markup
     note: Markup

@@ -45,9 +45,9 @@ def script_directory() -> ScriptDirectory:
 def run_migrations(engine: Engine, *, is_immediate: bool = False) -> list[str]:
     """Apply what is due while others who try the same wait; tell what was applied.
 
-    A new database, SQLite, and with ``at_once`` any other one, is changed in one transaction. Otherwise each revision
-    has its own: what is through stays, and what was begun is gone on with by the next run. Who serves meanwhile waits
-    for a moment at most, as we give up what others hold, and try again.
+    A new database, SQLite, and with ``is_immediate`` any other one, is changed in one transaction. Otherwise each
+    revision has its own: what is through stays, and what was begun is gone on with by the next run. Who serves
+    meanwhile waits for a moment at most, as we give up what others hold, and try again.
     """
     with engine.begin() as turn:
         acquire_migration_lock(turn)
@@ -123,13 +123,13 @@ def read_verified_revision(connection: Connection) -> str | None:
 
 
 def list_pending_revisions(engine: Engine) -> list[str]:
-    """Tell what ``run`` would apply."""
+    """Tell what ``run_migrations`` would apply."""
     with engine.connect() as connection:
         return _pending(connection)
 
 
 def list_all_revisions() -> list[str]:
-    """Tell what ``run`` would apply where there is no database yet."""
+    """Tell what ``run_migrations`` would apply where there is no database yet."""
     return _revisions_after("base")
 
 

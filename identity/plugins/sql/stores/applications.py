@@ -114,7 +114,7 @@ class SqlApplicationStore(SqlEntityStore[Application], ApplicationStore):
 
 
 def read_client(row: Row, secrets: tuple[ClientSecret, ...] = ()) -> ApplicationClient:
-    """The client in a row that starts with the columns of ``CLIENT``."""
+    """The client in a row that starts with the columns of ``CLIENT_COLUMNS``."""
     return ApplicationClient(
         ENTITY_TABLE.from_row(row[_APPLICATION]),
         secrets,

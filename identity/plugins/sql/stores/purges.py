@@ -51,7 +51,7 @@ class _PurgeRule:
     """What is asked and done for one kind; ``expiry_column`` is a column of the table, or of one that its rows refer
     to.
 
-    Rows that do not fit the conditions stay. ``partial`` where the index has none of those, if it can be so.
+    Rows that do not fit the conditions stay. ``has_partial_index`` where the index has none of those, if it can be so.
     """
 
     table: Table
@@ -78,7 +78,7 @@ class _PurgeRule:
         return and_(true(), *(condition(columns) for condition in self.conditions))
 
     def scanned_rows(self, *, whole_index: bool) -> Subquery:
-        """Rows that were over before, from a place on and whether they go or not, as many as ``looked_at`` says.
+        """Rows that were over before, from a place on and whether they go or not, as many as ``scanned_rows`` says.
 
         So it takes no longer however many stay, and goes by the index alone; one that has what stays too is the
         ``whole_index``.

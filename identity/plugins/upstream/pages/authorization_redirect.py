@@ -102,7 +102,7 @@ def redirect_to_provider(
     login_hint: str = "",
     ui_locales: str = "",
 ) -> Response:
-    """303 to the provider, or a page that says why not, from which a link leads ``back``."""
+    """303 to the provider, or a page that says why not, from which a link leads ``return_path``."""
     desk = get_provider_registry(request)
     login_url, now = request.registry.application.settings.login_url, request.services.now
     records = request.services.record_service(desk.name_space)

@@ -67,7 +67,7 @@ class DoorPinPage(FormPage):
         return self.go_on()
 
     def count(self, user_id: str) -> None:
-        """Count an attempt, whatever comes of it. Raises Again, so that nobody can try all codes."""
+        """Count an attempt, whatever comes of it. Raises FormRedisplay, so that nobody can try all codes."""
         services = self.request.services
         # Committed, so it counts whatever follows. From here on ``request.services`` is another object.
         over = self.request.run_once(
