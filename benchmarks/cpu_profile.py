@@ -21,7 +21,7 @@ from benchmarks.targets import TargetResult
 
 _LINES = 40
 _PROGRAM = (
-    "from benchmarks.stack_sampler import start; start(); from identity.cli import main; raise SystemExit(main())"
+    "from benchmarks.stack_sampler import start_sampling; start_sampling(); from identity.cli import main; raise SystemExit(main())"
 )
 
 

@@ -26,7 +26,7 @@ def measure_memory(
             sign_in_visitor(installation.fixtures)
             hashed = installation.service.resident_bytes() / _MB
             each = ", ".join(
-                f"{process.memory_info().resident_bytes / _MB:.0f}" for process in installation.service.list_processes()
+                f"{process.memory_info().rss / _MB:.0f}" for process in installation.service.list_processes()
             )
         lines += [
             f"{storage}: {installation.memory_at_start / _MB:.0f} MB after the start, {loaded:.0f} after the load,"

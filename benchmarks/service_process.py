@@ -81,7 +81,7 @@ class ServiceProcesses:
 
     def resident_bytes(self) -> int:
         """Resident bytes of all processes."""
-        return sum(process.memory_info().resident_bytes for process in self.list_processes())
+        return sum(process.memory_info().rss for process in self.list_processes())
 
     def list_processes(self) -> list[psutil.Process]:
         """The first process and all that it started."""

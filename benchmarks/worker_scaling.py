@@ -34,6 +34,6 @@ def measure_worker_scaling(
         told = verdict if name == "opaque" else f"{verdict.value:.2f}"
         lines.append(f"{name:<16}{median(one) * 1e6:>8.0f}{median(two) * 1e6:>8.0f}  × {told}")
     lines += [
-        f"worker: {worker.resident_bytes / 1e6:.0f} MB, {worker.uss / 1e6:.0f} MB of its own" for worker in workers
+        f"worker: {worker.rss / 1e6:.0f} MB, {worker.uss / 1e6:.0f} MB of its own" for worker in workers
     ]
     return lines, verdicts
