@@ -69,7 +69,7 @@ def _apply_state(identity: "IdentityApplication", state: "DesiredState", argumen
         print(_summary_line(planned, "Plan: {} to add, {} to change, {} to remove."))
         return _EXIT_WOULD_CHANGE if planned else 0
     agreed = None
-    if arguments.prune_rows and not arguments.yes:
+    if arguments.prune and not arguments.yes:
         agreed = _confirm_removals(_dry_run(identity, state, arguments))
     applied = _apply_confirmed(identity, state, arguments, agreed)
     if not agreed:
@@ -112,7 +112,7 @@ def _run_apply(services: "Services", state: "DesiredState", arguments: Namespace
 
     with_secrets = arguments.secrets_out is not None
     return apply_desired_state(
-        services, state, principal=OPERATOR_PRINCIPAL, prune=arguments.prune_rows, with_secrets=with_secrets
+        services, state, principal=OPERATOR_PRINCIPAL, prune=arguments.prune, with_secrets=with_secrets
     )
 
 

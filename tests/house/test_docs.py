@@ -8,12 +8,9 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from html import unescape
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-from urllib.parse import urljoin
 
 import pytest
 import requests
@@ -51,6 +48,7 @@ from identity.storage.contract import StorageContract
 from identity.testing.fixtures import WorldFactory
 from identity.testing.http_server import loopback_socket, running_http_server
 from identity.testing.world import pkcs1_pem
+from tests.house.docs_programs import find_free_port, running, submitted
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -259,32 +257,6 @@ def test_the_example_client_gets_a_token(make_world: WorldFactory, tmp_path: Pat
         )
     assert run.returncode == 0, run.stderr
     assert json.loads(run.stdout)["sub"] == robot.id
-
-
-@contextmanager
-def running(script: Path, *arguments: str) -> Iterator[None]:
-    """The script in a process of its own, from the first line that it prints to the end of a block."""
-    command = [sys.executable, script, *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline(), f"{script.name} stopped at once"
-            yield
-        finally:
-            process.terminate()
-
-
-def find_free_port() -> int:
-    with loopback_socket() as bound:
-        return int(bound.getsockname()[1])
-
-
-def submitted(browser: requests.Session, response: requests.Response, **fields: str) -> requests.Response:
-    """What follows when the page's form is filled in and sent."""
-    (form,) = re.findall(r'<form class="form" .*?</form>', response.text, re.DOTALL)
-    (action,) = re.findall(r'action="([^"]+)"', form)
-    hidden = dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', form))
-    return browser.post(urljoin(response.url, unescape(action)), hidden | fields, timeout=30)
 
 
 def test_the_example_application_signs_people_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

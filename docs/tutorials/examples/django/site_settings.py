@@ -1,0 +1,35 @@
+"""Settings of a Django site whose users sign in with identity."""
+
+import os
+import secrets
+from pathlib import Path
+
+DEBUG = True
+SECRET_KEY = os.environ.get("SESSION_SECRET", secrets.token_hex(32))
+ROOT_URLCONF = "urls"
+INSTALLED_APPS = ["django.contrib.auth", "django.contrib.contenttypes", "django.contrib.sessions"]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+]
+DATABASES = {
+    "default": {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": os.environ.get("DATABASE", Path(__file__).parent / "site.sqlite"),
+    }
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# Views behind @login_required send people to identity.
+LOGIN_URL = "sign-in"
+
+AUTHLIB_OAUTH_CLIENTS = {
+    "identity": {
+        "client_id": os.environ["CLIENT_ID"],
+        "client_secret": os.environ["CLIENT_SECRET"],
+        "server_metadata_url": f"{os.environ['ISSUER']}/.well-known/openid-configuration",
+        "client_kwargs": {"scope": "openid profile email", "code_challenge_method": "S256"},
+    }
+}
