@@ -6,5 +6,5 @@ __all__ = ["__version__", "hookimpl"]
 
 __version__ = "0.1.0"
 
-#: Marks a plugin's method as the implementation of the hook of its name.
+#: Marks a method of a plugin as the implementation of the hook of the same name.
 hookimpl = HookimplMarker("identity")

@@ -1,6 +1,6 @@
-"""The names that classes annotate.
+"""The annotated names of classes on every supported Python.
 
-From Python 3.14 on annotations are made when they are asked for (PEP 649), and a class does not keep them as it did.
+Python 3.14 evaluates annotations lazily (PEP 649) and no longer keeps them in the class namespace.
 """
 
 import sys
@@ -11,10 +11,10 @@ _AS: dict[str, Any] = {}
 if sys.version_info >= (3, 14):
     from annotationlib import Format
 
-    # As texts, since what an annotation names may be imported for type checkers alone.
+    # As strings, because an annotation may name something that is imported only for type checkers.
     _AS["format"] = Format.STRING
 
 
 def annotated_names(cls: type) -> set[str]:
-    """The names that a class annotates, or one that it is derived from."""
+    """The names that a class or one of its bases annotates."""
     return {name for item in cls.__mro__ for name in get_annotations(item, **_AS)}

@@ -1,12 +1,12 @@
-"""What plugins may import. The default plugins live from it, too; everything else can change without notice.
+"""What plugins may import. The default plugins use nothing else; everything else can change without notice.
 
-A package stands for all modules in it. Names that begin with an underscore are private everywhere. Removing a name, or
-changing what one means, raises ``identity.hookspecs.HOOKSPEC_VERSION``.
+A package stands for all its modules. Names that begin with an underscore are private everywhere. Removing a public
+name or changing its meaning raises ``identity.hookspecs.HOOKSPEC_VERSION``.
 """
 
 from collections.abc import Mapping
 
-#: Each family with its modules.
+#: The public modules, by topic.
 PUBLIC_MODULES: Mapping[str, tuple[str, ...]] = {
     "plugins": (
         "identity.annotations",
@@ -115,7 +115,7 @@ PUBLIC_MODULES: Mapping[str, tuple[str, ...]] = {
 
 
 def is_public(name: str) -> bool:
-    """True for ``identity`` itself, and for a module, or a name in one, that plugins may import."""
+    """True for ``identity`` itself and for modules, or names in modules, that plugins may import."""
     if any(part.startswith("_") for part in name.split(".")):
         return False
     modules = (module for family in PUBLIC_MODULES.values() for module in family)

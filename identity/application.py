@@ -1,4 +1,4 @@
-"""The process: one assembled service, and the ways into it."""
+"""The assembled service of one process."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ _OUTBOX_INTERVAL = timedelta(minutes=1)
 
 @dataclass
 class IdentityApplication:
-    """One assembled service: what a process keeps, and the ways into it. Found as ``registry.identity``."""
+    """One assembled service and its entry points. Pyramid keeps it as ``registry.application``."""
 
     settings: Settings
     plugin_host: PluginHost
@@ -65,9 +65,9 @@ class IdentityApplication:
     system_checks: SystemChecks = field(init=False)
     background_monitor: BackgroundWorkMonitor = field(init=False)
     observers: Sequence[instrumentation.InstrumentationObserver] = field(init=False)
-    #: How many processes of this service there are on this machine.
+    #: Number of processes of this service on this machine.
     process_count: int = 1
-    #: Below a parent process: its name, and how many processes took the place of another one before this one.
+    #: In a worker: the name of its worker group, and how many workers the group has replaced so far.
     worker_replacements: tuple[str, int] | None = None
     _refusals: dict[str, None] = field(default_factory=dict)
 
@@ -114,10 +114,10 @@ class IdentityApplication:
         self.background_monitor = BackgroundWorkMonitor(
             self.settings, lambda: self.read_session(SYSTEM), lambda: self.background_worker
         )
-        #: Whether requests to an endpoint write, by its path; where paths begin that differ and lead to one that does.
+        #: Maps the path of an endpoint to whether its requests write; several paths may share a prefix.
         self.write_paths: dict[str, bool] = {}
         self.write_path_prefixes: tuple[str, ...] = ()
-        #: Pages below ``/login/{request}`` that write when they are shown.
+        #: Pages below ``/login/{request}`` that write when they are rendered.
         self.write_sign_in_pages: set[str] = set()
         self.endpoint_hosts: dict[str, EndpointHost] = {}
         for endpoint in self.protocol_registry.endpoints:
@@ -125,7 +125,7 @@ class IdentityApplication:
         self.has_hsts = self.settings.base_url.startswith("https://")
 
     def add_endpoint(self, endpoint: Endpoint) -> None:
-        """Count in an endpoint of a plugin, while it is configured. Raises PluginError if something has its place."""
+        """Register an endpoint of a plugin during configuration. Raises PluginError if its name or path is taken."""
         for other in self.protocol_registry.endpoints:
             if other.name == endpoint.name or (other.path, other.host) == (endpoint.path, endpoint.host):
                 raise PluginError(f'There is an endpoint "{other.name}" at {other.path} already.')
@@ -147,7 +147,7 @@ class IdentityApplication:
 
     @cached_property
     def pyoidc_provider(self) -> "IdentityProvider":
-        """pyoidc's provider, wired to this service. Made when first needed: to import pyoidc is a third of a start."""
+        """pyoidc's provider, wired to this service. Created on first use: importing pyoidc takes a third of a start."""
         from identity.provider.pyoidc_provider import IdentityProvider
 
         return IdentityProvider(
@@ -164,11 +164,11 @@ class IdentityApplication:
         *,
         read_session: ReadSessionFactory | None = None,
     ) -> UnitOfWork:
-        """The use cases over a storage that is opened when first needed, as is told only then who acts."""
+        """Services on a storage that is opened on first use, when ``actor`` is known."""
         return UnitOfWork(self.process_state, open_storage, self.clock(), actor, read_session_factory=read_session)
 
     def create_standby_services(self, storage: Storage, actor: Callable[[], Actor]) -> UnitOfWork:
-        """The use cases over a storage that may be behind; what is kept of what they read is kept for them alone."""
+        """Services on a storage that may lag behind. What they cache is never shared with services on the primary."""
         return UnitOfWork(self._standby_process_state, lambda: storage, self.clock(), actor)
 
     @cached_property
@@ -178,16 +178,16 @@ class IdentityApplication:
         return replace(process, key_ring=ring, policy_cache=PolicyCache(), instance=None)
 
     def after_commit(self, services: UnitOfWork) -> None:
-        """Tell whom it concerns what these services did, now that it is committed."""
+        """Notify observers and caches of what these services changed. Call it after the commit."""
         self.plugin_host.notify_audit_events(services.recorded_events)
         for kind in sorted(services.queued_kinds):
             self.background_worker.run_now(self.senders[kind].name)
 
     @contextmanager
     def transaction(self, actor: Actor = OPERATOR) -> Iterator[Services]:
-        """Services in a transaction of their own: committed at the end, aborted by an exception.
+        """Services in a transaction of their own, committed at the end and rolled back on an exception.
 
-        Observers are told after the commit. For programs and background work; requests have pyramid_tm.
+        Observers are notified after the commit. For programs and background work; requests use pyramid_tm.
         """
         transactions = ExplicitTransactionManager()
         with transactions:
@@ -199,19 +199,18 @@ class IdentityApplication:
 
     @contextmanager
     def read_session(self, actor: Actor = OPERATOR) -> Iterator[Services]:
-        """Services on a read connection."""
         with ExitStack() as stack:
             yield self.create_services(lambda: stack.enter_context(self.backend.read_session()), actor)
 
     @contextmanager
     def snapshot(self, actor: Actor = OPERATOR) -> Iterator[Services]:
-        """Services that see what is committed now, for as long as they read."""
+        """Services on a snapshot: all reads see what was committed when it was opened."""
         with self.backend.snapshot() as storage:
             yield self.create_services(lambda: storage, actor)
 
     @contextmanager
     def lifespan(self) -> Iterator[None]:
-        """Around all that a process answers: what plugins do meanwhile. Raises what they raise."""
+        """Runs the plugins' ``identity_lifespan`` around everything that a process serves. Raises what they raise."""
         serving_process = ServingProcess(
             self.settings, lambda: self.read_session(SYSTEM), self._pool_usages, lambda: self.worker_replacements
         )
@@ -224,7 +223,10 @@ class IdentityApplication:
         return (self.process_state.hasher.pool_usage, *self.backend.pool_usages)
 
     def record_refusals(self, events: list[AuditEvent]) -> None:
-        """Write refused attempts, each ``once`` at most; a storage that is away is logged, the answer stands."""
+        """Write audit events for refused attempts, each ``once`` key at most once.
+
+        A storage failure is logged and does not change the response.
+        """
         fresh = [event for event in events if event.once is None or event.once not in self._refusals]
         if not fresh:
             return
@@ -235,7 +237,7 @@ class IdentityApplication:
         except StorageUnavailable as problem:
             log.warning("a refusal could not be audited: %s", problem)
             return
-        # A copy per process keeps floods away from the database; the storage decides over all processes.
+        # This cache per process keeps floods away from the database; the storage deduplicates across processes.
         if len(self._refusals) > _MAX_CACHED_REFUSALS:
             self._refusals.clear()
         self._refusals.update((event.once, None) for event in fresh if event.once is not None)
@@ -257,12 +259,12 @@ class IdentityApplication:
         )
 
     def set_process_count(self, processes: int, replaced: tuple[str, int] | None) -> None:
-        """Take a part of the processors, as one of so many processes. Called before the first request."""
+        """Take a share of the processors, as one of ``processes`` processes. Call it before the first request."""
         self.process_count, self.worker_replacements = processes, replaced
         self.process_state.hasher.set_process_count(processes)
 
     def close(self) -> None:
-        """Finish background work and give back connections."""
+        """Finish background work and close connections."""
         instrumentation.remove_observers(self.observers)
         self.background_worker.stop()
         try:

@@ -1,4 +1,4 @@
-"""The only assembler: settings → plugins → protocol → backend → Pyramid."""
+"""Assembles the service: settings → plugins → protocol registry → storage backend → Pyramid."""
 
 import gc
 import logging
@@ -46,13 +46,12 @@ def create_application(
     create_missing_key: bool = True,
     is_loopback_only: bool = False,
 ) -> IdentityApplication:
-    """The service that these ini strings describe, nothing opened yet.
+    """The service that these ini values describe. Nothing is opened yet.
 
-    In development a new service gets a master key, if ``create_missing_key``; else whoever needs the key is told.
-    ``is_loopback_only`` tells that its web server can be reached from this machine alone: in development mails are then
-    kept for a page, where no mail server is set.
+    In development, ``create_missing_key`` creates the master key of a new service. ``is_loopback_only`` says that
+    the web server accepts connections from this machine only: without a mail server, mails are then kept for a page.
 
-    Raises InvalidSetting, for all settings that will not do, or PluginError, saying what to mend.
+    Raises InvalidSetting, which lists all invalid settings, or PluginError.
     """
     problems = SettingErrors()
     with problems():
@@ -105,7 +104,7 @@ def create_application(
 
 
 def _read_password_blocklist(file: Path | None) -> frozenset[str]:
-    """The passwords in the file, in the form in which they are compared. Raises InvalidSetting."""
+    """The normalized passwords in the file. Raises InvalidSetting."""
     if file is None:
         return frozenset()
     try:
@@ -116,13 +115,12 @@ def _read_password_blocklist(file: Path | None) -> frozenset[str]:
 
 
 def create_wsgi_app(identity: IdentityApplication, settings: Mapping[str, Any]) -> Router:
-    """The Pyramid application around an assembled service."""
     with Configurator(settings=dict(settings)) as config:
         config.registry.application = identity
         config.include("identity.http")
         for name, hook in identity.plugin_host.implementations("identity_configure"):
             config.include(_with_distinct_name(partial(_configure_plugin, hook), name))
-    # Built now, so that a plugin that fails to add to it stops the start and not the requests.
+    # Built at start, so that a plugin that fails here stops the start instead of requests.
     metadata.cached_discovery_document(identity.protocol_registry, identity.settings)
     router = config.make_wsgi_app()
     _require_view_permissions(config.registry)
@@ -132,11 +130,11 @@ def create_wsgi_app(identity: IdentityApplication, settings: Mapping[str, Any]) 
 def main(global_config: Mapping[str, str], **settings: str) -> Router:
     """The WSGI application for ``pserve``; in development it migrates and bootstraps first.
 
-    Raises SystemExit with a clear sentence for settings, plugins or a storage that do not fit.
+    Raises SystemExit with an explanation if settings, plugins or the storage are not usable.
     """
     from identity import bootstrap
 
-    # What a start makes stays, so that looking through it for garbage is in vain, now and later.
+    # Objects created at start live as long as the process, so collecting garbage among them is wasted time.
     gc.disable()
     try:
         settings, server = apply_variables(global_config, settings), read_server_settings(global_config)
@@ -159,7 +157,9 @@ def main(global_config: Mapping[str, str], **settings: str) -> Router:
 
 
 def _require_schema_and_signing_key(identity: IdentityApplication) -> None:
-    """Raise Unavailable, saying what to run first, unless the schema fits and there is a key that can be opened."""
+    """Raise Unavailable, naming the command to run first, unless the schema is current and a signing key can be
+    opened.
+    """
     identity.backend.check()
     problem = identity.system_checks.signing_key()
     if problem is not None:
@@ -171,7 +171,7 @@ def _configure_plugin(hook: Callable[..., None], config: Configurator) -> None:
 
 
 def _with_distinct_name(function: partial[None], name: str) -> Callable[[Configurator], None]:
-    """A function of its own per plugin: Pyramid includes each callable once and names it in conflicts."""
+    """A distinct function for each plugin: Pyramid includes a callable once and names it in conflicts."""
 
     def include(config: Configurator) -> None:
         function(config)
@@ -181,7 +181,7 @@ def _with_distinct_name(function: partial[None], name: str) -> Callable[[Configu
 
 
 def _require_view_permissions(registry: Registry) -> None:
-    """Every view says who may see it. Raises PluginError for one that does not."""
+    """Raise PluginError for a view without a permission."""
     for view in registry.introspector.get_category("views"):
         route, context = view["introspectable"]["route_name"], view["introspectable"]["context"]
         is_exception_view = route is None and context is not None
@@ -192,7 +192,7 @@ def _require_view_permissions(registry: Registry) -> None:
 
 
 def _create_sealer(settings: Settings) -> Sealer:
-    """One without a key where development has none yet. Raises InvalidSetting."""
+    """A sealer, without a key in a new development service. Raises InvalidSetting."""
     setting, entries = "identity.master_keys", settings.master_keys
     if not entries:
         path = _development_key_path(settings)
@@ -210,13 +210,13 @@ def _create_sealer(settings: Settings) -> Sealer:
 
 
 def _create_sealer_with_new_key(settings: Settings, backend: Backend) -> Sealer:
-    """With a key that is made for a new service. Raises InvalidSetting."""
+    """A sealer with a master key that is created for a new service. Raises InvalidSetting."""
     path = _development_key_path(settings)
     if _has_sealed_values(backend):
         raise _missing_key_error(path)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Another process may make it first.
+        # Another process may create it first.
         with suppress(FileExistsError):
             create_master_key_file(path)
     except OSError as problem:
@@ -238,13 +238,13 @@ def _missing_key_error(path: Path) -> InvalidSetting:
 
 
 def _has_sealed_values(backend: Backend) -> bool:
-    """True if something lies sealed there, under a key that another one cannot take the place of."""
+    """True if the storage holds sealed values, which a new key could not open."""
     try:
-        # Whichever schema it has: an older one is about to be migrated.
+        # Works on any schema revision: an older one is about to be migrated.
         with backend.read_session() as storage:
             return bool(storage.signing_keys.list_all())
     except StorageUnavailable:
         return False
     except StorageError:
-        # There is a key, though it cannot be read.
+        # There is a key, even if it cannot be read.
         return True

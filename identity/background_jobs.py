@@ -1,4 +1,4 @@
-"""Jobs: what is done in the background, now and then, each in transactions of its own."""
+"""Periodic background jobs, each in transactions of its own."""
 
 import logging
 import time
@@ -26,17 +26,20 @@ log = logging.getLogger(__name__)
 _EXPIRING_KEYS_INTERVAL = timedelta(hours=6)
 _DELETION_INTERVAL = timedelta(hours=1)
 _LAST_USED_INTERVAL = timedelta(minutes=1)
-#: Between batches others that wait to write have their turn, for as long as the batch took or at least for this.
+#: Minimum pause between batches; it is at least as long as the batch took, so that other writers get their turn.
 _BATCH_PAUSE_SECONDS = 0.005
 
 
-#: Opens use cases for whoever acts.
+#: Opens services that act for the given actor.
 ActorServicesFactory = Callable[[Actor], AbstractContextManager[Services]]
 
 
 class BackgroundJobs:
-    """The background work of one process. ``relieve`` does what later writers would have to do for what was written,
-    ``stopping`` tells that the process is about to end."""
+    """The background jobs of one process.
+
+    ``relieve`` does storage maintenance that later writers would otherwise have to do; ``stopping`` returns True
+    when the process is about to end.
+    """
 
     def __init__(
         self,
@@ -58,7 +61,6 @@ class BackgroundJobs:
 
     @property
     def jobs(self) -> list[BackgroundJob]:
-        """Each with its interval."""
         purge_interval = self._settings.purge_interval
         return [
             BackgroundJob("purge", purge_interval, self.purge_with_lease, has_own_thread=True),
@@ -69,10 +71,10 @@ class BackgroundJobs:
         ]
 
     def purge(self) -> dict[str, int]:
-        """Delete all that has expired, batch by batch; returns how many of each kind went.
+        """Delete all expired rows in batches; returns the number of deleted rows by kind.
 
-        Who does it by themselves stays away meanwhile, if nobody is at it already. Where one kind cannot be purged, the
-        others are; then the first failure is raised.
+        Holds the lease of the background job, if it is free, so that no other process purges at the same time. If
+        one kind fails, the others are still purged; then the first error is raised.
         """
         turn = self._purge_lease()
         turn.acquire()
@@ -123,7 +125,7 @@ class BackgroundJobs:
                 batch = self._purge_batch(kind, purge_candidates.keys[start : start + limit], before)
                 deleted[kind] += batch.deleted_count
                 start, limit = start + limit, batch.next_limit(limit)
-            # What is found in the same place again is what others are changing.
+            # Rows found again at the same position are being changed by others.
             if purge_candidates.cursor is None or (purge_candidates.cursor == since and deleted[kind] == so_far):
                 return
             if not purge_candidates.keys:
@@ -131,12 +133,12 @@ class BackgroundJobs:
             since = purge_candidates.cursor
 
     def _purge_batch(self, kind: PurgeKind, keys: Sequence[Any], before: datetime) -> PurgeBatch:
-        """Delete these, and let others have their turn."""
+        """Delete these rows, then pause for other writers."""
         with self._transaction(SYSTEM) as services:
-            # The turn to write may have to be waited for, and comes with the first store that is asked for.
+            # Accessing the first store waits for the write lock.
             _ = services.storage.purges
             began = time.monotonic()
-            # Asked each time: who places a hold wants what is there at that moment.
+            # Read for each batch: a hold takes effect from the moment it is placed.
             gone = purge_batch(services.storage, kind, keys, before, services.legal_holds.list_holds().keys())
             deleted = time.monotonic()
         ended = time.monotonic()
@@ -147,7 +149,7 @@ class BackgroundJobs:
         return batch
 
     def purge_with_lease(self) -> None:
-        """Purge, unless another node is at it, and for as long as none is."""
+        """Purge while this node holds the lease."""
         turn = self._purge_lease()
         if turn.acquire():
             self._purge(lambda: not self._stopping() and turn.renew())
@@ -161,13 +163,13 @@ class BackgroundJobs:
                 services.signing_keys.rotate()
 
     def record_expiring_keys(self) -> None:
-        """Write audit events for keys and personal access tokens that expire soon, unless another node is at it."""
+        """Record audit events for keys and personal access tokens that expire soon, if this node gets the lease."""
         if self._acquire_lease(EXPIRING_KEYS_JOB, _EXPIRING_KEYS_INTERVAL / 2):
             with self._transaction(SYSTEM) as services:
                 services.service_users.record_expiring()
 
     def delete_due_accounts(self) -> int:
-        """Delete the accounts whose people asked for it long enough ago; returns how many went."""
+        """Delete accounts whose deletion was requested long enough ago; returns their number."""
         deleted = 0
         while True:
             with self._reading(SYSTEM) as services:
@@ -187,12 +189,11 @@ class BackgroundJobs:
             return False
 
     def delete_due_accounts_with_lease(self) -> None:
-        """The same, unless another node is at it."""
         if self._acquire_lease("account deletions", _DELETION_INTERVAL / 2):
             self.delete_due_accounts()
 
     def flush_last_used(self) -> None:
-        """Write when secrets and personal access tokens were last used, as far as this process knows."""
+        """Store the times at which secrets and personal access tokens were last used in this process."""
         taken = self._process.last_used_tracker.drain()
         if not taken:
             return

@@ -1,4 +1,4 @@
-"""How long background work has waited: for readiness, `identity check` and metrics."""
+"""How long background work has been waiting, for readiness, ``identity check`` and metrics."""
 
 import logging
 import threading
@@ -14,14 +14,14 @@ from identity.settings import Settings
 log = logging.getLogger(__name__)
 log.addFilter(RepeatedMessageFilter())
 
-#: Seconds for which a reading is reused, since probes ask for readiness often.
+#: Readings are cached for this long, because readiness probes are frequent.
 _CACHE_SECONDS = 15.0
 #: The prefix of a sender's name in logs, health answers and metrics.
 _OUTBOX = "outbox: "
 
 
 class BackgroundWorkMonitor:
-    """The oldest item that waits for each sender and each job, and the jobs of this process that do nothing."""
+    """The oldest pending item of each sender and job, and the hung jobs of this process."""
 
     def __init__(self, settings: Settings, reading: ServicesFactory, worker: Callable[[], BackgroundWorker]) -> None:
         self._settings = settings
@@ -32,16 +32,16 @@ class BackgroundWorkMonitor:
         self._read_at = float("-inf")
 
     def oldest_pending(self) -> Mapping[str, timedelta]:
-        """The age of each, a quarter of a minute old at most.
+        """The age of the oldest pending item by name, cached for 15 seconds.
 
-        While another thread reads, or the storage cannot be read, it is the last reading.
+        Returns the previous reading while another thread reads, or if the storage cannot be read.
         """
         if time.monotonic() - self._read_at >= _CACHE_SECONDS and self._refresh_lock.acquire(blocking=False):
             try:
                 with self._reading() as services:
                     self._cached_times = services.statistics.backlog_ages()
             except Exception as problem:
-                # The storage check reports the cause. Failing here would take the node out for another's fault.
+                # The storage check reports the cause. Failing here would take this node out because of a shared fault.
                 log.warning("what waits for background work cannot be read: %s", type(problem).__name__)
             finally:
                 self._read_at = time.monotonic()
@@ -49,7 +49,7 @@ class BackgroundWorkMonitor:
         return self._cached_times
 
     def overdue(self) -> dict[str, timedelta]:
-        """Those that have waited for too long, and for how long."""
+        """Those that have waited for too long, with their age."""
         settings = self._settings
         return {
             name: age
@@ -58,7 +58,7 @@ class BackgroundWorkMonitor:
         }
 
     def degradations(self) -> dict[str, int]:
-        """What is not as it should be, though this node answers requests as well as any: name and age in seconds."""
+        """Degradations that do not keep this node from serving: name and age in seconds."""
         worker = self._worker()
         found = {
             **self.overdue(),

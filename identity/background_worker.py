@@ -1,4 +1,4 @@
-"""Worker: background work, in one thread for all that is quick and one each for what takes long."""
+"""Runs background jobs: one thread for quick jobs and one thread for each slow job."""
 
 import logging
 import threading
@@ -11,16 +11,16 @@ from identity.storage.errors import StorageUnavailable
 
 log = logging.getLogger(__name__)
 
-#: How soon a job that was to run by itself is tried again after it failed.
+#: Delay before a failed self-scheduled job is retried.
 _RETRY_DELAY = timedelta(seconds=30)
 
 
 @dataclass
 class BackgroundJob:
-    """Something to do now and then, once requests come in and ``interval`` is over.
+    """A job that runs when a request has arrived and ``interval`` has passed.
 
-    ``run`` may return a span: then it runs again after that one, even if nobody asks anything meanwhile. A job that
-    waits for other machines, or takes long, runs ``has_own_thread``: then none of the others waits for it.
+    ``run`` may return a delay after which it runs again even without requests. A job that waits for other machines
+    or takes long sets ``has_own_thread``, so that it does not delay the others.
     """
 
     name: str
@@ -33,9 +33,9 @@ class BackgroundJob:
 
 
 class BackgroundWorker:
-    """Woken by requests: while nobody asks anything and no job waits, nothing runs and the database hears nothing.
+    """Woken by requests: while there are none and no job is scheduled, nothing runs and the database is not queried.
 
-    A thread is started by its first wake-up, so never before a fork.
+    Its first wake-up starts a thread, so none is started before a fork.
     """
 
     def __init__(self, jobs: list[BackgroundJob]) -> None:
@@ -45,17 +45,17 @@ class BackgroundWorker:
         self._stopping = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        #: What runs, when it last gave a sign of life, and when the thread was last called to look.
+        #: The running job, its last heartbeat, and when the thread was last woken.
         self._running: str | None = None
         self._heartbeat_at = self._woken_at = 0.0
-        # The first look comes soon after the first request, not before its answer.
+        # The first check runs shortly after the first request, not before its response.
         soon = time.monotonic() + 1.0
         for job in self._jobs:
             job.due_at = soon
         self._next_due = soon if self._jobs else float("inf")
 
     def wake(self) -> None:
-        """Let the thread look whether something is due. Costs next to nothing when it is not."""
+        """Let the thread check for due jobs. Cheap when nothing is due."""
         if time.monotonic() >= self._next_due and not self._wanted.is_set():
             self._start()
             self._woken_at = time.monotonic()
@@ -64,7 +64,7 @@ class BackgroundWorker:
             worker.wake()
 
     def run_now(self, name: str) -> None:
-        """Have the job of this name run at once, in its thread; nothing if there is none of this name."""
+        """Run the named job at once, in its thread. Does nothing if there is no such job."""
         for worker in self._others:
             worker.run_now(name)
         job = next((job for job in self._jobs if job.name == name), None)
@@ -78,19 +78,18 @@ class BackgroundWorker:
 
     @property
     def is_stopping(self) -> bool:
-        """True once the process is about to end: long jobs look here between two steps, which is their sign of life."""
+        """True when the process is about to end. Long jobs call this between steps; each call counts as a heartbeat."""
         for worker in (self, *self._others):
             if worker._thread is threading.current_thread():
                 worker._heartbeat_at = time.monotonic()
         return self._stopping.is_set()
 
     def hung_jobs(self, limit: timedelta) -> dict[str, timedelta]:
-        """The jobs that have given no sign of life for longer than this, or were called and do not begin; and for how
-        long."""
+        """Jobs without a heartbeat for longer than ``limit``, or woken and not started for as long, with the time."""
         found = {}
         now = time.monotonic()
         for worker in (self, *self._others):
-            # Read once: its thread goes on meanwhile.
+            # Read once: the thread changes it concurrently.
             running, waits = worker._running, worker._wanted.is_set() and not worker._stopping.is_set()
             name = running or min(worker._jobs, key=lambda job: job.due_at).name if worker._jobs else ""
             silent = now - (worker._heartbeat_at if running else worker._woken_at if waits else now)
@@ -99,14 +98,16 @@ class BackgroundWorker:
         return found
 
     def failing_jobs(self, limit: timedelta) -> dict[str, timedelta]:
-        """The jobs that have only failed for longer than this, and for how long."""
+        """Jobs that have only failed for longer than ``limit``, with the time."""
         now = time.monotonic()
         since = {job.name: job.failing_since for worker in (self, *self._others) for job in worker._jobs}
         ages = {name: timedelta(seconds=round(now - began)) for name, began in since.items() if began is not None}
         return {name: age for name, age in ages.items() if age > limit}
 
     def stop(self, timeout: float = 5.0) -> None:
-        """Let running jobs come to the end of their step, then end the threads; none is waited for any longer."""
+        """Let running jobs finish their current step, then end the threads; waits no longer than ``timeout``
+        seconds.
+        """
         everyone = (self, *self._others)
         for worker in everyone:
             worker._stopping.set()
@@ -117,11 +118,11 @@ class BackgroundWorker:
                 worker._thread.join(max(0.0, end - time.monotonic()))
 
     def run_due(self) -> None:
-        """Run every job whose time has come; a failing one is logged and tried again after its interval."""
+        """Run every due job; a failing one is logged and retried after its interval."""
         for job in self._jobs:
             if time.monotonic() < job.due_at or self._stopping.is_set():
                 continue
-            # Before it runs: whoever calls it meanwhile has seen something that it may have passed already.
+            # Set before the run: a wake-up during the run may be about something the run has already passed.
             job.due_at = time.monotonic() + job.interval.total_seconds()
             rang, job.wake_at = job.wake_at is not None, None
             self._heartbeat_at, self._running = time.monotonic(), job.name

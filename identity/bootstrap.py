@@ -124,7 +124,7 @@ def prepare_development(identity: "IdentityApplication", *, print_getting_starte
     try:
         identity.backend.check()
     except StorageUnavailable:
-        # Not asked of every start: the tool for migrations takes its time to load.
+        # Conditional, because loading the migration tool takes time.
         identity.backend.migrate()
     outcome = run_bootstrap(
         identity,
@@ -138,7 +138,7 @@ def prepare_development(identity: "IdentityApplication", *, print_getting_starte
 
 
 def getting_started_text(identity: "IdentityApplication", outcome: BootstrapResult) -> str:
-    """Where to go next, as text for the terminal."""
+    """The getting-started text for the terminal."""
     settings = identity.settings
     program = _relative_path(Path(sys.prefix) / "bin" / "identity")
     key_file = shlex.quote(_relative_path(outcome.key_file))
@@ -176,7 +176,7 @@ def getting_started_text(identity: "IdentityApplication", outcome: BootstrapResu
 
 
 def make_command(target: str, settings: "Settings") -> str:
-    """The command for a target of the Makefile, with what was chosen other than the default."""
+    """The make command for a target, with the variables that differ from their defaults."""
     words = [f"make {target}"]
     port = urlsplit(settings.issuer_url).port
     if port != DEFAULT_PORT:

@@ -1,4 +1,4 @@
-"""The one clock of the service."""
+"""The clock of the service."""
 
 import time
 from collections.abc import Callable
@@ -8,5 +8,5 @@ Clock = Callable[[], datetime]
 
 
 def now() -> datetime:
-    """The present moment: aware, UTC, whole seconds."""
+    """The current time: timezone-aware, UTC, in whole seconds."""
     return datetime.fromtimestamp(int(time.time()), UTC)

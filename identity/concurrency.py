@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 
 class GreenletPool:
-    """Runs functions in greenlets of the running event loop, at most ``limit`` at a time; the rest waits in line."""
+    """Runs functions in greenlets of the running event loop, at most ``limit`` at a time; the rest queue."""
 
     def __init__(self, limit: int = 100) -> None:
         self.loop = asyncio.get_running_loop()
@@ -33,19 +33,17 @@ class GreenletPool:
         self._busy = 0
         self._released = 0
         self._waiters: deque[asyncio.Future[None]] = deque()
-        # A new greenlet costs as much as a fifth of the cheapest request, so they are used again.
+        # Creating a greenlet costs a fifth of the cheapest request, so they are reused.
         self._idle: list[_Greenlet] = []
 
     @property
     def active_count(self) -> int:
-        """How many functions have begun and not ended."""
         return self._busy + self._released
 
     async def run(self, function: Callable[[], Result]) -> Result:
-        """What the function returns or raises. It sees the context variables of the caller, and what it sets ends with
-        it.
+        """Run the function and return its result or raise its error. It sees a copy of the caller's context variables.
 
-        Once begun it runs to its end: to cancel this coroutine only drops its result.
+        Once started, the function runs to its end; cancelling this coroutine only discards the result.
         """
         if self._busy < self._limit:
             self._busy += 1
@@ -71,17 +69,17 @@ class GreenletPool:
             raise
 
     def return_idle(self, ended: "_Greenlet") -> None:
-        """Keep the greenlet for another function, and give its place to the first in line."""
+        """Keep the greenlet for reuse and pass its slot to the next waiter."""
         self._idle.append(ended)
         self._free_slot()
 
     def release_slot(self) -> None:
-        """Give the place of the current greenlet to the first in line, before it waits for something slow."""
+        """Pass the slot of the current greenlet to the next waiter, before a slow wait."""
         self._released += 1
         self._free_slot()
 
     def reacquire_slot(self) -> None:
-        """Take it again, though another one may have it now."""
+        """Take a slot again, even if that exceeds the limit for a moment."""
         self._released -= 1
         self._busy += 1
 
@@ -95,7 +93,7 @@ class GreenletPool:
 
 
 class _Call(Generic[Result]):
-    """A function, and what has come of it."""
+    """A function call and its result."""
 
     __slots__ = ("_error", "_function", "_result", "ended", "has_ended")
 
@@ -104,7 +102,7 @@ class _Call(Generic[Result]):
         self._result: Result | None = None
         self._error: BaseException | None = None
         self.has_ended = False
-        #: Set where the function has waited, for who waits for its end.
+        #: Set if the function has waited, to notify whoever awaits its end.
         self.ended: asyncio.Future[None] | None = None
 
     def execute(self) -> None:
@@ -125,19 +123,17 @@ class _Call(Generic[Result]):
             try:
                 raise self._error
             finally:
-                # The traceback holds this frame, and this frame the error.
+                # Breaks the reference cycle between the traceback, this frame and the error.
                 self._error = None
         return self._result  # type: ignore[return-value]
 
 
 class _Greenlet(greenlet):
-    """Runs one call after another."""
-
-    #: SQLAlchemy's ``await_only`` may be called in it, too.
+    #: Allows SQLAlchemy's ``await_only`` in this greenlet.
     __sqlalchemy_greenlet_provider__ = True
 
     def __init__(self, owner: GreenletPool) -> None:
-        #: In which the event loop runs.
+        #: The greenlet that runs the event loop.
         self.main = getcurrent()
         super().__init__(parent=self.main)
         self.loop = owner.loop
@@ -149,7 +145,7 @@ class _Greenlet(greenlet):
         while self._call is not None:
             self._call.execute()
             self._call = None
-            # What the context holds is not to live until the next call.
+            # Objects in the context must not live until the next call.
             self.gr_context = None
             self.pool.return_idle(self)
             self.main.switch(None)
@@ -159,11 +155,11 @@ class _Greenlet(greenlet):
         self.resume()
 
     def resume(self) -> None:
-        """Continue it; called by the loop."""
+        """Called by the event loop."""
         self._await(self.switch())
 
     def _await(self, awaitable: Awaitable[Any] | None) -> None:
-        """Continue it with what the awaitable brings; None means that it ended or arranged by itself to be resumed."""
+        """Resume with the awaitable's result; None if the function has ended or arranged to be resumed."""
         if awaitable is not None:
             asyncio.ensure_future(awaitable, loop=self.loop).add_done_callback(self._continue)
 
@@ -177,24 +173,23 @@ class _Greenlet(greenlet):
 
 
 def in_greenlet() -> bool:
-    """True where waiting lets an event loop continue."""
+    """True if waiting lets the event loop continue."""
     return isinstance(getcurrent(), _Greenlet)
 
 
 def current_greenlet_pool() -> GreenletPool | None:
-    """Those to which the current greenlet belongs; None in a plain thread."""
+    """The pool of the current greenlet; None in a plain thread."""
     current = getcurrent()
     return current.pool if isinstance(current, _Greenlet) else None
 
 
 def greenlet_event_loop() -> asyncio.AbstractEventLoop | None:
-    """The event loop of the current greenlet; None in a plain thread."""
     current = getcurrent()
     return current.loop if isinstance(current, _Greenlet) else None
 
 
 def await_(awaitable: Awaitable[Result]) -> Result:
-    """What the awaitable returns or raises. In a plain thread it runs in an event loop of its own."""
+    """Wait for the awaitable and return its result. In a plain thread it runs in a new event loop."""
     current = getcurrent()
     if isinstance(current, _Greenlet):
         return current.main.switch(awaitable)  # type: ignore[no-any-return]
@@ -206,7 +201,7 @@ async def _as_coroutine(awaitable: Awaitable[Result]) -> Result:
 
 
 def sleep(seconds: float) -> None:
-    """Wait. With 0 a greenlet lets all others run that can; a plain thread does nothing."""
+    """Wait. With 0, a greenlet yields to all that are ready; a plain thread does nothing."""
     current = getcurrent()
     if not isinstance(current, _Greenlet):
         if seconds > 0:
@@ -220,7 +215,7 @@ def sleep(seconds: float) -> None:
 
 
 def run_in_executor(executor: Executor, function: Callable[[], Result]) -> Result:
-    """What the function returns or raises in another thread or process."""
+    """Run the function in another thread or process and return its result or raise its error."""
     future = executor.submit(function)
     current = getcurrent()
     if isinstance(current, _Greenlet) and not future.done():
@@ -231,7 +226,7 @@ def run_in_executor(executor: Executor, function: Callable[[], Result]) -> Resul
 
 
 class Event:
-    """As ``threading.Event``, but set only once. Greenlets and threads wait for it, and any thread may set it."""
+    """Like ``threading.Event``, but set only once. Greenlets and threads can wait for it, and any thread may set it."""
 
     __slots__ = ("_is_set", "_waiters")
 
@@ -240,28 +235,27 @@ class Event:
         self._waiters: deque[_Waiter] = deque()
 
     def is_set(self) -> bool:
-        """True once it was set."""
         return self._is_set
 
     def set(self) -> None:
-        """Let everything continue that waits for it, now or later."""
+        """Wake all current and future waiters."""
         self._is_set = True
         while self._waiters:
             try:
                 waiter = self._waiters.popleft()
             except IndexError:
-                # Another thread sets it, too.
+                # Another thread is setting it as well.
                 return
             waiter.wake()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """True once it is set; False if that takes longer than so many seconds."""
+        """Wait until the event is set. Returns False after ``timeout`` seconds."""
         if self._is_set:
             return True
         current = getcurrent()
         waiter = _GreenletWaiter(current) if isinstance(current, _Greenlet) else _ThreadWaiter()
         self._waiters.append(waiter)
-        # It may have been set in between, by another thread, which then has not seen this waiter.
+        # Another thread may have set it in between, before this waiter was registered.
         if not self._is_set:
             waiter.wait(timeout)
             if not self._is_set:
@@ -291,7 +285,7 @@ class _ThreadWaiter(_Waiter):
         self._lock.acquire(timeout=-1 if timeout is None else timeout)
 
     def wake(self) -> None:
-        # Each waiter is woken once, by whom its event was set.
+        # Each waiter is woken once, by the thread that set the event.
         self._lock.release()
 
 
@@ -323,8 +317,9 @@ class _GreenletWaiter(_Waiter):
 
 
 def wait_for_socket(descriptor: int, events: int, timeout: float | None = None) -> int:
-    """The events (of ``selectors``) that have come to a socket, or 0 after so many seconds. Called in a greenlet; the
-    descriptor must stay open meanwhile."""
+    """Wait for events (of ``selectors``) on a socket; returns them, or 0 after ``timeout`` seconds. Call it in a
+    greenlet and keep the descriptor open meanwhile.
+    """
     current = getcurrent()
     if not isinstance(current, _Greenlet):
         raise RuntimeError("a plain thread waits by selectors")
@@ -333,8 +328,8 @@ def wait_for_socket(descriptor: int, events: int, timeout: float | None = None) 
     def ready(event: int) -> None:
         nonlocal came
         came |= event
-        # Not at once: during the callbacks of sockets and timers libuv (uvloop) has lists in its stack frame, which
-        # another greenlet's frames overwrite; to remove a reader then would write into those.
+        # Not immediately: during socket and timer callbacks, libuv (uvloop) keeps lists in its stack frame, which
+        # another greenlet's frames overwrite; removing a reader then would corrupt them.
         loop.call_soon(waiter.resume)
 
     if events & EVENT_READ:

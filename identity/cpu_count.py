@@ -10,16 +10,16 @@ _OWN_GROUPS, _GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
 
 def available_cpus() -> int:
-    """Those that the system gives it, or fewer if its control groups limit their time, as those of containers do.
+    """The processors that the system assigns to this process, or fewer if a control group limits their time.
 
-    A limit of one and a half counts as two.
+    A limit of 1.5 counts as 2.
     """
     given = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min([given, *(ceil(cgroup_limit) for cgroup_limit in _cgroup_limits())]))
 
 
 def _cgroup_limits() -> Iterator[float]:
-    """In processors, of each control group that this process is in (cgroups(7))."""
+    """In processors, for each control group of this process (cgroups(7))."""
     with suppress(OSError):
         for line in _OWN_GROUPS.read_text().splitlines():
             _, controllers, group = line.split(":", 2)
@@ -33,7 +33,7 @@ def _cgroup_v2_limit(group: str) -> Iterator[float]:
     for folder in _group_folders(_GROUPS, group):
         with suppress(OSError, ValueError):
             time, period = (folder / "cpu.max").read_text().split()
-            # "max" is no limit, and no number.
+            # "max" means no limit.
             yield int(time) / int(period)
 
 
@@ -46,6 +46,8 @@ def _cgroup_v1_limit(group: str) -> Iterator[float]:
 
 
 def _group_folders(top: Path, group: str) -> Iterator[Path]:
-    """The group's and those above it. Within a container ``top`` is its own, whatever it is called outside."""
+    """The folder of the group and those above it. In a container ``top`` is its own group, whatever its name
+    outside.
+    """
     folder = Path(group.lstrip("/"))
     yield from (top / path for path in (folder, *folder.parents))

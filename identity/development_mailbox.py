@@ -1,4 +1,4 @@
-"""Mails in development: kept in a folder instead of being sent, where a page shows them (``/dev/mails``)."""
+"""In development, mails are stored in a folder and shown on a page (``/dev/mails``) instead of being sent."""
 
 import json
 import logging
@@ -20,27 +20,27 @@ from identity.settings import Settings
 
 log = logging.getLogger(__name__)
 
-#: Where the page is, below ``identity.login_url``.
+#: Path of the page below ``identity.login_url``.
 MAILBOX_PATH = "/dev/mails"
-#: How many mails are kept; the oldest go first.
+#: The oldest mails beyond this number are deleted.
 MAX_STORED_MAILS = 100
 
 _FOLDER = "mails"
-#: Nanoseconds, so that names sort by time, and an id, so that two processes never choose the same one.
+#: Nanoseconds, so that names sort by time, and a random id, so that processes never collide.
 _FILE_NAME = re.compile(r"\d{20}-[0-9a-f-]{36}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredMail:
-    """A mail, and when it was kept."""
-
     id: str
     stored_at: datetime
     mail: Mail
 
 
 class DevelopmentMailbox(Mailer):
-    """Keeps the newest mails as files of their owner. All processes that share ``identity.data`` share it."""
+    """Stores the newest mails as files that only their owner can read. All processes with the same ``identity.data``
+    share it.
+    """
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings.smtp)
@@ -49,7 +49,7 @@ class DevelopmentMailbox(Mailer):
         self._page = f"{settings.login_url}{MAILBOX_PATH}"
 
     def send(self, mail: Mail) -> None:
-        """Keep it. Raises DeliveryFailed if the folder cannot be written."""
+        """Store the mail. Raises DeliveryFailed if the folder cannot be written."""
         name = f"{time.time_ns():020}-{new_id()}"
         try:
             with secret_file_transaction() as write:
@@ -58,28 +58,27 @@ class DevelopmentMailbox(Mailer):
             raise DeliveryFailed(" ".join(problem.fields.values())) from None
         for old in self._names()[MAX_STORED_MAILS:]:
             (self._folder / f"{old}.json").unlink(missing_ok=True)
-        # Neither an address nor a link: terminals are shared and kept.
+        # Without address and link, because terminals are shared and their output is kept.
         log.warning("no mail server is set: read the mail that was just made at %s", self._page)
 
     def find_problem(self) -> str | None:
-        """Nothing can be wrong with a mail server that there is not."""
+        """Always None: there is no mail server that could fail."""
         return None
 
     def mails(self) -> Iterator[StoredMail]:
-        """What is kept, newest first."""
+        """Newest first."""
         for name in self._names():
             stored_mail = self.find(name)
             if stored_mail is not None:
                 yield stored_mail
 
     def find(self, mail_id: str) -> StoredMail | None:
-        """The mail with this id, if it is kept."""
         if not _FILE_NAME.fullmatch(mail_id):
             return None
         try:
             mail = Mail(**json.loads((self._folder / f"{mail_id}.json").read_text("utf-8")))
         except (OSError, ValueError, TypeError):
-            # Another process threw it away, or somebody else's file has such a name.
+            # Another process deleted it, or the name belongs to an unrelated file.
             return None
         return StoredMail(mail_id, datetime.fromtimestamp(int(mail_id[:20]) // 10**9, UTC), mail)
 
@@ -92,10 +91,10 @@ class DevelopmentMailbox(Mailer):
 
 
 def create_mailer(settings: Settings, *, listens_locally: bool) -> Mailer:
-    """What takes the service's mails.
+    """The mailer that the settings describe.
 
-    Where no mail server is set, a service that nobody but this machine can reach keeps them: ``is_loopback_only`` tells
-    that its web server listens on loopback addresses alone and believes no proxy.
+    Without a mail server, a service that only this machine can reach stores its mails: ``listens_locally`` says that
+    its web server listens on loopback addresses only and trusts no proxy.
     """
     if not settings.smtp.host and settings.is_loopback_only and listens_locally:
         return DevelopmentMailbox(settings)

@@ -1,4 +1,4 @@
-"""Domain checks: looks outside for the proof that a domain is an organization's, in its DNS or on its web server."""
+"""Verifies that a domain belongs to an organization, by its DNS or a file on its web server."""
 
 import logging
 from collections.abc import Sequence
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: How long an answer may take: of the DNS, and of the web server.
+#: Timeout in seconds for DNS and web server.
 VERIFICATION_TIMEOUT = 5.0
-#: Whoever has slow servers of their own keeps a quarter of so many waiting, and no more.
+#: One client network or organization can occupy at most a quarter of these slots with slow servers.
 _MAX_CONCURRENT_VERIFICATIONS = 8
 _RETRY_AFTER_SECONDS = 10
 
 
 class DomainVerifier:
-    """One per process. Nothing is locked while it asks: whoever calls has committed before."""
+    """One per process. Holds no lock while it queries: the caller has committed before."""
 
     def __init__(self, settings: Settings) -> None:
         self._servers = [parse_name_server(word) for word in settings.dns_resolver]
@@ -36,7 +36,9 @@ class DomainVerifier:
         )
 
     def find_proof(self, domain: OrganizationDomain) -> DomainProof | None:
-        """Where the domain's challenge stands: in its DNS, else in the file; None if it does not. Raises ServerBusy."""
+        """Where the challenge of the domain was found: in DNS, else in the file; None if in neither. Raises
+        ServerBusy.
+        """
         with (
             organization_scope(domain.organization_id),
             password_hashing.acquire_slot(
@@ -78,8 +80,8 @@ class DomainVerifier:
         return list(answers.addresses())
 
     def _create_resolver(self) -> "Resolver":
-        """Made for each check: what the machine's resolvers are may change. Raises DNSException."""
-        # Few ever need it, so the start does without.
+        """Created for each check, because the resolvers of the machine may change. Raises DNSException."""
+        # Imported here, because it is rarely needed.
         from dns.nameserver import Do53Nameserver
         from dns.resolver import Resolver
 

@@ -1,4 +1,4 @@
-"""What an operator runs, as plugins offer it: checks and subcommands."""
+"""Checks, subcommands and process information that plugins offer to operators."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
@@ -18,12 +18,11 @@ ServicesFactory = Callable[[], AbstractContextManager["Services"]]
 
 @dataclass(frozen=True)
 class ServingProcess:
-    """What a process that answers requests shows of itself.
+    """What a serving process shows to plugins.
 
-    ``settings`` are the core's. ``open_services`` opens services to read what is stored. ``pool_usages`` tells what is
-    in use at this moment: passwords that are hashed, and connections to the storage. ``worker_replacements`` tells, in
-    a worker of ``identity serve``, which group of workers it belongs to, and how many of that replaced another one
-    until now; all of them tell the same.
+    ``settings`` are the core settings. ``open_services`` opens services for reading. ``pool_usages`` returns the
+    current use of the pools: password hashing and storage connections. In a worker of ``identity serve``,
+    ``worker_replacements`` is its worker group and the number of workers that group has replaced so far.
     """
 
     settings: "Settings"
@@ -34,10 +33,10 @@ class ServingProcess:
 
 @dataclass(frozen=True)
 class SystemCheck:
-    """A named check; ``run`` returns None, or a sentence that tells an operator what to fix.
+    """A named check. ``run`` returns None, or a sentence that tells the operator what to fix.
 
-    A node that fails a check that ``affects_readiness`` gets no requests. What every node shares and can do without for
-    a while, such as a mail server, is no reason for that.
+    A node that fails a check with ``affects_readiness`` receives no requests. Do not set it for what all nodes share
+    and can do without for a while, such as a mail server.
     """
 
     name: str
@@ -49,7 +48,8 @@ class SystemCheck:
 class CliCommand:
     """A subcommand of the ``identity`` program.
 
-    ``run`` gets the parsed arguments, with the assembled service as ``arguments.identity``; it returns the exit status.
+    ``run`` gets the parsed arguments, with the assembled service as ``arguments.identity``, and returns the exit
+    status.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Offers: what the loaded plugins offer, checked and put together once, at start. Raises PluginError."""
+"""Collects and validates what the loaded plugins offer, once at start. Raises PluginError."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -28,12 +28,12 @@ from identity.settings import Settings
 from identity.settings_parser import InvalidSetting
 from identity.storage.backend import Backend
 
-#: Plugins' word on a password: user, password, lookup → whether it is theirs, or None for no opinion.
+#: A plugin's password check: user, password, lookup → whether the password is right; None to pass.
 PasswordCheck = Callable[[User, str, Lookup], bool | None]
 
 
 def select_backend(host: PluginHost, wanted: str) -> Backend:
-    """The storage of this name. Raises InvalidSetting if no plugin offers it."""
+    """The storage backend of this name. Raises InvalidSetting if no plugin offers it."""
     backends: dict[str, Backend] = host.extensions_by_name(
         "identity_storage_backends", lambda item: str(item.name), "storage"
     )
@@ -44,7 +44,6 @@ def select_backend(host: PluginHost, wanted: str) -> Backend:
 
 
 def collect_manager_roles(host: PluginHost) -> Mapping[str, ManagerRole]:
-    """All manager roles by name."""
     roles: dict[str, ManagerRole] = host.extensions_by_name(
         "identity_manager_roles", lambda item: str(item.name), "manager role"
     )
@@ -56,7 +55,6 @@ def collect_manager_roles(host: PluginHost) -> Mapping[str, ManagerRole]:
 
 
 def build_protocol_registry(host: PluginHost) -> ProtocolRegistry:
-    """What the protocol can do."""
     return ProtocolRegistry(
         grant_types=host.extensions_by_name("identity_grant_types", lambda item: str(item.grant_type), "grant type"),
         response_types=_collect_response_types(host),
@@ -78,7 +76,7 @@ def build_protocol_registry(host: PluginHost) -> ProtocolRegistry:
 
 
 def _collect_scopes(host: PluginHost) -> list[Any]:
-    """All scopes; a name offered twice stops the start."""
+    """All scopes. Raises PluginError for a scope that two plugins offer."""
     return [
         *host.extensions_by_name(
             "identity_scopes", lambda item: " ".join(item.names) or type(item).__qualname__, "scope"
@@ -87,7 +85,7 @@ def _collect_scopes(host: PluginHost) -> list[Any]:
 
 
 def _collect_response_types(host: PluginHost) -> Mapping[frozenset[str], ResponseType]:
-    """All response types by their words; two with the same words stop the start."""
+    """All response types by their values. Raises PluginError if two have the same values."""
     named = host.extensions_by_name(
         "identity_response_types", lambda item: " ".join(sorted(item.values)), "response type"
     )
@@ -95,7 +93,7 @@ def _collect_response_types(host: PluginHost) -> Mapping[frozenset[str], Respons
 
 
 def collect_deliveries(host: PluginHost, settings: Settings, mailer: Mailer) -> Mapping[str, Delivery]:
-    """All ways out of the service by kind: mails, where something takes them, and what plugins offer."""
+    """All deliveries by kind: mail, if it can be sent, and those of plugins."""
     mails = {MAIL_KIND: MailDelivery(mailer)} if mailer.is_enabled else {}
     offered: dict[str, Delivery] = host.extensions_by_name(
         "identity_deliveries", lambda item: str(item.kind), "delivery", settings=settings
@@ -106,20 +104,19 @@ def collect_deliveries(host: PluginHost, settings: Settings, mailer: Mailer) -> 
 
 
 def collect_observers(host: PluginHost) -> list[InstrumentationObserver]:
-    """All that hear what the process does."""
     return [offer.value for offer in host.extensions("identity_observers")]
 
 
 def build_capabilities(host: PluginHost, protocol: ProtocolRegistry, *, can_send_mail: bool = True) -> Capabilities:
-    """What applications can be registered for, and how people can sign in; ``can_send_mail`` tells whether mail can be
-    sent.
+    """What applications can be registered for, and how people can sign in. ``can_send_mail`` says whether mail can
+    be sent.
     """
     offered = host.extensions_by_name("identity_sign_in_methods", lambda item: str(item[0]), "way to sign in").values()
     elsewhere = {item[0]: item[1] for item in offered}
     factors = protocol.factors.items()
     return Capabilities(
         authentication_methods=tuple(protocol.client_authentication_methods),
-        # A grant that knows no client is nothing that an application could be registered for.
+        # A grant type without clients cannot be registered for an application.
         grants_by_type={
             name: GrantTypeCapability(
                 accepts_codes=grant_type.accepts_codes,
@@ -156,12 +153,12 @@ def build_capabilities(host: PluginHost, protocol: ProtocolRegistry, *, can_send
 
 
 def _is_directory_account(directory: Directory[Any]) -> HasSignInMethod:
-    """Whether a person's password is the directory's. What the ini file names, the instance manages."""
+    """Returns whether a user's password is the directory's. The instance manages all directories in the ini file."""
     return lambda subject, services: directory.linked_entry_id(subject, services) is not None
 
 
 def _collect_interactions(host: PluginHost) -> Mapping[str, Interaction]:
-    """All interactions by name, in the order in which they are asked: the late ones last."""
+    """All interactions by name in the order in which they run; late ones come last."""
     named: dict[str, Interaction] = host.extensions_by_name(
         "identity_interactions", lambda item: str(item.name), "interaction"
     )
@@ -169,13 +166,14 @@ def _collect_interactions(host: PluginHost) -> Mapping[str, Interaction]:
 
 
 def _collect_factors(host: PluginHost) -> Mapping[str, Factor]:
-    """All factors by name."""
     named: dict[str, Factor] = host.extensions_by_name("identity_factors", lambda item: str(item.name), "factor")
     return named
 
 
 def combine_password_checks(host: PluginHost) -> PasswordCheck | None:
-    """One callable for all plugins that know passwords. What is told of a failure could show the password."""
+    """One callable for all password checks of plugins. Errors are not logged in detail, because they could contain
+    the password.
+    """
     decide = host.combine_decisions(
         "identity_check_password", lambda verdict: isinstance(verdict, bool), on_failure=False, traceback=False
     )
@@ -185,7 +183,7 @@ def combine_password_checks(host: PluginHost) -> PasswordCheck | None:
 
 
 def combine_deny_hooks(host: PluginHost) -> DenyHook | None:
-    """One callable for all vetoes."""
+    """One callable for all deny hooks."""
     decide = host.combine_decisions(
         "identity_deny",
         lambda reason: isinstance(reason, str) and bool(reason),

@@ -38,7 +38,7 @@ class WantsHtmlPredicate:
 
     phash = text
 
-    def __call__(self, context: object, request: Request) -> bool:  # noqa: D102
+    def __call__(self, context: object, request: Request) -> bool:
         return wants_html(request) is self._value
 
 

@@ -50,7 +50,7 @@ class HostPredicate:
 
     phash = text
 
-    def __call__(self, info: Any, request: Request) -> bool:  # noqa: D102
+    def __call__(self, info: Any, request: Request) -> bool:
         name = request.environ.get("HTTP_HOST", "")
         return name in self._names or name.lower() in self._names
 
@@ -69,7 +69,7 @@ class AuthenticatePredicate:
 
     phash = text
 
-    def __call__(self, info: Any, request: Request) -> bool:  # noqa: D102
+    def __call__(self, info: Any, request: Request) -> bool:
         return True
 
 

@@ -48,7 +48,7 @@ class LoopbackClientPredicate:
 
     phash = text
 
-    def __call__(self, info: Any, request: Request) -> bool:  # noqa: D102
+    def __call__(self, info: Any, request: Request) -> bool:
         environ = request.environ
         if FORWARDED_KEY in environ or any(_PROXY_HEADERS.match(name) for name in environ):
             return not self._value
