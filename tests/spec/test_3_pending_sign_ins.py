@@ -146,7 +146,7 @@ OWN: dict[str, Callable[[PendingSignInScenario], None]] = {
 }
 #: By somebody else: whose use cases, and which of them one after the other.
 FOREIGN: dict[str, tuple[str, ...]] = {
-    "one-time password": ("users", "one_time_password"),
+    "one-time password": ("users", "set_one_time_password"),
     "ended by a manager": ("users", "end_sessions"),
     "deactivated": ("users", "deactivate"),
     "reactivated": ("users", "deactivate", "reactivate"),

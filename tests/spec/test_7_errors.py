@@ -267,7 +267,7 @@ def test_background_work_goes_on_after_a_failed_commit(
             )
 
     with monkeypatch.context() as failing:
-        failing.setattr("identity.application.Transactions", Failing)
+        failing.setattr("identity.application.ExplicitTransactionManager", Failing)
         for _ in range(2):
             with pytest.raises(StorageUnavailable):
                 change()

@@ -181,7 +181,7 @@ def test_nor_by_an_imported_organization(tenant: Tenant, beyond: str) -> None:
 
 def test_every_use_case_that_changes_applications_asks_for_the_caller() -> None:
     """So that no new door forgets."""
-    reading = {"find_client", "get", "is_origin", "secrets", "authenticate", "defaults", "may_decide"}
+    reading = {"find_client", "get", "is_web_origin", "list_secrets", "authenticate", "type_defaults"}
     for name, method in inspect.getmembers(ApplicationService, inspect.isfunction):
         if not name.startswith("_") and name not in reading:
             assert inspect.signature(method).parameters["principal"].default is inspect.Parameter.empty, name

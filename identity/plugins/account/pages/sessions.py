@@ -56,7 +56,7 @@ class SessionsPage(AccountPage, FormPage):
         """End one session, or all but this one. Raises NotFound for what is not a session of this person."""
         sessions, here = self.request.services.sessions, self.signed_in_account.session.id
         if OTHERS_FIELD in form:
-            sessions.end_all(self.subject, but=here)
+            sessions.end_all(self.subject, except_session=here)
             return self.redirect(self.path_with_flash(SESSIONS_PATH))
         ended = form.text(SESSION_FIELD)
         sessions.end_by_id(self.subject, ended)
