@@ -1,8 +1,8 @@
-"""Fair shares: pools of few places, of which no client network and no organization can hold more than a quarter.
+"""Semaphores with fair shares: no client network and no organization can hold more than a quarter of the slots.
 
-Each request counts for its client's network and for the organization that it concerns, once that is known. Requests
-without an organization, such as those with an unknown login name, share one bucket. Background work counts for neither;
-only the size of the pool bounds it.
+Each request counts for its client's network and, once known, for the organization that it concerns. Requests without
+an organization, such as those with an unknown login name, share one bucket. Background work counts for neither; only
+the size of the semaphore limits it.
 """
 
 from collections import Counter
@@ -12,20 +12,20 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from threading import Lock
 
-#: One in so many places is the share of a network and of an organization, and of browsers that an account knows.
+#: Divides the slots into the share of a network, of an organization, and of browsers that an account knows.
 _SHARE_DIVISOR = 4
 
-#: What is counted, by kind and value.
+#: Kind and value of what is counted.
 _Key = tuple[str, str]
 
 
 class NoFreeSlot(Exception):
-    """The pool has no place left, or the network or organization has used up its share."""
+    """All slots are taken, or the network or organization has used up its share."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """For whom a request is. ``network`` is empty where it is not known: then the organization alone counts."""
+    """Who a request counts for. With an empty ``network``, only the organization counts."""
 
     network: str = ""
     organization_id: str = ""
@@ -37,7 +37,7 @@ _asker: ContextVar[Requester | None] = ContextVar("asker", default=None)
 
 @contextmanager
 def client_network_scope(network: str) -> Iterator[None]:
-    """Around a request of a client in this network; also undoes what ``assign_organization`` says meanwhile."""
+    """Runs a request of a client in this network; resets ``assign_organization`` at the end."""
     before = _asker.set(Requester(network))
     try:
         yield
@@ -46,12 +46,12 @@ def client_network_scope(network: str) -> Iterator[None]:
 
 
 def set_client_network(network: str) -> None:
-    """The same until the context that variables are kept in ends: for requests that have one of their own."""
+    """Set the network until the current context ends, for requests that run in a context of their own."""
     _asker.set(Requester(network))
 
 
 def assign_organization(organization_id: str) -> None:
-    """The rest of the request is this organization's business."""
+    """Count the rest of the request for this organization."""
     asker = _asker.get()
     if asker is not None:
         _asker.set(replace(asker, organization_id=organization_id))
@@ -72,9 +72,9 @@ def organization_scope(organization_id: str, *, known_browser: bool = False) -> 
 
 
 class FairSemaphore:
-    """So many places, and a quarter as many beside them for browsers that an account knows.
+    """A semaphore with fair shares, and a quarter more slots for browsers that an account knows.
 
-    Without ``limits_organizations`` networks alone share them: where all of them serve one organization anyway.
+    Set ``limits_organizations`` to False where all requests serve one organization.
     """
 
     def __init__(self, places: int, *, by_organization: bool = True) -> None:
@@ -84,7 +84,7 @@ class FairSemaphore:
 
     @contextmanager
     def acquired(self, part: str = "") -> Iterator[None]:
-        """Hold a place meanwhile. Raises NoFreeSlot."""
+        """Hold a slot inside the block. Raises NoFreeSlot."""
         leave = self.acquire(part)
         try:
             yield
@@ -92,9 +92,10 @@ class FairSemaphore:
             leave()
 
     def acquire(self, subgroup: str = "") -> Callable[[], None]:
-        """Take a place; returns what gives it back, in whatever thread. Raises NoFreeSlot.
+        """Take a slot; returns the function that releases it, from any thread. Raises NoFreeSlot.
 
-        Of the share of an organization each ``subgroup`` of it, such as one of its providers, holds half at most.
+        Each ``subgroup`` of an organization, such as one of its providers, gets at most half of the organization's
+        share.
         """
         asker = _asker.get()
         keys = self._share_keys(asker, subgroup)
@@ -123,7 +124,6 @@ class _SlotPool:
 
     @property
     def free(self) -> int:
-        """How many places are left."""
         return self._places - self._used
 
     def acquire(self, keys: tuple[_Key, ...]) -> bool:
@@ -144,6 +144,8 @@ class _SlotPool:
                     del self._used_by_key[key]
 
     def _max_slots(self, key: _Key, free: int) -> int:
-        """How many places this key may hold: fewer as they get scarce, so that one is left for the next request."""
+        """The number of slots this key may hold. It shrinks as slots get scarce, so that one is left for the next
+        request.
+        """
         share = max(1, self._share // 2) if key[0] == "part" else self._share
         return min(share, (free + 1) // 2)

@@ -53,10 +53,8 @@ if TYPE_CHECKING:
 
 
 class HookspecRegistrar(Protocol):
-    """What loads the plugins."""
-
     def add_hookspecs(self, module: ModuleType | type) -> None:
-        """Make further hooks known."""
+        """Register further hookspecs."""
 
 
 #: The major version of these hooks; ``Plugin.hookspecs`` must equal it. Additions keep it, removals raise it.

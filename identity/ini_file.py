@@ -1,7 +1,7 @@
-"""What an ini file says once NAME=VALUE from the command line is put in.
+"""Reads ini files with the NAME=VALUE arguments of the command line.
 
-PasteDeploy lets a file's [DEFAULT] win over the values that ``pserve FILE NAME=VALUE`` is given: a variable could have
-a default or be chosen, not both. The strings are therefore read once more, with the given values winning.
+In PasteDeploy, the file's [DEFAULT] wins over the variables of ``pserve FILE NAME=VALUE``, so that a variable with a
+default could not be overridden. This module reads the file again and lets the command line win.
 """
 
 import re
@@ -26,36 +26,36 @@ from identity.settings_parser import InvalidSetting
 APP_SECTION = "app:main"
 SERVER_SECTION = "server:main"
 
-#: Where a variable is put in; %% is a % that stands for itself.
+#: A variable, or %% for a literal %.
 _INTERPOLATION = re.compile(r"%(?:%|\(([^)\s]+)\)s)")
-#: Where a section is taken from another file.
+#: A section taken from another file.
 _INCLUDED_FILE = re.compile(r"(?<!\S)config:([^\s#?]+)")
-#: What logging takes as it stands: there a record's values are put in.
+#: Not interpolated: logging interpolates the values of a log record here.
 _LOG_FORMAT_KEYS = frozenset({"format", "datefmt"})
-#: What PasteDeploy offers to every file.
+#: Variables that PasteDeploy defines for every file.
 _PASTEDEPLOY_VARIABLES = frozenset({"here", "__file__"})
 
-#: A variable by which a service in development does not say again where it is.
+#: Suppresses the getting-started text of a service in development.
 QUIET_VARIABLE = "__quiet__"
-#: What PasteDeploy takes for itself out of a section.
+#: Keys that PasteDeploy takes out of a section.
 _PASTEDEPLOY_KEYS = frozenset({"use", "paste.app_factory", "paste.server_factory"})
 
 
 class MissingSection(InvalidSetting):
-    """The ini file has no such section."""
+    pass
 
 
 def read_section(path: str, section: str, variables: Mapping[str, str]) -> dict[str, str]:
-    """The settings in one section; ``variables`` win over the file's [DEFAULT], and are written as there (% as %%).
+    """The settings of one section. ``variables`` win over the file's [DEFAULT] and use its syntax (% as %%).
 
-    Raises InvalidSetting if the file is no ini file, or has no such section; OSError if it cannot be read.
+    Raises InvalidSetting if the file is not an ini file or lacks the section, OSError if it cannot be read.
     """
     found = _load_section(path, section, variables)
     return {key: value for key, value in found.items() if key not in _PASTEDEPLOY_KEYS}
 
 
 def read_server_section(path: str, variables: Mapping[str, str]) -> dict[str, str]:
-    """The settings in [server:main], with what names the server (``use``); empty if there is no such section.
+    """The settings of [server:main], including ``use``; empty if there is no such section.
 
     Raises InvalidSetting and OSError as ``read_section`` does.
     """
@@ -66,15 +66,16 @@ def read_server_section(path: str, variables: Mapping[str, str]) -> dict[str, st
 
 
 def check_variables(path: str, variables: Iterable[str]) -> None:
-    """Raise InvalidSetting for a variable that the file neither has in [DEFAULT] nor puts in anywhere: it would have no
-    effect. Raises OSError."""
+    """Raise InvalidSetting for a variable that has no effect because the file neither defines nor uses it. Raises
+    OSError.
+    """
     names = _read_variable_names(path)
     if names is None:
-        # Whoever reads it for its settings says what is wrong.
+        # Reading the settings reports the error.
         return
     known = names.all_names - _PASTEDEPLOY_VARIABLES
     for name in variables:
-        # What programs add is none of whoever types.
+        # Programs add variables that begin with an underscore.
         if name not in names.all_names and not name.startswith("__"):
             near = get_close_matches(name.lower(), sorted(known), n=1)
             meant = f"Is {near[0]} meant?" if near else f"It knows {', '.join(sorted(known)) or 'none'}."
@@ -82,9 +83,9 @@ def check_variables(path: str, variables: Iterable[str]) -> None:
 
 
 def read_last_run(path: str) -> dict[str, str]:
-    """The variables with which the service was last started, from the file that ``read_last_run`` in [DEFAULT] names.
+    """The variables with which the service was last started, from the file named by ``read_last_run`` in [DEFAULT].
 
-    Empty where none is named, or nothing noted. Raises InvalidSetting as ``read_section`` does, and OSError.
+    Empty if no file is named or nothing is recorded. Raises InvalidSetting and OSError as ``read_section`` does.
     """
     noted = _load_section(path, APP_SECTION, {}).global_conf.get("last_run")
     lines = Path(noted).read_text().splitlines() if noted and Path(noted).exists() else []
@@ -92,10 +93,11 @@ def read_last_run(path: str) -> dict[str, str]:
 
 
 def save_last_run(global_config: Mapping[str, str]) -> None:
-    """Note in the file ``read_last_run`` the variables of [DEFAULT] that ``noted`` names. Raises InvalidSetting and
+    """Record the variables that ``noted`` in [DEFAULT] names in the file ``read_last_run``. Raises InvalidSetting and
     OSError.
 
-    Only once the service is made: who finds the port taken, or cannot start, leaves alone what was noted of another.
+    Call it only after the service is assembled, so that a failed start does not overwrite the record of a running
+    one.
     """
     names, path = global_config.get("noted", "").split(), global_config.get("last_run")
     unknown = [name for name in names if name not in global_config]
@@ -108,15 +110,14 @@ def save_last_run(global_config: Mapping[str, str]) -> None:
 
 
 def setup_logging(path: str, variables: Mapping[str, str]) -> None:
-    """Log as the ini file says."""
+    """Configure logging from the ini file."""
     _create_loader(path).setup_logging(dict(variables))
 
 
 def load_wsgi_app(path: str, variables: Mapping[str, str], *, print_getting_started: bool = True) -> Any:
-    """The application of the ini file's [app:main], as ``pserve`` makes it.
+    """The application of the ini file's [app:main], as ``pserve`` builds it.
 
-    ``variables`` that the file does not know are left out: what was typed is checked before, and the file may have
-    changed since, as at a reload.
+    Unknown ``variables`` are ignored: they were checked before, and the file may have changed since, as at a reload.
     """
     names = _read_variable_names(path)
     known = {name: value for name, value in variables.items() if names is None or name in names.all_names}
@@ -124,26 +125,25 @@ def load_wsgi_app(path: str, variables: Mapping[str, str], *, print_getting_star
 
 
 def apply_variables(global_config: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:
-    """The settings that PasteDeploy handed to a factory, as they read with the values from the command line.
+    """The settings that PasteDeploy passed to a factory, with the values of the command line.
 
-    Settings that come from elsewhere than an ini file are returned as they are.
+    Settings that do not come from an ini file are returned unchanged.
     """
     path = global_config.get("__file__")
     if path is None:
         return dict(settings)
-    # PasteDeploy leaves out a setting of the same name: what is unknown is refused before anything is looked for.
+    # PasteDeploy drops a setting of the same name, so unknown variables are refused first.
     check_variables(path, global_config)
     without_default = _required_variables(path, global_config)
     for section in _create_loader(path).get_sections():
-        # Sections for logging hold % signs that are not meant for the ini file's reader.
+        # Logging sections contain % signs that the ini file's parser must not interpolate.
         if ":" in section and read_section(path, section, without_default) == settings:
             return read_section(path, section, _command_line_values(path, section, global_config))
     return dict(settings)
 
 
 def read_server_settings(global_config: Mapping[str, str]) -> dict[str, str]:
-    """What ``read_server_section`` returns for the file of which PasteDeploy makes an application; empty without a
-    file."""
+    """``read_server_section`` for the file from which PasteDeploy builds an application; empty without a file."""
     path = global_config.get("__file__")
     try:
         return (
@@ -154,27 +154,25 @@ def read_server_settings(global_config: Mapping[str, str]) -> dict[str, str]:
 
 
 def _command_line_values(path: str, section: str, global_config: Mapping[str, str]) -> dict[str, str]:
-    """The values from the command line, which PasteDeploy mixes with the file's own [DEFAULT]."""
+    """The values of the command line, which PasteDeploy merges with the file's [DEFAULT]."""
     without_default = _required_variables(path, global_config)
     own = _load_section(path, section, without_default).global_conf
     return without_default | {name: value for name, value in global_config.items() if value != own.get(name)}
 
 
 def _required_variables(path: str, global_config: Mapping[str, str]) -> dict[str, str]:
-    """The values of what the file puts in and has not in [DEFAULT]: without them it cannot be read."""
+    """Values of variables that the file uses but does not define; without them it cannot be read."""
     names = _read_variable_names(path)
     needed = names.interpolated - names.defaults - _PASTEDEPLOY_VARIABLES if names else frozenset[str]()
     return {name: global_config[name] for name in needed if name in global_config}
 
 
 class _VariableNames(NamedTuple):
-    """Of an ini file's variables."""
-
     defaults: frozenset[str]
     interpolated: frozenset[str]
-    #: For what a section is made of: ``set NAME = VALUE``.
+    #: From ``set NAME = VALUE`` in sections.
     section_assignments: frozenset[str]
-    #: Known to files of which this one makes use.
+    #: Defined by files that this one includes.
     from_included_files: frozenset[str]
 
     @property
@@ -189,7 +187,7 @@ class _VariableNames(NamedTuple):
 
 
 def _read_variable_names(path: str, users: tuple[Path, ...] = ()) -> _VariableNames | None:
-    """None if it is no ini file. Raises OSError."""
+    """None if it is not an ini file. Raises OSError."""
     file = Path(path.partition("#")[0])
     parser = RawConfigParser(strict=False, allow_no_value=True)
     parser.optionxform = str  # type: ignore[assignment, method-assign]
@@ -217,7 +215,7 @@ def _read_variable_names(path: str, users: tuple[Path, ...] = ()) -> _VariableNa
 
 
 def _names_in_included_files(file: Path, values: Iterable[str], users: tuple[Path, ...]) -> Iterator[str]:
-    """What the files know that are named as ``config:FILE``."""
+    """The names defined by files included as ``config:FILE``."""
     folder = file.absolute().parent
     for name in {name for value in values for name in _INCLUDED_FILE.findall(value)}:
         other = folder / name.replace("%(here)s", str(folder))
@@ -238,12 +236,12 @@ def _load_section(path: str, section: str, variables: Mapping[str, str]) -> Any:
 
 
 def _create_loader(path: str) -> Loader:
-    """What pserve reads the file with; plaster would look through all that is installed to find it."""
+    """The loader of pserve; plaster would search all installed packages for it."""
     return Loader(plaster.parse_uri(path))
 
 
 def _parse_error_reason(problem: Exception) -> str:
-    """What is wrong and where, without the values that stand there: one may hold a password."""
+    """What is wrong and where, without values, which may contain a password."""
     if isinstance(problem, MissingSectionHeaderError):
         return f"line {problem.lineno} stands below no [section]"
     if isinstance(problem, ParsingError):

@@ -1,7 +1,6 @@
-"""How log records are written: one JSON object per line for machines, plain lines for people.
+"""Log formatters: one JSON object per line for machines, plain lines for people.
 
-Control characters are escaped in both, so that nothing in a record can pretend to be another record, or reach a
-terminal as a command.
+Both escape control characters, so that a record can neither imitate another record nor send commands to a terminal.
 """
 
 import json
@@ -13,7 +12,7 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any
 
-#: What is told in each line beside what it says, for as long as a request is worked on; called when a line is written.
+#: Further members for each line written during a request; called when a line is written.
 log_context: ContextVar[Callable[[], Mapping[str, str]] | None] = ContextVar("about", default=None)
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -22,8 +21,9 @@ _REPEAT_SECONDS = 60.0
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object per record: time, level, logger, message; exception and, while a request is worked on,
-    request_id and trace_id where there are any. The ini file's ``format`` is not used."""
+    """One JSON object per record: time, level, logger, message, exception, and during a request request_id and
+    trace_id, if known. Ignores the ini file's ``format``.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as one line of ASCII."""
@@ -42,31 +42,30 @@ class JsonFormatter(logging.Formatter):
             members["exception"] = record.exc_text
         if record.stack_info:
             members["stack"] = self.formatStack(record.stack_info)
-        # JSON escapes every control character but this one.
+        # JSON escapes all other control characters.
         return json.dumps(members, ensure_ascii=True).replace(_DELETE, "\\u007f")
 
 
 class PlainFormatter(logging.Formatter):
-    """Lines after the ini file's ``format``; only tracebacks take more than one."""
+    """Lines in the ini file's ``format``; only tracebacks take more than one."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
-        """The line, its control characters shown as escapes."""
+        """The line with escaped control characters."""
         return _CONTROL.sub(_escape, super().formatMessage(record))
 
 
 class RepeatedMessageFilter(logging.Filter):
-    """Lets a message pass once a minute, whatever its arguments are: what floods a server must not flood its log."""
+    """Passes a message once a minute, whatever its arguments, so that a flood of requests does not flood the log."""
 
     def __init__(self) -> None:
         super().__init__()
         self._said: dict[str, float] = {}
 
     def reset(self) -> None:
-        """Let every message pass again."""
         self._said.clear()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """True if the message was not said within the last minute."""
+        """True if the message was not logged within the last minute."""
         now = time.monotonic()
         if now - self._said.get(record.msg, float("-inf")) < _REPEAT_SECONDS:
             return False

@@ -1,4 +1,4 @@
-"""Mailer: hands mails to the mail server of ``identity.smtp``; MailDelivery, their way out of the outbox."""
+"""Sends mails to the mail server of ``identity.smtp``, and delivers them from the outbox."""
 
 import smtplib
 import socket
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from email.headerregistry import Address
 
 _TIMEOUT_SECONDS = 10.0
-#: Replies from here on stay the same however often one asks (RFC 5321 §4.2.1).
+#: Reply codes from here on are permanent failures (RFC 5321 §4.2.1).
 _PERMANENT_FAILURE = 500
 
 
-#: What a failure means, the narrower kinds of exceptions first.
+#: What a failure means; narrower exception types come first.
 _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (smtplib.SMTPAuthenticationError, "it refuses identity.smtp.user, or the password in identity.smtp.password_file"),
     (
@@ -44,27 +44,28 @@ _REASONS: tuple[tuple[type[Exception], str], ...] = (
 
 
 class Mailer:
-    """One connection per mail: there are few of them."""
+    """Opens one connection per mail, because mails are rare."""
 
     def __init__(self, settings: SmtpSettings) -> None:
         self._settings = settings
-        #: False if no mail goes anywhere: then nothing is to be promised that needs one.
+        #: False if mail cannot be sent; then pages must not promise any.
         self.is_enabled = bool(settings.host)
-        #: Words a notice; set by the pages, which know the templates. A process without pages sends none.
+        #: Renders a notification; set by the pages, which own the templates. A process without pages sends none.
         self.render_notification: Callable[[Notification], Mail] | None = None
-        #: The same for the accounts of an address: a mail for each spelling of it.
+        #: The same for password resets of an address: one mail for each spelling of it.
         self.render_password_reset: Callable[[PasswordResetMail], list[Mail]] | None = None
 
     def send(self, mail: Mail) -> None:
-        """Send it. Raises DeliveryRejected if the server refuses the address for good; OSError,
-        smtplib.SMTPException."""
+        """Send the mail. Raises DeliveryRejected if the server rejects the address permanently; OSError,
+        smtplib.SMTPException.
+        """
         message = EmailMessage()
         message["From"] = self._sender(mail.sender)
         message["To"] = mail.to
         message["Subject"] = mail.subject
         message["Date"] = formatdate(usegmt=True)
         message["Message-ID"] = make_msgid(domain=self._settings.sender.rpartition("@")[2].rstrip("> "))
-        # Nobody's "out of office" is to answer.
+        # Suppresses automatic replies.
         message["Auto-Submitted"] = "auto-generated"
         message.set_content(mail.text)
         if mail.html:
@@ -73,7 +74,7 @@ class Mailer:
             if self._settings.user:
                 server.login(self._settings.user, self._read_password())
             try:
-                # Named once more: nothing in the header is to say where a link goes.
+                # Given explicitly, so that nothing in a header can decide where a link goes.
                 server.send_message(message, to_addrs=[mail.to])
             except smtplib.SMTPRecipientsRefused as refused:
                 if all(code >= _PERMANENT_FAILURE for code, _ in refused.recipients.values()):
@@ -81,7 +82,7 @@ class Mailer:
                 raise
 
     def find_problem(self) -> str | None:
-        """What is wrong with the way to the mail server, as a sentence that names settings, or None."""
+        """What prevents sending mail, as a sentence that names settings; None if nothing does."""
         try:
             with self._connect() as server:
                 if self._settings.user:
@@ -92,7 +93,7 @@ class Mailer:
         return None
 
     def _sender(self, name: str) -> "str | Address":
-        """The address that mails come from, with another name beside it."""
+        """The sender address with another display name."""
         if not name:
             return self._settings.sender
         from email.headerregistry import Address
@@ -125,7 +126,7 @@ class Mailer:
 
 
 def _failure_reason(problem: Exception) -> str:
-    """What an operator has to look at."""
+    """What the operator has to check."""
     if isinstance(problem, InvalidSetting):
         return str(problem)
     for kind, sentence in _REASONS:
@@ -135,10 +136,8 @@ def _failure_reason(problem: Exception) -> str:
 
 
 class MailDelivery(Delivery):
-    """Mails out of the outbox."""
-
     kind = MAIL_KIND
-    # No mail of ours is worth anything later: what it links to works for an hour at most.
+    # Links in mails are valid for an hour at most, so later mails are useless.
     message_lifetime = timedelta(hours=1)
     max_delay = timedelta(minutes=10)
 
@@ -146,20 +145,20 @@ class MailDelivery(Delivery):
         self._mailer = mailer
 
     def send(self, content: bytes) -> None:
-        """Send the mail; one that stands for none goes nowhere."""
+        """Send the mail or mails that the message stands for."""
         refused = None
         for mail in self._render_mails(parse_queued(content)):
             try:
                 if mail.to:
                     self._mailer.send(mail)
             except DeliveryRejected as problem:
-                # The others go out all the same.
+                # The remaining mails are sent nevertheless.
                 refused = problem
         if refused is not None:
             raise refused
 
     def _render_mails(self, found: Mail | Notification | PasswordResetMail) -> list[Mail]:
-        """Raises DeliveryFailed where nobody words them."""
+        """Raises DeliveryFailed if no renderer is set."""
         if isinstance(found, Mail):
             return [found]
         if isinstance(found, Notification) and self._mailer.render_notification is not None:

@@ -1,4 +1,6 @@
-"""Outgoing requests: to public addresses, unless a setting names others, and to the very one that was looked at."""
+"""HTTP client for outbound requests: only to public addresses and configured networks, and exactly to the address
+that was checked.
+"""
 
 import socket
 import ssl
@@ -18,24 +20,24 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from identity.fair_semaphore import FairSemaphore, NoFreeSlot
 
 Network = IPv4Network | IPv6Network
-#: The addresses of a host name, within so many seconds. Raises OSError.
+#: Resolves a host name within a number of seconds. Raises OSError.
 HostResolver = Callable[[str, float], Sequence[str]]
 
-#: How much of an answer is read.
+#: Responses are read up to this size.
 MAX_RESPONSE_BYTES = 64 * 1024
 
 _PORTS = {"https": 443, "http": 80}
-#: IPv4 addresses stand in the last bits of these (RFC 6052 §2.1).
+#: These addresses carry an IPv4 address in their last bits (RFC 6052 §2.1).
 _NAT64 = ip_network("64:ff9b::/96")
-#: What the IANA special-purpose registries (RFC 6890) keep from the internet and the standard library does not, or not
-#: in every version: protocol assignments, 6to4 relays, dummy prefix, documentation (RFC 9637), segment routing.
+#: Special-purpose networks (RFC 6890) that the standard library does not know in every version: protocol assignments,
+#: 6to4 relays, dummy prefix, documentation (RFC 9637), segment routing.
 _SPECIAL_NETWORKS = tuple(
     map(ip_network, ("192.0.0.0/24", "192.88.99.0/24", "100:0:0:1::/64", "3fff::/20", "5f00::/16")),
 )
 
 
 class ForbiddenDestination(OSError):
-    """The request was not sent: the host has no address that it may go to."""
+    """The request was not sent: no address of the host is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +49,12 @@ class OutboundResponse:
 
 
 def parse_networks(words: Sequence[str]) -> tuple[Network, ...]:
-    """The networks that these words name; an address is a network of one. Raises ValueError."""
+    """Parse networks and single addresses. Raises ValueError."""
     return tuple(ip_network(word) for word in words)
 
 
 def is_public(address: IPv4Address | IPv6Address) -> bool:
-    """True for an address of the public internet; one that carries an IPv4 address is as public as that."""
+    """True for public internet addresses; an address that carries an IPv4 address is judged by that."""
     if isinstance(address, IPv6Address):
         carried = address.ipv4_mapped or address.sixtofour
         if carried is None and address in _NAT64:
@@ -67,23 +69,22 @@ def is_public(address: IPv4Address | IPv6Address) -> bool:
 
 
 def resolve_host(host: str, seconds: float) -> Sequence[str]:
-    """The addresses that this machine knows the host by."""
     found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     return [str(sockaddr[0]) for *_, sockaddr in found]
 
 
-#: Look-ups of names that are under way: the system's own way gives up when it likes, often long after we did.
+#: Limits concurrent name lookups: getaddrinfo may go on long after the caller's timeout.
 _MAX_CONCURRENT_RESOLUTIONS = 32
 
 
 class DeadlineResolver:
-    """Resolves as this machine does, and waits no longer than it may: a name server that is silent keeps nobody."""
+    """Resolves with the system's resolver, but gives up after the timeout."""
 
     def __init__(self) -> None:
         self._semaphore = FairSemaphore(_MAX_CONCURRENT_RESOLUTIONS)
 
     def __call__(self, host: str, seconds: float) -> Sequence[str]:
-        """The addresses. Raises OSError, also if too many look-ups are under way for whoever asks."""
+        """Raises OSError, also if too many lookups are in progress."""
         try:
             leave = self._semaphore.acquire()
         except NoFreeSlot:
@@ -105,10 +106,10 @@ class DeadlineResolver:
 
 
 class OutboundHttpClient:
-    """One way out. A request takes ``seconds`` at most, from the connection to the end of the answer.
+    """Sends requests that take at most ``seconds`` from connecting to the end of the response.
 
-    ``networks`` are those that requests may go to besides public addresses. Redirects are not followed, and what the
-    environment says of proxies does not count. Who names a ``proxy`` leaves it to that where requests go.
+    ``networks`` are allowed in addition to public addresses. Redirects are not followed, and proxy variables of the
+    environment are ignored. With a ``proxy``, the proxy decides which destinations are allowed.
     """
 
     def __init__(
@@ -135,7 +136,7 @@ class OutboundHttpClient:
         body: bytes | None = None,
         seconds: float | None = None,
     ) -> OutboundResponse:
-        """The answer, within ``seconds`` if they are fewer. Raises ForbiddenDestination, other kinds of OSError,
+        """The response, within ``seconds`` if that is shorter. Raises ForbiddenDestination, other OSErrors,
         HTTPException.
         """
         parts = urlsplit(url)
@@ -147,7 +148,7 @@ class OutboundHttpClient:
             connection.request(method, self._request_target(parts, url), body=body, headers=dict(headers))
             answer = connection.getresponse()
             body = answer.read(MAX_RESPONSE_BYTES)
-        # What was cut off can look like a whole answer.
+        # A response that was cut off can look complete.
         _remaining_seconds(ends_at)
         return OutboundResponse(answer.status, body)
 
@@ -194,7 +195,7 @@ class OutboundHttpClient:
         return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
     def _tunnel(self, plain: socket.socket, host: str, port: int) -> None:
-        """Have the proxy pass everything on (RFC 9110 §9.3.6)."""
+        """Open a tunnel through the proxy (RFC 9110 §9.3.6)."""
         target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
         if self._proxy is not None and self._proxy.username:
@@ -216,9 +217,9 @@ def _remaining_seconds(ends_at: float) -> float:
 
 @contextmanager
 def _enforce_deadline(connected: socket.socket, ends_at: float) -> Iterator[None]:
-    """Cut the connection when the time is over: whoever sends a byte now and then would keep it for ever."""
+    """Close the connection at the deadline: a peer that sends a byte now and then would keep it open forever."""
     connected.settimeout(_remaining_seconds(ends_at))
-    # A socket of its own: the other one may be closed, and its number be somebody else's, when the time is over.
+    # A duplicate: at the deadline the original may be closed and its descriptor reused.
     with socket.fromfd(connected.fileno(), connected.family, connected.type) as same:
         cut = Timer(_remaining_seconds(ends_at), _abort_connection, [same])
         cut.daemon = True

@@ -1,4 +1,4 @@
-"""Sender: empties the outbox for one kind of message, on one node at a time."""
+"""Sends the outbox messages of one kind, on one node at a time."""
 
 import logging
 from collections.abc import Callable
@@ -19,7 +19,7 @@ OpenServices = Callable[[], AbstractContextManager[Services]]
 
 
 class OutboxSender:
-    """Sends what waits for one delivery. While it sends, no transaction is open."""
+    """Sends pending messages of one delivery. No transaction is open while it sends."""
 
     def __init__(
         self,
@@ -35,11 +35,11 @@ class OutboxSender:
         self._reading = reading
         self._clock = clock
         self._stopping = stopping
-        #: The name of the worker's job, and of the lease that one node holds at a time.
+        #: Name of the background job and of the lease.
         self.name = f"outbox: {delivery.kind}"
 
     def run(self) -> timedelta | None:
-        """Send what is due; returns after what span to look again, None once nothing waits."""
+        """Send what is due; returns the delay until the next run, None if nothing is pending."""
         handled = self.send_due()
         if not self._delivery.is_enabled:
             return None
@@ -50,11 +50,11 @@ class OutboxSender:
         now = self._clock()
         if next_at > now:
             return next_at - now
-        # What is due, and was left after all, lies with another node, which may not live to send it.
+        # Due messages that were not sent belong to another node, which may die before it sends them.
         return timedelta() if handled else self._delivery.lease_duration
 
     def send_due(self) -> int:
-        """Send what is due, unless another node is at it; returns how many messages went."""
+        """Send what is due, if this node gets the lease; returns the number of messages sent."""
         if not self._list_due():
             return 0
         held_until = self._acquire_lease(self._clock())
@@ -62,7 +62,7 @@ class OutboxSender:
             return 0
         sent = 0
         for message in self._list_due():
-            # From the end of the span that is held: nobody else can have taken it before.
+            # Renewed from the end of the current lease: nobody else can have taken it before.
             renewed = None if self._stopping() else self._acquire_lease(held_until)
             if renewed is None:
                 break
@@ -73,7 +73,7 @@ class OutboxSender:
         return sent
 
     def find_problem(self) -> str | None:
-        """What an operator has to know of what could not be sent, or None."""
+        """What the operator has to know about failed messages, or None."""
         with self._reading() as services:
             backlog = services.outbox.backlog(self._delivery.kind)
         if backlog.oldest_at is None:
@@ -89,13 +89,13 @@ class OutboxSender:
             return services.outbox.list_due(self._delivery.kind)
 
     def _acquire_lease(self, at: datetime) -> datetime | None:
-        """Take the lease if it is free at this moment; returns until when it is held, None if another has it."""
+        """Take the lease if it is free; returns its end, None if another node holds it."""
         until = self._clock() + self._delivery.lease_duration
         with self._transaction() as services:
             return until if leases.acquire_lease(services.storage, self.name, starts_at=at, expires_at=until) else None
 
     def _send(self, message: OutboxMessage) -> bool:
-        """Send it and forget it; False if it was not sent."""
+        """Send the message and delete it; False if it was not sent."""
         kind = self._delivery.kind
         try:
             with self._reading() as services:
@@ -106,7 +106,7 @@ class OutboxSender:
         except DeliveryRejected:
             log.warning("%s: a message was given up: the other side refuses it for good", kind)
         except Exception as problem:
-            # The text of others may quote an address.
+            # Other error texts may quote an address.
             reason = str(problem) if isinstance(problem, DeliveryFailed) else type(problem).__name__
             log.warning("%s: a message could not be sent: %s", kind, reason)
             self._postpone(message)
@@ -118,7 +118,7 @@ class OutboxSender:
         return False
 
     def _remove(self, message: OutboxMessage) -> None:
-        # Each by itself: what was sent is forgotten, whatever comes after it.
+        # One transaction for each, so that a sent message is deleted whatever happens afterwards.
         with self._transaction() as services:
             services.outbox.remove(message)
 

@@ -1,4 +1,4 @@
-"""Hashing passwords without holding up anybody else: a few at a time, a queue with fair shares, then "busy"."""
+"""Hashes passwords in few threads with a fair queue; beyond that, requests get "busy"."""
 
 import logging
 import os
@@ -18,20 +18,20 @@ log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
-#: How many passwords may wait for a worker; of one network, or one organization, a quarter.
+#: Passwords that may wait for a thread; a network or organization gets a quarter.
 MAX_QUEUED_PASSWORDS = 128
 RETRY_AFTER_SECONDS = 5
 
 _NICENESS = 10
 _TOO_MANY = "Too many passwords are being checked just now."
 
-#: Entered while a request waits for a hash, or is at a large document. A server whose threads are few lets another
-#: one work meanwhile.
+#: Entered while a request waits for a hash or works on a large document. A server with few threads lets another request
+#: run meanwhile.
 released_slot: Callable[[], AbstractContextManager[object]] = nullcontext
 
 
 class ServerBusy(DomainError):
-    """Too much of this waits already; ``seconds`` says when to come back."""
+    """Too much is queued; ``seconds`` is when to retry."""
 
     commits_transaction = True
 
@@ -44,7 +44,7 @@ class ServerBusy(DomainError):
 def acquire_slot(
     shares: FairSemaphore, message: str, *, seconds: int = RETRY_AFTER_SECONDS, part: str = ""
 ) -> Iterator[None]:
-    """Hold a place of these meanwhile, while another thread answers requests. Raises ServerBusy with the message."""
+    """Hold a slot inside the block while another thread answers requests. Raises ServerBusy with the message."""
     try:
         leave = shares.acquire(part)
     except NoFreeSlot:
@@ -56,18 +56,18 @@ def acquire_slot(
         leave()
 
 
-#: Documents that are read or written at the same time: each takes a thread, and as long as whoever sends or reads it.
+#: Large documents in progress: each takes a thread for as long as the client sends or reads.
 MAX_CONCURRENT_DOCUMENTS = 8
 _DOCUMENT_SEMAPHORE = FairSemaphore(MAX_CONCURRENT_DOCUMENTS)
 
 
 def acquire_document_slot() -> AbstractContextManager[None]:
-    """Around the work at a large document, which takes long. Raises ServerBusy."""
+    """Hold a slot for work on a large document. Raises ServerBusy."""
     return acquire_slot(_DOCUMENT_SEMAPHORE, "Too many large documents are being read or written just now.")
 
 
 class PasswordHasher:
-    """One per process. Hashes run in threads of their own, at a lower priority than requests; argon2 needs no GIL."""
+    """One per process. Hashes run in threads of lower priority than requests; argon2 releases the GIL."""
 
     def __init__(self, cost: Argon2Cost, *, workers: int = 0) -> None:
         self.cost = cost
@@ -78,11 +78,11 @@ class PasswordHasher:
         self._create_semaphore(1)
 
     def set_process_count(self, processes: int) -> None:
-        """Use a part of the processors, as one of so many processes. Called before the first password."""
+        """Use a share of the processors, as one of ``processes`` processes. Call it before the first password."""
         self._create_semaphore(processes)
 
     def _create_semaphore(self, processes: int) -> None:
-        # One processor is left to those who only want a token.
+        # One processor is left for requests without a password.
         self._workers = self._configured_workers or max(1, (cpu_count.available_cpus() - 1) // processes)
         self._semaphore = FairSemaphore(self._workers + MAX_QUEUED_PASSWORDS)
 
@@ -91,7 +91,7 @@ class PasswordHasher:
         return self._run(lambda: hash_password(password, cost=self.cost))
 
     def verify(self, stored: str | None, password: str) -> HashVerification:
-        """Whether the password is the one that ``stored`` was made from; None costs the same and matches nothing.
+        """Compare the password with the ``stored`` hash. None costs the same and never matches.
 
         Raises ServerBusy.
         """
@@ -101,14 +101,12 @@ class PasswordHasher:
 
     @property
     def pool_usage(self) -> instrumentation.PoolUsage:
-        """How many passwords are hashed at this moment, and how many wait."""
         inside = self._active
         return instrumentation.PoolUsage(
             "passwords", min(inside, self._workers), self._workers, max(0, inside - self._workers)
         )
 
     def close(self) -> None:
-        """End the threads."""
         with self._lock:
             pool, self._pool = self._pool, None
         if pool is not None:
@@ -128,7 +126,7 @@ class PasswordHasher:
             self._active += more
 
     def _thread_pool(self) -> ThreadPoolExecutor:
-        """Made by the first password, so never before a fork."""
+        """Created for the first password, so never before a fork."""
         with self._lock:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self._workers, "identity-hashing", _lower_thread_priority)
@@ -136,6 +134,6 @@ class PasswordHasher:
 
 
 def _lower_thread_priority() -> None:
-    """Lower the priority of the calling thread, where threads have one of their own (Linux)."""
+    """Lower the priority of the calling thread, where threads have priorities (Linux)."""
     with suppress(OSError, AttributeError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)

@@ -1,4 +1,4 @@
-"""PluginHost: select, order, construct, verify, collect and notify. Only the ini decides what is loaded."""
+"""Loads plugins and calls their hooks. Only plugins that the ini file lists are loaded."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,12 +25,12 @@ log = logging.getLogger(__name__)
 
 
 class PluginError(Exception):
-    """A plugin that cannot be used; the message names it and says what to do. Stops the start."""
+    """A plugin cannot be used; the message names it and says what to do. Stops the start."""
 
 
 @contextmanager
 def _prefix_plugin_settings(plugin: str) -> Iterator[None]:
-    """A plugin says which of its settings will not do; where that stands in the file is said here."""
+    """Adds the plugin's prefix to the names of settings that it refuses."""
     try:
         yield
     except InvalidSetting as problem:
@@ -45,7 +45,7 @@ def _prefix_plugin_settings(plugin: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Extension:
-    """One thing that a plugin offers, and who offers it."""
+    """Something that a plugin offers, with the plugin's name."""
 
     plugin: str
     value: Any
@@ -54,7 +54,7 @@ class Extension:
 def installed_plugins() -> dict[str, EntryPoint]:
     """Every installed plugin by name, not imported.
 
-    Raises PluginError if two distributions install different plugins of one name.
+    Raises PluginError if two distributions install different plugins under one name.
     """
     found: dict[str, EntryPoint] = {}
     for point in entry_points(group=ENTRY_POINT_GROUP):
@@ -73,14 +73,14 @@ class PluginHost:
         self._manager = pluggy.PluginManager("identity")
         self._manager.add_hookspecs(hookspecs)
         self._names: list[str] = []
-        #: What each listed plugin was given, by how its settings begin.
+        #: The settings object of each plugin by its prefix.
         self.settings: dict[str, Any] = {}
 
     @classmethod
     def load(cls, names: Iterable[str], settings: Mapping[str, Mapping[str, str]]) -> "PluginHost":
         """Import, configure, register and verify the named plugins.
 
-        ``settings`` holds each plugin's ini strings. Raises PluginError, or InvalidSetting for all that will not do.
+        ``settings`` holds each plugin's ini strings. Raises PluginError, or InvalidSetting for all invalid settings.
         """
         names = list(names)
         repeated = {name for name in names if names.count(name) > 1}
@@ -100,7 +100,7 @@ class PluginHost:
             except PluginError as problem:
                 unusable = unusable or problem
         problems.raise_if_any(unusable)
-        # pluggy calls what was registered last first, so the reverse of ini order makes ini order the call order.
+        # pluggy calls the last registered plugin first; registering in reverse makes ini order the call order.
         for name, plugin in reversed(plugins):
             host.register(name, plugin)
         host._names = names
@@ -139,14 +139,14 @@ class PluginHost:
             return kind(settings)
 
     def register(self, name: str, plugin: object) -> None:
-        """Add one constructed plugin. Raises PluginError if its hooks do not fit their specification."""
+        """Add a constructed plugin. Raises PluginError if its hooks do not match their specification."""
         try:
             self._manager.register(plugin, name)
         except pluggy.PluginValidationError as problem:
             raise PluginError(f'The plugin "{name}" does not fit: {problem}') from None
 
     def add_hookspecs(self, module: ModuleType | type) -> None:
-        """Make further hooks known; for ``identity_add_hookspecs``."""
+        """Register further hookspecs, for ``identity_add_hookspecs``."""
         self._manager.add_hookspecs(module)
 
     @property
@@ -156,7 +156,7 @@ class PluginHost:
 
     @property
     def hook(self) -> Any:
-        """pluggy's caller for every known hook."""
+        """pluggy's callers for all known hooks."""
         return self._manager.hook
 
     def hook_names(self, name: str) -> list[str]:
@@ -167,13 +167,13 @@ class PluginHost:
     def implementations(self, hook: str) -> list[tuple[str, Callable[..., Any]]]:
         """Each implementation of a hook with its plugin's name, in call order.
 
-        They take all of the hook's arguments by keyword, also where the plugin leaves some out.
+        They accept all arguments of the hook by keyword, even those that the plugin leaves out.
         """
         found = reversed(getattr(self._manager.hook, hook).get_hookimpls())
         return [(item.plugin_name, _accept_all_arguments(item.function, item.argnames)) for item in found]
 
     def extensions(self, hook: str, **arguments: Any) -> list[Extension]:
-        """Everything offered through a hook, with provenance, in ini order. Raises what a plugin raises."""
+        """Everything offered through a hook, with the plugin's name, in ini order. Raises what a plugin raises."""
         collected: list[Extension] = []
         for plugin, implementation in self.implementations(hook):
             with _prefix_plugin_settings(plugin):
@@ -183,7 +183,7 @@ class PluginHost:
     def extensions_by_name(self, hook: str, name: Callable[[Any], str], what: str, **arguments: Any) -> dict[str, Any]:
         """The offers of a hook by name.
 
-        Raises PluginError, naming both plugins, if two offers share a name.
+        Raises PluginError, naming both plugins, if two offers have the same name.
         """
         found: dict[str, Extension] = {}
         for offer in self.extensions(hook, **arguments):
@@ -198,11 +198,10 @@ class PluginHost:
     def combine_decisions(
         self, hook: str, is_valid: Callable[[object], bool], *, on_failure: object, traceback: bool = True
     ) -> Callable[..., Any] | None:
-        """One callable for all implementations of a hook that decides; None if no plugin has the hook.
+        """One callable for all implementations of a hook that decides; None if no plugin implements it.
 
-        The first answer other than None counts, if it fits. A plugin that fails, or answers anything else, such as
-        what is yet to be awaited, refuses: ``on_failure`` is the answer. It is logged, without a ``traceback`` where
-        that could show what the hook was given.
+        The first answer other than None counts. A plugin that fails or returns another type, such as an awaitable,
+        yields ``on_failure``. The failure is logged, without ``traceback`` where that could reveal the arguments.
         """
         hooks = self.implementations(hook)
         if not hooks:
@@ -227,7 +226,7 @@ class PluginHost:
         return decide
 
     def notify_audit_events(self, events: Iterable["AuditEvent"]) -> None:
-        """Tell every plugin of each event; called after the commit. A failing plugin is logged."""
+        """Notify every plugin of each event. Call it after the commit. A failing plugin is logged."""
         observers = self.implementations("identity_audit_event_recorded")
         for event in events:
             for plugin, observer in observers:

@@ -1,4 +1,4 @@
-"""Files that hold secrets: whole or not at all, mode 0600, and back as they were if what they belong to fails."""
+"""Writes files that hold secrets: atomically, with mode 0600, and removed again if the surrounding work fails."""
 
 import os
 import tempfile
@@ -11,7 +11,7 @@ from identity.domain.errors import Invalid
 
 @contextmanager
 def secret_file_transaction() -> Iterator["SecretFileWriter"]:
-    """Files that stay only if the block ends well: a rolled-back transaction leaves no key behind."""
+    """Files that stay only if the block succeeds: a rolled-back transaction leaves no key behind."""
     files = SecretFileWriter()
     try:
         yield files
@@ -21,14 +21,14 @@ def secret_file_transaction() -> Iterator["SecretFileWriter"]:
 
 
 class SecretFileWriter:
-    """Writes secret files, whatever the umask; ``written_paths`` names them."""
+    """Writes secret files, whatever the umask; ``written_paths`` lists them."""
 
     def __init__(self) -> None:
         self.written_paths: list[Path] = []
         self._previous_contents: dict[Path, str | None] = {}
 
     def __call__(self, path: Path, text: str) -> None:
-        """Write the file, in a folder that is made if it is missing. Raises Invalid, saying why that fails."""
+        """Write the file, creating its folder if necessary. Raises Invalid with the reason."""
         try:
             self._previous_contents.setdefault(path, path.read_text("utf-8") if path.exists() else None)
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -38,7 +38,7 @@ class SecretFileWriter:
         self.written_paths.append(path)
 
     def roll_back(self) -> None:
-        """Put everything back as it was."""
+        """Restore the previous state of all files."""
         for path in self.written_paths:
             before = self._previous_contents[path]
             if before is None:

@@ -1,4 +1,4 @@
-"""[server:main] of the ini file: gunicorn's settings in gunicorn's words, with our defaults."""
+"""[server:main] of the ini file: gunicorn's settings with our defaults."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from identity.settings_parser import InvalidSetting, InvalidSettings
 _SECTION = "[server:main]"
 _FACTORY = "paste.server_factory"
 _LAST_PORT = 65535
-#: In containers it may be missing or closed.
+#: May be missing or not writable in containers.
 _MEMORY = "/dev/shm"  # noqa: S108
 _WAITRESS_FACTORIES = ("egg:waitress", "egg:identity-iam#waitress")
 
@@ -41,7 +41,7 @@ _MOVED_TO_PROXY = "is gone: set this limit in the proxy (docs/how-to/operators/r
 _LOGGING_UNSUPPORTED = "cannot be set here: [loggers] and the sections it names decide what is logged"
 _RENAMED_TO_BIND = "is now bind, such as bind = 127.0.0.1:8080 or bind = unix:/run/identity/socket"
 
-#: Settings of the server before gunicorn, and those of gunicorn that would break what the service promises.
+#: Settings of the server before gunicorn, and gunicorn settings that would break guarantees of the service.
 UNSUPPORTED_OPTIONS: Mapping[str, str] = {
     **dict.fromkeys(("listen", "host", "port", "ipv4", "ipv6", "unix_socket", "server_name"), _RENAMED_TO_BIND),
     "unix_socket_perms": "is now umask",
@@ -71,21 +71,21 @@ UNSUPPORTED_OPTIONS: Mapping[str, str] = {
 
 
 def build_gunicorn_settings(settings: Mapping[str, str], data: Path) -> dict[str, Any]:
-    """Raises InvalidSetting, for all settings that cannot be used. ``data`` is where the control socket goes."""
+    """Raises InvalidSetting for all settings that cannot be used. The control socket is created in ``data``."""
     validate_server_settings(settings)
     own = _server_options(settings) if _is_gunicorn(settings) else {}
     return {**DEFAULTS, "control_socket": str(data / "gunicorn.ctl"), **own, "bind": listen_addresses(settings)}
 
 
 def validate_server_settings(settings: Mapping[str, str]) -> None:
-    """Raise InvalidSetting if the server named in the section cannot use them."""
+    """Raise InvalidSetting if the configured server cannot use the settings."""
     problems = list(find_invalid_settings(settings))
     if problems:
         raise InvalidSettings.combine(problems)
 
 
 def find_invalid_settings(settings: Mapping[str, str]) -> Iterator[InvalidSetting]:
-    """Every setting that the server named in the section cannot use."""
+    """Every setting that the configured server cannot use."""
     if not settings:
         return
     yield from _invalid_ports(settings)
@@ -111,7 +111,7 @@ def _invalid_ports(settings: Mapping[str, str]) -> Iterator[InvalidSetting]:
 
 
 def listen_addresses(settings: Mapping[str, str]) -> list[str]:
-    """Where the server named in the section listens: gunicorn by ``bind``, waitress by ``listen``."""
+    """The addresses of the configured server: ``bind`` of gunicorn, ``listen`` of waitress."""
     if "bind" in settings:
         return [item.strip() for item in settings["bind"].split(",") if item.strip()]
     if "unix_socket" in settings:
@@ -122,7 +122,7 @@ def listen_addresses(settings: Mapping[str, str]) -> list[str]:
 
 
 def is_loopback_only(settings: Mapping[str, str]) -> bool:
-    """False where the section does not tell, and for sockets in the file system: a proxy may be behind one."""
+    """False if the section does not say, and for Unix sockets, which may have a proxy behind them."""
     found = listen_addresses(settings)
     try:
         return bool(found) and all(ip_address(item.rpartition(":")[0].strip("[]")).is_loopback for item in found)
@@ -131,7 +131,7 @@ def is_loopback_only(settings: Mapping[str, str]) -> bool:
 
 
 def _server_options(settings: Mapping[str, str]) -> dict[str, str]:
-    """Without what is PasteDeploy's; an empty value is gunicorn's default or ours."""
+    """Without PasteDeploy's keys; an empty value stands for the default."""
     return {name: value for name, value in settings.items() if name not in ("use", _FACTORY) and value}
 
 
@@ -157,7 +157,7 @@ def _option_error(name: str, value: str) -> str | None:
 
 
 def _invalid_waitress_settings(settings: Mapping[str, str]) -> Iterator[InvalidSetting]:
-    """Of stock waitress, which pserve starts."""
+    """For stock waitress, which pserve starts."""
     if not settings.get("use", "").startswith(_WAITRESS_FACTORIES):
         return
     from waitress.adjustments import Adjustments

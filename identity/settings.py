@@ -1,4 +1,4 @@
-"""Settings of the core: what can be said under ``identity.`` in the ini file, and what it means."""
+"""The core settings: everything under ``identity.`` in the ini file."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -24,12 +24,12 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _SMTP_PREFIX = "smtp."
 _MIN_AUDIT_RETENTION = timedelta(days=30)
 _LOCAL_NETWORKS = ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1", "fc00::/7")
-#: What ``trusted_proxy`` says where there is none.
+#: Value of ``trusted_proxy`` without a proxy.
 NO_PROXY = "none"
 
 
 def parse_name_server(word: str) -> tuple[str, int]:
-    """Address and port that ``192.0.2.53``, ``192.0.2.53:5353`` or ``[2001:db8::53]:5353`` names. Raises ValueError."""
+    """Parse ``192.0.2.53``, ``192.0.2.53:5353`` or ``[2001:db8::53]:5353`` into address and port. Raises ValueError."""
     parts = urlsplit(f"//[{word}]" if word.count(":") > 1 and "[" not in word else f"//{word}")
     address, port = str(ip_address(parts.hostname or "")), parts.port
     if parts.path or parts.query or parts.fragment or "@" in parts.netloc or port == 0:
@@ -38,7 +38,7 @@ def parse_name_server(word: str) -> tuple[str, int]:
 
 
 def _parse_validator(read: Callable[[str], object], example: str) -> Callable[[str], None]:
-    """A check: what ``read`` cannot read will not do."""
+    """A validator that refuses what ``read`` cannot parse."""
 
     def check(word: str) -> None:
         try:
@@ -50,7 +50,7 @@ def _parse_validator(read: Callable[[str], object], example: str) -> Callable[[s
 
 
 def _choice_validator(*values: object) -> Callable[[object], None]:
-    """A check: no other values will do."""
+    """A validator that accepts only these values."""
 
     def check(value: object) -> None:
         if value not in values:
@@ -61,7 +61,7 @@ def _choice_validator(*values: object) -> Callable[[object], None]:
 
 
 def _require_min_retention(span: object) -> None:
-    """A check: what happened is kept for a month at least."""
+    """Validator: events are kept for at least a month."""
     if isinstance(span, timedelta) and span < _MIN_AUDIT_RETENTION:
         raise ValueError(f"must be at least {_MIN_AUDIT_RETENTION.days}d, or none")
 
@@ -77,7 +77,7 @@ def _parse_proxy(word: str) -> None:
 
 
 class SmtpSecurity(Enum):
-    """How the way to the mail server is protected."""
+    """How the connection to the mail server is protected."""
 
     STARTTLS = "starttls"
     TLS = "tls"
@@ -86,7 +86,7 @@ class SmtpSecurity(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class SmtpSettings:
-    """Everything under ``identity.smtp.``; without a host no mail is sent, and pages offer nothing that needs one."""
+    """Everything under ``identity.smtp.``. Without a host no mail is sent, and pages hide features that need mail."""
 
     host: str = setting("The mail server; without one no mail is sent.", default="")
     port: int = setting("Its port.", default=587, minimum=1, maximum=65535)
@@ -104,7 +104,7 @@ class SmtpSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Everything under ``identity.`` that is not a plugin's own."""
+    """Everything under ``identity.`` except the settings of plugins."""
 
     issuer_url: str = setting("The issuer, as it stands in every token: scheme and host, no path, no slash at the end.")
     base_url: str = setting(
@@ -307,7 +307,7 @@ class Settings:
         fill(self, "base_url", self.base_url or self.issuer_url)
         fill(self, "login_url", self.login_url or self.issuer_url)
         problems = SettingErrors()
-        # Where the others are not told, they are the issuer.
+        # The others default to the issuer.
         urls = {"issuer_url": self.issuer_url, "base_url": self.base_url, "login_url": self.login_url}
         for name, url in urls.items():
             if name == "issuer_url" or url != self.issuer_url:
@@ -318,7 +318,7 @@ class Settings:
         fill(self, "default_domain", self.default_domain or urlsplit(self.issuer_url).hostname)
 
     def _consistency_errors(self) -> Iterator[InvalidSetting]:
-        """What does not fit together."""
+        """Settings that contradict each other."""
         if self.signing_key_active_age <= self.key_announcement_period:
             yield InvalidSetting("signing_key_active_age", "must be longer than jwks_max_age and a minute")
         try:
@@ -349,41 +349,42 @@ class Settings:
 
     @property
     def is_loopback_only(self) -> bool:
-        """True in development on loopback addresses alone, with no proxy in front."""
+        """True in development if all addresses are loopback addresses and there is no proxy."""
         urls = (self.issuer_url, self.base_url, self.login_url)
         local = all(urlsplit(url).hostname in _LOOPBACK for url in urls)
         return self.development and local and self.trusted_proxy in ("", NO_PROXY)
 
     @property
     def reserved_domains(self) -> DomainNamespace:
-        """The domains that the service gives out itself, and its own hosts, which are nobody's."""
+        """Domains that the service assigns itself, and its own hosts, which no organization can claim."""
         urls = (self.issuer_url, self.base_url, self.login_url)
         return DomainNamespace(self.default_domain, frozenset(urlsplit(url).hostname or "" for url in urls))
 
     @property
     def allowed_networks(self) -> tuple[str, ...]:
-        """Where requests of the service may go besides public addresses: in development also to this machine and the
-        networks around it, but to no link-local address, at which clouds tell secrets."""
+        """Networks that outbound requests may reach besides public addresses. In development these include this
+        machine and private networks, but no link-local addresses, where cloud providers serve credentials.
+        """
         return (*self.outgoing_networks, *(_LOCAL_NETWORKS if self.development else ()))
 
     @property
     def key_announcement_period(self) -> timedelta:
-        """How long a new signing key is published before it signs: a JWKS max-age and a minute."""
+        """How long a new signing key is published before it signs: the JWKS max-age plus a minute."""
         return self.jwks_max_age + timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
 class ParsedSettings:
-    """The ini's strings sorted out: the core's settings, and each plugin's strings still to be parsed."""
+    """The core settings, and each plugin's strings that are still to be parsed."""
 
     core: Settings
     plugins: Mapping[str, Mapping[str, str]]
 
 
 def read_settings(settings: Mapping[str, str]) -> ParsedSettings:
-    """Sort and parse what the ini holds.
+    """Split and parse the ini values.
 
-    Keys without the prefix ``identity.`` belong to other libraries and are left alone. Raises InvalidSetting.
+    Keys without the prefix ``identity.`` belong to other libraries and are ignored. Raises InvalidSetting.
     """
     core: dict[str, str] = {}
     smtp: dict[str, str] = {}
@@ -408,7 +409,7 @@ def read_settings(settings: Mapping[str, str]) -> ParsedSettings:
 
 
 def plugin_setting_strings(settings: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """The strings for each plugin that the ini lists, whatever else will not do in it."""
+    """The strings for each listed plugin, even if other settings are invalid."""
     listed: dict[str, dict[str, str]] = {name: {} for name in settings.get(f"{PREFIX}plugins", "").split()}
     for key, value in settings.items():
         name, _, rest = key.removeprefix(PLUGIN_PREFIX).partition(".")

@@ -1,6 +1,6 @@
-"""Values of ini files: read from strings by the type of a dataclass's fields, checked, and described.
+"""Parses ini values by the field types of a dataclass, validates them and describes them.
 
-Unknown keys, bad values and missing keys are refused by name.
+Unknown keys, invalid values and missing keys are refused by name.
 """
 
 import re
@@ -23,7 +23,7 @@ _FALSE = frozenset({"false", "no", "off", "0"})
 
 
 class InvalidSetting(Exception):
-    """A setting that cannot be used; says which key and what it must be."""
+    """A setting cannot be used; names the key and what its value must be."""
 
     def __init__(self, key: str, problem: str) -> None:
         super().__init__(f"{key}: {problem}")
@@ -32,16 +32,16 @@ class InvalidSetting(Exception):
 
     @property
     def errors(self) -> "tuple[InvalidSetting, ...]":
-        """Itself; of several told together, each."""
+        """The error itself, or the errors that it combines."""
         return (self,)
 
     def with_prefix(self, prefix: str) -> "InvalidSetting":
-        """The same where the key begins with this."""
+        """A copy with a prefix before the key."""
         return InvalidSetting(prefix + self.key, self.message)
 
 
 class InvalidSettings(InvalidSetting):
-    """Several that cannot be used, told together."""
+    """Several settings cannot be used."""
 
     def __init__(self, problems: "Sequence[InvalidSetting]") -> None:
         super().__init__(problems[0].key, "; ".join([problems[0].message, *map(str, problems[1:])]))
@@ -49,31 +49,30 @@ class InvalidSettings(InvalidSetting):
 
     @property
     def errors(self) -> tuple[InvalidSetting, ...]:
-        """Those that are told together."""
         return self._problems
 
     @staticmethod
     def combine(problems: "Sequence[InvalidSetting]") -> InvalidSetting:
-        """What to raise for them, of which there is at least one."""
+        """One exception for all errors, of which there must be at least one."""
         return problems[0] if len(problems) == 1 else InvalidSettings(problems)
 
 
 class SettingErrors:
-    """Settings that will not do, found one after the other, so that whoever mends them sees all at once."""
+    """Collects errors, so that all are reported at once."""
 
     def __init__(self) -> None:
         self.errors: list[InvalidSetting] = []
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
-        """Go on behind the block that found one, which keeps it."""
+        """Record an error raised in the block and continue after it."""
         try:
             yield
         except InvalidSetting as problem:
             self.errors += problem.errors
 
     def raise_if_any(self, plugin_error: Exception | None = None) -> None:
-        """Raise InvalidSetting if any was found; ``plugin_error`` is told with them, or raised where none was."""
+        """Raise InvalidSetting if there are errors; ``plugin_error`` is added to them, or raised if there are none."""
         if plugin_error is not None:
             if not self.errors:
                 raise plugin_error
@@ -91,17 +90,17 @@ def setting(
     validator: Validator | None = None,
     is_created: bool = False,
 ) -> Any:
-    """A dataclass field with the sentence that the settings reference shows, and what fits into it.
+    """A dataclass field with its description for the settings reference and its bounds.
 
-    ``validator`` is called with each value, of several words with each; what it raises a ValueError for is refused with
-    the words of the error. ``is_created`` says that a file or folder need not be there: it is made.
+    ``validator`` is called with the value, or with each element of a list; the text of its ValueError becomes the
+    error message. ``is_created`` says that a file or folder is created if it is missing.
     """
     metadata = {"doc": description, "at_least": minimum, "at_most": maximum, "check": validator, "made": is_created}
     return field(default=default, metadata=metadata) if default is not MISSING else field(metadata=metadata)
 
 
 def duration(doc: str, default: str, *, at_least: str = "1s", at_most: str | timedelta | None = None) -> Any:
-    """The same for a span of time; spans as in ini files."""
+    """A setting for a duration; bounds are written as in ini files."""
     longest = _parse_duration(at_most) if isinstance(at_most, str) else at_most
     return setting(doc, default=_parse_duration(default), minimum=_parse_duration(at_least), maximum=longest)
 
@@ -128,7 +127,7 @@ def _parse_integer(text: str) -> int:
 
 
 def _convert(kind: Any, text: str) -> Any:
-    """Turn the text into the annotated type; ValueError says what it must be."""
+    """Convert the text to the annotated type. Raises ValueError with what it must be."""
     origin = get_origin(kind)
     if origin in (Union, UnionType):
         inner = [option for option in get_args(kind) if option is not type(None)]
@@ -153,7 +152,7 @@ def _convert(kind: Any, text: str) -> Any:
 
 
 def _validate(one: "Field[Any]", value: Any) -> Any:
-    """The value; ValueError says what it must be."""
+    """Raises ValueError with what the value must be."""
     at_least, at_most, check = (one.metadata.get(name) for name in ("at_least", "at_most", "check"))
     if at_most is not None and not at_least <= value <= at_most:
         raise ValueError(f"must be between {_format_value(at_least)} and {_format_value(at_most)}")
@@ -166,7 +165,7 @@ def _validate(one: "Field[Any]", value: Any) -> Any:
 
 
 def missing_paths(settings: Any, prefix: str) -> Iterator[tuple[str, Path]]:
-    """Each file or folder that a setting of this dataclass names and that is not there, by the setting's full key."""
+    """Full key and path of each file or folder in these settings that does not exist."""
     for item in fields(settings):
         value = getattr(settings, item.name)
         paths = [path for path in (value if isinstance(value, tuple) else (value,)) if isinstance(path, Path)]
@@ -176,8 +175,8 @@ def missing_paths(settings: Any, prefix: str) -> Iterator[tuple[str, Path]]:
 
 
 def _suggestion(name: str, known: Iterable[str]) -> str:
-    """What may be meant by a name that is not known."""
-    # Nothing of it is needed where all is well.
+    """A hint at the known name that is most similar."""
+    # Imported only when there is an error.
     from difflib import get_close_matches
 
     near = get_close_matches(name, known, 1)
@@ -188,10 +187,10 @@ def _suggestion(name: str, known: Iterable[str]) -> str:
 def parse_settings(kind: type[Parsed], values: Mapping[str, str], prefix: str) -> Parsed:
     """An instance of the dataclass ``kind`` from ini strings; ``values`` are keyed without the prefix.
 
-    Raises InvalidSetting, naming the full key, for unknown keys, bad values and missing keys: for all there are.
+    Raises InvalidSetting with the full keys of all unknown keys, invalid values and missing keys.
     """
     hints = get_type_hints(kind)
-    # A section of its own is filled in by whoever reads the file.
+    # The reader of the file fills in subsections.
     known: dict[str, Field[Any]] = {field.name: field for field in fields(kind) if "section" not in field.metadata}  # type: ignore[arg-type]
     problems, missing = SettingErrors(), False
     for name in values:
@@ -210,7 +209,7 @@ def parse_settings(kind: type[Parsed], values: Mapping[str, str], prefix: str) -
                 problems.errors.append(InvalidSetting(prefix + name, "is missing"))
     if missing:
         problems.raise_if_any()
-    # What does not fit by itself is left out here: the others may still not fit each other.
+    # Values that are invalid by themselves are left out here; the others may still contradict each other.
     try:
         made = kind(**arguments)
     except InvalidSetting as problem:
@@ -220,7 +219,7 @@ def parse_settings(kind: type[Parsed], values: Mapping[str, str], prefix: str) -
 
 
 def describe_settings(kind: type) -> Iterator[tuple[str, str, str, str]]:
-    """Name, type, default and meaning of each field, for the settings reference."""
+    """Name, type, default and description of each field, for the settings reference."""
     hints = get_type_hints(kind)
     for item in fields(kind):
         if "section" in item.metadata:
@@ -230,7 +229,7 @@ def describe_settings(kind: type) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _bounds_text(one: "Field[Any]") -> str:
-    """What fits, where that is not plain."""
+    """The bounds, where the type does not imply them."""
     at_least, at_most = one.metadata.get("at_least"), one.metadata.get("at_most")
     shortest = (
         "" if at_least in (None, 0, 1, timedelta(), timedelta(seconds=1)) else f" At least {_format_value(at_least)}."

@@ -1,4 +1,4 @@
-"""Checks: what an operator has to fix, by the service's own checks and those that plugins offer."""
+"""Runs the checks that tell an operator what to fix: the core's own and those of plugins."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,14 +20,14 @@ from identity.storage.paging import iterate_rows
 log = logging.getLogger(__name__)
 
 STORAGE_CHECK = "storage"
-#: How many people a check names.
+#: A check names at most this many users.
 _MAX_LISTED_USERS = 5
 _SKIPPED = f"Not looked at: mend first what stands at {STORAGE_CHECK}."
 
 
 class SystemChecks:
-    """All checks, to be run and told: the service's own, and ``further`` ones. ``plugins`` are the settings of
-    plugins, by their prefix, ``processes`` tells how many serve.
+    """All checks: the core's own and ``further`` ones. ``plugins`` are the settings of plugins by prefix;
+    ``processes`` is the number of serving processes.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class SystemChecks:
         return iter(self._checks)
 
     def failures(self, *, readiness_only: bool = False) -> dict[str, str]:
-        """What an operator has to fix: check → sentence. Empty if all is well. ``readiness_only`` leaves others out."""
+        """Failed checks by name, with what to fix. Empty if all pass. ``readiness_only`` skips the others."""
         found = {}
         for check in self:
             if readiness_only and not check.affects_readiness:
@@ -82,7 +82,6 @@ class SystemChecks:
         return found
 
     def storage(self) -> str | None:
-        """What is wrong with the storage, if anything."""
         try:
             self._backend.check()
         except StorageUnavailable as problem:
@@ -90,11 +89,11 @@ class SystemChecks:
         return None
 
     def connections(self) -> str | None:
-        """Whether the storage's server gives as many connections as the processes of this machine may open."""
+        """Checks that the database server allows as many connections as the processes of this machine may open."""
         return self._backend.connection_limit_problem(self._processes())
 
     def signing_key(self) -> str | None:
-        """Whether there is a key to sign with, and whether it can be opened."""
+        """Checks that there is a signing key and that it can be opened."""
         try:
             with self._reading() as services:
                 services.signing_keys.current_signing_key()
@@ -107,7 +106,7 @@ class SystemChecks:
         return None
 
     def master_keys(self) -> str | None:
-        """Under which master keys something lies sealed though they are not listed."""
+        """Finds master keys that are still needed but no longer configured."""
         found = count_remaining(self._reading, self._sealer)
         lost = ", ".join(f"{key} ({found[key]})" for key in sorted(found.keys() - {*self._sealer.ids, UNKNOWN_KEY_ID}))
         if not lost:
@@ -119,7 +118,7 @@ class SystemChecks:
         )
 
     def domains(self) -> str | None:
-        """Which organizations go by a domain that nobody has proven, from the time before that was asked for."""
+        """Finds organizations with a domain that was never verified, from before verification was required."""
         with self._reading() as services:
             unproven = services.domains.list_unverified()
             if not unproven:
@@ -128,7 +127,7 @@ class SystemChecks:
         return f"Nobody has proven these domains: {names}. Have each proven or asserted in the console, or changed."
 
     def policies(self) -> str | None:
-        """Where nobody could meet the rules of signing in: at the instance, or together with an organization's."""
+        """Finds sign-in rules that nobody can meet, in the instance or in combination with an organization."""
         with self._reading() as services:
             if services.find_instance() is None:
                 return None
@@ -161,7 +160,7 @@ class SystemChecks:
         return " ".join(problems) or None
 
     def files(self) -> str | None:
-        """Which files and folders are named by settings and are not there."""
+        """Finds configured files and folders that do not exist."""
         sections = {PREFIX: self._settings, f"{PREFIX}smtp.": self._settings.smtp, **self._plugins}
         missing = [
             missing_path for prefix, settings in sections.items() for missing_path in missing_paths(settings, prefix)
@@ -169,7 +168,7 @@ class SystemChecks:
         return " ".join(f"{key}: {path} does not exist." for key, path in missing) or None
 
     def proxy(self) -> str | None:
-        """Whether it is decided whose word on people's addresses is believed."""
+        """Checks that the trusted proxy is configured explicitly."""
         if self._settings.trusted_proxy or self._settings.development:
             return None
         return (

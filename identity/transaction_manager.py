@@ -1,4 +1,4 @@
-"""Transactions: the transaction manager of one request or one piece of background work."""
+"""The transaction manager of one request or one background job."""
 
 from typing import TYPE_CHECKING
 
@@ -9,13 +9,13 @@ if TYPE_CHECKING:
 
 
 def has_one_participant(transaction: "ITransaction") -> bool:
-    """True if at most one participant that has joined so far votes on the commit."""
-    # The package has no public way to ask.
+    """True if at most one participant votes on the commit."""
+    # There is no public API for this.
     return len(transaction._resources) < 2
 
 
 class ExplicitTransactionManager(TransactionManager):  # type: ignore[misc]
-    """Each transaction is begun and ended explicitly."""
+    """Transactions are begun and ended explicitly."""
 
     def __init__(self) -> None:
         super().__init__(explicit=True)
@@ -26,7 +26,7 @@ class ExplicitTransactionManager(TransactionManager):  # type: ignore[misc]
         return self._txn is not None
 
     def commit(self) -> None:
-        """Commit. What cannot be committed is aborted, or no other transaction could be begun."""
+        """Commit. If that fails, abort, so that another transaction can begin."""
         try:
             super().commit()
         except BaseException:

@@ -1,1 +1,1 @@
-"""The only makers of secrets and signatures: values in, values out."""
+"""Secrets and signatures, as functions from values to values."""

@@ -1,4 +1,4 @@
-"""Passwords, hashed with argon2id (RFC 9106) and verified."""
+"""Hashes and verifies passwords with argon2id (RFC 9106)."""
 
 import unicodedata
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from identity.domain.errors import Invalid
 HASH_LENGTH = 32
 SALT_LENGTH = 16
 
-# What a stored hash may ask of us; a damaged or planted one must not eat the machine.
+# Upper bounds for stored hashes: a damaged or planted one must not exhaust the machine.
 MAX_MEMORY_KIB = 1024 * 1024
 MAX_ITERATIONS = 32
 MAX_PARALLELISM = 16
@@ -20,9 +20,10 @@ MAX_PARALLELISM = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Argon2Cost:
-    """What a hash costs: memory in KiB, passes over it, lanes.
+    """Cost of a hash: memory in KiB, passes, lanes.
 
-    Raises Invalid below the floor of the OWASP password storage cheat sheet: 46 MiB once or 19 MiB twice.
+    Raises Invalid below the minimum of the OWASP password storage cheat sheet: 46 MiB with one pass or 19 MiB with
+    two.
     """
 
     memory_kib: int = 47104
@@ -42,9 +43,9 @@ class Argon2Cost:
 
 @dataclass(frozen=True, slots=True)
 class HashVerification:
-    """Whether the password matches, and whether its hash was made at another cost than today's.
+    """Whether the password matches, and whether its hash has outdated costs.
 
-    ``needs_rehash`` is only ever true beside ``is_match``: that is the moment to hash the password anew.
+    ``needs_rehash`` is true only together with ``is_match``: hash the password again then.
     """
 
     is_match: bool
@@ -64,9 +65,9 @@ def hash_password(password: str, *, cost: Argon2Cost = DEFAULT_COST) -> str:
 
 
 def verify_password(stored: str, password: str, *, cost: Argon2Cost = DEFAULT_COST) -> HashVerification:
-    """Whether ``password`` is the one that ``stored`` was made from.
+    """Compare ``password`` with a ``stored`` hash.
 
-    A damaged hash matches nothing, after the same work: it must not tell itself apart.
+    A damaged hash never matches and takes the same time, so that it cannot be distinguished.
     """
     if not _is_within_limits(stored):
         return verify_dummy(password, cost=cost)
@@ -81,7 +82,7 @@ def verify_password(stored: str, password: str, *, cost: Argon2Cost = DEFAULT_CO
 
 
 def verify_dummy(password: str, *, cost: Argon2Cost = DEFAULT_COST) -> HashVerification:
-    """The verdict on a user who does not exist: no match, after the work that a verification takes."""
+    """The result for a user who does not exist: no match, after the work of a verification."""
     hash_password(password, cost=cost)
     return _NO_MATCH
 
@@ -99,12 +100,12 @@ def _cached_hasher(cost: Argon2Cost) -> argon2.PasswordHasher:
 
 
 def _normalize(password: str) -> bytes:
-    """One form for what different keyboards write in different ways (NFC, as NIST SP 800-63B asks)."""
+    """Unicode NFC, because keyboards produce different forms (NIST SP 800-63B)."""
     return unicodedata.normalize("NFC", password).encode("utf-8", "surrogatepass")
 
 
 def _is_within_limits(stored: str) -> bool:
-    """True if ``stored`` reads as an argon2id hash within the bounds above."""
+    """True for an argon2id hash within the bounds above."""
     try:
         asked = argon2.extract_parameters(stored)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Base64url without padding (RFC 7515 §2), in its one canonical form."""
+"""Base64url without padding (RFC 7515 §2), in canonical form only."""
 
 import binascii
 
@@ -7,15 +7,12 @@ _STANDARD = bytes.maketrans(b"-_", b"+/")
 
 
 def encode(data: bytes) -> str:
-    """The unpadded base64url text of ``data``."""
     return binascii.b2a_base64(data, newline=False).translate(_URL_SAFE).rstrip(b"=").decode("ascii")
 
 
 def decode(text: str) -> bytes:
-    """The bytes that ``text`` stands for.
-
-    Raises ValueError for anything that ``encode`` does not produce: padding, junk (which the standard library
-    skips silently) and stray bits in the last character.
+    """Raises ValueError for everything that ``encode`` does not produce: padding, other characters (which the
+    standard library skips silently) and stray bits in the last character.
     """
     try:
         data = binascii.a2b_base64(text.encode("ascii").translate(_STANDARD) + b"=" * (-len(text) % 4))

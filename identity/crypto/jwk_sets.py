@@ -1,4 +1,4 @@
-"""Key sets that others publish (RFC 7517 §5), and elliptic keys: for tokens of others, and for those made for them."""
+"""Public keys of others as JWK sets (RFC 7517 §5), and elliptic-curve keys for tokens made for others."""
 
 import json
 from collections.abc import Mapping
@@ -12,19 +12,19 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from identity.crypto import base64url
 from identity.crypto.rsa_keys import ACCEPTED_BITS, ACCEPTED_EXPONENTS, InvalidKey
 
-#: More keys than these nobody publishes who means well.
+#: No legitimate issuer publishes more keys.
 MAX_KEYS = 100
 _MAX_KEY_ID_LENGTH = 500
 
 _CURVES: Mapping[str, ec.EllipticCurve] = {"P-256": ec.SECP256R1(), "P-384": ec.SECP384R1(), "P-521": ec.SECP521R1()}
-#: What a key can verify, by type and curve (RFC 7518 §3.1); a shared secret is none of it.
+#: Algorithms that a key can verify, by type and curve (RFC 7518 §3.1), without shared secrets.
 _RSA_ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"})
 _ALGORITHMS_BY_CURVE = {"P-256": frozenset({"ES256"}), "P-384": frozenset({"ES384"}), "P-521": frozenset({"ES512"})}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class JwkPublicKey:
-    """A public key of somebody else: its id, empty for none, and the algorithms whose signatures it can verify."""
+    """A public key of another party: its id (empty if it has none) and the algorithms that it can verify."""
 
     id: str
     algorithms: frozenset[str]
@@ -36,7 +36,7 @@ class JwkPublicKey:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class EcPrivateKey:
-    """A private key on the curve P-256, which signs with ES256."""
+    """A private key on the curve P-256, for ES256."""
 
     native: ec.EllipticCurvePrivateKey
 
@@ -45,9 +45,9 @@ class EcPrivateKey:
 
 
 def parse_jwk_set(text: bytes) -> tuple[JwkPublicKey, ...]:
-    """The keys that can verify signatures. What is for something else, or unsafe, is left out.
+    """The keys that can verify signatures; unsafe keys and keys for other uses are skipped.
 
-    Raises InvalidKey for what is no key set.
+    Raises InvalidKey if the text is not a JWK set.
     """
     try:
         keys = json.loads(text)["keys"]
@@ -61,7 +61,7 @@ def parse_jwk_set(text: bytes) -> tuple[JwkPublicKey, ...]:
 
 
 def parse_ec_private_key(text: str) -> EcPrivateKey:
-    """The key in a PEM file, as Apple gives it. Raises InvalidKey."""
+    """The key in a PEM file, as Apple issues it. Raises InvalidKey."""
     try:
         native = load_pem_private_key(text.strip().encode("utf-8", "surrogatepass"), password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
@@ -85,7 +85,7 @@ def _parse_jwk(jwk: Mapping[str, Any]) -> JwkPublicKey | None:
             return None
     except (ValueError, LookupError, TypeError, UnsupportedAlgorithm):
         return None
-    # One that names an algorithm is for that alone (RFC 7517 §4.4).
+    # A key that names an algorithm is for that one only (RFC 7517 §4.4).
     return JwkPublicKey(key_id, algorithms if algorithm is None else algorithms & {algorithm}, native)
 
 

@@ -1,8 +1,7 @@
-"""JSON Web Tokens: read strictly, verified and signed with the algorithm that the caller names.
+"""JSON Web Tokens: strictly parsed, verified and signed with the algorithm that the caller names.
 
-The only importer of joserfc and the only code that parses a JWT. A token is looked at in two steps:
-``parse_unverified`` takes the text apart and yields an UnverifiedToken, good for looking up the key; ``verify`` checks
-the signature.
+The only module that imports joserfc and parses JWTs. Reading a token takes two steps: ``parse_unverified`` returns
+an UnverifiedToken, good only for finding the key; ``verify`` checks the signature.
 """
 
 import hashlib
@@ -24,7 +23,7 @@ from identity.crypto.jwk_sets import EcPrivateKey, JwkPublicKey
 from identity.crypto.rsa_keys import RsaPrivateKey, RsaPublicKey
 
 RSA_ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
-#: With which others sign, and what is made for others.
+#: Algorithms of other issuers, and of tokens made for others.
 EC_ALGORITHMS = ("ES256", "ES384", "ES512")
 
 # Parameters that bring a key along, point to one, or change how the token is read (RFC 8725 §3.10, RFC 7797).
@@ -36,12 +35,12 @@ _RSA_MODELS = {name: JWSRegistry(algorithms=RSA_ALGORITHMS).get_alg(name) for na
 _EC_MODELS = {name: JWSRegistry(algorithms=EC_ALGORITHMS).get_alg(name) for name in EC_ALGORITHMS}
 _HASHES: dict[str, Callable[[bytes], Any]] = {"256": hashlib.sha256, "384": hashlib.sha384, "512": hashlib.sha512}
 
-# Possessive, and content with a missing end quote, so that no text takes more than linear time.
+# Possessive, and accepts a missing end quote, so that every text takes linear time.
 _JSON_STRING = re.compile(r'"(?:[^"\\]+|\\.)*+"?', re.DOTALL)
 
 
 class MalformedToken(Exception):
-    """The text is no JWT that we would look at; ``reason`` says it in words of ours and quotes nothing."""
+    """The text is not an acceptable JWT; ``reason`` quotes nothing from it."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -49,7 +48,7 @@ class MalformedToken(Exception):
 
 
 class InvalidTokenSignature(Exception):
-    """The signature does not hold under this key and algorithm."""
+    """The signature does not match this key and algorithm."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -58,9 +57,9 @@ class InvalidTokenSignature(Exception):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class UnverifiedToken:
-    """A token as a stranger sent it: anybody may have written ``header`` and ``claims``.
+    """A token as received: anybody may have written ``header`` and ``claims``.
 
-    They serve to find the key. What ``verify`` returns is what the signer said.
+    Use it to find the key only. Trust what ``verify`` returns.
     """
 
     text: str
@@ -94,9 +93,9 @@ def parse_unverified(text: str, *, max_length: int = 8192) -> UnverifiedToken:
 
 
 def unverified_claims(text: str, *, max_length: int = 16384) -> dict[str, Any]:
-    """What a JWT says that is going to be refused, signed by whomever or (RFC 7519 §6) by nobody; empty if unreadable.
+    """Claims of a JWT that is refused anyway, whoever signed it (or nobody, RFC 7519 §6); empty if unreadable.
 
-    It serves to tell the refusal. Nothing may be granted by it.
+    For audit events only. Never grant anything based on them.
     """
     parts = text.split(".", 3)
     if len(text) > max_length or len(parts) != 3:
@@ -113,7 +112,7 @@ def _decode_header(part: str) -> Mapping[str, Any]:
 
 
 def unverified_key_id(text: str) -> str | None:
-    """The kid in the header of a JWT whose text is known to be ours already; None if there is none."""
+    """The kid in the header of a JWT that is known to be ours; None if it has none."""
     try:
         key_id = _decode_header(text.partition(".")[0]).get("kid")
     except MalformedToken:
@@ -132,9 +131,9 @@ def verify(token: UnverifiedToken, key: RsaPublicKey, *, algorithm: str) -> dict
 
 
 def verify_with_jwk(token: UnverifiedToken, key: JwkPublicKey, *, algorithm: str) -> dict[str, Any]:
-    """The same for a key that somebody else has published, which says by what kind of key it is what it can verify.
+    """The same for a key that another party published, whose type determines the algorithms.
 
-    Raises InvalidTokenSignature, MalformedToken; ValueError if it cannot verify ``algorithm``.
+    Raises InvalidTokenSignature, MalformedToken; ValueError if the key cannot verify ``algorithm``.
     """
     if algorithm not in key.algorithms:
         raise ValueError(f"the key does not verify {algorithm}")
@@ -155,7 +154,7 @@ def _verify_signature(token: UnverifiedToken, algorithm: str, model: Any, native
         good = False
     if not good:
         raise InvalidTokenSignature("signature does not match")
-    # Read again from what was signed: the dict in the token may have been changed since.
+    # Parsed again from the signed text: the dict in the token may have been modified since.
     return _parse_json_object(signing_input.partition(".")[2], "payload")
 
 
@@ -174,7 +173,7 @@ def sign(
 
 
 def sign_es256(claims: Mapping[str, Any], key: EcPrivateKey, *, key_id: str) -> str:
-    """The same with ES256, for those who want a token that is signed so (Apple)."""
+    """The same with ES256, which Apple requires."""
     signing_input = f"{_encode_header('ES256', key_id, None)}.{_encode_segment(dict(claims))}"
     signature = _EC_MODELS["ES256"].sign(signing_input.encode("ascii"), ECKey(key.native, key.native))
     return f"{signing_input}.{base64url.encode(signature)}"

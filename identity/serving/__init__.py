@@ -1,1 +1,1 @@
-"""``identity serve``: gunicorn with settings from the ini file's [server:main], and what its ASGI worker lacks."""
+"""``identity serve``: gunicorn with the settings of [server:main] and an adapted ASGI worker."""

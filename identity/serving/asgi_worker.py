@@ -1,6 +1,6 @@
-"""gunicorn's ASGI worker, with what it lacks in version 27.
+"""gunicorn's ASGI worker with fixes for version 27.
 
-The arbiter imports this module, too. The service itself is imported in workers alone, so that SIGHUP brings new code.
+The arbiter imports this module, too. Only workers import the service, so that SIGHUP loads new code.
 """
 
 import asyncio
@@ -16,21 +16,19 @@ from gunicorn.workers import gasgi
 
 from identity.server_settings import DEFAULTS, PROXY_SETTINGS, PROXY_UNSUPPORTED
 
-#: Seconds for which an idle connection is left open at a stop: a request may be on its way on it.
+#: Seconds that an idle connection stays open during a stop, because a request may already be on its way.
 _IDLE_CLOSE_DELAY = 1.0
-#: Seconds of graceful_timeout that are left for the end of the application.
+#: Seconds of graceful_timeout reserved for shutting down the application.
 _SHUTDOWN_POLL_TIMEOUT = 2.0
-#: Turns of the loop until an accepted connection is one of the worker's: its task, the transport, the protocol.
+#: Iterations of the event loop until an accepted connection belongs to the worker: task, transport, protocol.
 _ACCEPT_LOOP_ITERATIONS = 3
-#: Seconds after which a thread that only computes lets the loop go on; Python's own 5 ms would be felt.
+#: Seconds after which a busy thread yields to the event loop; Python's default of 5 ms would be noticeable.
 _SWITCH_INTERVAL = 0.0005
-#: More new objects than the requests at work have, before they are searched for garbage.
+#: More new objects than concurrent requests allocate, before a garbage collection.
 _GC_THRESHOLD = 10_000
 
 
 class AsgiConnection(protocol.ASGIProtocol):  # type: ignore[misc]
-    """A connection."""
-
     _closed: bool
     _keepalive: float
     _discarded_bytes: int | None = None
@@ -42,19 +40,17 @@ class AsgiConnection(protocol.ASGIProtocol):  # type: ignore[misc]
         self._pre_request = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        """A connection of the worker's."""
         self.worker.connections.add(self)
         super().connection_made(transport)
         if self.worker.stopping is not None:
             self.stop()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """No longer."""
         self.worker.connections.discard(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Discard the rest of a request that was refused; else as gunicorn's."""
+        """Discards the rest of a refused request."""
         if self._discarded_bytes is None:
             super().data_received(data)
             return
@@ -63,19 +59,19 @@ class AsgiConnection(protocol.ASGIProtocol):  # type: ignore[misc]
             self.transport.close()
 
     def stop(self) -> None:
-        """Close it once it is idle, a moment later."""
+        """Close the connection shortly after it becomes idle."""
         if self._keepalive:
             self._keepalive = _IDLE_CLOSE_DELAY
         if self._current_request is None:
             self._arm_keepalive_timer()
 
     def _keepalive_timeout(self) -> None:
-        # A request can have come in the same turn of the loop.
+        # A request may have arrived in the same iteration of the loop.
         if self._current_request is None:
             super()._keepalive_timeout()
 
     def _cancel_task_if_pending(self) -> None:
-        # Called once the client has left: a begun request runs to its end all the same.
+        # Called when the client has left; a request that has begun runs to its end.
         if self._awaiting_request:
             super()._cancel_task_if_pending()
 
@@ -84,14 +80,14 @@ class AsgiConnection(protocol.ASGIProtocol):  # type: ignore[misc]
 
     def _send_response_start(self, status: int, headers: Any, request: Any, close: bool = False) -> None:
         if (b"connection", b"close") in headers:
-            # gunicorn passes it on and answers the next request all the same (RFC 9112 §9.6).
+            # gunicorn would forward it and answer the next request on the connection (RFC 9112 §9.6).
             self._keepalive, self._lingers = 0, True
         super()._send_response_start(status, headers, request, close)
 
     def _send_error_response(self, status: int, *arguments: Any, **headers: Any) -> None:
         from identity import instrumentation
 
-        # The application was not asked, so the request is counted here.
+        # The application was not called, so the request is counted here.
         instrumentation.record_server_refusal(status)
         self._lingers = True
         super()._send_error_response(status, *arguments, **headers)
@@ -100,14 +96,15 @@ class AsgiConnection(protocol.ASGIProtocol):  # type: ignore[misc]
         try:
             return bool(super()._feed_callback_parser(data))
         except ValueError:
-            # The Python parser, of numbers that int() does not take.
+            # From the Python parser, for numbers that int() refuses.
             self._send_error_response(400, "Bad Request")
             self._close_transport()
             return False
 
     def _close_transport(self) -> None:
-        """Read away first what still comes of a refused request (RFC 9112 §9.6): over unread bytes the system would
-        reset the connection."""
+        """Read the rest of a refused request before closing (RFC 9112 §9.6): closing with unread bytes would reset
+        the connection.
+        """
         receiver = self._body_receiver
         lingers = self._lingers or (receiver is not None and not receiver._complete)
         if self._closed or not lingers or self.transport.is_closing() or not self.transport.can_write_eof():
@@ -123,7 +120,7 @@ class AsgiConnection(protocol.ASGIProtocol):  # type: ignore[misc]
 
 
 class AsgiWorker(gasgi.ASGIWorker):  # type: ignore[misc]
-    """Stops without losing a request: takes no new connection, answers what is on its way, says that it closes."""
+    """Stops without losing a request: accepts no new connections, answers pending requests and announces the close."""
 
     asgi: Any
 
@@ -134,9 +131,9 @@ class AsgiWorker(gasgi.ASGIWorker):  # type: ignore[misc]
         self._serving: asyncio.Task[None] | None = None
 
     def load_wsgi(self) -> None:
-        """Load the service, and say on the file of the heartbeats if only one worker can have its storage.
+        """Load the service, and record in the heartbeat file if the storage allows only one worker.
 
-        Raises SystemExit with the code at which gunicorn's own arbiter ends: it would try again without end.
+        Raises SystemExit with the code at which gunicorn's arbiter stops, instead of retrying forever.
         """
         try:
             if self.cfg.proxy_protocol != "off":
@@ -148,7 +145,7 @@ class AsgiWorker(gasgi.ASGIWorker):  # type: ignore[misc]
             raise SystemExit(Arbiter.WORKER_BOOT_ERROR) from None
         for name in PROXY_SETTINGS:
             self.cfg.set(name, DEFAULTS[name])
-        # Without importing it: what PasteDeploy makes of [app:main] has done so.
+        # Not imported here: loading [app:main] has imported it.
         pyramid = sys.modules.get("pyramid.router")
         if pyramid is not None and isinstance(self.asgi, pyramid.Router):
             from identity.asgi import AsgiApplication
@@ -164,7 +161,7 @@ class AsgiWorker(gasgi.ASGIWorker):  # type: ignore[misc]
             identity.set_process_count(1 if alone else self.cfg.workers, getattr(self.app, "worker_replacements", None))
 
     def init_signals(self) -> None:
-        """As gunicorn's; a worker that hangs writes to stderr where, before the arbiter kills it."""
+        """A hung worker writes its stack to stderr before the arbiter kills it."""
         super().init_signals()
         faulthandler.enable()
 
@@ -177,16 +174,16 @@ class AsgiWorker(gasgi.ASGIWorker):  # type: ignore[misc]
 
     async def _serve(self) -> None:
         self._serving = asyncio.current_task()
-        # The class that gunicorn's worker takes for connections, and its Server header.
+        # The connection class of gunicorn's worker, and its Server header.
         gasgi.ASGIProtocol = AsgiConnection
-        # gunicorn keeps what it finds on the class that is asked, and reads it from its own: the parser in C would
-        # never be used with a subclass.
+        # gunicorn caches the result on the class that is asked, but reads it from its own class: a subclass would never
+        # use the parser in C.
         protocol.ASGIProtocol._check_h1c_protocol_available()
         protocol._CACHED_SERVER_HEADER = b""
         await super()._serve()
 
     async def _stop(self) -> None:
-        # asyncio drops connections that a server has accepted and not handed on when it is closed.
+        # When a server closes, asyncio drops connections that it has accepted but not yet handed on.
         for socket in self.sockets:
             self.loop.remove_reader(socket.fileno())
         for _ in range(_ACCEPT_LOOP_ITERATIONS):
@@ -204,5 +201,5 @@ class AsgiWorker(gasgi.ASGIWorker):  # type: ignore[misc]
             connection.transport.abort()
         if self.alive and self._serving is not None:
             self.alive = False
-            # It sleeps for a second between two heartbeats.
+            # It sleeps for a second between heartbeats.
             self._serving.cancel()

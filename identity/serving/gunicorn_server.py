@@ -22,23 +22,23 @@ from identity.settings_parser import InvalidSetting
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two attempts to start a worker that cannot start.
+#: Seconds between attempts to start a worker that cannot start.
 _POLL_SECONDS = 1.0
 _START_TIMEOUT = 60.0
 _NOTIFY_SOCKET_VARIABLE = "NOTIFY_SOCKET"
-#: Variables of the environment that name sockets that are open already.
+#: Environment variables that name inherited sockets.
 _SOCKET_VARIABLES = frozenset({"LISTEN_PID", "GUNICORN_FD"})
 
 
 class WorkerStartError(Exception):
-    """A worker ended, or took too long, before it answered."""
+    """A worker ended or timed out before it was ready."""
 
 
 class GunicornLogger(StockLogger):  # type: ignore[misc]
-    """Hands gunicorn's lines to the logging that the ini file sets up."""
+    """Sends gunicorn's messages to the logging of the ini file."""
 
     def setup(self, cfg: Any) -> None:
-        """Without handlers, format and level of gunicorn's own."""
+        """Without gunicorn's own handlers, format and level."""
         cfg.set("errorlog", None)
         super().setup(cfg)
         self.error_log.setLevel(logging.NOTSET)
@@ -46,19 +46,19 @@ class GunicornLogger(StockLogger):  # type: ignore[misc]
 
 
 class GunicornApplication(BaseApplication):  # type: ignore[misc]
-    """The service of an ini file. Its code is loaded in workers alone, so that SIGHUP brings what is installed then."""
+    """Serves an ini file. Only workers load the code, so that SIGHUP picks up what is installed then."""
 
     def __init__(self, ini: str, variables: Mapping[str, str]) -> None:
         self._ini, self._variables = ini, variables
         self._bind: list[str] | None = None
-        #: True once a worker has answered: what cannot start after that is tried again.
+        #: True once a worker was ready; from then on, failed starts are retried.
         self.has_started = False
-        #: The arbiter, and how many workers have taken the place of another one.
+        #: The arbiter's name, and how many workers have been replaced.
         self.worker_replacements: tuple[str, int] | None = None
         super().__init__()
 
     def read(self) -> dict[str, Any]:
-        """gunicorn's settings as the ini file has them now. Raises InvalidSetting and OSError."""
+        """gunicorn's settings from the ini file. Raises InvalidSetting and OSError."""
         data = read_section(self._ini, APP_SECTION, self._variables).get("identity.data") or "."
         settings = build_gunicorn_settings(read_server_section(self._ini, self._variables), Path(data).absolute())
         if "WEB_CONCURRENCY" not in os.environ:
@@ -66,8 +66,7 @@ class GunicornApplication(BaseApplication):  # type: ignore[misc]
         return settings
 
     def do_load_config(self) -> None:
-        """Called by gunicorn at the start and at each reload. Raises InvalidSetting and OSError, where gunicorn's
-        exits."""
+        """Called by gunicorn at start and reload. Raises InvalidSetting and OSError instead of exiting."""
         settings = self.read()
         self.load_default_config()
         setup_logging(self._ini, self._variables)
@@ -81,7 +80,7 @@ class GunicornApplication(BaseApplication):  # type: ignore[misc]
         self.cfg.validate()
 
     def load(self) -> Any:
-        """The application, in a worker. Raises SystemExit if it cannot start, having said why."""
+        """The application, in a worker. Logs the reason and raises SystemExit if it cannot start."""
         try:
             return load_wsgi_app(self._ini, self._variables, print_getting_started=not self.has_started)
         except (SystemExit, InvalidSetting) as problem:
@@ -93,7 +92,7 @@ class GunicornApplication(BaseApplication):  # type: ignore[misc]
             raise SystemExit(1) from None
 
     def require_free_addresses(self) -> None:
-        """Raise OSError if another program listens at one. gunicorn would try for five seconds."""
+        """Raise OSError if an address is in use. gunicorn would retry for five seconds."""
         for address in [] if _SOCKET_VARIABLES & os.environ.keys() else self.cfg.address:
             if isinstance(address, tuple):
                 family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
@@ -106,32 +105,33 @@ class GunicornApplication(BaseApplication):  # type: ignore[misc]
                         raise
 
     def run(self) -> None:
-        """Until it is stopped, which raises SystemExit."""
+        """Serves until it is stopped by SystemExit."""
         GunicornArbiter(self).run()
 
 
 class GunicornArbiter(StockArbiter):  # type: ignore[misc]
-    """gunicorn's, with three differences: the first worker shows whether the service can start, a reload stops the old
-    workers only once the new ones answer, and it goes on with the old ones where the new ones cannot start."""
+    """Differs from gunicorn's in three points: the first worker shows whether the service can start, a reload stops
+    old workers only when the new ones are ready, and keeps the old ones if the new ones cannot start.
+    """
 
-    # No process ends with this code. At gunicorn's own ones all workers end because one could not start.
+    # No process exits with this code. With gunicorn's codes, one worker that cannot start would stop all.
     WORKER_BOOT_ERROR = APP_LOAD_ERROR = -1
 
     num_workers: int
     _is_first_worker_ready = False
     _replacements = 0
-    #: The age of the youngest worker from before the last reload.
+    #: Age of the youngest worker before the last reload.
     _age_before_reload = 0
 
     def start(self) -> None:
-        """As gunicorn's, which would send systemd READY=1 before a worker answers."""
+        """Notifies systemd only once a worker is ready; gunicorn's sends READY=1 before."""
         notify = os.environ.pop(_NOTIFY_SOCKET_VARIABLE, None)
         super().start()
         if notify is not None:
             os.environ[_NOTIFY_SOCKET_VARIABLE] = notify
 
     def spawn_worker(self) -> int:
-        """As gunicorn's. Raises WorkerStartError if the first one since the start or reload does not answer."""
+        """Raises WorkerStartError if the first worker since a start or reload does not become ready."""
         if len(self._newest_workers()) >= self.num_workers:
             return 0
         pid: int = super().spawn_worker()
@@ -144,7 +144,7 @@ class GunicornArbiter(StockArbiter):  # type: ignore[misc]
         return pid
 
     def spawn_workers(self) -> None:
-        """As gunicorn's. Raises SystemExit if the service cannot start."""
+        """Raises SystemExit if the service cannot start."""
         if self.app.has_started:
             self._replacements += self.num_workers - len(self.WORKERS)
             self.app.worker_replacements = (str(self.pid), self._replacements)
@@ -164,7 +164,7 @@ class GunicornArbiter(StockArbiter):  # type: ignore[misc]
         systemd.sd_notify("READY=1", self.log)
 
     def reload(self) -> None:
-        """New workers take the place of the old ones, which go on if the new ones cannot start."""
+        """Replace the workers; keep the old ones if the new ones cannot start."""
         systemd.sd_notify(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}", self.log)
         try:
             self._is_first_worker_ready, self._age_before_reload = False, self.worker_age
@@ -175,7 +175,7 @@ class GunicornArbiter(StockArbiter):  # type: ignore[misc]
         systemd.sd_notify("READY=1", self.log)
 
     def manage_workers(self) -> None:
-        """As gunicorn's, but the oldest workers are stopped only once the newest answer."""
+        """Stops surplus workers only when the newest are ready."""
         if len(self.WORKERS) > self.num_workers:
             with suppress(WorkerStartError):
                 self._wait_until_ready(self._newest_workers())
@@ -185,13 +185,13 @@ class GunicornArbiter(StockArbiter):  # type: ignore[misc]
         return [pid for pid, worker in self.WORKERS.items() if worker.age > self._age_before_reload]
 
     def _wait_until_ready(self, pids: Collection[int]) -> None:
-        """Until all of them answer. Raises WorkerStartError."""
+        """Raises WorkerStartError."""
         pids, give_up_at = set(pids), time.monotonic() + (self.timeout or _START_TIMEOUT)
         while time.monotonic() < give_up_at:
             self.reap_workers()
             if not pids <= self.WORKERS.keys():
                 raise WorkerStartError("a worker could not start")
-            # A worker's first sign of life sets its file back from the time of day to that of the monotonic clock.
+            # A worker's first heartbeat changes the file's time from wall clock to monotonic clock.
             if all(self.WORKERS[pid].tmp.last_update() <= time.monotonic() for pid in pids):
                 return
             time.sleep(0.02)
