@@ -161,8 +161,10 @@ def _cache_forever(response: Response, tag: str) -> Response:
 
 def includeme(config: Configurator) -> None:
     """Serve both, on the host of the pages."""
-    views: dict[str, Any] = {"{name}": serve_stylesheet, "{owner}/{name}": serve_logo}
-    for path, view in views.items():
-        name = f"branding.{view.__name__.removeprefix('serve_')}"
+    views: dict[str, tuple[str, Any]] = {
+        "branding.style": ("{name}", serve_stylesheet),
+        "branding.logo": ("{owner}/{name}", serve_logo),
+    }
+    for name, (path, view) in views.items():
         config.add_route(name, f"{_PREFIX}{path}", host="login", request_method="GET")
         config.add_view(view, route_name=name, permission=NO_PERMISSION_REQUIRED)

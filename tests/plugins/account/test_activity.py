@@ -249,7 +249,9 @@ def test_plugins_add_sections(world: World, browser: Browser) -> None:
     row = SecuritySectionRow(name="Example <b>", notes=("anna@example.org",), actions=(item,))
     pages = world.app.registry.pages
     pages.security_sections.append(
-        lambda page: (SecuritySection(id="linked", title=page.words.t("Sessions"), rows=(row,), empty="None"),)
+        lambda page: (
+            SecuritySection(id="linked", title=page.translator.gettext("Sessions"), rows=(row,), empty="None"),
+        )
     )
     tree = check_page(browser.open("/account/security"), 200, "Security")
     section = tree.find(".//*[@id='linked']")

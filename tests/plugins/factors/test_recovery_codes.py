@@ -77,7 +77,7 @@ def test_one_stands_in_for_the_phone(world: World, browser: Browser, party: Rely
     check_page(other.page, 200, "Enter a recovery code")
     other.submit({"code": codes[0].lower().replace("-", " ")})
     assert other.external_redirect is not None
-    (event,) = [event for event in world.audit_events(party_id=ada.user.id) if event.event == "factor.used"]
+    (event,) = [event for event in world.audit_events(involved_id=ada.user.id) if event.event == "factor.used"]
     assert dict(event.detail) == {"factor": "recovery_codes", "left": 9}
     (stored,) = world.operator_services.factors.list_enrolments(ada.user.id, "recovery_codes")
     assert RecoveryCodesFactor().status_text(stored) == "9 codes left"
