@@ -1,5 +1,6 @@
 """Schemas: what goes in and out, as JSON Schema made from the models that decode and show it."""
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -10,6 +11,52 @@ from identity.domain.validators import MAX_TOKEN_LIFETIME
 
 _COMPONENT = "#/components/schemas/{model}"
 
+#: Names in the document that clients are generated from, where the class has another one.
+_COMPONENT_NAMES: Mapping[str, str] = {
+    "AddGrantToProjectRequest": "GrantOfProject",
+    "AddGrantToUserRequest": "GrantToUser",
+    "AddServiceUserKeyRequest": "NewKey",
+    "ApplicationSpec": "DescribedApplication",
+    "Caller": "Me",
+    "CallerManagerRoles": "HeldRoles",
+    "CallerOrganization": "OwnOrganization",
+    "ClaimsCarrier": "Carrier",
+    "ConnectedApplication": "Connection",
+    "CreateLegalHold": "PlaceLegalHold",
+    "DomainProof": "Proof",
+    "EmptyCommand": "Nothing",
+    "Enrolment": "Factor",
+    "ExpiringCredential": "Expiring",
+    "ExpiringCredentialKind": "ExpiringKind",
+    "ExplainedClaim": "Claim",
+    "GettingStarted": "FirstSteps",
+    "GrantPreview": "Way",
+    "InitialCredential": "Initial",
+    "LegalHoldKind": "Held",
+    "ManagerLevel": "Level",
+    "ManagerRole": "Role",
+    "ManagerSpec": "DescribedManager",
+    "OAuthError": "Refused",
+    "OmittedItem": "LeftOut",
+    "OrganizationDomain": "Domain",
+    "OrganizationExport": "ExportedOrganization",
+    "OrganizationSpec": "DescribedOrganization",
+    "PolicyImpact": "PolicyEffect",
+    "PolicyRules": "Rules",
+    "PolicySource": "Source",
+    "PreviewedClaims": "Carried",
+    "ProjectGrantSpec": "DescribedProjectGrant",
+    "ProjectSpec": "DescribedProject",
+    "RefusalSummary": "Refusal",
+    "RotateSigningKeyRequest": "RotateSigningKey",
+    "SecondFactorRule": "SecondFactor",
+    "ServiceUserKeySpec": "DescribedKey",
+    "ServiceUserSpec": "DescribedServiceUser",
+    "UpstreamProviderSpec": "DescribedUpstreamProvider",
+    "UserGrantSpec": "DescribedUserGrant",
+    "UserSpec": "DescribedUser",
+}
+
 
 class _SchemaGenerator(GenerateJsonSchema):
     """Lifetimes are whole seconds; sets are lists in which a value may stand twice."""
@@ -19,6 +66,9 @@ class _SchemaGenerator(GenerateJsonSchema):
 
     def frozenset_schema(self, schema: Any) -> JsonSchemaValue:
         return {"type": "array", "items": self.generate_inner(schema["items_schema"])}
+
+    def normalize_name(self, name: str) -> str:
+        return super().normalize_name(_component_name(name))
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -38,9 +88,19 @@ def component_schemas(request_models: list[type[BaseModel]], response_models: li
     ]
     _, document = models_json_schema(modes, ref_template=_COMPONENT, schema_generator=_SchemaGenerator)
     schemas: dict[str, Any] = document["$defs"]
-    return schemas
+    return {name: schema | {"title": name} for name, schema in schemas.items()}
 
 
 def schema_reference(model: type[BaseModel]) -> dict[str, str]:
     """Where a model's schema stands in a document."""
-    return {"$ref": _COMPONENT.format(model=model.__name__)}
+    return {"$ref": _COMPONENT.format(model=component_name(model))}
+
+
+def component_name(model: type[BaseModel]) -> str:
+    """The name of a model's schema in the document, which stays when the class is renamed."""
+    return _component_name(model.__name__)
+
+
+def _component_name(class_name: str) -> str:
+    name = class_name.removesuffix("Representation")
+    return _COMPONENT_NAMES.get(name, name)

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from identity import __version__
 from identity.plugins.management.json_body import EmptyCommand
-from identity.plugins.management.json_schemas import component_schemas, input_schema, schema_reference
+from identity.plugins.management.json_schemas import component_name, component_schemas, input_schema, schema_reference
 from identity.plugins.management.operation import Operation, one_time_members, readable_representations
 from identity.plugins.management.operation_table import RESOURCE_MODULES
 from identity.plugins.management.operation_views import JSON_MEDIA_TYPE, PATH_PREFIX
@@ -72,6 +72,14 @@ _PARAMETERS: Mapping[str, str] = {
     "Idempotency-Key": "A word of the client's own, 1 to 255 printable characters, good for 24 hours.",
 }
 
+#: Tags that clients are generated from, where the module has another name.
+_TAGS: Mapping[str, str] = {
+    "connected_applications": "Connections",
+    "manager_roles": "Roles",
+    "organization_transfer": "Transfer",
+    "personal_access_tokens": "Service user tokens",
+}
+
 
 def build_document(base_url: str) -> dict[str, Any]:
     """The document of the service at this address, as plain values."""
@@ -99,7 +107,7 @@ def build_document(base_url: str) -> dict[str, Any]:
 def resource_tag(resource: Any) -> str:
     """How the document calls a resource: Service users for service_users."""
     name: str = resource.__name__.rpartition(".")[2]
-    return name.replace("_", " ").capitalize()
+    return _TAGS.get(name) or name.replace("_", " ").capitalize()
 
 
 def path_template(operation: Operation) -> str:
@@ -253,7 +261,7 @@ def _schemas(operations: Iterable[Operation]) -> dict[str, Any]:
             if operation.returns_list:
                 listed[operation.representation] = None
     made = component_schemas([*sent], [*shown])
-    made |= {f"{model.__name__}List": _list_schema(model) for model in listed}
+    made |= {f"{component_name(model)}List": _list_schema(model) for model in listed}
     return dict(sorted((made | {"Error": _ERROR}).items()))
 
 
