@@ -14,7 +14,7 @@ BIN = $(VENV)/bin
 VARIABLES = "http_port=$(PORT)" "data=$(DATA)"
 
 .DEFAULT_GOAL = help
-.PHONY: run demo test test-all lint bench faults cluster docs dist release clean help
+.PHONY: run demo test test-all lint bench faults cluster docs pictures dist release clean help
 
 # Commands find the service by what is noted: identity COMMAND -c development.ini
 run: $(VENV)/.runs ## start the service (PORT=8080 DATA=var); Ctrl-C stops it
@@ -54,6 +54,9 @@ dist: $(VENV)/.releases ## build source distribution and wheel twice, compare th
 release: $(VENV)/.releases ## make dist for VERSION=1.2.3, with its changelog, commit and tag; nothing is uploaded
 	@test -n "$(VERSION)" || { echo "make release VERSION=1.2.3"; exit 1; }
 	.ci/release tag $(VERSION)
+
+pictures: $(VENV)/.develops ## make the pictures of pages anew, for README and documentation (needs Chromium)
+	$(BIN)/python -m tests.browser.make_pictures
 
 clean: ## remove what was installed and built; data (DATA=var) stays
 	rm -rf $(VENV) build dist *.egg-info docs/_build .coverage .hypothesis .import_linter_cache
