@@ -33,7 +33,7 @@ _BODY_HEADERS = frozenset({"Content-Length", "Content-Type"})
 def build_protocol_request(request: Request, *, with_browser: bool = False) -> ProtocolRequest:
     """The request as the protocol sees it; cookies are looked at where asked for.
 
-    Raises RequestTooLarge without reading a body over MAX_BODY.
+    Raises RequestTooLarge without reading a body over MAX_BODY_BYTES.
     """
     environ = request.environ
     length = request.content_length or 0

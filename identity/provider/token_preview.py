@@ -1,8 +1,8 @@
 """Preview: which tokens and claims a user and an application would get, and why; nothing is issued or recorded.
 
 It goes the way of real tokens (``authorization_from_sign_in`` and the grants themselves,
-``admission.check_and_resolve_scopes``, ``issuing.mint``) up to the point where they are recorded, with a key to sign
-that nobody publishes. So it cannot tell anything else than what is issued.
+``authorization_checks.check_and_resolve_scopes``, ``token_issuance.mint_tokens``) up to the point where they are
+recorded, with a key to sign that nobody publishes. So it cannot tell anything else than what is issued.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -62,7 +62,7 @@ class TransactionState:
 
 
 class Service:
-    """Base of the services. Each is made with the others that it works with, which ``bundle`` puts together."""
+    """Base of the services. Each is made with the others that it works with, which ``container`` puts together."""
 
     def __init__(self, state: TransactionState) -> None:
         self._storage, self._audit = state.storage, state.audit
