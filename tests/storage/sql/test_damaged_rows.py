@@ -55,25 +55,25 @@ GRACE = make_human_user(queries.ORGANIZATION, user_name="grace")
 READS: dict[str, Callable[[Storage], object]] = {
     **queries.READS,
     **{name: read for name, read in queries.INDEXED.items() if "by query" in name or "counted" in name},
-    "instance": queries.call("organizations.find_instance"),
-    "domain": queries.call("organizations.find_domain", DOMAIN.organization_id, DOMAIN.name),
-    "domain holder": queries.call("organizations.find_domain_holder", DOMAIN.name),
-    "domains": queries.call("organizations.domains", DOMAIN.organization_id),
-    "domains unproven": queries.call("organizations.unproven_domains", "example.com", 10),
-    "roles": queries.call("projects.roles", queries.PROJECT.id),
-    "role held": queries.call("effects.of_role", queries.PROJECT.id, ROLE.key),
-    "password": queries.call("users.find_password", queries.PERSON.id),
-    "must change": queries.call("users.must_change_password", [queries.PERSON.id]),
-    "client secrets": queries.call("applications.secrets", queries.APPLICATION.id),
-    "failures": queries.call("attempts.failures", ["ada"]),
-    "signing keys": queries.call("signing_keys.all"),
-    "audit": queries.call("audit.page"),
-    "audit after": queries.call("audit.after", 0, 10),
-    "user grant": queries.call("user_grants.find", queries.GRANT.id),
-    "project grant": queries.call("project_grants.find", queries.LENT.id),
-    "project grants": queries.call("project_grants.page", "project_id", queries.PROJECT.id),
-    "user grants": queries.call("user_grants.page", "user_id", queries.PERSON.id),
-    "projects": queries.call("projects.page", queries.ORGANIZATION.id),
+    "instance": lambda storage: storage.organizations.find_instance(),
+    "domain": lambda storage: storage.organizations.find_domain(DOMAIN.organization_id, DOMAIN.name),
+    "domain holder": lambda storage: storage.organizations.find_effective_domain(DOMAIN.name),
+    "domains": lambda storage: storage.organizations.list_domains(DOMAIN.organization_id),
+    "domains unproven": lambda storage: storage.organizations.list_unproven_domains("example.com", 10),
+    "roles": lambda storage: storage.projects.list_roles(queries.PROJECT.id),
+    "role held": lambda storage: storage.deletion_impact.count_role_grants(queries.PROJECT.id, ROLE.key),
+    "password": lambda storage: storage.users.find_password(queries.PERSON.id),
+    "must change": lambda storage: storage.users.list_must_change_password([queries.PERSON.id]),
+    "client secrets": lambda storage: storage.applications.list_secrets(queries.APPLICATION.id),
+    "failures": lambda storage: storage.attempts.count_failures(["ada"]),
+    "signing keys": lambda storage: storage.signing_keys.list_all(),
+    "audit": lambda storage: storage.audit.page(),
+    "audit after": lambda storage: storage.audit.list_after(0, 10),
+    "user grant": lambda storage: storage.user_grants.find(queries.GRANT.id),
+    "project grant": lambda storage: storage.project_grants.find(queries.LENT.id),
+    "project grants": lambda storage: storage.project_grants.page("project_id", queries.PROJECT.id),
+    "user grants": lambda storage: storage.user_grants.page("user_id", queries.PERSON.id),
+    "projects": lambda storage: storage.projects.page(queries.ORGANIZATION.id),
     "organizations one by one": lambda storage: _walk(storage.organizations.page),
     "applications one by one": lambda storage: _walk(
         lambda request: storage.applications.page(queries.APPLICATION.project_id, request)
@@ -81,15 +81,17 @@ READS: dict[str, Callable[[Storage], object]] = {
 }
 #: What is done in the same breath as reading.
 USES: dict[str, Callable[[Storage], object]] = {
-    "redeem": queries.call("tokens.redeem_code", queries.CODE.digest, client_id=queries.CODE.client_id, at=NOW),
+    "redeem": lambda storage: storage.tokens.redeem_authorization_code(
+        queries.CODE.digest, client_id=queries.CODE.client_id, redeemed_at=NOW
+    ),
     "rotate": queries.INDEXED["rotate"],
-    "finish": queries.call("authorization_requests.finish", queries.PENDING.id, NOW, version=1),
-    "take": queries.call("records.take", *queries.THIS_RECORD, NOW),
+    "finish": lambda storage: storage.authorization_requests.finish(queries.PENDING.id, NOW, version=1),
+    "take": lambda storage: storage.records.consume(*queries.THIS_RECORD, NOW),
     "replace": queries.WRITES["replace record"],
     "claim": queries.INDEXED["refused record"],
-    "reserve": queries.call("attempts.reserve", "ada", at=NOW),
-    "count": queries.call("attempts.count", "ada", at=NOW, span=timedelta(days=1), most=1),
-    "remove role": queries.call("projects.remove_role", queries.PROJECT.id, ROLE.key),
+    "reserve": lambda storage: storage.attempts.reserve("ada", reserved_at=NOW),
+    "count": lambda storage: storage.attempts.count_use("ada", used_at=NOW, window=timedelta(days=1), limit=1),
+    "remove role": lambda storage: storage.projects.delete_role(queries.PROJECT.id, ROLE.key),
 }
 
 
@@ -98,9 +100,9 @@ def _walk(fetch: Callable[[PageRequest], Any]) -> None:
     request = PageRequest(limit=1)
     for _ in range(10):
         page = fetch(request)
-        if page.next is None:
+        if page.next_cursor is None:
             return
-        request = replace(request, cursor=page.next)
+        request = replace(request, cursor=page.next_cursor)
     raise AssertionError("the pages go in a circle")
 
 
