@@ -139,10 +139,10 @@ class BackgroundJobs:
             _ = services.storage.purges
             began = time.monotonic()
             # Read for each batch: a hold takes effect from the moment it is placed.
-            gone = purge_batch(services.storage, kind, keys, before, services.legal_holds.list_holds().keys())
+            count = purge_batch(services.storage, kind, keys, before, services.legal_holds.list_holds().keys())
             deleted = time.monotonic()
         ended = time.monotonic()
-        batch = PurgeBatch(gone, deleted - began, ended - began)
+        batch = PurgeBatch(count, deleted - began, ended - began)
         instrumentation.record_duration(instrumentation.PURGE, kind.value, batch.total_seconds)
         self._relieve()
         time.sleep(max(_BATCH_PAUSE_SECONDS, batch.total_seconds - (time.monotonic() - ended)))
@@ -174,9 +174,9 @@ class BackgroundJobs:
         while True:
             with self._reading(SYSTEM) as services:
                 due = services.account_deletions.list_due()
-            gone = sum(self._delete_account(user_id) for user_id in due if not self._stopping())
-            deleted += gone
-            if not gone or self._stopping():
+            count = sum(self._delete_account(user_id) for user_id in due if not self._stopping())
+            deleted += count
+            if not count or self._stopping():
                 return deleted
             time.sleep(_BATCH_PAUSE_SECONDS)
 
@@ -194,14 +194,14 @@ class BackgroundJobs:
 
     def flush_last_used(self) -> None:
         """Store the times at which secrets and personal access tokens were last used in this process."""
-        taken = self._process.last_used_tracker.drain()
-        if not taken:
+        last_uses = self._process.last_used_tracker.drain()
+        if not last_uses:
             return
         try:
             with self._transaction(SYSTEM) as services:
-                last_used_tracker.write_last_used(taken, services.storage)
+                last_used_tracker.write_last_used(last_uses, services.storage)
         except Exception:
-            self._process.last_used_tracker.restore(taken)
+            self._process.last_used_tracker.restore(last_uses)
             raise
 
     def _acquire_lease(self, name: str, span: timedelta) -> bool:

@@ -40,8 +40,10 @@ class BackgroundWorker:
 
     def __init__(self, jobs: list[BackgroundJob]) -> None:
         self._jobs = [job for job in jobs if not job.has_own_thread]
-        self._others = [BackgroundWorker([replace(job, has_own_thread=False)]) for job in jobs if job.has_own_thread]
-        self._wanted = threading.Event()
+        self._own_threads = [
+            BackgroundWorker([replace(job, has_own_thread=False)]) for job in jobs if job.has_own_thread
+        ]
+        self._wake_up = threading.Event()
         self._stopping = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -56,30 +58,30 @@ class BackgroundWorker:
 
     def wake(self) -> None:
         """Let the thread check for due jobs. Cheap when nothing is due."""
-        if time.monotonic() >= self._next_due and not self._wanted.is_set():
+        if time.monotonic() >= self._next_due and not self._wake_up.is_set():
             self._start()
             self._woken_at = time.monotonic()
-            self._wanted.set()
-        for worker in self._others:
+            self._wake_up.set()
+        for worker in self._own_threads:
             worker.wake()
 
     def run_now(self, name: str) -> None:
         """Run the named job at once, in its thread. Does nothing if there is no such job."""
-        for worker in self._others:
+        for worker in self._own_threads:
             worker.run_now(name)
         job = next((job for job in self._jobs if job.name == name), None)
         if job is not None and not self._stopping.is_set():
             job.due_at = self._next_due = 0.0
             job.wake_at = time.monotonic()
             self._start()
-            if not self._wanted.is_set():
+            if not self._wake_up.is_set():
                 self._woken_at = time.monotonic()
-            self._wanted.set()
+            self._wake_up.set()
 
     @property
     def is_stopping(self) -> bool:
         """True when the process is about to end. Long jobs call this between steps; each call counts as a heartbeat."""
-        for worker in (self, *self._others):
+        for worker in (self, *self._own_threads):
             if worker._thread is threading.current_thread():
                 worker._heartbeat_at = time.monotonic()
         return self._stopping.is_set()
@@ -88,9 +90,9 @@ class BackgroundWorker:
         """Jobs without a heartbeat for longer than ``limit``, or woken and not started for as long, with the time."""
         found = {}
         now = time.monotonic()
-        for worker in (self, *self._others):
+        for worker in (self, *self._own_threads):
             # Read once: the thread changes it concurrently.
-            running, waits = worker._running, worker._wanted.is_set() and not worker._stopping.is_set()
+            running, waits = worker._running, worker._wake_up.is_set() and not worker._stopping.is_set()
             name = running or min(worker._jobs, key=lambda job: job.due_at).name if worker._jobs else ""
             silent = now - (worker._heartbeat_at if running else worker._woken_at if waits else now)
             if silent > limit.total_seconds():
@@ -100,7 +102,7 @@ class BackgroundWorker:
     def failing_jobs(self, limit: timedelta) -> dict[str, timedelta]:
         """Jobs that have only failed for longer than ``limit``, with the time."""
         now = time.monotonic()
-        since = {job.name: job.failing_since for worker in (self, *self._others) for job in worker._jobs}
+        since = {job.name: job.failing_since for worker in (self, *self._own_threads) for job in worker._jobs}
         ages = {name: timedelta(seconds=round(now - began)) for name, began in since.items() if began is not None}
         return {name: age for name, age in ages.items() if age > limit}
 
@@ -108,10 +110,10 @@ class BackgroundWorker:
         """Let running jobs finish their current step, then end the threads; waits no longer than ``timeout``
         seconds.
         """
-        everyone = (self, *self._others)
+        everyone = (self, *self._own_threads)
         for worker in everyone:
             worker._stopping.set()
-            worker._wanted.set()
+            worker._wake_up.set()
         end = time.monotonic() + timeout
         for worker in everyone:
             if worker._thread is not None:
@@ -143,7 +145,7 @@ class BackgroundWorker:
                 job.wake_at = time.monotonic() + again.total_seconds()
                 job.due_at = min(job.due_at, job.wake_at)
         self._next_due = min((job.due_at for job in self._jobs), default=float("inf"))
-        for worker in self._others:
+        for worker in self._own_threads:
             worker.run_due()
 
     def _start(self) -> None:
@@ -154,9 +156,9 @@ class BackgroundWorker:
 
     def _loop(self) -> None:
         while not self._stopping.is_set():
-            self._wanted.wait(self._seconds_until_wake())
+            self._wake_up.wait(self._seconds_until_wake())
             # Before the work: a call during it must not be lost.
-            self._wanted.clear()
+            self._wake_up.clear()
             if not self._stopping.is_set():
                 self.run_due()
 

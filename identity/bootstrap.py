@@ -177,14 +177,14 @@ def getting_started_text(identity: "IdentityApplication", outcome: BootstrapResu
 
 def make_command(target: str, settings: "Settings") -> str:
     """The make command for a target, with the variables that differ from their defaults."""
-    words = [f"make {target}"]
+    arguments = [f"make {target}"]
     port = urlsplit(settings.issuer_url).port
     if port != DEFAULT_PORT:
-        words.append(f"PORT={port}")
+        arguments.append(f"PORT={port}")
     folder = _relative_path(settings.data)
     if folder != DEFAULT_DATA:
-        words.append(f"DATA={shlex.quote(folder)}")
-    return " ".join(words)
+        arguments.append(f"DATA={shlex.quote(folder)}")
+    return " ".join(arguments)
 
 
 def _relative_path(path: Path | None) -> str:

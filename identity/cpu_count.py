@@ -14,8 +14,8 @@ def available_cpus() -> int:
 
     A limit of 1.5 counts as 2.
     """
-    given = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min([given, *(ceil(cgroup_limit) for cgroup_limit in _cgroup_limits())]))
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min([count, *(ceil(cgroup_limit) for cgroup_limit in _cgroup_limits())]))
 
 
 def _cgroup_limits() -> Iterator[float]:
@@ -40,7 +40,7 @@ def _cgroup_v2_limit(group: str) -> Iterator[float]:
 def _cgroup_v1_limit(group: str) -> Iterator[float]:
     for folder in _group_folders(_GROUPS / "cpu", group):
         with suppress(OSError):
-            time, period = (int((folder / f"cpu.cfs_{word}_us").read_text()) for word in ("quota", "period"))
+            time, period = (int((folder / f"cpu.cfs_{name}_us").read_text()) for name in ("quota", "period"))
             if time > 0:
                 yield time / period
 

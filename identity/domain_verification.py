@@ -27,8 +27,8 @@ class DomainVerifier:
     """One per process. Holds no lock while it queries: the caller has committed before."""
 
     def __init__(self, settings: Settings) -> None:
-        self._servers = [parse_name_server(word) for word in settings.dns_resolver]
-        self._places = FairSemaphore(_MAX_CONCURRENT_VERIFICATIONS)
+        self._servers = [parse_name_server(text) for text in settings.dns_resolver]
+        self._slots = FairSemaphore(_MAX_CONCURRENT_VERIFICATIONS)
         self._web = OutboundHttpClient(
             networks=parse_networks(settings.allowed_networks),
             seconds=VERIFICATION_TIMEOUT,
@@ -42,7 +42,7 @@ class DomainVerifier:
         with (
             organization_scope(domain.organization_id),
             password_hashing.acquire_slot(
-                self._places, "Too many domains are being checked just now.", seconds=_RETRY_AFTER_SECONDS
+                self._slots, "Too many domains are being checked just now.", seconds=_RETRY_AFTER_SECONDS
             ),
         ):
             if domain.record_value in self._txt_records(domain.record_name):

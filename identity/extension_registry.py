@@ -32,15 +32,15 @@ from identity.storage.backend import Backend
 PasswordCheck = Callable[[User, str, Lookup], bool | None]
 
 
-def select_backend(host: PluginHost, wanted: str) -> Backend:
+def select_backend(host: PluginHost, name: str) -> Backend:
     """The storage backend of this name. Raises InvalidSetting if no plugin offers it."""
     backends: dict[str, Backend] = host.extensions_by_name(
         "identity_storage_backends", lambda item: str(item.name), "storage"
     )
-    if wanted not in backends:
+    if name not in backends:
         offered = ", ".join(sorted(backends)) or "none"
-        raise InvalidSetting("identity.storage", f'"{wanted}" is offered by no listed plugin; offered: {offered}')
-    return backends[wanted]
+        raise InvalidSetting("identity.storage", f'"{name}" is offered by no listed plugin; offered: {offered}')
+    return backends[name]
 
 
 def collect_manager_roles(host: PluginHost) -> Mapping[str, ManagerRole]:
@@ -112,7 +112,7 @@ def build_capabilities(host: PluginHost, protocol: ProtocolRegistry, *, can_send
     be sent.
     """
     offered = host.extensions_by_name("identity_sign_in_methods", lambda item: str(item[0]), "way to sign in").values()
-    elsewhere = {item[0]: item[1] for item in offered}
+    methods = {item[0]: item[1] for item in offered}
     factors = protocol.factors.items()
     return Capabilities(
         authentication_methods=tuple(protocol.client_authentication_methods),
@@ -136,11 +136,11 @@ def build_capabilities(host: PluginHost, protocol: ProtocolRegistry, *, can_send
         },
         sign_in_methods={
             PASSWORD_FACTOR: gettext_lazy("Password"),
-            **elsewhere,
+            **methods,
             **{name: factor.label for name, factor in factors},
         },
         passwordless_factors=frozenset(name for name, factor in factors if factor.is_passwordless),
-        federated_methods=frozenset(elsewhere),
+        federated_methods=frozenset(methods),
         second_factors=frozenset(
             name for name, factor in factors if not factor.is_backup and (can_send_mail or not factor.needs_mail)
         ),
@@ -175,7 +175,7 @@ def combine_password_checks(host: PluginHost) -> PasswordCheck | None:
     the password.
     """
     decide = host.combine_decisions(
-        "identity_check_password", lambda verdict: isinstance(verdict, bool), on_failure=False, traceback=False
+        "identity_check_password", lambda answer: isinstance(answer, bool), on_failure=False, traceback=False
     )
     if decide is None:
         return None

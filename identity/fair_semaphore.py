@@ -77,10 +77,10 @@ class FairSemaphore:
     Set ``limits_organizations`` to False where all requests serve one organization.
     """
 
-    def __init__(self, places: int, *, by_organization: bool = True) -> None:
+    def __init__(self, slots: int, *, by_organization: bool = True) -> None:
         self._by_organization = by_organization
-        self._known = _SlotPool(max(1, places // _SHARE_DIVISOR))
-        self._all = _SlotPool(places)
+        self._known = _SlotPool(max(1, slots // _SHARE_DIVISOR))
+        self._all = _SlotPool(slots)
 
     @contextmanager
     def acquired(self, part: str = "") -> Iterator[None]:
@@ -115,16 +115,16 @@ class FairSemaphore:
 
 
 class _SlotPool:
-    def __init__(self, places: int) -> None:
-        self._places = places
-        self._share = max(1, places // _SHARE_DIVISOR)
+    def __init__(self, slots: int) -> None:
+        self._slots = slots
+        self._share = max(1, slots // _SHARE_DIVISOR)
         self._used_by_key: Counter[_Key] = Counter()
         self._used = 0
         self._lock = Lock()
 
     @property
     def free(self) -> int:
-        return self._places - self._used
+        return self._slots - self._used
 
     def acquire(self, keys: tuple[_Key, ...]) -> bool:
         with self._lock:

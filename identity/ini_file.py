@@ -156,8 +156,8 @@ def read_server_settings(global_config: Mapping[str, str]) -> dict[str, str]:
 def _command_line_values(path: str, section: str, global_config: Mapping[str, str]) -> dict[str, str]:
     """The values of the command line, which PasteDeploy merges with the file's [DEFAULT]."""
     without_default = _required_variables(path, global_config)
-    own = _load_section(path, section, without_default).global_conf
-    return without_default | {name: value for name, value in global_config.items() if value != own.get(name)}
+    defaults = _load_section(path, section, without_default).global_conf
+    return without_default | {name: value for name, value in global_config.items() if value != defaults.get(name)}
 
 
 def _required_variables(path: str, global_config: Mapping[str, str]) -> dict[str, str]:

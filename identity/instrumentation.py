@@ -42,10 +42,10 @@ class InstrumentationObserver:
     def record_duration(self, kind: str, name: str, seconds: float) -> None:
         """Called when something has ended, successful or not."""
 
-    def record_outcome(self, what: str, name: str, outcome: str) -> None:
+    def record_outcome(self, kind: str, name: str, outcome: str) -> None:
         pass
 
-    def record_lag(self, what: str, seconds: float) -> None:
+    def record_lag(self, kind: str, seconds: float) -> None:
         pass
 
 
@@ -73,35 +73,35 @@ def add_observers(watchers: Iterable[InstrumentationObserver]) -> None:
 
 def remove_observers(watchers: Iterable[InstrumentationObserver]) -> None:
     global _watchers
-    gone = {id(observer) for observer in watchers}
-    _watchers = tuple(observer for observer in _watchers if id(observer) not in gone)
+    removed = {id(observer) for observer in watchers}
+    _watchers = tuple(observer for observer in _watchers if id(observer) not in removed)
 
 
-def record_duration(what: str, name: str, seconds: float) -> None:
+def record_duration(kind: str, name: str, seconds: float) -> None:
     for observer in _watchers:
-        observer.record_duration(what, name, seconds)
+        observer.record_duration(kind, name, seconds)
 
 
-def record_outcome(what: str, name: str, outcome: str) -> None:
+def record_outcome(kind: str, name: str, outcome: str) -> None:
     for observer in _watchers:
-        observer.record_outcome(what, name, outcome)
+        observer.record_outcome(kind, name, outcome)
 
 
-def record_lag(what: str, seconds: float) -> None:
+def record_lag(kind: str, seconds: float) -> None:
     for observer in _watchers:
-        observer.record_lag(what, seconds)
+        observer.record_lag(kind, seconds)
 
 
 def record_server_refusal(status: int) -> None:
     record_outcome(SERVER_REFUSAL, "server", str(status))
 
 
-def measure_duration(what: str, name: str = "") -> AbstractContextManager[object]:
+def measure_duration(kind: str, name: str = "") -> AbstractContextManager[object]:
     """Measures the block; does nothing without observers."""
-    return _DurationMeasurement(what, name) if _watchers else _NO_MEASUREMENT
+    return _DurationMeasurement(kind, name) if _watchers else _NO_MEASUREMENT
 
 
-def with_measured_duration(what: str, call: Callable[..., Any]) -> Callable[..., Any]:
+def with_measured_duration(kind: str, call: Callable[..., Any]) -> Callable[..., Any]:
     """Wraps the function so that each call is measured under the name in its first argument; returns it unchanged
     without observers.
     """
@@ -113,23 +113,23 @@ def with_measured_duration(what: str, call: Callable[..., Any]) -> Callable[...,
         try:
             return call(name, *arguments)
         finally:
-            record_duration(what, name, perf_counter() - began)
+            record_duration(kind, name, perf_counter() - began)
 
     return timed_call
 
 
 class _DurationMeasurement(AbstractContextManager[None]):
-    __slots__ = ("_began", "_name", "_what")
+    __slots__ = ("_began", "_kind", "_name")
 
-    def __init__(self, what: str, name: str) -> None:
-        self._what = what
+    def __init__(self, kind: str, name: str) -> None:
+        self._kind = kind
         self._name = name
 
     def __enter__(self) -> None:
         self._began = perf_counter()
 
     def __exit__(self, *_exception: object) -> None:
-        record_duration(self._what, self._name, perf_counter() - self._began)
+        record_duration(self._kind, self._name, perf_counter() - self._began)
 
 
 _NO_MEASUREMENT = nullcontext()

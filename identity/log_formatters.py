@@ -33,9 +33,9 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        told = log_context.get()
-        if told is not None:
-            members.update(told())
+        context = log_context.get()
+        if context is not None:
+            members.update(context())
         if record.exc_info:
             members["exception"] = self.formatException(record.exc_info)
         elif record.exc_text:
@@ -59,17 +59,17 @@ class RepeatedMessageFilter(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        self._said: dict[str, float] = {}
+        self._logged_at: dict[str, float] = {}
 
     def reset(self) -> None:
-        self._said.clear()
+        self._logged_at.clear()
 
     def filter(self, record: logging.LogRecord) -> bool:
         """True if the message was not logged within the last minute."""
         now = time.monotonic()
-        if now - self._said.get(record.msg, float("-inf")) < _REPEAT_SECONDS:
+        if now - self._logged_at.get(record.msg, float("-inf")) < _REPEAT_SECONDS:
             return False
-        self._said[record.msg] = now
+        self._logged_at[record.msg] = now
         return True
 
 

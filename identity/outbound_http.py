@@ -48,9 +48,9 @@ class OutboundResponse:
     body: bytes = field(repr=False)
 
 
-def parse_networks(words: Sequence[str]) -> tuple[Network, ...]:
+def parse_networks(texts: Sequence[str]) -> tuple[Network, ...]:
     """Parse networks and single addresses. Raises ValueError."""
-    return tuple(ip_network(word) for word in words)
+    return tuple(ip_network(text) for text in texts)
 
 
 def is_public(address: IPv4Address | IPv6Address) -> bool:

@@ -79,8 +79,10 @@ class OutboxSender:
         if backlog.oldest_at is None:
             return None
         counts = {"could not be sent yet": backlog.failing, "given up lately": backlog.abandoned}
-        told = " and ".join(f"{count} {what}" for what, count in counts.items() if count)
-        return f"Messages wait since {backlog.oldest_at:%Y-%m-%d %H:%M} UTC: {told}. Look into the log for the reason."
+        summary = " and ".join(f"{count} {label}" for label, count in counts.items() if count)
+        return (
+            f"Messages wait since {backlog.oldest_at:%Y-%m-%d %H:%M} UTC: {summary}. Look into the log for the reason."
+        )
 
     def _list_due(self) -> tuple[OutboxMessage, ...]:
         if not self._delivery.is_enabled:

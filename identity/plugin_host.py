@@ -180,7 +180,7 @@ class PluginHost:
                 collected.extend(Extension(plugin, value) for value in implementation(**arguments))
         return collected
 
-    def extensions_by_name(self, hook: str, name: Callable[[Any], str], what: str, **arguments: Any) -> dict[str, Any]:
+    def extensions_by_name(self, hook: str, name: Callable[[Any], str], noun: str, **arguments: Any) -> dict[str, Any]:
         """The offers of a hook by name.
 
         Raises PluginError, naming both plugins, if two offers have the same name.
@@ -190,7 +190,7 @@ class PluginHost:
             extension = found.setdefault(name(offer.value), offer)
             if extension is not offer:
                 raise PluginError(
-                    f'The plugins "{extension.plugin}" and "{offer.plugin}" both offer the {what} '
+                    f'The plugins "{extension.plugin}" and "{offer.plugin}" both offer the {noun} '
                     f'"{name(offer.value)}". Take one of them out of identity.plugins.'
                 )
         return {key: offer.value for key, offer in found.items()}
@@ -212,8 +212,8 @@ class PluginHost:
                 try:
                     answer = implementation(**arguments)
                 except Exception as problem:
-                    shown = problem if traceback else None
-                    log.error("plugin %s failed in %s: %s", plugin, hook, type(problem).__name__, exc_info=shown)
+                    exc_info = problem if traceback else None
+                    log.error("plugin %s failed in %s: %s", plugin, hook, type(problem).__name__, exc_info=exc_info)
                     return on_failure
                 if answer is None:
                     continue

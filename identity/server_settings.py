@@ -73,8 +73,8 @@ UNSUPPORTED_OPTIONS: Mapping[str, str] = {
 def build_gunicorn_settings(settings: Mapping[str, str], data: Path) -> dict[str, Any]:
     """Raises InvalidSetting for all settings that cannot be used. The control socket is created in ``data``."""
     validate_server_settings(settings)
-    own = _server_options(settings) if _is_gunicorn(settings) else {}
-    return {**DEFAULTS, "control_socket": str(data / "gunicorn.ctl"), **own, "bind": listen_addresses(settings)}
+    options = _server_options(settings) if _is_gunicorn(settings) else {}
+    return {**DEFAULTS, "control_socket": str(data / "gunicorn.ctl"), **options, "bind": listen_addresses(settings)}
 
 
 def validate_server_settings(settings: Mapping[str, str]) -> None:

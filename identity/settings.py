@@ -28,9 +28,9 @@ _LOCAL_NETWORKS = ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16
 NO_PROXY = "none"
 
 
-def parse_name_server(word: str) -> tuple[str, int]:
+def parse_name_server(text: str) -> tuple[str, int]:
     """Parse ``192.0.2.53``, ``192.0.2.53:5353`` or ``[2001:db8::53]:5353`` into address and port. Raises ValueError."""
-    parts = urlsplit(f"//[{word}]" if word.count(":") > 1 and "[" not in word else f"//{word}")
+    parts = urlsplit(f"//[{text}]" if text.count(":") > 1 and "[" not in text else f"//{text}")
     address, port = str(ip_address(parts.hostname or "")), parts.port
     if parts.path or parts.query or parts.fragment or "@" in parts.netloc or port == 0:
         raise ValueError("no address")
@@ -40,11 +40,11 @@ def parse_name_server(word: str) -> tuple[str, int]:
 def _parse_validator(read: Callable[[str], object], example: str) -> Callable[[str], None]:
     """A validator that refuses what ``read`` cannot parse."""
 
-    def check(word: str) -> None:
+    def check(text: str) -> None:
         try:
-            read(word)
+            read(text)
         except ValueError:
-            raise ValueError(f"must be such as {example}; {word} will not do") from None
+            raise ValueError(f"must be such as {example}; {text} will not do") from None
 
     return check
 
@@ -66,14 +66,14 @@ def _require_min_retention(span: object) -> None:
         raise ValueError(f"must be at least {_MIN_AUDIT_RETENTION.days}d, or none")
 
 
-def _parse_urn_namespace(word: str) -> None:
-    if not _NAMESPACE.match(word):
+def _parse_urn_namespace(text: str) -> None:
+    if not _NAMESPACE.match(text):
         raise ValueError("no namespace")
 
 
-def _parse_proxy(word: str) -> None:
-    if word not in ("", NO_PROXY):
-        ip_address(word)
+def _parse_proxy(text: str) -> None:
+    if text not in ("", NO_PROXY):
+        ip_address(text)
 
 
 class SmtpSecurity(Enum):

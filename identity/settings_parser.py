@@ -133,7 +133,7 @@ def _convert(kind: Any, text: str) -> Any:
         inner = [option for option in get_args(kind) if option is not type(None)]
         return _convert(inner[0], text) if text else None
     if origin is tuple:
-        return tuple(_convert(get_args(kind)[0], word) for word in text.split())
+        return tuple(_convert(get_args(kind)[0], element) for element in text.split())
     if isinstance(kind, type) and issubclass(kind, Enum):
         if text not in {item.value for item in kind}:
             raise ValueError(f"must be one of {', '.join(str(item.value) for item in kind)}")
@@ -151,16 +151,16 @@ def _convert(kind: Any, text: str) -> Any:
     raise TypeError(f"no reader for settings of type {kind}")
 
 
-def _validate(one: "Field[Any]", value: Any) -> Any:
+def _validate(field_: "Field[Any]", value: Any) -> Any:
     """Raises ValueError with what the value must be."""
-    at_least, at_most, check = (one.metadata.get(name) for name in ("at_least", "at_most", "check"))
+    at_least, at_most, check = (field_.metadata.get(name) for name in ("at_least", "at_most", "check"))
     if at_most is not None and not at_least <= value <= at_most:
         raise ValueError(f"must be between {_format_value(at_least)} and {_format_value(at_most)}")
     if at_least is not None and value < at_least:
         raise ValueError(f"must be at least {_format_value(at_least)}")
     if check is not None:
-        for word in value if isinstance(value, tuple) else (value,):
-            check(word)
+        for element in value if isinstance(value, tuple) else (value,):
+            check(element)
     return value
 
 
@@ -197,13 +197,13 @@ def parse_settings(kind: type[Parsed], values: Mapping[str, str], prefix: str) -
         if name not in known:
             problems.errors.append(InvalidSetting(prefix + name, f"is not known; {_suggestion(name, known)}"))
     arguments = {}
-    for name, one in known.items():
+    for name, field_ in known.items():
         if name in values:
             try:
-                arguments[name] = _validate(one, _convert(hints[name], values[name].strip()))
+                arguments[name] = _validate(field_, _convert(hints[name], values[name].strip()))
             except ValueError as problem:
                 problems.errors.append(InvalidSetting(prefix + name, str(problem)))
-        if name not in arguments and one.default is MISSING and one.default_factory is MISSING:
+        if name not in arguments and field_.default is MISSING and field_.default_factory is MISSING:
             missing = True
             if name not in values:
                 problems.errors.append(InvalidSetting(prefix + name, "is missing"))
@@ -211,11 +211,11 @@ def parse_settings(kind: type[Parsed], values: Mapping[str, str], prefix: str) -
         problems.raise_if_any()
     # Values that are invalid by themselves are left out here; the others may still contradict each other.
     try:
-        made = kind(**arguments)
+        parsed = kind(**arguments)
     except InvalidSetting as problem:
         problems.errors += [invalid_setting.with_prefix(prefix) for invalid_setting in problem.errors]
     problems.raise_if_any()
-    return made
+    return parsed
 
 
 def describe_settings(kind: type) -> Iterator[tuple[str, str, str, str]]:
@@ -228,9 +228,9 @@ def describe_settings(kind: type) -> Iterator[tuple[str, str, str, str]]:
         yield item.name, _type_name(hints[item.name]), default, item.metadata.get("doc", "") + _bounds_text(item)
 
 
-def _bounds_text(one: "Field[Any]") -> str:
+def _bounds_text(field_: "Field[Any]") -> str:
     """The bounds, where the type does not imply them."""
-    at_least, at_most = one.metadata.get("at_least"), one.metadata.get("at_most")
+    at_least, at_most = field_.metadata.get("at_least"), field_.metadata.get("at_most")
     shortest = (
         "" if at_least in (None, 0, 1, timedelta(), timedelta(seconds=1)) else f" At least {_format_value(at_least)}."
     )
@@ -261,5 +261,5 @@ def _format_value(value: Any) -> str:
                 return f"{seconds // _SECONDS[unit]}{unit}"
         return f"{seconds}s"
     if isinstance(value, tuple):
-        return " ".join(str(word) for word in value)
+        return " ".join(str(element) for element in value)
     return str(value)

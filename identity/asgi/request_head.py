@@ -135,13 +135,13 @@ def _decoded_path(scope: Scope) -> str:
 
 def _last_forwarded_address(header: str) -> str:
     """The last address: that is what the trusted proxy itself has added."""
-    said = header.rpartition(",")[2].strip().strip('"')
-    if said.startswith("["):
-        said = said[1:].partition("]")[0]
-    elif said.count(":") == 1:
-        said = said.partition(":")[0]
+    host = header.rpartition(",")[2].strip().strip('"')
+    if host.startswith("["):
+        host = host[1:].partition("]")[0]
+    elif host.count(":") == 1:
+        host = host.partition(":")[0]
     try:
-        ip_address(said)
+        ip_address(host)
     except ValueError:
         raise InvalidRequestHead(400, "X-Forwarded-For is malformed.") from None
-    return said
+    return host

@@ -29,16 +29,16 @@ _thread_local = threading.local()
 def released_slot() -> Iterator[None]:
     """While a thread of a pool or a greenlet waits for something slow, another one works in its place."""
     pool: RequestThreadPool | None = getattr(_thread_local, "pool", None)
-    place: RequestThreadPool | GreenletPool | None = current_greenlet_pool() or pool
-    if place is None:
+    pool_in_use: RequestThreadPool | GreenletPool | None = current_greenlet_pool() or pool
+    if pool_in_use is None:
         yield
         return
     _thread_local.pool = None
-    place.release_slot()
+    pool_in_use.release_slot()
     try:
         yield
     finally:
-        place.reacquire_slot()
+        pool_in_use.reacquire_slot()
         _thread_local.pool = pool
 
 

@@ -107,12 +107,12 @@ def _normalize(password: str) -> bytes:
 def _is_within_limits(stored: str) -> bool:
     """True for an argon2id hash within the bounds above."""
     try:
-        asked = argon2.extract_parameters(stored)
+        parameters = argon2.extract_parameters(stored)
     except ValueError:
         return False
     return (
-        asked.type is argon2.Type.ID
-        and asked.memory_cost <= MAX_MEMORY_KIB
-        and asked.time_cost <= MAX_ITERATIONS
-        and asked.parallelism <= MAX_PARALLELISM
+        parameters.type is argon2.Type.ID
+        and parameters.memory_cost <= MAX_MEMORY_KIB
+        and parameters.time_cost <= MAX_ITERATIONS
+        and parameters.parallelism <= MAX_PARALLELISM
     )

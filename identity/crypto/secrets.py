@@ -35,8 +35,8 @@ def new_id() -> str:
 
 def derive_id(*texts: str) -> str:
     """The identifier that follows from these texts: a UUID version 8 (RFC 9562 §5.8). Nobody can choose which one."""
-    made = hashlib.sha256(json.dumps(texts).encode()).digest()[:16]
-    bits = int.from_bytes(made, "big") & ~(0xF << 76) & ~(0x3 << 62) | 0x8 << 76 | 0x2 << 62
+    digest = hashlib.sha256(json.dumps(texts).encode()).digest()[:16]
+    bits = int.from_bytes(digest, "big") & ~(0xF << 76) & ~(0x3 << 62) | 0x8 << 76 | 0x2 << 62
     return str(uuid_utils.UUID(int=bits))
 
 

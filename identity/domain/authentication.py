@@ -23,15 +23,15 @@ ACR_ONE_FACTOR, ACR_TWO_FACTORS, ACR_PHISHING_RESISTANT = (
 )
 ACR_VALUES = (ACR_ONE_FACTOR, ACR_TWO_FACTORS, ACR_PHISHING_RESISTANT)
 
-_KNOWN, _HELD, _BORN_WITH = "something known", "something held", "something one is"
+_KNOWLEDGE, _POSSESSION, _INHERENCE = "something known", "something held", "something one is"
 _VOUCHED_FOR = "somebody else's word"
 
 #: What kind of factor a method is (RFC 8176 §2); those that are none, such as user and mfa, are left out.
 _KINDS: Mapping[str, str] = {
-    **dict.fromkeys(("kba", "pin", "pwd"), _KNOWN),
-    **dict.fromkeys(("hwk", "otp", "pop", "sc", "sms", "swk", "tel"), _HELD),
+    **dict.fromkeys(("kba", "pin", "pwd"), _KNOWLEDGE),
+    **dict.fromkeys(("hwk", "otp", "pop", "sc", "sms", "swk", "tel"), _POSSESSION),
     FEDERATED_METHOD: _VOUCHED_FOR,
-    **dict.fromkeys(("face", "fpt", "iris", "retina", "vbm"), _BORN_WITH),
+    **dict.fromkeys(("face", "fpt", "iris", "retina", "vbm"), _INHERENCE),
 }
 _RESISTANT = frozenset({"hwk", "sc", "swk"})
 _MFA = "mfa"

@@ -62,7 +62,7 @@ def mail_text_error(text: str) -> str | None:
 def _in_each(problem: Callable[[str], str | None], texts: Mapping[str, str]) -> str | None:
     if not texts.keys() <= set(LANGUAGES):
         return gettext_lazy("Choose from {names}.", names=", ".join(LANGUAGES))
-    return next((said for text in texts.values() if text.strip() and (said := problem(text))), None)
+    return next((error for text in texts.values() if text.strip() and (error := problem(text))), None)
 
 
 _IN_WORDS = gettext_lazy("Where a language has no words of yours, ours stand.")
@@ -153,13 +153,13 @@ _COLOURS = ("accent", "accent_dark")
 
 def merge_branding(upper: Branding, lower: Branding) -> Branding:
     """One above another: what the upper says, and besides it what the lower says. Colours and logos stay together."""
-    said: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for field in fields(Branding):
         above, below = getattr(upper, field.name), getattr(lower, field.name)
         if field.name in TEXT_FIELDS:
-            said[field.name] = {**below, **above}
+            values[field.name] = {**below, **above}
         elif field.name == "logo_dark":
-            said[field.name] = above if upper.logo else below
+            values[field.name] = above if upper.logo else below
         else:
-            said[field.name] = above if above or (field.name in _COLOURS and upper.accent) else below
-    return Branding(**said)
+            values[field.name] = above if above or (field.name in _COLOURS and upper.accent) else below
+    return Branding(**values)

@@ -55,9 +55,9 @@ def derive_accent(colour: str, scheme: ColourScheme) -> Accent:
     return Accent(plain, _mixed(plain, scheme.mix_colour, 0.25), _soft(plain, scheme), scheme.accent_foreground)
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(first: str, second: str) -> float:
     """How much two colours differ in brightness, from 1 to 21 (WCAG 2.2, contrast ratio)."""
-    dark, light = sorted((_luminance(one), _luminance(other)))
+    dark, light = sorted((_luminance(first), _luminance(second)))
     return (light + 0.05) / (dark + 0.05)
 
 
@@ -117,10 +117,10 @@ def _soft(colour: str, scheme: ColourScheme) -> str:
     return _mixed(scheme.surface, colour, scheme.tint)
 
 
-def _mixed(one: str, other: str, part: float) -> str:
+def _mixed(first: str, second: str, part: float) -> str:
     """A colour with so much of another in it."""
-    pairs = zip(_parts(one), _parts(other), strict=True)
-    return "#" + "".join(f"{round(own + (theirs - own) * part):02x}" for own, theirs in pairs)
+    pairs = zip(_parts(first), _parts(second), strict=True)
+    return "#" + "".join(f"{round(start + (end - start) * part):02x}" for start, end in pairs)
 
 
 def _parts(colour: str) -> Colour:

@@ -35,10 +35,10 @@ def email_domain(address: str) -> str:
     return (email_key(address) or "").rpartition("@")[2]
 
 
-def is_same_mailbox(one: str, other: str) -> bool:
+def is_same_mailbox(first: str, second: str) -> bool:
     """True if both are addresses of one mailbox."""
-    key = email_key(one)
-    return key is not None and key == email_key(other)
+    key = email_key(first)
+    return key is not None and key == email_key(second)
 
 
 def domain_spellings(address: str) -> tuple[str, str]:

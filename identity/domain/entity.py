@@ -90,33 +90,33 @@ class EntityField:
         return self.options.mutability not in (Mutability.INTERNAL, Mutability.VERSIONED)
 
 
-def read_only(**given: Any) -> Any:
+def read_only(**options: Any) -> Any:
     """A field that the service sets once; ``default`` or ``default_factory`` as of dataclasses."""
-    return _field(Mutability.READ_ONLY, **given)
+    return _field(Mutability.READ_ONLY, **options)
 
 
-def versioned(**given: Any) -> Any:
+def versioned(**options: Any) -> Any:
     """A field that the service sets in each version."""
-    return _field(Mutability.VERSIONED, **given)
+    return _field(Mutability.VERSIONED, **options)
 
 
-def internal(**given: Any) -> Any:
+def internal(**options: Any) -> Any:
     """A field that is shown and told to nobody."""
-    return _field(Mutability.INTERNAL, **given)
+    return _field(Mutability.INTERNAL, **options)
 
 
-def create_only(**given: Any) -> Any:
+def create_only(**options: Any) -> Any:
     """A field that whoever makes the thing sets, for ever; with what Declared says of it."""
-    return _field(Mutability.CREATE_ONLY, **given)
+    return _field(Mutability.CREATE_ONLY, **options)
 
 
-def mutable(**given: Any) -> Any:
+def mutable(**options: Any) -> Any:
     """A field that can be set at any time; with what Declared says of it."""
-    return _field(Mutability.MUTABLE, **given)
+    return _field(Mutability.MUTABLE, **options)
 
 
-def _field(when: Mutability, *, default: Any = MISSING, default_factory: Any = MISSING, **said: Any) -> Any:
-    metadata = {_DECLARED: FieldOptions(mutability=when, **said)}
+def _field(mutability: Mutability, *, default: Any = MISSING, default_factory: Any = MISSING, **options: Any) -> Any:
+    metadata = {_DECLARED: FieldOptions(mutability=mutability, **options)}
     if default_factory is not MISSING:
         return field(default_factory=default_factory, metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -159,9 +159,9 @@ def _members(cls: Any) -> Mapping[str, EntityField]:
             nullable=nullable,
             required=item.default is MISSING and item.default_factory is MISSING,
             default=item.default_factory() if item.default_factory is not MISSING else item.default,
-            options=item.metadata.get(_DECLARED, _MADE),
+            options=item.metadata.get(_DECLARED, _DEFAULT_OPTIONS),
         )
     return MappingProxyType(found)
 
 
-_MADE = FieldOptions(mutability=Mutability.READ_ONLY)
+_DEFAULT_OPTIONS = FieldOptions(mutability=Mutability.READ_ONLY)

@@ -322,11 +322,11 @@ class EffectiveRule:
 
 def strictest_policy(above: Policy, below: Policy) -> Policy:
     """What holds where ``below`` overrides ``above``, which holds by itself: of each rule the tighter one."""
-    held = {
+    values = {
         field.name: _TIGHTER[field.name](getattr(above, field.name), getattr(below, field.name))
         for field in fields(Policy)
     }
-    return Policy(**held)
+    return Policy(**values)
 
 
 def merge_policies(above: Policy, below: Policy) -> Policy:

@@ -13,11 +13,11 @@ _MINUTE, _HOUR, _DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=
 
 def describe_rule(name: str, value: Any) -> str:
     """What a rule with this value means, as a sentence; empty where it is a list of words."""
-    words = entity_fields(Policy)[name].options.words
-    if words:
-        return words[value]
-    told = _EFFECTS.get(name)
-    return "" if told is None else told(value)
+    labels = entity_fields(Policy)[name].options.words
+    if labels:
+        return labels[value]
+    template = _EFFECTS.get(name)
+    return "" if template is None else template(value)
 
 
 def _days(number: int) -> str:

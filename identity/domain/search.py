@@ -7,7 +7,7 @@ from typing import Protocol
 #: What the text of one thing has at most, in bytes: indexes have limits.
 _TEXT_LENGTH = 2000
 #: How many words of a search are looked for one by one; what follows is one more.
-_WORDS = 8
+_MAX_TERMS = 8
 #: Letters that Unicode does not take apart into another one and an accent.
 _LETTERS = str.maketrans("łøđðħıŧŋƶǥƀɨ", "loddhitnzgbi") | str.maketrans({"æ": "ae", "œ": "oe", "þ": "th"})
 #: Shorter beginnings of an id would be found in names, "ada" and "bea" among them.
@@ -32,12 +32,12 @@ def user_search_text(user_name: str, *names: str) -> str:
 
 def search_terms(query: str) -> tuple[str, ...]:
     """What a text has to hold, in any order, for the query to find it."""
-    return tuple(dict.fromkeys(_folded(query).split(maxsplit=_WORDS)))
+    return tuple(dict.fromkeys(_folded(query).split(maxsplit=_MAX_TERMS)))
 
 
-def split_login_name_term(word: str) -> tuple[str, str] | None:
+def split_login_name_term(term: str) -> tuple[str, str] | None:
     """What ends a line, and what an organization's primary domain starts with, where the word is a login name."""
-    name, at, domain = word.partition("@")
+    name, at, domain = term.partition("@")
     return (f"{name}@\n", domain) if name and at and domain else None
 
 
@@ -66,15 +66,15 @@ class Searchable(Protocol):
 
 def matches_query(query: str, searchable: Searchable, domain: str = "") -> bool:
     """True if the query finds it; users have the primary domain of their organization, too."""
-    words, start = search_terms(query), id_prefix(query)
-    if not words or (start is not None and searchable.id.startswith(start)):
+    terms, start = search_terms(query), id_prefix(query)
+    if not terms or (start is not None and searchable.id.startswith(start)):
         return True
     text = searchable.search_text
-    return all(word in text or _is_login_name(word, text, domain) for word in words)
+    return all(term in text or _is_login_name(term, text, domain) for term in terms)
 
 
-def _is_login_name(word: str, text: str, domain: str) -> bool:
-    parts = split_login_name_term(word)
+def _is_login_name(term: str, text: str, domain: str) -> bool:
+    parts = split_login_name_term(term)
     return parts is not None and parts[0] in text and domain.startswith(parts[1])
 
 

@@ -170,7 +170,7 @@ def connected_applications(
     applications = [
         ConnectedApplication(
             client=members[0][1],
-            scope=tuple(dict.fromkeys(word for family, _, _ in members for word in family.scope)),
+            scope=tuple(dict.fromkeys(scope_name for family, _, _ in members for scope_name in family.scope)),
             offline=any(family.offline for family, _, _ in members),
             since=min(family.started_at for family, _, _ in members),
             last_used_at=max(used_at for _, _, used_at in members),

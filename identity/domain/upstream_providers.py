@@ -315,5 +315,5 @@ class UpstreamProvider:
     @property
     def claim_mapping(self) -> Mapping[str, str]:
         """The claim for each part of a profile; empty for parts that are left alone."""
-        own = (line.partition("=") for line in self.claims)
-        return {**DEFAULT_CLAIM_MAPPING, **{name.strip(): claim.strip() for name, _, claim in own}}
+        pairs = (line.partition("=") for line in self.claims)
+        return {**DEFAULT_CLAIM_MAPPING, **{name.strip(): claim.strip() for name, _, claim in pairs}}

@@ -54,11 +54,11 @@ def cookie_headers(settings: Settings, browser: BrowserState, cookies: tuple[Coo
     """The Set-Cookie headers; where one more is set than fits the bounds, the browser is asked to forget the oldest."""
     headers = [_set_cookie_header(settings, cookie) for cookie in cookies]
     shown_by_kind = (browser.sessions, browser.sign_ins, browser.known_browsers, browser.remembered_browsers)
-    for kind, shown in zip(CookieKind, shown_by_kind, strict=True):
+    for kind, presented in zip(CookieKind, shown_by_kind, strict=True):
         changed = {cookie.id: cookie.secret is not None for cookie in cookies if cookie.kind is kind}
         if any(changed.values()):
-            kept = sorted(id_ for id_ in {*shown, *changed} if changed.get(id_, True))
-            surplus = (id_ for id_ in kept[: max(0, len(kept) - MAX_COOKIES_PER_KIND)] if id_ not in changed)
+            remaining = sorted(id_ for id_ in {*presented, *changed} if changed.get(id_, True))
+            surplus = (id_ for id_ in remaining[: max(0, len(remaining) - MAX_COOKIES_PER_KIND)] if id_ not in changed)
             headers.extend(_set_cookie_header(settings, Cookie(kind, id_)) for id_ in surplus)
     return headers
 

@@ -134,8 +134,8 @@ def forbidden_view(error: HTTPForbidden, request: Request) -> Response:
 
 def denial_reason(error: HTTPForbidden) -> str:
     """Why one may not, as a sentence: whatever a plugin wrote, percent signs included."""
-    said = getattr(getattr(error, "result", None), "s", "") or error.detail
-    return said if isinstance(said, str) and said else "Forbidden."
+    message = getattr(getattr(error, "result", None), "s", "") or error.detail
+    return message if isinstance(message, str) and message else "Forbidden."
 
 
 def _record_refusal(request: Request, reason: str) -> None:
@@ -157,11 +157,11 @@ def not_found_view(error: HTTPNotFound, request: Request) -> Response:
     hosts = accepted_hosts_by_address(identity.settings)
     if not any(host in names for names in hosts.values()):
         return _misdirected_response(request)
-    elsewhere = identity.endpoint_hosts.get(request.environ.get("PATH_INFO", ""))
-    if elsewhere is not None and host not in hosts[elsewhere]:
-        where = getattr(identity.settings, f"{elsewhere}_url")
+    other_host = identity.endpoint_hosts.get(request.environ.get("PATH_INFO", ""))
+    if other_host is not None and host not in hosts[other_host]:
+        where = getattr(identity.settings, f"{other_host}_url")
         return api_error_response(
-            request, 404, "not_found", f"This address lives at {where} (identity.{elsewhere}_url)."
+            request, 404, "not_found", f"This address lives at {where} (identity.{other_host}_url)."
         )
     methods = allowed_methods(request)
     # A view of ours may have said that there is nothing here.
@@ -190,8 +190,8 @@ def _misdirected_response(request: Request) -> Response:
 
 def http_exception_view(error: HTTPException, request: Request) -> Response:
     """Pyramid's own refusals, in the APIs' format."""
-    word = _ERROR_CODES.get(error.status_code, "invalid" if error.status_code < 500 else "server_error")
-    return api_error_response(request, error.status_code, word, error.explanation or error.title)
+    code = _ERROR_CODES.get(error.status_code, "invalid" if error.status_code < 500 else "server_error")
+    return api_error_response(request, error.status_code, code, error.explanation or error.title)
 
 
 def cross_site_view(error: CrossSiteRequest, request: Request) -> Response:

@@ -51,8 +51,8 @@ def parse_json_stream(
     except UnicodeError:
         raise MalformedRequest(NOT_UTF8) from None
     except (ijson.JSONError, JSONDecodeError) as problem:
-        said = problem.args[0] if problem.args else ""
-        if isinstance(said, UnicodeError) or "invalid bytes in UTF8" in str(said):
+        message = problem.args[0] if problem.args else ""
+        if isinstance(message, UnicodeError) or "invalid bytes in UTF8" in str(message):
             raise MalformedRequest(NOT_UTF8) from None
         raise MalformedRequest(_locate_syntax_error(library, file)) from None
     except ValueError:
@@ -74,7 +74,10 @@ def _has_half_characters(file: IO[bytes]) -> bool:
 
 
 def _feed_events(
-    library: Any, file: IO[bytes], take: Callable[[Iterable[tuple[str, Any]]], None], told: Callable[[int], None]
+    library: Any,
+    file: IO[bytes],
+    take: Callable[[Iterable[tuple[str, Any]]], None],
+    report_progress: Callable[[int], None],
 ) -> None:
     file.seek(0)
     events = ijson.sendable_list()
@@ -89,7 +92,7 @@ def _feed_events(
             take(events)
             del events[:]
             read += len(piece)
-            told(read)
+            report_progress(read)
     except BaseException:
         _close_reader(reader)
         raise

@@ -23,10 +23,10 @@ def negotiate_language(request: Request, preferred_tags: str = "") -> str:
 def ui_locales_from_url(request: Request) -> str:
     """The language tags that the address asks for; empty if that is no text, or one that not every database holds."""
     try:
-        asked: str = request.GET.get(UI_LOCALES_PARAM, "")[:_MAX_HEADER_LENGTH]
+        requested: str = request.GET.get(UI_LOCALES_PARAM, "")[:_MAX_HEADER_LENGTH]
     except UnicodeDecodeError:
         return ""
-    return asked if asked.isprintable() else ""
+    return requested if requested.isprintable() else ""
 
 
 def ui_locales_from_query(query: str) -> str:
@@ -34,20 +34,20 @@ def ui_locales_from_query(query: str) -> str:
     if UI_LOCALES_PARAM not in query:
         return ""
     try:
-        asked = dict(parse_qsl(query, keep_blank_values=True, errors="strict")).get(UI_LOCALES_PARAM, "")[
+        requested = dict(parse_qsl(query, keep_blank_values=True, errors="strict")).get(UI_LOCALES_PARAM, "")[
             :_MAX_HEADER_LENGTH
         ]
     except (UnicodeDecodeError, ValueError):
         return ""
-    return asked if asked.isprintable() else ""
+    return requested if requested.isprintable() else ""
 
 
-def choose_language(*asked: str, accept_language: str = "") -> str:
+def choose_language(*requested: str, accept_language: str = "") -> str:
     """The first language we speak out of space-delimited tags (BCP 47), each list before the next.
 
     A tag fits by its first part: de-CH is German, zh-Hans Chinese.
     """
-    for tags in asked:
+    for tags in requested:
         for tag in tags.split(" ")[:_MAX_TAGS]:
             if (known := _supported_language(tag)) is not None:
                 return known
@@ -65,11 +65,11 @@ def _supported_language(tag: str) -> str | None:
 def _parse_accept_language(header: str) -> list[str]:
     """The tags of an Accept-Language header (RFC 9110 §12.5.4), best first, without those of weight 0."""
     weighted = []
-    for place, item in enumerate(header.split(",")[:_MAX_TAGS]):
+    for position, item in enumerate(header.split(",")[:_MAX_TAGS]):
         tag, _, parameter = item.partition(";")
         weight = _quality_value(parameter)
         if weight > 0:
-            weighted.append((-weight, place, tag))
+            weighted.append((-weight, position, tag))
     return [tag for _, _, tag in sorted(weighted)]
 
 

@@ -34,20 +34,20 @@ def parse_sort(text: str) -> SortOrder:
 
 def read_page_request(request: Request, *, usual: int = DEFAULT_PAGE_SIZE, orders: Collection[str] = ()) -> PageRequest:
     """What ``cursor``, ``limit``, ``q``, ``state`` and ``sort`` ask for. Raises Invalid, naming the parameter."""
-    given = request.GET
-    query = given.get(QUERY_PARAM, "").strip()
+    parameters = request.GET
+    query = parameters.get(QUERY_PARAM, "").strip()
     if len(query) > MAX_QUERY_LENGTH:
         raise Invalid({QUERY_PARAM: gettext_lazy("Use at most {length} characters.", length=MAX_QUERY_LENGTH)})
-    state = given.get(STATE_PARAM, "")
+    state = parameters.get(STATE_PARAM, "")
     if state not in _STATES:
         raise Invalid({STATE_PARAM: gettext_lazy("Choose one of the values offered.")})
-    sort = given.get(SORT_PARAM, "")
+    sort = parameters.get(SORT_PARAM, "")
     if sort and sort not in sort_values(orders):
         raise Invalid({SORT_PARAM: gettext_lazy("Choose one of the values offered.")})
-    text = given.get(CURSOR_PARAM, "")
+    text = parameters.get(CURSOR_PARAM, "")
     cursor = request.services.cursors.decode(text, cursor_scope(request)) if text else None
     return PageRequest(
-        limit=_limit(given.get(LIMIT_PARAM, ""), usual),
+        limit=_limit(parameters.get(LIMIT_PARAM, ""), usual),
         cursor=cursor,
         query=query,
         active=_STATES[state],

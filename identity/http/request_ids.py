@@ -24,12 +24,12 @@ _WELL_FORMED = re.compile(r"[A-Za-z0-9._:-]{8,64}", re.ASCII)
 
 def environ_request_id(environ: dict[str, Any], trusted_proxy: str) -> str:
     """The id of the request, the same one in each of its runs."""
-    kept: str | None = environ.get(REQUEST_ID_KEY)
-    if kept is None:
-        kept = environ[REQUEST_ID_KEY] = choose_request_id(
+    request_id: str | None = environ.get(REQUEST_ID_KEY)
+    if request_id is None:
+        request_id = environ[REQUEST_ID_KEY] = choose_request_id(
             environ.get(_HEADER_KEY, ""), environ.get(PEER_KEY, ""), trusted_proxy
         )
-    return kept
+    return request_id
 
 
 def choose_request_id(proposed: str, peer: str, trusted_proxy: str) -> str:

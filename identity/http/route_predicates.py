@@ -97,8 +97,8 @@ def allowed_methods(request: Request) -> tuple[str, ...]:
             if isinstance(predicate, RequestMethodPredicate)
             for name in predicate.val
         }
-        others = (predicate for predicate in route.predicates if not isinstance(predicate, RequestMethodPredicate))
-        if all(predicate({"match": match, "route": route}, request) for predicate in others):
+        predicates = (predicate for predicate in route.predicates if not isinstance(predicate, RequestMethodPredicate))
+        if all(predicate({"match": match, "route": route}, request) for predicate in predicates):
             found |= methods
     return tuple(sorted(found))
 

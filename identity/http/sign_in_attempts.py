@@ -72,12 +72,12 @@ def attempt_password(request: Request, login_name: LoginName, password: str) -> 
     return _record_outcome(PASSWORD_FACTOR, lambda: _attempt_password_once(request, login_name, password))
 
 
-def _record_outcome(way: str, attempt: Callable[[], VerificationT | None]) -> VerificationT | None:
+def _record_outcome(sign_in_method: str, attempt: Callable[[], VerificationT | None]) -> VerificationT | None:
     """What the attempt brings; whoever watches is told what it came to."""
     outcome = instrumentation.FAILED
     try:
-        verdict = attempt()
-        outcome = instrumentation.REFUSED if verdict is None else instrumentation.SUCCEEDED
+        result = attempt()
+        outcome = instrumentation.REFUSED if result is None else instrumentation.SUCCEEDED
     except TooManyAttempts:
         outcome = instrumentation.RATE_LIMITED
         raise
@@ -85,8 +85,8 @@ def _record_outcome(way: str, attempt: Callable[[], VerificationT | None]) -> Ve
         outcome = instrumentation.BUSY
         raise
     finally:
-        instrumentation.record_outcome(instrumentation.SIGN_IN, way, outcome)
-    return verdict
+        instrumentation.record_outcome(instrumentation.SIGN_IN, sign_in_method, outcome)
+    return result
 
 
 def _attempt_password_once(request: Request, login_name: LoginName, password: str) -> Subject | None:
@@ -130,25 +130,25 @@ def _verify_password(
     if query is not None:
         with password_hashing.released_slot():
             query.directory.simulate_query(login_name)
-    verdict = None
+    is_match = None
     was_looked_at = attempt.subject is not None and identity.check_password is not None
     if attempt.subject is not None and identity.check_password is not None:
-        verdict = identity.check_password(attempt.subject.user, password, request.services.lookup)
+        is_match = identity.check_password(attempt.subject.user, password, request.services.lookup)
     outdated_hash = None
-    if verdict is None:
+    if is_match is None:
         try:
             judged = identity.process_state.hasher.verify(attempt.stored_hash, password)
         except ServerBusy:
             if not was_looked_at:
                 request.services.passwords.release_attempt(attempt)
             raise
-        verdict = judged.is_match
+        is_match = judged.is_match
         if judged.needs_rehash:
             # It can wait for the next time.
             with suppress(ServerBusy):
                 outdated_hash = identity.process_state.hasher.hash(password)
     passwords = request.services.passwords
-    if not verdict:
+    if not is_match:
         passwords.fail_attempt(attempt)
         return None
     owner: Subject | None = passwords.complete_attempt(attempt, outdated_hash=outdated_hash)
@@ -251,16 +251,16 @@ def _attempt_factor_once(
     reservation, is_known = request.run_once("factor attempt", reserve)
     try:
         with organization_scope("" if subject is None else subject.organization.id, known_browser=is_known):
-            verdict = None if subject is None else verify()
+            result = None if subject is None else verify()
     except Conflict:
         # Somebody else used it at the same moment.
-        verdict = None
+        result = None
     attempts = request.services.attempts
-    if verdict is None or subject is None:
+    if result is None or subject is None:
         attempts.record_refusal(subject, WRONG_FACTOR)
         return None
     attempts.confirm_factor(reservation, subject)
-    return verdict
+    return result
 
 
 def redirect_to_sign_in(request: Request, *, target: str, login_name: str = "") -> Response:
