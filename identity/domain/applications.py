@@ -86,7 +86,7 @@ class Application:
         hint=gettext_lazy(
             "An opaque token can be checked by introspection alone. A JWT can also be checked without asking."
         ),
-        words=TOKEN_FORMAT_LABELS,
+        value_labels=TOKEN_FORMAT_LABELS,
     )
     access_token_lifetime: timedelta | None = mutable(
         default=None, validator=lifetime_problem, section=_TOKENS, label=gettext_lazy("Lifetime of access tokens")
@@ -130,7 +130,7 @@ class Application:
             "Who is asked before the application learns anything of them. Organizations that the project is granted to"
             " are not others."
         ),
-        words={
+        value_labels={
             ConsentRule.WHEN_FOREIGN: gettext_lazy("People of other organizations"),
             ConsentRule.ALWAYS: gettext_lazy("Everybody"),
             ConsentRule.NEVER: gettext_lazy("Nobody"),
@@ -143,7 +143,7 @@ class Application:
         hint=gettext_lazy(
             "It gets tokens with which it does in its users' names what they may do as managers. They are asked first."
         ),
-        words={True: gettext_lazy("Does in its users' names what they may do as managers."), False: ""},
+        value_labels={True: gettext_lazy("Does in its users' names what they may do as managers."), False: ""},
     )
     development: bool = mutable(
         default=False,

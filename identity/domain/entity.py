@@ -48,7 +48,7 @@ class FieldOptions:
     label: str = ""
     hint: str = ""
     missing: str = ""
-    words: Mapping[Any, str] = field(default_factory=dict)
+    value_labels: Mapping[Any, str] = field(default_factory=dict)
     section: str = ""
     permission: str = ""
     types: frozenset[Any] = frozenset()

@@ -32,7 +32,7 @@ class Organization:
             "Whoever signs in to an application of this organization can create an account for themselves. It has no"
             " rights until somebody gives them."
         ),
-        words={
+        value_labels={
             True: gettext_lazy("People can create an account for themselves"),
             False: gettext_lazy("Only managers create accounts"),
         },

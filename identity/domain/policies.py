@@ -126,7 +126,7 @@ class Policy:
         section=SIGN_IN,
         label=gettext_lazy("Second factor"),
         hint=gettext_lazy("What people prove besides their password, or by a passkey alone."),
-        words={
+        value_labels={
             SecondFactorRule.OFF: gettext_lazy("Nobody is asked, and nobody can set one up"),
             SecondFactorRule.OFFERED: gettext_lazy("Whoever has set one up is asked for it"),
             SecondFactorRule.REQUIRED_FOR_IAM: gettext_lazy("Managers of the instance need one"),
@@ -155,7 +155,7 @@ class Policy:
         section=SIGN_IN,
         label=gettext_lazy("Sign in by email address"),
         hint=gettext_lazy("A login name that exists always comes first. An address counts once it is verified."),
-        words={
+        value_labels={
             False: gettext_lazy("People sign in by their login name alone"),
             True: gettext_lazy("People sign in by their login name or their email address"),
         },
@@ -175,7 +175,7 @@ class Policy:
         hint=gettext_lazy(
             "How hard a new password is to guess, as estimated by common words, names, dates and patterns."
         ),
-        words={
+        value_labels={
             0: gettext_lazy("Whatever is not well known"),
             1: gettext_lazy("Not guessed by a thousand tries"),
             2: gettext_lazy("Not guessed by a million tries"),
@@ -188,7 +188,7 @@ class Policy:
         section=PASSWORDS,
         label=gettext_lazy("After a reset"),
         hint=gettext_lazy("What becomes of a password that somebody else sets for a person, from now on."),
-        words={
+        value_labels={
             False: gettext_lazy("A password that a manager sets stays good until the person changes it"),
             True: gettext_lazy("A password that a manager sets has to be changed at the next sign-in"),
         },
@@ -212,7 +212,7 @@ class Policy:
         section=SESSIONS,
         label=gettext_lazy("Browsers at a time"),
         hint=gettext_lazy("At how many browsers a person can be signed in."),
-        words={
+        value_labels={
             False: gettext_lazy("People can be signed in at several browsers"),
             True: gettext_lazy("Signing in at a browser signs the person out at all others"),
         },
@@ -240,7 +240,7 @@ class Policy:
         hint=gettext_lazy(
             "Before which applications get something about a person. An application can be exempt by itself."
         ),
-        words={
+        value_labels={
             ConsentDefault.WHEN_FOREIGN: gettext_lazy("People agree once to each application of another organization"),
             ConsentDefault.ALWAYS: gettext_lazy(
                 "People agree once to each application, also of their own organization"
@@ -252,7 +252,7 @@ class Policy:
         section=REGISTRATION,
         label=gettext_lazy("Who can register"),
         hint=gettext_lazy("Each organization says by itself whether people can register with it at all."),
-        words={
+        value_labels={
             RegistrationRule.ALLOWED: gettext_lazy("Whoever wants to, where the organization lets people register"),
             RegistrationRule.BY_DOMAIN: gettext_lazy(
                 "Nobody but people with an email address of the domains that are named"
@@ -278,7 +278,7 @@ class Policy:
         section=REGISTRATION,
         label=gettext_lazy("Email address first"),
         hint=gettext_lazy("Whether an account is made before its address is known to be right."),
-        words={
+        value_labels={
             False: gettext_lazy("Without a mail server an account is made at once, its address unverified"),
             True: gettext_lazy(
                 "An account is made by a link in a mail alone, so without a mail server nobody registers"
@@ -290,7 +290,7 @@ class Policy:
         section=ACCOUNTS,
         label=gettext_lazy("Deletion of accounts"),
         hint=gettext_lazy("Whoever deletes their own account has 14 days to change their mind."),
-        words={
+        value_labels={
             False: gettext_lazy("Managers alone delete accounts"),
             True: gettext_lazy("People can delete their own accounts"),
         },

@@ -13,7 +13,7 @@ _MINUTE, _HOUR, _DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=
 
 def describe_rule(name: str, value: Any) -> str:
     """What a rule with this value means, as a sentence; empty where it is a list of words."""
-    labels = entity_fields(Policy)[name].options.words
+    labels = entity_fields(Policy)[name].options.value_labels
     if labels:
         return labels[value]
     template = _EFFECTS.get(name)

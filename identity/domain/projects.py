@@ -41,7 +41,7 @@ class Project:
             "Applications always receive the roles of users in user info and introspection, even if they do not ask for"
             " them."
         ),
-        words={
+        value_labels={
             True: gettext_lazy("On: applications always receive the roles of users."),
             False: gettext_lazy("Off: applications receive roles if they ask for them."),
         },
@@ -50,7 +50,7 @@ class Project:
         default=False,
         label=gettext_lazy("Role check"),
         hint=gettext_lazy("Users without a role in the project cannot sign in to its applications."),
-        words={
+        value_labels={
             True: gettext_lazy("On: users without a role in the project cannot sign in to its applications."),
             False: gettext_lazy("Off: users need no role to sign in."),
         },

@@ -131,7 +131,7 @@ class UpstreamProvider:
     kind: UpstreamKind = create_only(
         default=UpstreamKind.OPENID,
         label=gettext_lazy("Kind"),
-        words={
+        value_labels={
             UpstreamKind.OPENID: gettext_lazy("OpenID provider"),
             UpstreamKind.GOOGLE: "Google",
             UpstreamKind.ENTRA: "Microsoft Entra",
@@ -161,7 +161,7 @@ class UpstreamProvider:
         default=UpstreamAuthentication.CLIENT_SECRET_BASIC,
         label=gettext_lazy("Authentication method"),
         hint=gettext_lazy("How this service proves there who it is."),
-        words={
+        value_labels={
             UpstreamAuthentication.CLIENT_SECRET_BASIC: gettext_lazy("Client secret in the header"),
             UpstreamAuthentication.CLIENT_SECRET_POST: gettext_lazy("Client secret in the form"),
             UpstreamAuthentication.PRIVATE_KEY_JWT: gettext_lazy("Signed with the key of this service"),
@@ -204,7 +204,7 @@ class UpstreamProvider:
         hint=gettext_lazy(
             "People who sign in there for the first time get an account here, if the rules of registration allow it."
         ),
-        words={
+        value_labels={
             True: gettext_lazy("Whoever signs in there for the first time gets an account."),
             False: gettext_lazy("Only people who have linked their account can sign in there."),
         },
@@ -216,7 +216,7 @@ class UpstreamProvider:
             "An address that the provider has verified counts as verified here, if it is of a domain that the"
             " organization has proven. Then it also finds the account of a person who has not linked it yet."
         ),
-        words={
+        value_labels={
             True: gettext_lazy("Verified addresses in the organization's proven domains count here."),
             False: gettext_lazy("Addresses from there are unconfirmed."),
         },
@@ -228,7 +228,7 @@ class UpstreamProvider:
             "People of the organization are sent there without being asked: whoever enters a login name of a domain"
             " that it has proven, and wherever an application asks for its people."
         ),
-        words={
+        value_labels={
             True: gettext_lazy("People of the organization are sent there without being asked."),
             False: gettext_lazy("People choose it with its button."),
         },
@@ -239,7 +239,7 @@ class UpstreamProvider:
         permission="instance.write",
         label=gettext_lazy("Trust authentication methods"),
         hint=gettext_lazy("What the provider says of how somebody signed in there counts here, second factors too."),
-        words={
+        value_labels={
             True: gettext_lazy("How somebody signed in there counts here."),
             False: gettext_lazy("Factors are asked for here."),
         },
@@ -253,7 +253,7 @@ class UpstreamProvider:
             "Only instance administrators can change it. People with a role at the instance can sign in only at such"
             " providers."
         ),
-        words={
+        value_labels={
             True: gettext_lazy(
                 "Only instance administrators can change it. People with a role at the instance can sign in with it."
             ),
@@ -269,7 +269,7 @@ class UpstreamProvider:
         hint=gettext_lazy(
             "Whoever signs out here is sent there to sign out too, where the provider has a page for it."
         ),
-        words={
+        value_labels={
             True: gettext_lazy("Signing out here signs out there, too."),
             False: gettext_lazy("Signing out here ends this alone."),
         },
@@ -279,7 +279,7 @@ class UpstreamProvider:
         permission="instance.write",
         label=gettext_lazy("For all organizations"),
         hint=gettext_lazy("People of every organization can sign in there."),
-        words={True: gettext_lazy("For people of all organizations."), False: ""},
+        value_labels={True: gettext_lazy("For people of all organizations."), False: ""},
     )
     secret: bytes = internal(default=b"")
     secret_changed_at: datetime | None = read_only(default=None)

@@ -209,7 +209,7 @@ class ServiceUser:
         hint=gettext_lazy(
             "An opaque token can be checked by introspection alone. A JWT can also be checked without asking."
         ),
-        words=TOKEN_FORMAT_LABELS,
+        value_labels=TOKEN_FORMAT_LABELS,
     )
     active: bool = read_only(default=True)
     version: int = versioned(default=1)

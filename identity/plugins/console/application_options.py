@@ -82,7 +82,7 @@ def _consent_options(page: Any) -> Sequence[Sequence[object]]:
         for consent_rule in ConsentRule
         if consent_rule is not ConsentRule.NEVER or page.can_set_consent_rule or consent_rule is page.stored_consent
     )
-    words = entity_fields(Application)["consent"].options.words
+    words = entity_fields(Application)["consent"].options.value_labels
     return [(rule.value, page.translator.gettext(words[rule])) for rule in rules]
 
 

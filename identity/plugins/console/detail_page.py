@@ -80,7 +80,7 @@ class ResourceDetailPage(ResourcePage[Any]):
 
     def format_value(self, setting: EntityField, value: Any) -> object:
         """A value of a setting, as its type is shown; nothing where there is nothing to tell."""
-        words = setting.options.words
+        words = setting.options.value_labels
         if words:
             return words[value]
         if isinstance(value, bool):

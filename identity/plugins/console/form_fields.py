@@ -186,7 +186,7 @@ def form_field(entity_field: EntityField, options: Options | None = None) -> For
         "required_message": field_options.missing,
     }
     rule = field_options.validator and unwrap(field_options.validator)
-    if options is not None or (field_options.words and kind is not bool):
+    if options is not None or (field_options.value_labels and kind is not bool):
         # Forms name one of what commands name all.
         name = entity_field.name.removesuffix("s") if kind == frozenset[str] else entity_field.name
         return _OPTION_FIELDS.get(kind, SelectField)(
@@ -202,7 +202,7 @@ def form_field(entity_field: EntityField, options: Options | None = None) -> For
 
 def label_options(setting: EntityField) -> Options:
     """The values of a setting that has words for each."""
-    return lambda page: [(str(value), page.translate(words)) for value, words in setting.options.words.items()]
+    return lambda page: [(str(value), page.translate(words)) for value, words in setting.options.value_labels.items()]
 
 
 def _is_optional(setting: EntityField) -> bool:

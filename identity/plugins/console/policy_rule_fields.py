@@ -102,7 +102,7 @@ class RuleDurationField(RuleTextField):
 
 def rule_values(member: EntityField) -> Sequence[Any]:
     """What a rule can be, where that can be told."""
-    return [value for value in member.options.words if value is not None]
+    return [value for value in member.options.value_labels if value is not None]
 
 
 def rule_fields() -> tuple[FormField, ...]:
@@ -116,7 +116,7 @@ def _rule_field(rule: EntityField) -> FormField:
         "fieldset": "" if field_options.section == SIGN_IN else field_options.section,
         "member_name": rule.name,
     }
-    if field_options.words:
+    if field_options.value_labels:
         options = _rule_options(rule)
         return RuleSelectField(
             rule.name, field_options.label, field_options.hint, options=options, kind=rule.type, **extra
@@ -141,6 +141,9 @@ def _rule_options(rule: EntityField) -> Any:
         shown = RuleSelectField("", "").format_value
         allowed = [rule_value for rule_value in rule_values(rule) if page.is_value_allowed(rule.name, rule_value)]
         inherited = page.translator.gettext(gettext_lazy("As above: {rule}", rule=page.inherited_value(rule.name)))
-        return [("", inherited), *[(str(shown(item)), page.translate(rule.options.words[item])) for item in allowed]]
+        return [
+            ("", inherited),
+            *[(str(shown(item)), page.translate(rule.options.value_labels[item])) for item in allowed],
+        ]
 
     return options

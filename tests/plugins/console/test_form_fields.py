@@ -44,7 +44,7 @@ class Thing:
     colour: Colour = mutable(
         default=Colour.RED,
         label=gettext_lazy("Colour"),
-        words={Colour.RED: gettext_lazy("Red"), Colour.BLUE: gettext_lazy("Blue")},
+        value_labels={Colour.RED: gettext_lazy("Red"), Colour.BLUE: gettext_lazy("Blue")},
     )
     words: frozenset[str] = mutable(default=frozenset(), label=gettext_lazy("Words"))
     addresses: tuple[str, ...] = mutable(default=(), label=gettext_lazy("Addresses"))

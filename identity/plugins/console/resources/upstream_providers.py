@@ -31,7 +31,7 @@ from identity.services.upstream_providers import INSTANCE_WRITE
 from identity.storage.paging import PageRequest, ResultPage
 
 _DECLARED = entity_fields(UpstreamProvider)
-_KIND_LABELS = _DECLARED["kind"].options.words
+_KIND_LABELS = _DECLARED["kind"].options.value_labels
 
 
 def _kind_label(provider: UpstreamProvider) -> str:
