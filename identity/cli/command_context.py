@@ -70,7 +70,7 @@ def load_application(arguments: Namespace, *, create_missing_key: bool = False) 
 
 @contextmanager
 def open_application(arguments: Namespace, *, create_missing_key: bool = False) -> Iterator["IdentityApplication"]:
-    """The service that the ini file describes, for the length of a block; what goes wrong becomes Failed."""
+    """The service that the ini file describes, for the length of a block; what goes wrong becomes a CommandError."""
     identity = load_application(arguments, create_missing_key=create_missing_key)
     try:
         with translate_errors():
@@ -81,7 +81,7 @@ def open_application(arguments: Namespace, *, create_missing_key: bool = False) 
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Turn what can be expected to go wrong into Failed, whose message is one clear line."""
+    """Turn what can be expected to go wrong into CommandError, whose message is one clear line."""
     try:
         yield
     except (CommandError, BrokenPipeError):
@@ -109,9 +109,9 @@ def _error_message(problem: Exception) -> str | None:
         name = "" if problem.filename is None else f"{problem.filename}: "
         return f"{name}{problem.strerror or problem}"
     # Named, not imported: a command that loads no plugin does not need the machinery for them.
-    if _is_instance_of(problem, "identity.plugin_host", "PluginProblem"):
+    if _is_instance_of(problem, "identity.plugin_host", "PluginError"):
         return str(problem)
-    if _is_instance_of(problem, "identity.crypto.sealing", "Unsealable"):
+    if _is_instance_of(problem, "identity.crypto.sealing", "UnsealingError"):
         return f"A stored key cannot be opened: {problem}. Look at identity.master_keys."
     return None
 

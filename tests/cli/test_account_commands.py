@@ -72,7 +72,7 @@ class TestRecoverAdmin:
         assert on_data("recover-admin", "--user", "admin", "--email", "Owner@acme.example").status == 0
         user = stored.users.find_by_login_name("admin@identity.localhost").user
         assert (user.profile.email, user.email_verified_by) == ("Owner@acme.example", EmailVerifier.OPERATOR)
-        [found] = stored.users.find_by_verified_email("owner@acme.example", proven=True)
+        [found] = stored.users.find_by_verified_email("owner@acme.example", is_proven=True)
         assert found.user == user
         ran = on_data("recover-admin", "--user", "admin", "--email", "nowhere")
         assert ran.status == 1
@@ -186,7 +186,7 @@ def test_a_secret_is_printed_with_the_client_id_that_goes_with_it(on_data, store
     ran = on_data("service-user-secret", "--user", "example@identity.localhost")
     assert ran.status == 0
     user = stored.users.find_by_login_name("example@identity.localhost").user
-    [secret] = stored.credentials.secrets(user.id)
+    [secret] = stored.credentials.list_secrets(user.id)
     [text] = SECRET.findall(ran.out)
     assert re.search(rf"^client id +{user.id}$", ran.out, re.MULTILINE)
     assert re.search(rf"^live secrets +{secret.id} \(\d{{4}}-\d\d-\d\d \d\d:\d\d UTC\)$", ran.out, re.MULTILINE)
@@ -200,7 +200,7 @@ def test_a_secret_is_replaced_in_three_steps(on_data, stored):
     first, second = (SECRET.findall(on_data(*command).out) for _ in range(2))
     assert first != second
     user = stored.users.find_by_login_name("example@identity.localhost").user
-    older, newer = stored.credentials.secrets(user.id)
+    older, newer = stored.credentials.list_secrets(user.id)
     third = on_data(*command)
     assert third.status == 1
     assert re.match(rf"identity: Two secrets are live: {older.id} \(.+\), {newer.id} \(.+\)\. End one", third.err)

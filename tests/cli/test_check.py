@@ -318,7 +318,7 @@ def test_why_the_mail_server_cannot_be_used_is_told(told: Any, tmp_path: Path, p
     ("server", "settings", "message"),
     [
         (
-            "identity#waitress",
+            "identity-iam#waitress",
             "listen = 127.0.0.1:1\ntrusted_proxy = 10.0.0.2",
             "trusted_proxy: is gone: only identity.trus",
         ),

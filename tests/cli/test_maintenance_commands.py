@@ -107,7 +107,7 @@ class TestPlugins:
         ran = on_data("plugins")
         listed, _, installed = ran.out.partition("Installed, not listed:")
         assert ran.status == 0
-        assert re.search(r"^  jwt_bearer +identity 0\.1\.0 +identity_grant_types$", listed, re.MULTILINE)
+        assert re.search(r"^  jwt_bearer +identity-iam 0\.1\.0 +identity_grant_types$", listed, re.MULTILINE)
         assert listed.index("  sql ") < listed.index("  manager_roles ")
         assert "  memory " in installed
 
@@ -130,10 +130,10 @@ class TestRotateKeys:
 
 class TestWithdraw:
     def test_a_known_key_goes_and_a_new_one_signs(self, on_data, stored):
-        [first] = stored.signing_keys.all()
+        [first] = stored.signing_keys.list_all()
         ran = on_data("rotate-keys", "--withdraw", first.id)
         assert (ran.status, ran.err) == (0, "")
-        [second] = stored.signing_keys.all()
+        [second] = stored.signing_keys.list_all()
         assert second.id != first.id
         assert second.active_at <= datetime.now(UTC)
         assert ran.out == (
@@ -142,25 +142,25 @@ class TestWithdraw:
         )
 
     def test_one_that_does_not_sign_goes_alone_and_all_go_at_once(self, on_data, stored):
-        [first] = stored.signing_keys.all()
+        [first] = stored.signing_keys.list_all()
         on_data("rotate-keys")
-        _, waiting = stored.signing_keys.all()
+        _, waiting = stored.signing_keys.list_all()
         ran = on_data("rotate-keys", "--withdraw", waiting.id, "--withdraw", waiting.id)
         assert "The active signing key goes on signing." in ran.out
-        assert stored.signing_keys.all() == (first,)
+        assert stored.signing_keys.list_all() == (first,)
         on_data("rotate-keys")
         assert on_data("rotate-keys", "--withdraw", "all").out.count("is withdrawn") == 2
-        [new] = stored.signing_keys.all()
+        [new] = stored.signing_keys.list_all()
         assert new.id not in (first.id, waiting.id)
 
     def test_an_unknown_one_changes_nothing_and_all_are_named(self, on_data, stored):
-        [first] = stored.signing_keys.all()
+        [first] = stored.signing_keys.list_all()
         ran = on_data("rotate-keys", "--withdraw", first.id, "--withdraw", "abc")
         assert (ran.status, ran.err) == (
             1,
             f"identity: There is no signing key abc. There are: {first.id} (active).\n",
         )
-        assert stored.signing_keys.all() == (first,)
+        assert stored.signing_keys.list_all() == (first,)
 
     def test_it_is_one_or_the_other(self, on_data):
         assert on_data("rotate-keys", "--withdraw", "all", "--emergency").status == 2
