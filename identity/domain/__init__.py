@@ -1,5 +1,5 @@
-"""Plain frozen values and pure rules: no I/O, no clock, no randomness, standard library alone.
+"""Plain frozen values and pure rules: no I/O, no clock, no randomness, standard library only.
 
-Moments are aware UTC datetimes in whole seconds and end in ``_at``; spans are timedeltas and end in
-``_lifetime``, ``_age`` or ``_timeout``. Identifiers are opaque strings.
+Times are timezone-aware UTC datetimes in whole seconds, named ``*_at``; durations are timedeltas, named
+``*_lifetime``, ``*_age`` or ``*_timeout``. Identifiers are opaque strings.
 """

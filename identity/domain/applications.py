@@ -1,4 +1,4 @@
-"""Application: an OIDC client of a project."""
+"""Applications: the OIDC clients of a project."""
 
 import re
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ MAX_LIVE_SECRETS = 2
 
 
 class ApplicationType(StrEnum):
-    """Where an application runs, and so what it can keep secret."""
+    """Where an application runs, which decides whether it can keep a secret."""
 
     WEB = "web"
     NATIVE = "native"
@@ -28,7 +28,7 @@ class ApplicationType(StrEnum):
 
 
 class ConsentRule(StrEnum):
-    """Which people are asked before an application gets anything of them."""
+    """Which users are asked for consent."""
 
     WHEN_FOREIGN = "when_foreign"
     ALWAYS = "always"
@@ -37,7 +37,7 @@ class ConsentRule(StrEnum):
 
 @entity
 class ClientSecret:
-    """A client secret as it is stored: its SHA-256."""
+    """A stored client secret: its SHA-256."""
 
     id: str = read_only()
     digest: bytes = internal()
@@ -45,7 +45,7 @@ class ClientSecret:
     last_used_at: datetime | None = read_only(default=None)
 
 
-#: People sign in to all but APIs.
+#: Users sign in to all types except APIs.
 _SIGN_IN_TYPES = frozenset({ApplicationType.WEB, ApplicationType.NATIVE, ApplicationType.BROWSER})
 _ACCESS = gettext_lazy("Grants and authentication")
 _TOKENS = gettext_lazy("Tokens")
@@ -53,10 +53,10 @@ _TOKENS = gettext_lazy("Tokens")
 
 @entity
 class Application:
-    """An OIDC client. ``id`` is the client id, letters and digits alone.
+    """An OIDC client. ``id`` is the client id and consists of letters and digits.
 
-    With ``may_manage`` it can get tokens for the service itself, to do what its user may do as a manager. ``branded``
-    tells that there is a Branding to look for.
+    With ``may_manage`` it can get tokens for the management API on behalf of its users. ``branded`` says that it has
+    a Branding.
     """
 
     id: str = read_only()
@@ -158,18 +158,17 @@ class Application:
 
     @property
     def search_text(self) -> str:
-        """Where searches look for it."""
         return search_text(self.name)
 
     @property
     def is_public(self) -> bool:
-        """True if it cannot keep a secret: it names itself, and proves with PKCE alone that a code is its own."""
+        """True if it cannot keep a secret and relies on PKCE."""
         return self.authentication_method == "none"
 
     def has_redirect_uri(self, uri: str) -> bool:
-        """True if the address is registered, letter by letter; nothing is decoded or tidied up first.
+        """True if exactly this URI is registered; nothing is decoded or normalized.
 
-        The only exception: a native application may vary the port of a loopback address (RFC 8252 §7.3).
+        Exception: a native application may use any port of a loopback address (RFC 8252 §7.3).
         """
         if uri in self.redirect_uris:
             return True
@@ -180,7 +179,7 @@ class Application:
 
     @property
     def web_origins(self) -> frozenset[str]:
-        """The web origins of its redirect URIs (RFC 6454 §6.2): from there a browser's script may call us."""
+        """The web origins of its redirect URIs (RFC 6454 §6.2), whose scripts may call the service (CORS)."""
         return frozenset(origin for uri in self.redirect_uris if (origin := web_origin(uri)) is not None)
 
 
@@ -188,7 +187,7 @@ class Application:
 class ApplicationClient:
     """An application with everything that decides whether it may act: secrets, project, organization.
 
-    ``secret_id`` names the secret that it has just shown.
+    ``secret_id`` names the secret with which it authenticated.
     """
 
     application: Application
@@ -199,16 +198,15 @@ class ApplicationClient:
 
     @property
     def id(self) -> str:
-        """The client id."""
         return self.application.id
 
     @property
     def is_active(self) -> bool:
-        """True while neither application, project nor organization is deactivated."""
+        """True unless the application, its project or its organization is deactivated."""
         return self.application.active and self.project.active and self.organization.active
 
     def is_in_audience(self, audience: tuple[str, ...]) -> bool:
-        """True if a token with this audience is meant for the client: its id or its project's id is named."""
+        """True if the audience contains the client's id or its project's id."""
         return self.application.id in audience or self.project.id in audience
 
 
@@ -221,8 +219,8 @@ _URI_FORBIDDEN = re.compile(r"[\s\\*\x00-\x20\x7f-\uffff]")
 def redirect_uri_error(uri: str, *, type: ApplicationType, development: bool = False) -> str | None:  # noqa: A002
     """What is wrong with a redirect URI, as a sentence, or None.
 
-    https everywhere; http for loopback hosts or with the development switch; native applications may use a
-    private-use scheme that is a reversed domain name (RFC 8252 §7.1).
+    Requires https; http is allowed for loopback hosts and in development. Native applications may use a private-use
+    scheme that is a reversed domain name (RFC 8252 §7.1).
     """
     if _URI_FORBIDDEN.search(uri) or len(uri) > 2000:
         return gettext_lazy(
@@ -252,7 +250,7 @@ def _without_loopback_port(uri: str) -> str | None:
 
 
 def web_origin(uri: str) -> str | None:
-    """Scheme, host and, unless it is the scheme's own, port of an http(s) address, as browsers send it; else None."""
+    """Scheme, host and non-default port of an http(s) URL, as browsers send them in Origin; else None."""
     parts = urlsplit(uri)
     if parts.scheme not in ("https", "http") or not parts.hostname:
         return None

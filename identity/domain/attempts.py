@@ -1,43 +1,44 @@
-"""How often a password may be tried (NIST SP 800-63B §3.2.2)."""
+"""Limits on password attempts (NIST SP 800-63B §3.2.2)."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-#: Failures in a row before the next attempt has to wait.
+#: Consecutive failures before a delay applies.
 FREE_ATTEMPTS = 5
 MAX_DELAY = timedelta(seconds=900)
-#: After so many failures in a row there is no next attempt.
+#: After this many consecutive failures no further attempt is allowed.
 MAX_ATTEMPTS = 100
-#: When the next attempt is, once there is none.
+#: The time of the next attempt if none is allowed.
 NO_NEXT_ATTEMPT = datetime(9999, 12, 31, tzinfo=UTC)
-#: Fewer failures than that are forgotten so long after the last one, whoever's they are.
+#: Failure counts below that limit are deleted this long after the last failure.
 ATTEMPT_RETENTION = timedelta(days=30)
 
-#: In which failures of one address are counted, over all accounts, and other requests that strangers could repeat.
+#: Window in which failures per network address are counted across accounts, as are other repeatable anonymous requests.
 ADDRESS_WINDOW = timedelta(minutes=10)
 
-#: Mails to one person or address that anybody can ask for.
+#: Mails that anonymous requests can cause for one user or address.
 MAX_MAILS_PER_ADDRESS = 5
 MAIL_WINDOW = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptLimits:
-    """How many failures in a row are free, and after how many there is no next attempt."""
+    """Number of free consecutive failures, and the number after which no attempt is allowed."""
 
     free: int = FREE_ATTEMPTS
     max: int = MAX_ATTEMPTS
 
 
-#: Those that hold where no policy says less.
+#: Limits where no policy is stricter.
 DEFAULT_LIMITS = AttemptLimits()
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptAllowance:
-    """The answer to "may I try": counted as a failure in advance if ``allowed``, until it succeeds or is given back.
+    """Whether an attempt is allowed. If ``allowed``, it is counted as a failure in advance, until it succeeds or is
+    given back.
 
-    ``next_attempt_at`` is the earliest moment for another one, ``failures`` the count that now stands.
+    ``next_attempt_at`` is the earliest time of another attempt, ``failures`` the current count.
     """
 
     allowed: bool
@@ -46,19 +47,18 @@ class AttemptAllowance:
 
     @property
     def is_exhausted(self) -> bool:
-        """True once there is no next one."""
+        """True if no further attempt is allowed."""
         return self.next_attempt_at >= NO_NEXT_ATTEMPT
 
 
 def delay_after(failures: int, limits: AttemptLimits = DEFAULT_LIMITS) -> timedelta:
-    """How long the next attempt has to wait after so many failures in a row: while they are free not at all, then 1, 2,
-    4 … 900 s."""
+    """Delay before the next attempt: none while failures are free, then 1, 2, 4 … 900 s."""
     if failures < limits.free:
         return timedelta()
-    # Beyond 2^10 the longest delay holds, and nobody wants to see 2^95.
+    # Beyond 2^10 the maximum applies; avoids huge powers.
     return min(timedelta(seconds=2 ** min(failures - limits.free, 10)), MAX_DELAY)
 
 
 def next_attempt_at(failures: int, last_failure_at: datetime, limits: AttemptLimits = DEFAULT_LIMITS) -> datetime:
-    """The earliest moment for another attempt after so many failures in a row, the last one ``last_failure_at``."""
+    """The earliest time of the next attempt."""
     return NO_NEXT_ATTEMPT if failures >= limits.max else last_failure_at + delay_after(failures, limits)

@@ -1,6 +1,6 @@
 """The scope that puts a project into a token's audience (service description §2.7)."""
 
-#: What stands around the project's id, behind a namespace.
+#: Surrounds the project id in the scope, after a namespace.
 PROJECT_ID_INFIX = ":org:project:id:"
 AUDIENCE_SUFFIX = ":aud"
 

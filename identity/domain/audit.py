@@ -1,4 +1,4 @@
-"""AuditEvent, who acted, and the catalogue of event names."""
+"""Audit events, actors and the catalogue of event names."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,8 +7,6 @@ from enum import StrEnum
 
 
 class ActorKind(StrEnum):
-    """What kind of party acted."""
-
     USER = "user"
     CLIENT = "client"
     OPERATOR = "operator"
@@ -18,9 +16,9 @@ class ActorKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
-    """Who acts, by which client and in which session, and from where.
+    """Who acts, through which client and session, and from where.
 
-    ``client_id`` is the client that the access token was issued to, or that people were signing in to; None for the
+    ``client_id`` is the client that the access token was issued to, or that the user was signing in to; None for the
     service's own pages.
     """
 
@@ -39,7 +37,7 @@ class Actor:
         client_id: str | None = None,
         session_id: str | None = None,
     ) -> "Actor":
-        """Whoever has proved to act in the same request."""
+        """The actor after authentication within the same request."""
         address, request_id = self.client_address, self.request_id
         return Actor(
             kind=kind, id=id, client_id=client_id, session_id=session_id, client_address=address, request_id=request_id
@@ -51,19 +49,17 @@ SYSTEM = Actor(kind=ActorKind.SYSTEM)
 
 
 class Result(StrEnum):
-    """How the attempt ended."""
-
     SUCCESS = "success"
     REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEvent:
-    """One line of the audit trail; never holding a secret, and never changed but for what ERASED says.
+    """An entry of the audit trail. It never contains a secret and never changes, except as ERASED describes.
 
-    ``user_id`` is the user whom it concerns where the object is something of theirs, such as a role that was given to
-    them. ``sequence`` is given by the storage and orders events. ``once`` makes a second event with the same value a
-    no-op: it bounds how often one refusal is written.
+    ``user_id`` is the user concerned, if the object belongs to a user, such as a granted role. The storage assigns
+    ``sequence``, which orders events. ``once`` makes further events with the same value a no-op, to limit repeated
+    refusals.
     """
 
     id: str
@@ -81,21 +77,20 @@ class AuditEvent:
     sequence: int | None = None
 
 
-#: The detail of events about a person who is deleted: it told names, addresses and browsers.
+#: Replaces the detail of events about a deleted user, which contained names, addresses and browsers.
 ERASED: Mapping[str, object] = {"erased": True}
 
 
-#: The member of the detail that names, in events of a project grant, the organization on its other side.
+#: In events of a project grant, the detail member that names the organization on the other side.
 OTHER_ORGANIZATION = "other_organization_id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditFilter:
-    """Which events are wanted: those that fit everything given; ``since`` itself fits, ``until`` does not.
+    """Selects events that match all given members; ``since`` is inclusive, ``until`` exclusive.
 
-    ``event`` is a whole name ("project.created") or a subject alone ("project": every event of projects).
-    ``involved_id`` is of whoever acted or is what it is about. ``object_id`` finds what was done to a user's roles,
-    keys and consents, too.
+    ``event`` is a full name ("project.created") or a subject ("project": all events of projects). ``involved_id``
+    matches the actor and the object. ``object_id`` also matches events about a user's roles, keys and consents.
     """
 
     organization_id: str | None = None
@@ -110,14 +105,13 @@ class AuditFilter:
 
     @property
     def event_names(self) -> tuple[str, ...]:
-        """The whole names that are wanted, of EVENTS where a subject is given; empty for all."""
+        """The full event names to match, expanded if a subject is given; empty for all."""
         if not self.event or "." in self.event:
             return (self.event,) if self.event else ()
-        # A word that is no subject is nothing's name either.
+        # A text that is no subject matches as a full name, which may not exist.
         return tuple(sorted(name for name in EVENTS if name.startswith(f"{self.event}."))) or (self.event,)
 
     def matches(self, event: AuditEvent) -> bool:
-        """True if the event is wanted."""
         return (
             self.organization_id in (None, event.organization_id)
             and (not self.event or event.event in self.event_names)
@@ -131,15 +125,15 @@ class AuditFilter:
         )
 
 
-#: The filter that lets every event through.
+#: Matches every event.
 UNFILTERED = AuditFilter()
 
-#: Kinds of things that belong to a user, or that the user uses. That a legal hold is on them the user must not learn.
+#: Kinds of objects that a user owns or uses. Users must not learn of legal holds on them, so those are not included.
 USER_OWNED_KINDS = frozenset(
     {"user_grant", "manager", "service_user_key", "service_user_secret", "personal_access_token", "application"}
 )
 
-#: What people are told of in their activity although it changed nothing.
+#: Users see this in their activity although nothing changed.
 SIGN_IN_REFUSED = "authentication.refused"
 
 #: Every event name, "subject.verb".

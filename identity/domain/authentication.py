@@ -1,21 +1,21 @@
-"""How somebody proved to be who they are: proofs, their methods, and what they amount to."""
+"""Proofs of identity, their authentication methods (amr) and context classes (acr)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-#: How a password counts among authentication methods (RFC 8176), and the factor that it is.
+#: The authentication method of a password (RFC 8176) and its factor name.
 PASSWORD_METHOD, PASSWORD_FACTOR = "pwd", "password"
-#: The factor that stands for a browser at which a second one was asked once and need not be again for some time.
+#: The factor of a remembered browser, where the second factor is skipped for some time.
 REMEMBERED_FACTOR = "remembered"
-#: The method of whoever signed in elsewhere, where that is not believed or does not say by which methods.
+#: The method of a sign-in at an upstream provider whose methods are unknown or not trusted.
 FEDERATED_METHOD = "federated"
-#: The further method of whoever signed in elsewhere, where that does not say that it was just now: it may have been
-#: days ago, by a session there.
+#: Added to a sign-in at an upstream provider that does not say when the user authenticated; a session there may be days
+#: old.
 UNDATED_METHOD = "undated"
 
-#: Authentication context classes, each more than the one before: one factor; two of different kinds; two of which one
-#: cannot be given away to a site that looks like ours.
+#: Authentication context classes, each stronger than the one before: one factor; two factors of different kinds; two
+#: factors of which one resists phishing.
 ACR_ONE_FACTOR, ACR_TWO_FACTORS, ACR_PHISHING_RESISTANT = (
     "urn:service:iam:acr:1",
     "urn:service:iam:acr:2",
@@ -26,7 +26,7 @@ ACR_VALUES = (ACR_ONE_FACTOR, ACR_TWO_FACTORS, ACR_PHISHING_RESISTANT)
 _KNOWLEDGE, _POSSESSION, _INHERENCE = "something known", "something held", "something one is"
 _VOUCHED_FOR = "somebody else's word"
 
-#: What kind of factor a method is (RFC 8176 §2); those that are none, such as user and mfa, are left out.
+#: The kind of factor of each method (RFC 8176 §2); methods that are no factor, such as user and mfa, are left out.
 _KINDS: Mapping[str, str] = {
     **dict.fromkeys(("kba", "pin", "pwd"), _KNOWLEDGE),
     **dict.fromkeys(("hwk", "otp", "pop", "sc", "sms", "swk", "tel"), _POSSESSION),
@@ -35,13 +35,13 @@ _KINDS: Mapping[str, str] = {
 }
 _RESISTANT = frozenset({"hwk", "sc", "swk"})
 _MFA = "mfa"
-#: What counts here and is no word of RFC 8176.
+#: Internal methods that RFC 8176 does not define.
 _OURS = frozenset({REMEMBERED_FACTOR, FEDERATED_METHOD, UNDATED_METHOD})
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """That somebody proved to be who they are: by which factor, what that says in RFC 8176's words, and when."""
+    """A proof of identity: the factor, its RFC 8176 methods, and when it was given."""
 
     factor: str
     methods: tuple[str, ...]
@@ -49,25 +49,24 @@ class Proof:
 
 
 def dated_proofs(proofs: Iterable[Proof]) -> tuple[Proof, ...]:
-    """Those by which somebody proved who they are at the moment that they tell."""
+    """Proofs whose time is known."""
     return tuple(proof for proof in proofs if proof.factor != REMEMBERED_FACTOR and UNDATED_METHOD not in proof.methods)
 
 
 def proof_methods(proofs: Iterable[Proof]) -> tuple[str, ...]:
-    """The methods of all of them, each once, in the order in which they were given."""
+    """The distinct methods of all proofs, in order."""
     return tuple(dict.fromkeys(method for proof in proofs for method in proof.methods))
 
 
 def amr_claim(methods: Iterable[str]) -> list[str]:
-    """What an ID token says as amr: the methods, each once, and mfa for more than one kind of factor (RFC 8176)."""
+    """The amr claim: distinct methods, plus mfa for more than one kind of factor (RFC 8176)."""
     known = tuple(dict.fromkeys(methods))
     once = [method for method in known if method not in _OURS]
     return [*once, _MFA] if _kinds(known) > 1 and _MFA not in once else once
 
 
 def acr_claim(methods: Iterable[str], requested: Iterable[str] = ()) -> str:
-    """The authentication context class that the methods reach; the first of ``requested`` that they reach, if there is
-    one: whoever asked for two factors is told so, also where there is more."""
+    """The acr claim: the first of ``requested`` that the methods satisfy, else the strongest class they reach."""
     known = frozenset(methods)
     reached = _reached(known)
     return next(
@@ -76,7 +75,7 @@ def acr_claim(methods: Iterable[str], requested: Iterable[str] = ()) -> str:
 
 
 def satisfies_acr(methods: Iterable[str], acr: str) -> bool:
-    """True if the methods amount to this class, of ACR_VALUES, or to more."""
+    """True if the methods reach this class of ACR_VALUES or a stronger one."""
     return _reached(frozenset(methods)) >= ACR_VALUES.index(acr)
 
 

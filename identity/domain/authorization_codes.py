@@ -1,4 +1,4 @@
-"""AuthorizationCode and its one-way life: issued, then redeemed once or expired."""
+"""Authorization codes: issued, then redeemed once or expired."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +9,7 @@ from identity.domain.users import Subject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorizationCode:
-    """What a code stands for; the code itself is known by its SHA-256 alone."""
+    """What a code stands for; only the SHA-256 of the code itself is stored."""
 
     digest: bytes
     family_id: str
@@ -28,7 +28,7 @@ class AuthorizationCode:
 
 @dataclass(frozen=True, slots=True)
 class PresentedCode:
-    """A code together with its family, whom it is about, and whether its session has ended."""
+    """A code with its family and subject, and whether its session has ended."""
 
     code: AuthorizationCode
     family: TokenFamily

@@ -1,4 +1,4 @@
-"""Branding: how the pages of a sign-in and mails look for an organization or an application, and what they say."""
+"""Appearance and texts of sign-in pages and mails for an organization or application."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -21,12 +21,11 @@ _ADDRESS_LENGTH = 500
 MAX_TITLE_LENGTH = 100
 MAX_MAIL_TEXT_LENGTH = 600
 
-#: What a sender's name must not hold: it could pass for an address.
+#: Characters that could make a sender's name look like an address.
 _NOT_IN_SENDERS = frozenset('@<>",;:\\')
 
 
 def page_url_error(text: str) -> str | None:
-    """The address of a page that is not ours."""
     good = text.startswith("https://") and len(text) <= _ADDRESS_LENGTH and is_printable(text)
     if good and not any(item in text for item in " \"'<>\\"):
         return None
@@ -34,26 +33,22 @@ def page_url_error(text: str) -> str | None:
 
 
 def support_contact_error(text: str) -> str | None:
-    """Where people ask for help."""
     if email_problem(text) is None or page_url_error(text) is None:
         return None
     return gettext_lazy("Enter an email address, or an address that starts with https://.")
 
 
 def login_title_error(text: str) -> str | None:
-    """One line of a page."""
     return display_name_error(text, length=MAX_TITLE_LENGTH)
 
 
 def mail_sender_error(text: str) -> str | None:
-    """The name from which mails come."""
     if not _NOT_IN_SENDERS.isdisjoint(text) or "=?" in text:
         return gettext_lazy("Use a name alone, without an address.")
     return display_name_error(text, length=MAX_TITLE_LENGTH)
 
 
 def mail_text_error(text: str) -> str | None:
-    """A few lines of a mail."""
     if len(text) > MAX_MAIL_TEXT_LENGTH:
         return gettext_lazy("Use at most {length} characters.", length=MAX_MAIL_TEXT_LENGTH)
     return None if is_printable(text.replace("\n", " ")) else gettext_lazy("Use printable characters only.")
@@ -70,10 +65,10 @@ _IN_WORDS = gettext_lazy("Where a language has no words of yours, ours stand.")
 
 @entity
 class Branding:
-    """How pages and mails look, and what they say. What is empty is the organization's, or else the service's.
+    """Appearance and texts of pages and mails. Empty members fall back to the organization's, then to the service's.
 
-    ``login_title`` and the words of mails are texts by language. ``logo`` names a picture that was made harmless:
-    digest and ending. ``logo_dark`` stands in its place on dark pages; without one the logo has a light ground there.
+    ``login_title`` and the mail texts are by language. ``logo`` is the digest and extension of a sanitized image.
+    ``logo_dark`` replaces it on dark pages; without it, the logo gets a light background there.
     """
 
     display_name: str = mutable(
@@ -125,7 +120,7 @@ class Branding:
 
     @property
     def accent_colours(self) -> tuple[str, str] | None:
-        """The accent on light and on dark pages; None if it is the service's."""
+        """The accent on light and on dark pages; None for the service's."""
         if not is_colour(self.accent):
             return None
         return self.accent, self.accent_dark if is_colour(self.accent_dark) else nearest_readable_colour(
@@ -133,14 +128,14 @@ class Branding:
         )
 
 
-#: What whoever has set nothing has.
+#: Branding where nothing is set.
 DEFAULT_BRANDING = Branding()
 
-#: What is said in each language.
+#: Texts that exist in each language.
 TEXT_FIELDS = ("login_title", "mail_sender", "mail_intro", "mail_footer")
-#: The pictures, each a field of a branding and a kind of record.
+#: Images; each name is a field of Branding and a kind of record.
 LOGO_FIELDS = ("logo", "logo_dark")
-#: The rule for one of these texts.
+#: The validator of each text.
 TEXT_VALIDATORS: Mapping[str, Callable[[str], str | None]] = {
     "login_title": login_title_error,
     "mail_sender": mail_sender_error,
@@ -152,7 +147,7 @@ _COLOURS = ("accent", "accent_dark")
 
 
 def merge_branding(upper: Branding, lower: Branding) -> Branding:
-    """One above another: what the upper says, and besides it what the lower says. Colours and logos stay together."""
+    """The values of ``upper``, and of ``lower`` where ``upper`` is empty. Colours and logos are each taken together."""
     values: dict[str, Any] = {}
     for field in fields(Branding):
         above, below = getattr(upper, field.name), getattr(lower, field.name)

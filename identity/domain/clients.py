@@ -1,4 +1,4 @@
-"""Who authenticates as a client: an application, or a service user with a secret of its own."""
+"""OAuth clients: applications, and service users with a client secret."""
 
 from dataclasses import dataclass
 
@@ -9,19 +9,18 @@ from identity.domain.users import Subject
 
 @dataclass(frozen=True, slots=True)
 class ServiceUserClient:
-    """A service user that is its own client, since it showed the secret with this id."""
+    """A service user that acts as its own client, authenticated by the secret with this id."""
 
     subject: Subject
     secret_id: str
 
     @property
     def id(self) -> str:
-        """The client id: the user's id. No application has one of this form."""
+        """The client id: the user's id. Application ids have another form."""
         return self.subject.user.id
 
     @property
     def organization(self) -> Organization:
-        """The user's organization."""
         return self.subject.organization
 
 

@@ -1,4 +1,4 @@
-"""Colours as pages use them: how well one is read on our pages, and the nearest that is read well enough."""
+"""Contrast of colours on the service's pages, and the nearest readable colour."""
 
 import re
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Final
 
 from identity.domain.messages import gettext_lazy
 
-#: What text takes to be read (WCAG 2.2, 1.4.3).
+#: Minimum contrast of text (WCAG 2.2, 1.4.3).
 MIN_CONTRAST: Final = 4.5
 
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
@@ -17,9 +17,9 @@ Colour = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class ColourScheme:
-    """What colours stand on: the grounds of our pages, and how strongly the accent tints a ground of its own.
+    """Background colours of the pages, and how strongly the accent tints a background.
 
-    ``mix_colour`` is where a colour goes to be read better, ``accent_foreground`` is what stands on it.
+    ``mix_colour`` is added to make a colour more readable; ``accent_foreground`` is the text colour on the accent.
     """
 
     backgrounds: tuple[str, ...]
@@ -29,14 +29,14 @@ class ColourScheme:
     accent_foreground: str
 
 
-#: The grounds of the style sheet: page, surface, sunken.
+#: Backgrounds of the style sheet: page, surface, sunken.
 LIGHT_SCHEME: Final = ColourScheme(("#f4f5f8", "#ffffff", "#eceef3"), "#ffffff", 0.1, "#000000", "#ffffff")
 DARK_SCHEME: Final = ColourScheme(("#0f1217", "#171b22", "#20252e"), "#171b22", 0.16, "#ffffff", "#0f1217")
 
 
 @dataclass(frozen=True, slots=True)
 class Accent:
-    """An accent colour, and what follows from it: under the pointer, as a ground, and what stands on it."""
+    """An accent colour and those derived from it: hover, background, and text on it."""
 
     base: str
     strong: str
@@ -45,29 +45,28 @@ class Accent:
 
 
 def is_colour(text: str) -> bool:
-    """True for a colour as it is written here."""
+    """True for ``#rrggbb``."""
     return _COLOUR.fullmatch(text) is not None
 
 
 def derive_accent(colour: str, scheme: ColourScheme) -> Accent:
-    """What follows from a colour."""
     plain = colour.lower()
     return Accent(plain, _mixed(plain, scheme.mix_colour, 0.25), _soft(plain, scheme), scheme.accent_foreground)
 
 
 def contrast(first: str, second: str) -> float:
-    """How much two colours differ in brightness, from 1 to 21 (WCAG 2.2, contrast ratio)."""
+    """Contrast ratio of two colours, from 1 to 21 (WCAG 2.2)."""
     dark, light = sorted((_luminance(first), _luminance(second)))
     return (light + 0.05) / (dark + 0.05)
 
 
 def min_contrast(colour: str, scheme: ColourScheme) -> float:
-    """How well a colour is read where it is read worst."""
+    """The contrast of a colour on the background where it is lowest."""
     return min(contrast(colour, ground) for ground in (*scheme.backgrounds, _soft(colour, scheme)))
 
 
 def nearest_readable_colour(colour: str, scheme: ColourScheme) -> str:
-    """The colour itself if it is read well enough; else with as little black or white in it as makes it so."""
+    """The colour itself if it is readable, else mixed with as little black or white as needed."""
     for part in range(_ALL + 1):
         mixed = _mixed(colour, scheme.mix_colour, part / _ALL)
         if min_contrast(mixed, scheme) >= MIN_CONTRAST:
@@ -76,7 +75,6 @@ def nearest_readable_colour(colour: str, scheme: ColourScheme) -> str:
 
 
 def light_accent_problem(text: str) -> str | None:
-    """A colour that is read well on light pages."""
     return _format_problem(text) or _contrast_problem(
         text,
         LIGHT_SCHEME,
@@ -88,7 +86,6 @@ def light_accent_problem(text: str) -> str | None:
 
 
 def dark_accent_problem(text: str) -> str | None:
-    """A colour that is read well on dark pages."""
     return _format_problem(text) or _contrast_problem(
         text,
         DARK_SCHEME,
@@ -107,7 +104,7 @@ def _contrast_problem(text: str, scheme: ColourScheme, sentence: str) -> str | N
     ratio = min_contrast(text, scheme)
     if ratio >= MIN_CONTRAST:
         return None
-    # Rounded down: what is refused must not read as what is asked for.
+    # Rounded down, so that a refused value never reads like the required one.
     return gettext_lazy(
         sentence, colour=text, ratio=f"{int(ratio * 10) / 10:.1f}", nearest=nearest_readable_colour(text, scheme)
     )
@@ -118,7 +115,7 @@ def _soft(colour: str, scheme: ColourScheme) -> str:
 
 
 def _mixed(first: str, second: str, part: float) -> str:
-    """A colour with so much of another in it."""
+    """Mixes ``part`` of the second colour into the first."""
     pairs = zip(_parts(first), _parts(second), strict=True)
     return "#" + "".join(f"{round(start + (end - start) * part):02x}" for start, end in pairs)
 

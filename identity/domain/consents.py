@@ -1,4 +1,4 @@
-"""Consent: what a person has agreed that an application gets."""
+"""Consents that users have given to applications."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,7 +6,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consent:
-    """All scopes that a person has agreed to for one application; ``given_at`` is when they did so last."""
+    """All scopes that a user has granted to an application; ``given_at`` is the last time."""
 
     user_id: str
     application_id: str

@@ -1,11 +1,11 @@
-"""Effects: what falls with a thing that is deleted or deactivated, in numbers."""
+"""How much is deleted or deactivated along with an object."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class DeletionTarget(StrEnum):
-    """What is removed or deactivated, and takes other things along."""
+    """Objects whose deletion or deactivation affects others."""
 
     ORGANIZATION = "organization"
     PROJECT = "project"
@@ -17,13 +17,13 @@ class DeletionTarget(StrEnum):
 
     @classmethod
     def from_kind(cls, kind: str) -> "DeletionTarget":
-        """What a thing of this kind counts as: users and service users are both users."""
+        """The target for a kind of object; users and service users share one."""
         return cls(kind.removeprefix("service_"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionImpact:
-    """How many of what go along; live ones alone where things end by themselves (sessions, tokens)."""
+    """Numbers of affected objects; of those that expire (sessions, tokens) only live ones count."""
 
     users: int = 0
     service_users: int = 0

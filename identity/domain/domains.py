@@ -1,4 +1,4 @@
-"""Domains of organizations: which ones need a proof, and what became of it."""
+"""Domains of organizations and their verification."""
 
 import re
 from dataclasses import dataclass
@@ -7,34 +7,34 @@ from enum import StrEnum
 
 from identity.domain.messages import gettext_lazy
 
-#: How many domains one organization can have; whoever waits for strangers' domains does not fill the database.
+#: Domains per organization, so that unverified claims cannot fill the database.
 MAX_DOMAINS = 20
 
-#: Top-level domains are letters, or punycode; what ends otherwise is an address (RFC 3696 §2).
+#: Top-level domains are letters or punycode; other endings mean an IP address (RFC 3696 §2).
 _PUBLIC = re.compile(r"[a-z0-9.-]+\.([a-z]{2,63}|xn--[a-z0-9-]{1,59})\Z")
-#: One label that is what it looks like: no punycode (RFC 5890 §2.3.1).
+#: A label without punycode (RFC 5890 §2.3.1).
 _LABEL = re.compile(r"(?!..--)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z")
 
 
 class DomainProof(StrEnum):
-    """Why a domain counts."""
+    """Why a domain is effective."""
 
-    #: It lies in the service's own name space, which the service itself gives out.
+    #: It lies in the service's own namespace.
     NAME_SPACE = "name_space"
     DNS = "dns"
     FILE = "file"
-    #: Somebody who may do everything with the instance said so.
+    #: Asserted by an administrator of the instance.
     ASSERTED = "asserted"
-    #: It counted before proofs were asked for.
+    #: From before verification was required.
     UNPROVEN = "unproven"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrganizationDomain:
-    """A domain that an organization has, or waits for: without a ``proof`` it counts nowhere.
+    """A domain of an organization; without a ``proof`` it has no effect yet.
 
-    Once it counts it stays bound to the organization, also when both are gone, until it is released. ``challenge`` is
-    no secret: it is published in the domain's DNS, or in a file on its web server.
+    Once effective it stays bound to the organization, even after deletion, until it is released. ``challenge`` is
+    public: it is published in the domain's DNS or in a file on its web server.
     """
 
     organization_id: str
@@ -46,39 +46,39 @@ class OrganizationDomain:
 
     @property
     def is_effective(self) -> bool:
-        """True if the organization may go by this name."""
         return self.proof is not None
 
     @property
     def is_verified(self) -> bool:
-        """True if nothing more has to be shown."""
+        """True if no verification is pending."""
         return self.proof not in (None, DomainProof.UNPROVEN)
 
     @property
     def record_name(self) -> str:
-        """The name of the TXT record that proves it."""
+        """The name of the TXT record that verifies it."""
         return f"_identity-challenge.{self.name}"
 
     @property
     def record_value(self) -> str:
-        """The text of that record, and the line that the file holds."""
+        """The text of that record, which is also the content of the file."""
         return f"identity-verification={self.challenge}"
 
     @property
     def file_url(self) -> str:
-        """Where the file is looked for instead (RFC 8615)."""
+        """The URL of the file (RFC 8615)."""
         return f"https://{self.name}/.well-known/identity-verification"
 
 
 @dataclass(frozen=True, slots=True)
 class DomainNamespace:
-    """What lies one label below ``domain`` is given out by the service itself; its own ``hosts`` are nobody's."""
+    """The namespace of the service: names one label below ``domain`` need no verification; its ``hosts`` are
+    reserved.
+    """
 
     domain: str
     hosts: frozenset[str]
 
     def contains(self, name: str) -> bool:
-        """True for a name that needs no proof."""
         label, _, rest = name.partition(".")
         return rest == self.domain and name not in self.hosts and _LABEL.match(label) is not None
 

@@ -1,4 +1,4 @@
-"""When two spellings of an email address are one mailbox."""
+"""Compares email addresses."""
 
 import re
 import unicodedata
@@ -7,17 +7,17 @@ from string import ascii_lowercase, ascii_uppercase
 #: RFC 5321 §4.5.3.1.3.
 _LONGEST = 254
 _LONGEST_DOMAIN = 253
-#: What `email_problem` allows before the @, and nothing that could end it.
+#: Local parts that ``email_problem`` accepts, without characters that could end them.
 _LOCAL_PART = re.compile(r"[^\s@<>()\[\],;:\\\"\x00-\x20\x7f]{1,64}\Z")
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z")
 _FOLDED = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 
 def email_key(address: str) -> str | None:
-    """The form in which two spellings of one mailbox are equal; None for what is no address.
+    """Equal for two spellings of one mailbox; None if the text is not an address.
 
-    A mail server may tell "ﬁona" from "fiona": the local part is compared byte by byte, except for the case of ASCII
-    letters. The domain is what DNS is asked for: A-labels (RFC 5890 §2.3.2.1) in lower case.
+    Mail servers may distinguish "ﬁona" and "fiona", so local parts are compared byte by byte, ignoring only the case
+    of ASCII letters. Domains are compared as lower-case A-labels (RFC 5890 §2.3.2.1).
     """
     local_part, at, domain = address.strip(" \t\r\n").rpartition("@")
     if not at or len(address) > _LONGEST or not _LOCAL_PART.match(local_part) or not _is_text(local_part):
@@ -31,18 +31,17 @@ def email_key(address: str) -> str | None:
 
 
 def email_domain(address: str) -> str:
-    """The domain of an address as DNS knows it; empty for what is no address."""
+    """The domain of an address in DNS form; empty if the text is not an address."""
     return (email_key(address) or "").rpartition("@")[2]
 
 
 def is_same_mailbox(first: str, second: str) -> bool:
-    """True if both are addresses of one mailbox."""
     key = email_key(first)
     return key is not None and key == email_key(second)
 
 
 def domain_spellings(address: str) -> tuple[str, str]:
-    """The address with its domain as DNS knows it, and as people write it: both are kept as they were typed."""
+    """The address with its domain in DNS form and in Unicode form, because both are stored as typed."""
     local_part = address.rpartition("@")[0]
     labels = email_domain(address).split(".")
     return tuple(f"{local_part}@{'.'.join(form)}" for form in (labels, map(_u_label, labels)))  # type: ignore[return-value]
@@ -56,10 +55,10 @@ def _u_label(label: str) -> str:
 
 
 def _a_label(label: str) -> str | None:
-    """The label as DNS knows it, or None.
+    """The label in DNS form, or None.
 
-    Only the case of letters is mapped. Software disagrees about what else IDNA maps, so a label that needs more than
-    that has no key: else a mail could go to another domain than the one that it is taken to prove.
+    Only the case of letters is mapped. Implementations disagree about other IDNA mappings, so labels that need them
+    have no key: mail could otherwise go to another domain than the verified one.
     """
     if label.isascii():
         name = label.translate(_FOLDED)
@@ -74,14 +73,14 @@ def _a_label(label: str) -> str | None:
 
 
 def _lowered(character: str) -> str:
-    """In lower case where that is beyond doubt: "ẞ" is "ß" for some and "ss" for others."""
+    """Lower case where it is unambiguous: "ẞ" becomes "ß" or "ss", depending on the implementation."""
     lowered = character.lower()
     sure = character.isascii() or (len(lowered) == 1 and not lowered.isascii() and lowered == character.casefold())
     return lowered if sure else character
 
 
 def _is_of_word(character: str) -> bool:
-    """True for letters, marks and digits; capitals are left over where their lower case is in doubt."""
+    """True for letters, marks and digits, except capitals without an unambiguous lower case."""
     return unicodedata.category(character) in ("Ll", "Lo", "Lm", "Mn", "Mc", "Nd")
 
 

@@ -1,4 +1,4 @@
-"""Enrolment: what a person has set up to prove who they are by, besides a password."""
+"""Factors that a user has enrolled besides the password."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,9 +10,10 @@ from identity.domain.records import Record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enrolment:
-    """One thing that a factor knows of a person: an authenticator app, a passkey.
+    """An enrolled factor of a user, such as an authenticator app or a passkey.
 
-    ``name`` is what they call it. ``value`` is the factor's own, and shown to nobody. ``record`` is where it is kept.
+    ``name`` is the user's label. ``value`` belongs to the factor and is never displayed. ``record`` identifies its
+    storage record.
     """
 
     id: str

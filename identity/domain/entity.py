@@ -1,7 +1,7 @@
-"""Entity: a frozen dataclass whose fields say who sets them and when, by which rule, and how people are told of them.
+"""Entities: frozen dataclasses whose fields declare who sets them and when, their validators and their labels.
 
-Columns, commands, representations, documents, audit details and forms are made from what stands here, so that a field
-is declared once.
+Columns, commands, representations, documents, audit details and forms are derived from them, so each field is
+declared once.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,33 +13,33 @@ from typing import Any, TypeVar, dataclass_transform, get_args, get_type_hints
 
 EntityT = TypeVar("EntityT")
 
-#: What is wrong with a value, as a sentence, or None.
+#: Returns what is wrong with a value, as a sentence, or None.
 Validator = Callable[[Any], str | None]
 
 
 class Mutability(Enum):
     """Who sets a field, and when."""
 
-    #: The service, and it is shown.
+    #: Set by the service once; visible.
     READ_ONLY = auto()
-    #: The service, in each version of the thing; it is shown, and no detail of an event.
+    #: Set by the service in each version; visible, but not part of audit details.
     VERSIONED = auto()
-    #: The service, and it is nobody's business.
+    #: Set by the service; never visible.
     INTERNAL = auto()
-    #: Whoever makes the thing; then it stays.
+    #: Set on creation only.
     CREATE_ONLY = auto()
-    #: Whoever makes or changes the thing.
+    #: Set on creation and changed later.
     MUTABLE = auto()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldOptions:
-    """What is said of a field besides its type and default: the rule for its value, or for ``item_validator`` text in
-    it.
+    """Options of a field beside its type and default: the validator of its value, or of each item by
+    ``item_validator``.
 
-    ``label`` and ``hint`` are its words for people, ``missing`` is said where it was left empty and must not be, and
-    ``words`` tell what single values mean. ``section`` is where they find it, ``permission`` what it takes to set it at
-    the instance. ``types`` holds the types of things that have a use for it; empty: all.
+    ``label`` and ``hint`` are shown in forms, ``missing`` is the error for an empty required field, ``value_labels``
+    describe single values. ``section`` is the part of the form, ``permission`` what setting it takes at the
+    instance. ``types`` are the types of objects that use the field; empty for all.
     """
 
     mutability: Mutability
@@ -56,7 +56,7 @@ class FieldOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityField:
-    """A field of an entity: name, type without None, whether None is a value, default, and what is declared of it."""
+    """A field of an entity: name, type without None, whether None is allowed, default and options."""
 
     name: str
     type: Any
@@ -67,31 +67,30 @@ class EntityField:
 
     @property
     def is_settable(self) -> bool:
-        """True if whoever makes the thing sets it."""
+        """True if it can be set on creation."""
         return self.options.mutability in (Mutability.CREATE_ONLY, Mutability.MUTABLE)
 
     @property
     def is_mutable(self) -> bool:
-        """True if whoever changes the thing sets it."""
+        """True if it can be changed."""
         return self.options.mutability is Mutability.MUTABLE
 
     def applies_to(self, kind: Any) -> bool:
-        """True if things of this type have a use for it; None asks for things of any type."""
+        """True if objects of this type use the field; None stands for any type."""
         return kind is None or not self.options.types or kind in self.options.types
 
     @property
     def is_visible(self) -> bool:
-        """True unless it is nobody's business."""
         return self.options.mutability is not Mutability.INTERNAL
 
     @property
     def is_audited(self) -> bool:
-        """True if events tell it."""
+        """True if audit events include it."""
         return self.options.mutability not in (Mutability.INTERNAL, Mutability.VERSIONED)
 
 
 def read_only(**options: Any) -> Any:
-    """A field that the service sets once; ``default`` or ``default_factory`` as of dataclasses."""
+    """A field that the service sets once; ``default`` and ``default_factory`` as in dataclasses."""
     return _field(Mutability.READ_ONLY, **options)
 
 
@@ -101,17 +100,17 @@ def versioned(**options: Any) -> Any:
 
 
 def internal(**options: Any) -> Any:
-    """A field that is shown and told to nobody."""
+    """A field that is never visible."""
     return _field(Mutability.INTERNAL, **options)
 
 
 def create_only(**options: Any) -> Any:
-    """A field that whoever makes the thing sets, for ever; with what Declared says of it."""
+    """A field that is set on creation only, with FieldOptions."""
     return _field(Mutability.CREATE_ONLY, **options)
 
 
 def mutable(**options: Any) -> Any:
-    """A field that can be set at any time; with what Declared says of it."""
+    """A field that can be changed at any time, with FieldOptions."""
     return _field(Mutability.MUTABLE, **options)
 
 
@@ -129,9 +128,9 @@ _DECLARED = "declared"
     frozen_default=True, kw_only_default=True, field_specifiers=(read_only, versioned, internal, create_only, mutable)
 )
 def entity(cls: type[EntityT]) -> type[EntityT]:
-    """Make a class a frozen dataclass with keywords and slots.
+    """Make a class a frozen, keyword-only dataclass with slots.
 
-    Raises TypeError for a field of which nothing is declared: whether it is shown and told is never left to chance.
+    Raises TypeError for a field without a declared mutability: visibility is never left to chance.
     """
     made_of = dataclass(frozen=True, slots=True, kw_only=True)(cls)
     for item in fields(made_of):  # type: ignore[arg-type]
@@ -141,7 +140,7 @@ def entity(cls: type[EntityT]) -> type[EntityT]:
 
 
 def entity_fields(cls: type[Any]) -> Mapping[str, EntityField]:
-    """The fields of an entity by name, in order; of any other dataclass as if the service had made them all."""
+    """The fields of an entity by name, in order. Fields of other dataclasses count as read-only."""
     hashable: Any = cls
     return _members(hashable)
 

@@ -1,9 +1,9 @@
-"""When a key or a personal access token ends: at a moment, or never."""
+"""Expiration of keys and personal access tokens: a time, or never."""
 
 from datetime import UTC, datetime
 
-#: How "never" is kept: no moment comes after it.
+#: How "never" is stored.
 NEVER = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
-#: How it is said, by whoever wants it and to whoever asks.
+#: How "never" is written in requests and responses.
 NEVER_TEXT = "never"

@@ -1,10 +1,10 @@
-"""Verdicts: what plugins answer where they decide."""
+"""Results of hooks that decide."""
 
 from inspect import iscoroutine
 
 
 def hook_type_error_text(answer: object) -> str:
-    """What to call an answer that is no verdict. If it is one that is yet to be awaited, it never runs."""
+    """The error text for a result of the wrong type. An awaitable is closed and never runs."""
     if iscoroutine(answer):
         answer.close()
     return f"a {type(answer).__name__}"

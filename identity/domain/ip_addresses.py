@@ -1,16 +1,18 @@
-"""Network addresses."""
+"""Networks of client addresses."""
 
 from ipaddress import IPv6Address, ip_address, ip_network
 
-#: An address of IPv6 belongs to whoever has the network of this size.
+#: An IPv6 address counts as its network of this prefix length.
 _NETWORK = 64
 
-#: What one client can well have addresses of: a provider's customer has that much of IPv6, and its neighbours of IPv4.
+#: Prefix lengths that one client may control: a provider's customer gets that much of IPv6, and its neighbours of IPv4.
 _FAIR_SHARE_PREFIXES = {4: 24, 6: 48}
 
 
 def client_network(address: str) -> str | None:
-    """What counts as one network address: of IPv6 a network. None for what is no address."""
+    """The address that attempts are counted for; an IPv6 address stands for its network. None if the text is not an
+    address.
+    """
     try:
         parsed = ip_address(address.partition("%")[0])
     except ValueError:
@@ -21,7 +23,7 @@ def client_network(address: str) -> str | None:
 
 
 def fair_share_network(address: str) -> str:
-    """The network that shares places as one client; empty for what is no address."""
+    """The network that shares slots as one client; empty if the text is not an address."""
     network = client_network(address)
     if network is None:
         return ""

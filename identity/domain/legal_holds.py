@@ -1,4 +1,4 @@
-"""Legal holds: who or what is not to go, as long as somebody says so."""
+"""Legal holds: protection of users and organizations against deletion."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,13 +7,11 @@ from enum import StrEnum
 from identity.domain.messages import gettext_lazy
 from identity.domain.validators import description_problem
 
-#: In place of an id: everything there is.
+#: In place of an id: everything.
 ALL_TARGETS = "*"
 
 
 class LegalHoldKind(StrEnum):
-    """What can be held."""
-
     USER = "user"
     ORGANIZATION = "organization"
     INSTANCE = "instance"
@@ -21,10 +19,10 @@ class LegalHoldKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegalHold:
-    """One hold: on what, since when, and why.
+    """A legal hold: its target, since when, and why.
 
-    ``target_id`` is the id of a person or an organization, or EVERYTHING; ``organization_id`` that of the organization,
-    or of the person's.
+    ``target_id`` is the id of a user or an organization, or ALL_TARGETS; ``organization_id`` is the organization, or
+    that of the user.
     """
 
     id: str
@@ -35,12 +33,11 @@ class LegalHold:
 
     @property
     def kind(self) -> LegalHoldKind:
-        """What is held."""
         if self.organization_id is None:
             return LegalHoldKind.INSTANCE
         return LegalHoldKind.ORGANIZATION if self.target_id == self.organization_id else LegalHoldKind.USER
 
 
 def reason_error(text: str) -> str | None:
-    """What is wrong with a reason: a paragraph."""
+    """What is wrong with a reason, which must be a paragraph of text."""
     return description_problem(text) if text else gettext_lazy("Say why.")

@@ -1,4 +1,4 @@
-"""LoginName: what a person types to say who they are, split once for every consumer."""
+"""Parses login names, once for all consumers."""
 
 from dataclasses import dataclass
 
@@ -11,10 +11,11 @@ _LONGEST = 500
 
 @dataclass(frozen=True, slots=True)
 class LoginName:
-    """``user_name`` is as it was typed; ``user_key`` and ``domain`` are in the form in which names are compared.
+    """``user_name`` is as typed; ``user_key`` and ``domain`` are normalized for comparison.
 
-    ``organization`` is the one that the request is about, if any. A bare name is one of that organization:
-    ``domain`` is its primary domain then, and ``has_own_domain`` False. Without an organization a bare name has none.
+    ``organization`` is the one that the request is about, if any. A name without a domain belongs to it: then
+    ``domain`` is its primary domain and ``has_own_domain`` is False. Without an organization such a name has no
+    domain.
     """
 
     typed: str
@@ -26,7 +27,7 @@ class LoginName:
 
     @classmethod
     def parse(cls, typed: str, organization: Organization | None = None) -> "LoginName":
-        """What was typed at a page of the organization, or at the service's own."""
+        """Parse what was typed on a page of the organization, or of the service itself."""
         text = typed[:_LONGEST].strip()
         user_key, domain = login_name_key(text)
         has_own_domain = bool(domain)
@@ -36,20 +37,20 @@ class LoginName:
 
     @property
     def comparison_key(self) -> str:
-        """The login name that it stands for, in the form in which names are compared."""
+        """The normalized login name."""
         return f"{self.user_key}@{self.domain}" if self.domain else self.user_key
 
     @property
     def full(self) -> str:
-        """As it is shown: what was typed, a bare name with the domain where it is looked up."""
+        """As displayed: what was typed, with the domain in which a bare name is looked up."""
         return self.typed if self.has_own_domain or not self.domain else f"{self.user_name}@{self.domain}"
 
     @property
     def is_valid(self) -> bool:
-        """False if no user can have this name: user names hold no @, no space and nothing invisible."""
+        """False if no user can have this name: user names contain no @, no space and no invisible characters."""
         return user_name_error(self.user_name) is None
 
     @property
     def email_key(self) -> str | None:
-        """The key of the email address that was typed; None if it is none."""
+        """The key of the email address that was typed; None if it is not one."""
         return email_key(self.typed) if self.has_own_domain else None

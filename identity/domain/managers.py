@@ -1,4 +1,4 @@
-"""Managers: users who may manage the service itself."""
+"""Managers: users with roles to manage the service."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +9,7 @@ from identity.domain.permissions import ManagerLevel, ResourceKey
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManagerRole:
-    """A manager role: a name, the level at which it is held, and the permissions it brings there and below."""
+    """A manager role: its name, the level at which it is granted, and its permissions there and below."""
 
     name: str
     level: ManagerLevel
@@ -19,7 +19,7 @@ class ManagerRole:
 
 @entity
 class Manager:
-    """The roles that one user holds at one resource."""
+    """The roles of one user at one resource."""
 
     id: str = read_only()
     user_id: str = read_only()

@@ -1,4 +1,4 @@
-"""Organization: who owns users and projects."""
+"""Organizations: the tenants that own users and projects."""
 
 from datetime import datetime
 
@@ -12,8 +12,7 @@ from identity.domain.search import search_text
 class Organization:
     """A tenant. ``primary_domain`` is unique in the instance and part of every login name.
 
-    ``registration`` says whether people may make an account of it for themselves. ``branded`` tells that there is a
-    Branding to look for.
+    ``registration`` allows users to register themselves. ``branded`` says that it has a Branding.
     """
 
     id: str = read_only()
@@ -43,5 +42,4 @@ class Organization:
 
     @property
     def search_text(self) -> str:
-        """Where searches look for it."""
         return search_text(self.name, self.primary_domain)

@@ -1,4 +1,4 @@
-"""What is to leave the service after a commit: mails, webhooks, and whatever else is sent to others."""
+"""Messages to send after a commit: mails, webhooks and other deliveries."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,10 +6,10 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxMessage:
-    """A message that waits to be sent. ``sealed`` is its content, encrypted: it may hold a link that works once.
+    """A pending message. ``sealed`` is its encrypted content, which may contain a one-time link.
 
-    ``kind`` says who sends it. It is tried at ``next_at``, and given up at ``expires_at`` if nobody took it until then.
-    Organizations take turns; ``bulk`` is what nobody waits for, and comes after the rest.
+    ``kind`` names the delivery. It is attempted at ``next_at`` and dropped at ``expires_at``. Organizations take
+    turns; ``bulk`` messages, which nobody waits for, come last.
     """
 
     id: str
@@ -25,7 +25,7 @@ class OutboxMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxBacklog:
-    """What could not be sent: how many messages are still tried, how many were given up, and since when they wait."""
+    """Messages that could not be sent: how many are retried, how many were dropped, and since when they wait."""
 
     failing: int = 0
     abandoned: int = 0

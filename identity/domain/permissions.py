@@ -1,4 +1,4 @@
-"""Permission names, and which resource lies below which."""
+"""Permissions, and the hierarchy of resources."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,7 +17,7 @@ class ManagerLevel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ResourceKey:
-    """Names one manageable resource."""
+    """Identifies a manageable resource."""
 
     level: ManagerLevel
     id: str
@@ -27,9 +27,9 @@ class ResourceKey:
 class Resource:
     """A manageable resource with everything above it.
 
-    A role held at any member of ``lineage`` reaches the resource. ``organization_id`` names the organization that the
-    resource belongs to. A project grant also has a ``grantee``, the organization that it was granted to: roles held
-    there reach it with HOLDER_PERMISSIONS alone.
+    A role at any member of ``lineage`` applies to the resource. ``organization_id`` is the organization that owns
+    it. A project grant also has a ``grantee``, the organization it was granted to: roles there apply to it with
+    GRANTEE_PERMISSIONS only.
     """
 
     key: ResourceKey
@@ -39,7 +39,7 @@ class Resource:
 
     @property
     def lineage(self) -> tuple[ResourceKey, ...]:
-        """The resource itself and all that lies above it."""
+        """The resource itself and everything above it."""
         return (self.key, *self.ancestors)
 
 
@@ -48,18 +48,16 @@ INSTANCE_RESOURCE = Resource(INSTANCE_KEY, (), None)
 
 
 def organization_resource(organization_id: str) -> Resource:
-    """The organization as a resource: below the instance."""
     return Resource(ResourceKey(ManagerLevel.ORGANIZATION, organization_id), (INSTANCE_KEY,), organization_id)
 
 
 def project_resource(project: Project) -> Resource:
-    """The project as a resource: below its organization."""
     owner = organization_resource(project.organization_id)
     return Resource(ResourceKey(ManagerLevel.PROJECT, project.id), owner.lineage, project.organization_id)
 
 
 def project_grant_resource(grant: ProjectGrant, project: Project) -> Resource:
-    """The project grant as a resource: below its project, and held by the organization it was granted to."""
+    """The project grant as a resource: below its project, and granted to its organization."""
     owner = project_resource(project)
     holder = ResourceKey(ManagerLevel.ORGANIZATION, grant.organization_id)
     return Resource(ResourceKey(ManagerLevel.PROJECT_GRANT, grant.id), owner.lineage, project.organization_id, holder)
@@ -93,14 +91,14 @@ PERMISSIONS: frozenset[str] = frozenset(
     for action in actions
 )
 
-#: What it takes to say whose sign-ins an organization's people have to pass, beside the roles of its people.
+#: Permissions, besides those over the roles of its users, that decide how an organization's users sign in.
 SIGN_IN_PERMISSIONS: frozenset[str] = frozenset(
     {"organization_domain.write", "organization_policy.write", "upstream_provider.write", "upstream_provider.delete"}
 )
-#: What these take in the instance's own organization, and what decides over the instance.
+#: Replaces those permissions in the instance's own organization, and decides over the instance.
 INSTANCE_WRITE = "instance.write"
 
-#: What an organization may do with a project grant that it holds: use it, not widen it.
+#: What an organization may do with a project grant that it received: use it, not extend it.
 GRANTEE_PERMISSIONS: frozenset[str] = frozenset(
     {
         "project_grant.read",

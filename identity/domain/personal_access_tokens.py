@@ -1,4 +1,4 @@
-"""Personal access tokens: what a program of a service user may use as it is."""
+"""Personal access tokens: long-lived access tokens of service users."""
 
 from datetime import datetime
 
@@ -10,9 +10,9 @@ from identity.domain.names import display_name_error
 
 @entity
 class PersonalAccessToken:
-    """A service user's token that its program shows as it is, without asking the token endpoint first.
+    """A token of a service user that its program presents directly, without the token endpoint.
 
-    Its live form is an AccessToken that names it, and goes with it.
+    An AccessToken that names it makes it usable, and is deleted with it.
     """
 
     id: str = read_only()
@@ -29,10 +29,9 @@ class PersonalAccessToken:
     last_used_at: datetime | None = read_only(default=None)
 
     def is_live(self, now: datetime) -> bool:
-        """True until the expiration date; from that second on the token is refused."""
+        """True until the expiration date, exclusive."""
         return now < self.expires_at
 
     @property
     def never_expires(self) -> bool:
-        """True if it never expires."""
         return self.expires_at == NEVER

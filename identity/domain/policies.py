@@ -1,4 +1,4 @@
-"""Policy: the rules of signing in, of the instance and of organizations, which can only make them tighter."""
+"""Sign-in policies of the instance and of organizations, which can only be stricter."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -11,7 +11,7 @@ from identity.domain.entity import entity, entity_fields, mutable
 from identity.domain.messages import gettext_lazy
 from identity.domain.names import domain_name_error
 
-#: The longest that a browser can be remembered, in days.
+#: The maximum number of days to remember a browser.
 MAX_REMEMBER_DAYS = 30
 MAX_REGISTRATION_DOMAINS = 100
 
@@ -22,13 +22,13 @@ SIGN_IN, PASSWORDS, SESSIONS, CONSENT = (
     gettext_lazy("Consent"),
 )
 ATTEMPTS, REGISTRATION, ACCOUNTS = gettext_lazy("Attempts"), gettext_lazy("Registration"), gettext_lazy("Accounts")
-#: Between these lies the fewest characters that a password can have to have.
+#: Bounds of the minimum password length.
 MIN_PASSWORD_LENGTH, MAX_MIN_PASSWORD_LENGTH = 8, 64
 _SHORTEST_SESSION, _LONGEST_IDLE, _LONGEST_SESSION = timedelta(minutes=5), timedelta(days=90), timedelta(days=365)
 
 
 class SecondFactorRule(StrEnum):
-    """Who has to prove who they are by a second factor; each asks more than the one before."""
+    """Who needs a second factor; each value is stricter than the one before."""
 
     OFF = "off"
     OFFERED = "offered"
@@ -37,19 +37,19 @@ class SecondFactorRule(StrEnum):
     REQUIRED = "required"
 
 
-#: The rules under which a session goes on as it began: what they ask for is asked at the sign-in alone.
+#: Rules that apply at sign-in only and leave existing sessions alone.
 SIGN_IN_ONLY_RULES = (SecondFactorRule.OFF, SecondFactorRule.OFFERED)
 
 
 class ConsentDefault(StrEnum):
-    """Which applications ask, of those that do not say it themselves; the later asks more."""
+    """Consent rule of applications without their own; later values are stricter."""
 
     WHEN_FOREIGN = "when_foreign"
     ALWAYS = "always"
 
 
 class RegistrationRule(StrEnum):
-    """Who can register where an organization lets people; the later allows less."""
+    """Who can register, where an organization allows it; later values are stricter."""
 
     ALLOWED = "allowed"
     BY_DOMAIN = "by_domain"
@@ -58,7 +58,7 @@ class RegistrationRule(StrEnum):
 
 
 class PolicySource(StrEnum):
-    """Where a rule that holds was set."""
+    """Where the effective rule was set."""
 
     SETTINGS = "settings"
     INSTANCE = "instance"
@@ -116,9 +116,9 @@ def _factors_problem(factors: tuple[str, ...]) -> str | None:
 
 @entity
 class Policy:
-    """The rules that one level sets itself; None leaves a rule to the level above.
+    """The rules set at one level; None inherits from the level above.
 
-    Of the rules that hold in the end ``factors`` and ``registration_domains`` alone can be None: all that there are.
+    In an effective policy only ``factors`` and ``registration_domains`` can be None, meaning all.
     """
 
     second_factor: SecondFactorRule | None = mutable(
@@ -298,17 +298,16 @@ class Policy:
 
     @property
     def remember_browser_lifetime(self) -> timedelta:
-        """How long a browser can be remembered; not at all where nothing says so."""
+        """How long a browser can be remembered; zero by default."""
         return timedelta(days=self.remember_browser or 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectiveRule:
-    """One rule as it holds at a level: ``own_value`` is what the level says itself, ``inherited_value`` what holds if
-    it says nothing.
+    """The effective value of a rule at a level: ``own_value`` is set there, ``inherited_value`` would apply otherwise.
 
-    ``source`` tells which level the value comes from, ``changed_at`` and ``changed_by`` when it was set there, and the
-    id of whoever did; None where the settings of the service say it, or a program set it.
+    ``source`` is the level that the value comes from; ``changed_at`` and ``changed_by`` (an id) say when and by whom
+    it was set there, None if the settings or a program set it.
     """
 
     name: str
@@ -321,7 +320,7 @@ class EffectiveRule:
 
 
 def strictest_policy(above: Policy, below: Policy) -> Policy:
-    """What holds where ``below`` overrides ``above``, which holds by itself: of each rule the tighter one."""
+    """The effective policy where ``below`` overrides ``above``: the stricter value of each rule."""
     values = {
         field.name: _TIGHTER[field.name](getattr(above, field.name), getattr(below, field.name))
         for field in fields(Policy)
@@ -330,30 +329,29 @@ def strictest_policy(above: Policy, below: Policy) -> Policy:
 
 
 def merge_policies(above: Policy, below: Policy) -> Policy:
-    """The rules of ``below`` where it sets any, and those of ``above`` elsewhere."""
+    """The rules of ``below``, and those of ``above`` that it does not set."""
     return replace(above, **defined_rules(below))
 
 
 def defined_rules(policy: Policy) -> Mapping[str, Any]:
-    """The rules that are set, by name."""
     values = {field.name: getattr(policy, field.name) for field in fields(Policy)}
     return {name: value for name, value in values.items() if value is not None}
 
 
 def looser_rules(above: Policy, below: Policy) -> tuple[str, ...]:
-    """The rules of ``below`` that allow more than ``above`` does, by name."""
+    """Names of the rules that are looser in ``below`` than in ``above``."""
     together = strictest_policy(above, below)
     return tuple(name for name, value in defined_rules(below).items() if getattr(together, name) != value)
 
 
 def policy_from_json(stored: Mapping[str, Any]) -> Policy:
-    """The policy that ``policy_to_json`` told; what is not known any more is passed over. Raises ValueError."""
+    """Parse the result of ``policy_to_json``; unknown rules are ignored. Raises ValueError."""
     known = entity_fields(Policy)
     return Policy(**{name: _value(known[name].type, value) for name, value in stored.items() if name in known})
 
 
 def policy_to_json(policy: Policy) -> dict[str, Any]:
-    """The rules that are set, as JSON has them."""
+    """The rules that are set, as JSON values."""
     return {name: _plain(value) for name, value in defined_rules(policy).items()}
 
 
@@ -374,7 +372,7 @@ def _value(kind: Any, value: Any) -> Any:
 
 
 def _later_of(order: type[StrEnum]) -> Callable[[Any, Any], Any]:
-    """Of two values the one that stands further down in the enumeration."""
+    """Of two values, the later one in the enumeration."""
     values = list(order)
     return lambda above, below: above if below is None else max(above, below, key=values.index)
 
@@ -392,7 +390,7 @@ def _either(above: bool, below: bool | None) -> bool:
 
 
 def _common(above: tuple[str, ...] | None, below: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """None allows all, none of them nothing."""
+    """Intersection; None stands for all values."""
     if above is None or below is None:
         return below if above is None else above
     return tuple(item for item in below if item in above)

@@ -1,4 +1,4 @@
-"""What the rules of a policy mean, as sentences."""
+"""Describes policy rules in sentences."""
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -12,7 +12,7 @@ _MINUTE, _HOUR, _DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=
 
 
 def describe_rule(name: str, value: Any) -> str:
-    """What a rule with this value means, as a sentence; empty where it is a list of words."""
+    """What a rule with this value means; empty for lists of words."""
     labels = entity_fields(Policy)[name].options.value_labels
     if labels:
         return labels[value]

@@ -1,4 +1,4 @@
-"""Projects, their roles, their grants to other organizations, and the roles given to users."""
+"""Projects, their roles, grants to other organizations, and roles granted to users."""
 
 from datetime import datetime
 
@@ -10,19 +10,19 @@ from identity.domain.validators import text_problem
 
 
 def role_key_error(key: str) -> str | None:
-    """A role's key: it stands in claims, addresses and lists."""
+    """What is wrong with a role key, which is used in claims, paths and lists."""
     if not key or len(key) > 100 or any(character.isspace() or not character.isprintable() for character in key):
         return gettext_lazy("Use 1 to 100 printable characters without spaces.")
-    # Browsers take such a step out of an address.
+    # Browsers remove such path segments.
     return gettext_lazy("Use another key: this one cannot stand in an address.") if key in (".", "..") else None
 
 
 @entity
 class Project:
-    """What applications and roles belong to.
+    """Owns applications and roles.
 
-    ``assert_roles`` puts the user's project roles into userinfo and introspection unasked; ``check_roles``
-    refuses users who hold no role in the project.
+    ``assert_roles`` adds the user's project roles to userinfo and introspection unrequested; ``check_roles`` refuses
+    users without a role in the project.
     """
 
     id: str = read_only()
@@ -60,7 +60,6 @@ class Project:
 
     @property
     def search_text(self) -> str:
-        """Where searches look for it."""
         return search_text(self.name)
 
 
@@ -95,10 +94,10 @@ class ProjectRole:
 
 @entity
 class ProjectGrant:
-    """A project granted to another organization, with the roles which that organization may give on.
+    """A project granted to another organization, with the roles that it may grant to its users.
 
-    Nobody asks that organization. It is ``accepted`` once somebody who gives roles there has made the grant, or has
-    given a role from it: until then the project's applications are strangers to its people.
+    The grant needs no consent of that organization. It is ``accepted`` once somebody who may grant roles there has
+    created it or granted a role from it; until then the project's applications treat its users as strangers.
     """
 
     id: str = read_only()
@@ -114,7 +113,7 @@ class ProjectGrant:
 
 @entity
 class UserGrant:
-    """Project roles given to a user; ``project_grant_id`` is set where they derive from a project grant."""
+    """Project roles granted to a user; ``project_grant_id`` is set if they derive from a project grant."""
 
     id: str = read_only()
     user_id: str = read_only()

@@ -1,27 +1,27 @@
-"""Records: what the service's parts and plugins keep besides the entities, each in a name space of its own."""
+"""Records: JSON objects that parts of the service and plugins store beside entities, each in its namespace."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-#: The name space of the service itself; no plugin is called so.
+#: The namespace of the core; no plugin can have this name.
 CORE_NAMESPACE = "identity"
 
 
 @dataclass(frozen=True, slots=True)
 class RecordNamespace:
-    """Whose records: each plugin is handed its own at the start (``identity_record_namespace``), and no other."""
+    """Owner of records: each plugin gets its own namespace at start (``identity_record_namespace``)."""
 
     plugin: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A JSON object under the digest of a key, which is unique among the plugin's records of one kind.
+    """A JSON object under the digest of a key that is unique within its namespace and kind.
 
-    It goes with its owners, if it has any: a user, an application. ``sealed`` is what of it is encrypted under a master
-    key. One that expires is deleted some time afterwards. A record can be taken once: ``taken_at``.
+    It is deleted with its owners, if it has any: a user, an application. ``sealed`` is encrypted under a master key.
+    Expired records are deleted later. A record can be consumed once: ``taken_at``.
     """
 
     plugin: str
@@ -37,5 +37,5 @@ class Record:
     version: int = 1
 
     def is_live(self, now: datetime) -> bool:
-        """True if it was neither taken nor has expired."""
+        """True if it is neither consumed nor expired."""
         return self.taken_at is None and (self.expires_at is None or now < self.expires_at)

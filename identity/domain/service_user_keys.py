@@ -1,4 +1,4 @@
-"""Service user keys: the public half that is stored, and the file that is handed out once."""
+"""Service user keys: the stored public key, and the key file that is downloaded once."""
 
 import json
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from identity.domain.expirations import NEVER
 
 @entity
 class ServiceUserKey:
-    """The public half of a service user's key pair; ``public_key`` is DER (SubjectPublicKeyInfo)."""
+    """The public key of a service user; ``public_key`` is DER (SubjectPublicKeyInfo)."""
 
     id: str = read_only()
     user_id: str = read_only()
@@ -22,20 +22,19 @@ class ServiceUserKey:
     last_used_at: datetime | None = read_only(default=None)
 
     def is_live(self, now: datetime) -> bool:
-        """True until the expiration date; from that second on the key is refused."""
+        """True until the expiration date, exclusive."""
         return now < self.expires_at
 
     @property
     def never_expires(self) -> bool:
-        """True if it never expires."""
         return self.expires_at == NEVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeySummary:
-    """The keys of one service user taken together.
+    """Summary of a service user's keys.
 
-    ``next_expires_at`` is the soonest expiry among live keys or, if none is live, the latest past one.
+    ``next_expires_at`` is the earliest expiration of a live key or, without live keys, the latest past one.
     """
 
     live_count: int
@@ -57,16 +56,13 @@ class KeyFile:
         return f"KeyFile(key_id={self.key_id!r}, user_id={self.user_id!r})"
 
     def to_json(self) -> str:
-        """The file's text: exactly the members type, keyId, key, userId."""
+        """Exactly the members type, keyId, key, userId."""
         members = {"type": self.TYPE, "keyId": self.key_id, "key": self.key, "userId": self.user_id}
         return json.dumps(members)
 
     @classmethod
     def from_json(cls, text: str) -> "KeyFile":
-        """Read a key file back.
-
-        Raises Invalid, naming what is wrong, if the text is not a key file.
-        """
+        """Raises Invalid if the text is not a key file."""
         try:
             members = json.loads(text)
         except ValueError:

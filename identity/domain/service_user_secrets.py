@@ -1,4 +1,4 @@
-"""Service user secrets, as they are stored."""
+"""Client secrets of service users."""
 
 from datetime import datetime
 
@@ -7,7 +7,7 @@ from identity.domain.entity import entity, internal, read_only, versioned
 
 @entity
 class ServiceUserSecret:
-    """A service user's secret as it is stored: its SHA-256."""
+    """A stored secret of a service user: its SHA-256."""
 
     id: str = read_only()
     user_id: str = read_only()

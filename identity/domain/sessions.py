@@ -1,4 +1,4 @@
-"""Session: one person signed in on one browser; PendingAuthorization: what waits for somebody to sign in."""
+"""Sessions of signed-in users, and authorization requests that wait for a sign-in."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -10,12 +10,12 @@ from identity.domain.users import Subject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """One person signed in on one browser. ``id`` is the sid of ID tokens; it authorises nothing.
+    """A user who is signed in on one browser. ``id`` is the sid of ID tokens and authorizes nothing.
 
-    The browser shows a secret, of which the SHA-256 is kept; the secret changes at each sign-in, the id does not.
-    ``proofs`` tell how and when the person proved to be it: first who they are, then with further factors.
-    ``authenticated_at`` is when that was last begun, ``selected_at`` when the account was last chosen for the
-    service's own pages, ``ends_at`` the end that no activity moves. ``ended_at`` is set by signing out.
+    The browser presents a secret, stored as SHA-256; it changes at each sign-in, the id does not. ``proofs`` say how
+    and when the user authenticated, first factor first. ``authenticated_at`` is when the last authentication began,
+    ``selected_at`` when the account was last chosen for the service's own pages, ``ends_at`` the absolute end.
+    ``ended_at`` is set by signing out.
     """
 
     id: str
@@ -33,19 +33,20 @@ class Session:
 
     @property
     def amr_methods(self) -> tuple[str, ...]:
-        """By which methods the person proved to be it (RFC 8176)."""
+        """The authentication methods of the user (RFC 8176)."""
         return proof_methods(self.proofs)
 
     @property
     def last_proof_at(self) -> datetime | None:
-        """When the person last proved who they are; None if another provider alone says so, and not when."""
+        """When the user last authenticated; None if only an upstream provider says so, without a time."""
         if not any(UNDATED_METHOD in proof.methods for proof in self.proofs[:1]):
             return self.authenticated_at
         return max((proof.at for proof in dated_proofs(self.proofs)), default=None)
 
     def is_live(self, now: datetime, idle_timeout: timedelta, max_age: timedelta) -> bool:
-        """True until it is ended, has been idle for ``idle_timeout``, reaches its absolute end, or the person proved
-        who they are ``max_age`` ago."""
+        """True until it is ended, idle for ``idle_timeout``, past its absolute end, or authenticated longer than
+        ``max_age`` ago.
+        """
         return (
             self.ended_at is None
             and now < self.ends_at
@@ -56,19 +57,19 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class SignedInAccount:
-    """A session together with whose it is."""
+    """A session with its subject."""
 
     session: Session
     subject: Subject
 
     def is_live(self, now: datetime, idle_age: timedelta, max_age: timedelta) -> bool:
-        """True while the session lives and neither its user nor the user's organization is deactivated."""
+        """True while the session is live and neither the user nor the organization is deactivated."""
         return self.subject.is_active and self.session.is_live(now, idle_age, max_age)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedSessionCount:
-    """How many sessions a change would end, whether there may be more, and whether that of who asks is among them."""
+    """How many sessions a change would end, whether there may be more, and whether the requester's is among them."""
 
     sessions: int = 0
     has_more: bool = False
@@ -77,13 +78,12 @@ class EndedSessionCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingAuthorization:
-    """An authorization request that waits for its user; bound to one browser by a secret, kept as SHA-256.
+    """An authorization request that waits for its user; bound to one browser by a secret, stored as SHA-256.
 
-    ``parameters`` are the client's, as it sent them. A request of the service's own pages has ``target``,
-    the path on the login host where the browser goes at the end, and ``parameters`` are what they demand (``Demand``).
-    ``user_id`` and ``authenticated_at`` name who proved to be it here and is not yet signed in, because something else
-    is still asked; ``session_id`` the session that was chosen or started. ``proofs`` are those that were given here,
-    ``done`` names the interactions that are finished.
+    ``parameters`` are the client's as sent. A request of the service's own pages has ``target``, the path on the
+    login host to return to, and its ``parameters`` are the page's demands (``Demand``). ``user_id`` and
+    ``authenticated_at`` name a user who has authenticated here but is not signed in yet; ``session_id`` is the
+    session that was selected or started. ``proofs`` are those given here, ``done`` names completed interactions.
     """
 
     id: str
@@ -104,18 +104,18 @@ class PendingAuthorization:
 
     @property
     def client_id(self) -> str | None:
-        """The client that asked; None for the service's own pages."""
+        """The requesting client; None for the service's own pages."""
         return self.parameters.get("client_id")
 
     @property
     def authentication_state(self) -> tuple[str | None, datetime | None, str | None]:
-        """Who answers, as far as that is settled: who proved it and when, or the session that was chosen."""
+        """Who has authenticated and when, or the selected session, as far as known."""
         return self.user_id, self.authenticated_at, self.session_id
 
     def restarted(self) -> "PendingAuthorization":
-        """The same as it was before anybody proved who they are, or did anything else for it."""
+        """The request without any proofs and completed interactions."""
         return replace(self, user_id=None, authenticated_at=None, proofs=(), session_id=None, done=frozenset())
 
     def is_expired(self, now: datetime) -> bool:
-        """True from the second on at which it can no longer be continued."""
+        """True if it can no longer be continued."""
         return now >= self.expires_at

@@ -1,4 +1,4 @@
-"""SigningKey: waiting, then active, then retired, then removed; all derived from rows and the clock."""
+"""Signing keys: announced, active, retired, removed; all states are derived from rows and the clock."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class KeyState(StrEnum):
-    """Where a signing key stands in its life."""
+    """State in the life of a signing key."""
 
     WAITING = "waiting"
     ACTIVE = "active"
@@ -17,8 +17,9 @@ class KeyState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SigningKey:
-    """A key of the service. ``generation`` counts up and is unique, so two nodes cannot both add the next one.
-    ``sealed_private_key`` is encrypted under a master key; ``public_key`` is DER."""
+    """A signing key of the service. ``generation`` counts up and is unique, so that two nodes cannot add the same
+    next key. ``sealed_private_key`` is encrypted under a master key; ``public_key`` is DER.
+    """
 
     id: str
     generation: int
@@ -31,7 +32,7 @@ class SigningKey:
 
 @dataclass(frozen=True, slots=True)
 class KeySchedule:
-    """All signing keys, and what follows from them at any moment; every node derives the same."""
+    """All signing keys and their states at any time; every node derives the same."""
 
     keys: tuple[SigningKey, ...]
     publication_period: timedelta
@@ -42,28 +43,27 @@ class KeySchedule:
         return cls(tuple(sorted(keys, key=lambda key: key.generation)), published_age)
 
     def find(self, key_id: str | None) -> SigningKey | None:
-        """The key of this id, if it is stored."""
         return next((key for key in self.keys if key.id == key_id), None)
 
     def active_key(self, now: datetime) -> SigningKey | None:
-        """The key to sign with: the newest generation whose time has come, else the oldest; None if there is no key.
+        """The key to sign with: the newest generation that has started, else the oldest; None without keys.
 
-        The first key was active at once, so only a clock that was set back lies before it.
+        The first key was active at once, so only a clock that was set back can precede it.
         """
         oldest = self.keys[0] if self.keys else None
         return next((key for key in reversed(self.keys) if key.active_at <= now), oldest)
 
     def has_no_started_key(self, now: datetime) -> bool:
-        """True if the time of no key has come: the clock was set back."""
+        """True if no key has started, because the clock was set back."""
         return all(key.active_at > now for key in self.keys)
 
     def next_key(self, now: datetime) -> SigningKey | None:
-        """The newest key that is announced and will sign later, if there is one."""
+        """The newest announced key that signs later, if there is one."""
         newest = self.keys[-1] if self.keys else None
         return newest if newest is not None and newest.active_at > now else None
 
     def retires_at(self, key: SigningKey) -> datetime | None:
-        """When a newer generation takes over from the key, if one exists."""
+        """When a newer generation takes over, if one exists."""
         newer = [signing_key.active_at for signing_key in self.keys if signing_key.generation > key.generation]
         return min(newer) if newer else None
 
@@ -73,7 +73,6 @@ class KeySchedule:
         return None if retires_at is None else retires_at + self.publication_period
 
     def key_state(self, key: SigningKey, now: datetime) -> KeyState:
-        """The key's state at ``now``."""
         if key == self.active_key(now):
             return KeyState.ACTIVE
         retires_at = self.retires_at(key)
@@ -82,8 +81,9 @@ class KeySchedule:
         return KeyState.WAITING
 
     def signing_candidates(self, now: datetime) -> Iterator[SigningKey]:
-        """The keys that JWKS shows, in the order in which they may sign: where the active one cannot be opened, the one
-        before it, which everybody knows, and at last those that wait."""
+        """Published keys in the order in which they may sign: if the active one cannot be opened, its predecessor,
+        which everybody knows, and finally announced keys.
+        """
         active = self.active_key(now)
         if active is None:
             return
@@ -93,5 +93,5 @@ class KeySchedule:
         yield from (*due, *(key for key in reversed(signing_keys) if key not in due))
 
     def published_keys(self, now: datetime) -> tuple[SigningKey, ...]:
-        """The keys that JWKS shows: waiting, active and retired ones, newest first."""
+        """The keys in the JWKS: announced, active and retired ones, newest first."""
         return tuple(key for key in reversed(self.keys) if self.key_state(key, now) is not KeyState.REMOVED)

@@ -1,4 +1,4 @@
-"""Access tokens, refresh tokens and the family that ties those of one authorization together."""
+"""Access tokens, refresh tokens, and the family of one authorization."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -11,12 +11,11 @@ from identity.domain.users import Subject, TokenFormat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenFamily:
-    """All that came from one authorization of one person for one client.
+    """All tokens from one authorization of one user for one client.
 
-    A token is live only while its family is: revoking the family also kills members that are being written at
-    that very moment. ``methods`` are those by which the person had proved to be it at ``authenticated_at`` (RFC 8176),
-    ``acr`` is what they amount to. The claims are those that the client asked for beside scopes (OpenID Connect Core
-    §5.5).
+    A token is live only while its family is: revoking the family also revokes tokens that are being written at that
+    moment. ``methods`` are the user's authentication methods at ``authenticated_at`` (RFC 8176), ``acr`` their
+    class. The claims are those that the client requested individually (OpenID Connect Core §5.5).
     """
 
     id: str
@@ -37,12 +36,11 @@ class TokenFamily:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessToken:
-    """An access token as it is recorded, known by the SHA-256 of what its bearer shows.
+    """A stored access token, identified by the SHA-256 of its value.
 
-    ``user_id`` is None where an application acts for itself; ``key_id`` or ``secret_id`` names what a service user
-    obtained it with, ``client_secret_id`` what an application obtained its own with. ``personal_access_token_id`` is
-    the personal access token whose live form it is. ``actors`` are the subjects of those who act for its subject, the
-    present one first.
+    ``user_id`` is None if an application acts for itself; ``key_id`` or ``secret_id`` names the credential of a
+    service user, ``client_secret_id`` that of an application acting for itself. ``personal_access_token_id`` is set
+    for personal access tokens. ``actors`` are the subjects that act for its subject, the current one first.
     """
 
     id: str
@@ -68,7 +66,7 @@ class AccessToken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshToken:
-    """A refresh token as it is recorded; ``rotated_at`` is set once it has been exchanged for its successor."""
+    """A stored refresh token; ``rotated_at`` is set once it has been exchanged for its successor."""
 
     id: str
     digest: bytes
@@ -89,10 +87,10 @@ class RefreshToken:
 
 @dataclass(frozen=True, slots=True)
 class PresentedAccessToken:
-    """An access token with all that decides whether it is live: its subject, its client, its family, its session.
+    """An access token with everything that decides whether it is live: subject, client, family, session.
 
-    ``claims`` are those that its bearer may ask for at userinfo beside what its scopes open; ``methods``, ``acr`` and
-    ``authenticated_at`` tell how and when the person had proved to be it (``TokenFamily``).
+    ``claims`` are those that may be requested at userinfo beyond the scopes; ``methods``, ``acr`` and
+    ``authenticated_at`` say how and when the user authenticated (``TokenFamily``).
     """
 
     token: AccessToken
@@ -106,7 +104,7 @@ class PresentedAccessToken:
     authenticated_at: datetime | None = None
 
     def is_live(self, now: datetime) -> bool:
-        """True if neither token, family, session, user, organization, application nor project stands against it."""
+        """True if the token, its family, session, user, organization, application and project all allow it."""
         token = self.token
         return (
             token.revoked_at is None
@@ -120,7 +118,7 @@ class PresentedAccessToken:
 
 @dataclass(frozen=True, slots=True)
 class PresentedRefreshToken:
-    """A refresh token together with its family, whom it is about, and whether its session has ended."""
+    """A refresh token with its family and subject, and whether its session has ended."""
 
     token: RefreshToken
     family: TokenFamily
@@ -130,9 +128,9 @@ class PresentedRefreshToken:
 
 @dataclass(frozen=True, slots=True)
 class ConnectedApplication:
-    """What one application holds of a person: all its live families taken together, and what the person agreed to.
+    """What an application holds of a user: all its live families together, and the user's consent.
 
-    ``scope`` holds every word that any of them has, ``last_used_at`` is when it last got a token or a consent.
+    ``scope`` is the union of their scopes, ``last_used_at`` the last time it got a token or a consent.
     """
 
     client: ApplicationClient
@@ -145,7 +143,7 @@ class ConnectedApplication:
 def merge_consent(
     consent: Consent, client: ApplicationClient, connected_application: ConnectedApplication | None
 ) -> ConnectedApplication:
-    """The connection with what the person agreed to, whether or not the client holds anything right now."""
+    """The connection with the user's consent, even if the client holds nothing at present."""
     at = consent.given_at
     if connected_application is None:
         return ConnectedApplication(client=client, scope=consent.scope, offline=False, since=at, last_used_at=at)
@@ -160,9 +158,9 @@ def merge_consent(
 def connected_applications(
     families: Iterable[tuple[TokenFamily, ApplicationClient, datetime]],
 ) -> tuple[ConnectedApplication, ...]:
-    """One connection per client, last used first, of families with their client and the moment of their last use.
+    """One connection per client, most recently used first, from families with their client and time of last use.
 
-    Words of scopes come in the order of the families given.
+    Scopes are in the order of the given families.
     """
     of_client: dict[str, list[tuple[TokenFamily, ApplicationClient, datetime]]] = {}
     for item in families:

@@ -1,4 +1,4 @@
-"""UpstreamProvider: somebody else who knows people, at whom they can sign in: an OpenID provider, or GitHub."""
+"""Upstream identity providers at which users can sign in: OpenID providers and GitHub."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from identity.domain.validators import text_problem
 
 
 class UpstreamKind(StrEnum):
-    """Whose ways it has."""
+    """The provider's product, which determines its protocol details."""
 
     OPENID = "openid"
     GOOGLE = "google"
@@ -25,14 +25,14 @@ class UpstreamKind(StrEnum):
 
 
 class UpstreamAuthentication(StrEnum):
-    """How the service proves there to be the client."""
+    """How the service authenticates as a client there."""
 
     CLIENT_SECRET_BASIC = "client_secret_basic"  # noqa: S105 - names of the protocol
     CLIENT_SECRET_POST = "client_secret_post"  # noqa: S105
     PRIVATE_KEY_JWT = "private_key_jwt"
 
 
-#: Issuers of those that have one for everybody; others have to be told.
+#: Issuers of products that have a single one; others must be configured.
 ISSUERS: Mapping[UpstreamKind, str] = {
     UpstreamKind.GOOGLE: "https://accounts.google.com",
     UpstreamKind.GITLAB: "https://gitlab.com",
@@ -40,10 +40,10 @@ ISSUERS: Mapping[UpstreamKind, str] = {
     UpstreamKind.GITHUB: "https://github.com",
 }
 
-#: Below it lie the paths to which providers send people back.
+#: Callback paths lie below this path.
 CALLBACK_PATH = "/login/upstream"
 
-#: What of a person can be taken from elsewhere, each with the claim that it usually comes from.
+#: Profile fields that can be imported, each with its usual claim.
 DEFAULT_CLAIM_MAPPING: Mapping[str, str] = {
     "user_name": "preferred_username",
     "given_name": "given_name",
@@ -66,7 +66,7 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def issuer_error(text: str) -> str | None:
-    """An issuer (OpenID Connect Discovery §3): https, without query and fragment; http on this machine alone."""
+    """An issuer (OpenID Connect Discovery §3): https, without query and fragment; http on this machine only."""
     wrong = gettext_lazy("Enter an issuer such as https://login.example.com.")
     if len(text) > 500 or not is_printable(text) or any(item in text for item in " ?#@\\"):
         return wrong
@@ -79,7 +79,7 @@ def issuer_error(text: str) -> str | None:
 
 
 def issuer_error_for_kind(kind: UpstreamKind, issuer: str) -> str | None:
-    """The same, by what providers of this kind have; empty for that of its kind."""
+    """The same for providers of this kind; an empty issuer means that of the kind."""
     if not issuer:
         return None if kind in ISSUERS else gettext_lazy("Enter the issuer.")
     if kind is UpstreamKind.ENTRA and not _TENANT.match(issuer):
@@ -100,7 +100,7 @@ def _client_id_problem(text: str) -> str | None:
 
 
 def claim_mapping_error(text: str) -> str | None:
-    """A line of the table of claims: ``family_name = sn``; nothing after the sign leaves the field alone."""
+    """A line of the claim mapping: ``family_name = sn``; an empty right side ignores the field."""
     name, sign, claim = (part.strip() for part in text.partition("="))
     if (
         not sign
@@ -115,10 +115,10 @@ def claim_mapping_error(text: str) -> str | None:
 
 @entity
 class UpstreamProvider:
-    """Where people can sign in instead of here. It is an organization's, and with ``everywhere`` for all of them.
+    """A provider at which users of an organization, or with ``everywhere`` of all organizations, can sign in.
 
-    Whoever comes from it is known by issuer and subject alone. ``secret`` is sealed: the client secret, or the key that
-    signs one. It is told to nobody; ``secret_changed_at`` says since when there is this one.
+    Its users are identified by issuer and subject only. ``secret`` is sealed: the client secret, or the key that
+    signs one. It is never displayed; ``secret_changed_at`` is when it was set.
     """
 
     id: str = read_only()
@@ -288,32 +288,31 @@ class UpstreamProvider:
 
     @property
     def search_text(self) -> str:
-        """Where searches look for it."""
         return search_text(self.name)
 
     @property
     def effective_issuer(self) -> str:
-        """The issuer, also where its kind says it."""
+        """The configured issuer, or that of its kind."""
         return self.issuer or ISSUERS.get(self.kind, "")
 
     @property
     def uses_private_key_jwt(self) -> bool:
-        """True if it proves with the service's own key who it is."""
+        """True if the service authenticates there with its own signing key."""
         return self.authentication is UpstreamAuthentication.PRIVATE_KEY_JWT
 
     @property
     def callback_path(self) -> str:
-        """Where it sends people back to, on the login host: each provider to a path of its own."""
+        """The callback path on the login host, distinct for each provider."""
         return f"{CALLBACK_PATH}/{self.id}"
 
     @property
     def is_usable(self) -> bool:
-        """True if people can sign in there: it is active, and what it takes to be known there is told."""
+        """True if users can sign in there: it is active and completely configured."""
         by_key = self.uses_private_key_jwt and self.kind not in (UpstreamKind.APPLE, UpstreamKind.GITHUB)
         return self.active and (by_key or bool(self.secret))
 
     @property
     def claim_mapping(self) -> Mapping[str, str]:
-        """The claim for each part of a profile; empty for parts that are left alone."""
+        """The claim for each profile field; empty for ignored fields."""
         pairs = (line.partition("=") for line in self.claims)
         return {**DEFAULT_CLAIM_MAPPING, **{name.strip(): claim.strip() for name, _, claim in pairs}}

@@ -25,7 +25,7 @@ from identity.domain.validators import (
 
 
 class TokenFormat(StrEnum):
-    """How an access token looks to its bearer."""
+    """Format of access tokens."""
 
     OPAQUE = "opaque"
     JWT = "jwt"
@@ -48,7 +48,7 @@ class Address:
 
 @entity
 class Profile:
-    """What is known of a person: every standard claim (OpenID Connect Core §5.1). Empty means unknown."""
+    """Every standard claim about a user (OpenID Connect Core §5.1). Empty means unknown."""
 
     given_name: str = mutable(
         default="",
@@ -100,42 +100,42 @@ class Profile:
 
     @property
     def name(self) -> str:
-        """The full name as shown to people."""
+        """The full name for display."""
         return self.display_name or " ".join(part for part in (self.given_name, self.family_name) if part)
 
 
 class EmailVerifier(StrEnum):
-    """Who verified that a person reads mail at their address."""
+    """Who verified that a user receives mail at the address."""
 
-    #: The person, by a link that was mailed there and shown to nobody else.
+    #: The user, by a link that was mailed there and shown to nobody else.
     OWN_LINK = "own_link"
-    #: Whoever runs the machine, by a command there.
+    #: The operator of the machine, by a command.
     OPERATOR = "operator"
     MANAGER = "manager"
     IMPORT = "import"
     PROVIDER = "provider"
     DIRECTORY = "directory"
-    #: Nobody knows: it was verified before this was stored.
+    #: Unknown: verified before this was stored.
     EARLIER = "earlier"
 
     @property
     def is_globally_trusted(self) -> bool:
-        """True if the address counts beyond the person's organization, whose managers can bring about the others."""
+        """True if the verification counts outside the user's organization, whose managers can cause the others."""
         return self in GLOBALLY_TRUSTED_VERIFIERS
 
 
-#: Those whose word counts in every organization.
+#: Verifiers that count in every organization.
 GLOBALLY_TRUSTED_VERIFIERS = frozenset({EmailVerifier.OWN_LINK, EmailVerifier.OPERATOR})
 
 
 @entity
 class HumanUser:
-    """A person, who logs on interactively.
+    """A person who signs in interactively.
 
-    ``registered`` is True if they made the account themselves. ``deletion_at`` is when it goes, as they asked for; None
-    while it stays. ``named_at`` is since when they have their user name and
-    somebody vouches for them: a manager, or the link that was mailed to their address; None as long as nobody does.
-    ``email_verified_by`` is None exactly while ``profile.email_verified`` is False.
+    ``registered`` is True if they created the account themselves. ``deletion_at`` is the deletion date that they
+    requested. ``named_at`` is since when they have their user name and are vouched for, by a manager or by the link
+    mailed to their address; None until then. ``email_verified_by`` is None exactly if ``profile.email_verified`` is
+    False.
     """
 
     id: str = read_only()
@@ -157,30 +157,28 @@ class HumanUser:
     version: int = versioned(default=1)
 
     def __post_init__(self) -> None:
-        # Releases before 0011 write the profile alone.
+        # Releases before revision 0011 write only the profile.
         email_verifier = self.email_verified_by or EmailVerifier.EARLIER if self.profile.email_verified else None
         object.__setattr__(self, "email_verified_by", email_verifier)
 
     @property
     def display_name(self) -> str:
-        """The name shown to people."""
         return self.profile.name or self.user_name
 
     @property
     def verified_email_key(self) -> str | None:
-        """The ``email_key`` of the address, while that is verified."""
+        """The ``email_key`` of the address, if it is verified."""
         return email_key(self.profile.email) if self.profile.email_verified else None
 
     @property
     def search_text(self) -> str:
-        """Where searches look for the person."""
         known = self.profile
         return user_search_text(self.user_name, known.name, known.given_name, known.family_name, known.email)
 
 
 @entity
 class ServiceUser:
-    """A program, which logs on with a signed assertion (service description §2.1)."""
+    """A program that authenticates with a signed assertion (service description §2.1)."""
 
     id: str = read_only()
     organization_id: str = read_only()
@@ -216,7 +214,6 @@ class ServiceUser:
 
     @property
     def search_text(self) -> str:
-        """Where searches look for it."""
         return user_search_text(self.user_name, self.display_name)
 
 
@@ -225,9 +222,10 @@ User = HumanUser | ServiceUser
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A user together with the organization that owns it: what every token decision starts from.
+    """A user with the organization that owns it, the basis of every token decision.
 
-    ``rules_version`` is that of the rules of signing in when this was read; None where the backend does not tell it.
+    ``rules_version`` is the version of the sign-in rules at the time of reading; None if the backend does not
+    provide it.
     """
 
     user: User
@@ -236,7 +234,7 @@ class Subject:
 
     @property
     def is_active(self) -> bool:
-        """True while neither the user nor its organization is deactivated."""
+        """True if neither the user nor the organization is deactivated."""
         return self.user.active and self.organization.active
 
     @property
@@ -247,7 +245,7 @@ class Subject:
 
 @entity
 class PasswordHash:
-    """A person's password as it is stored: an argon2id string, never the password."""
+    """A stored password: an argon2id string."""
 
     user_id: str = read_only()
     hash: str = internal()

@@ -1,4 +1,4 @@
-"""Rules about values that people and programs set: each tells what is wrong, as a sentence, or None."""
+"""Validators of values: each returns what is wrong, as a sentence, or None."""
 
 import re
 from collections.abc import Callable
@@ -14,11 +14,10 @@ _TEXT_LENGTH = 200
 _ADDRESS_LENGTH = 254
 _SCOPE_LENGTH = 2000
 
-#: No access token or ID token lives longer, whatever an application asks for: a retired signing key has to stay
-#: published for as long.
+#: Maximum lifetime of access tokens and ID tokens: retired signing keys must stay published as long.
 MAX_TOKEN_LIFETIME = timedelta(hours=12)
 
-#: Good enough to catch slips; whether mail arrives is proved by sending one (RFC 5321 §4.5.3.1.3 for the length).
+#: Catches typing errors; only sending mail proves an address (RFC 5321 §4.5.3.1.3 for the length).
 _EMAIL = re.compile(r"[^\s@<>()\[\],;:\\\"]{1,64}@[^\s@<>()\[\],;:\\\"]+\.[^\s@<>()\[\],;:\\\".]{2,}\Z")
 _PHONE = re.compile(r"\+?[0-9 ()/.-]{3,40}\Z")
 _LOCALE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*\Z")
@@ -27,43 +26,41 @@ _NO_ADDRESS = gettext_lazy("Enter an email address such as anna@example.com.")
 
 
 def email_problem(text: str) -> str | None:
-    """An email address."""
-    # "=?" begins an encoded word (RFC 2047 §2), which the header of a mail could turn into another address.
+    # "=?" begins an encoded word (RFC 2047 §2), which a mail header could turn into another address.
     if len(text) > _ADDRESS_LENGTH or not _EMAIL.match(text) or "=?" in text or not is_printable(text):
         return _NO_ADDRESS
     return None if can_be_compared(text) else _NO_ADDRESS
 
 
 def text_problem(text: str) -> str | None:
-    """A line of text, or none."""
+    """A line of text, possibly empty."""
     if len(text) > _TEXT_LENGTH:
         return gettext_lazy("Use at most {length} characters.", length=_TEXT_LENGTH)
     return None if is_printable(text) else gettext_lazy("Use printable characters only.")
 
 
 def multiline_text_error(text: str) -> str | None:
-    """A few lines of text, or none."""
+    """A few lines of text, possibly empty."""
     return text_problem(text.replace("\r\n", " ").replace("\n", " "))
 
 
 def phone_problem(text: str) -> str | None:
-    """A phone number."""
     return None if _PHONE.match(text) else gettext_lazy("Enter a phone number such as +49 30 1234567.")
 
 
 def url_error(text: str) -> str | None:
-    """An address in the web."""
+    """A web URL."""
     if text.startswith(("https://", "http://")) and len(text) <= 2000 and is_printable(text) and " " not in text:
         return None
     return gettext_lazy("Enter an address that starts with https://.")
 
 
 def locale_problem(text: str) -> str | None:
-    """A language (BCP 47), with - or _."""
+    """A language tag (BCP 47), with - or _."""
     return None if _LOCALE.match(text) else gettext_lazy("Enter a language such as en or de-CH.")
 
 
-#: Looking for them takes 20 ms.
+#: Loading them takes 20 ms.
 _time_zones = cache(available_timezones)
 
 
@@ -73,7 +70,7 @@ def time_zone_error(text: str) -> str | None:
 
 
 def birth_date_problem(text: str) -> str | None:
-    """A date, or a year alone (OpenID Connect Core §5.1)."""
+    """A date or a year (OpenID Connect Core §5.1)."""
     if _BIRTH_DATE.match(text):
         return None
     try:
@@ -91,7 +88,7 @@ def scope_problem(text: str) -> str | None:
 
 
 def allow_empty(problem: Callable[[str], str | None]) -> Callable[[str], str | None]:
-    """The same rule for what need not be given; ``inspect.unwrap`` finds that one."""
+    """The validator for an optional value; ``inspect.unwrap`` returns the original."""
 
     @wraps(problem)
     def unless_empty(text: str) -> str | None:
@@ -101,13 +98,12 @@ def allow_empty(problem: Callable[[str], str | None]) -> Callable[[str], str | N
 
 
 def description_problem(text: str) -> str | None:
-    """A paragraph, or none."""
+    """A paragraph, possibly empty."""
     if len(text) > MAX_DESCRIPTION_LENGTH:
         return gettext_lazy("Use at most {length} characters.", length=MAX_DESCRIPTION_LENGTH)
     return None if is_printable(text.replace("\n", " ")) else gettext_lazy("Use printable characters only.")
 
 
 def lifetime_problem(span: timedelta) -> str | None:
-    """How long a token may live."""
     fits = timedelta(seconds=1) <= span <= MAX_TOKEN_LIFETIME
     return None if fits else gettext_lazy("Choose between 1 second and 12 hours.")
