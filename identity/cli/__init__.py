@@ -1,4 +1,4 @@
-"""The `identity` program: one file per command. A command imports what it needs when it runs, and not before."""
+"""The ``identity`` program, one module per command. A command imports what it needs only when it runs."""
 
 import os
 import re
@@ -79,7 +79,7 @@ _VARIABLE_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*=", re.ASCII)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit status: 0 done, 1 not done, 2 not understood."""
+    """Run one command; returns its exit status: 0 success, 1 failure, 2 usage error."""
     words = list(sys.argv[1:] if argv is None else argv)
     identity = None
     try:
@@ -94,7 +94,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"identity: {failure}", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # Whoever read our output has gone; Python must not complain when it flushes at the end.
+        # The reader of our output has gone; prevents an error when Python flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
@@ -106,14 +106,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class _Parser(ArgumentParser):
-    """Says how to learn more when it does not understand."""
-
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}\nRun `{self.prog} --help`.\n")
 
 
 class _ProgramParser(_Parser):
-    """The program itself, whose help lists the commands by what they are for."""
+    """The program's parser, whose help lists the commands by topic."""
 
     groups: Mapping[str, Sequence[CliCommand]] = _COMMAND_GROUPS
 
@@ -157,7 +155,7 @@ def _capitalize(words: str) -> str:
 
 
 def _parse_arguments(parser: ArgumentParser, words: list[str]) -> Namespace:
-    """The arguments; NAME=VALUE may stand anywhere after the command, which argparse by itself does not allow."""
+    """Parse the arguments. NAME=VALUE may appear anywhere after the command, which argparse does not support."""
     if not words:
         parser.print_help(sys.stderr)
         raise SystemExit(2)
@@ -173,7 +171,7 @@ def _parse_arguments(parser: ArgumentParser, words: list[str]) -> Namespace:
 
 
 def _load_application_for_plugins(words: list[str]) -> "IdentityApplication | None":
-    """The service whose plugins may offer the command that is asked for; None if it is one of our own."""
+    """The service whose plugins may offer the requested command; None for a command of the core."""
     asked = next((word for word in words if not word.startswith("-")), None)
     if asked in _BUILTIN_COMMANDS or not any(_CONFIG_OPTION.fullmatch(word) for word in words):
         return None

@@ -1,4 +1,4 @@
-"""identity add-manager: manager roles given on the machine."""
+"""identity add-manager: grant manager roles."""
 
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
@@ -22,7 +22,6 @@ _LEVEL_HINTS = {
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """-c INI, --user, --role and where the roles are held."""
     add_ini_arguments(parser)
     parser.add_argument("--user", metavar="USER", required=True, help="a user's or service user's login name or id")
     parser.add_argument(
@@ -35,7 +34,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Add the roles to those that the user holds there already."""
+    """Add the roles to those that the user already holds there."""
     with open_application(arguments) as identity, identity.transaction() as services:
         resource = _find_resource(services, arguments)
         subject = find_user(services, arguments.user, resource.organization_id)
@@ -46,8 +45,9 @@ def run(arguments: Namespace) -> int:
 
 
 def find_user(services: "Services", name: str, organization_id: str | None = None) -> "Subject":
-    """The user with this login name or id, of either kind; a bare name is one of the organization, by default the
-    instance's own. Raises CommandError."""
+    """The user or service user with this login name or id; a bare name belongs to the organization, by default the
+    instance's. Raises CommandError.
+    """
     users, domain = services.storage.users, _primary_domain(services, organization_id)
     subject = users.find_by_login_name(full_login_name(name, domain)) or users.find_subject(name)
     if subject is None:
@@ -58,7 +58,7 @@ def find_user(services: "Services", name: str, organization_id: str | None = Non
 def assign_manager_roles(
     services: "Services", subject: "Subject", resource: "Resource", roles: frozenset[str], *, is_recovery: bool = False
 ) -> "Manager":
-    """The user as a manager who holds at least these roles. Raises CommandError if one is held elsewhere, Invalid."""
+    """The manager entry with at least these roles. Raises CommandError if a role belongs to another level; Invalid."""
     from identity.services import instance_bootstrap
 
     for role in sorted(roles):

@@ -1,4 +1,4 @@
-"""identity apply: an instance brought to the state that a file describes."""
+"""identity apply: bring the instance to the state that a file describes."""
 
 import json
 import sys
@@ -24,11 +24,10 @@ _EXIT_WOULD_CHANGE = 2
 
 
 class _DryRunRollback(Exception):
-    """Ends a transaction of which nothing is to stay."""
+    """Rolls back the transaction of a dry run."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """-c INI, -f FILE, --plan, --prune, --yes, --keys-out, --secrets-out."""
     add_ini_arguments(parser)
     parser.add_argument(
         "-f", "--file", metavar="FILE", type=Path, required=True, help="the state as YAML, or JSON if it ends in .json"
@@ -46,7 +45,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Say what is different, and make it so in one transaction."""
+    """Show the differences and apply them in one transaction."""
     from identity.cli.desired_state_file import read_desired_state_file
 
     values = read_desired_state_file(arguments.file)
@@ -83,7 +82,7 @@ def _apply_state(identity: "IdentityApplication", state: "DesiredState", argumen
 
 
 def _dry_run(identity: "IdentityApplication", state: "DesiredState", arguments: Namespace) -> "Sequence[StateChange]":
-    """What would change: it is done, and then taken back."""
+    """The changes, applied and rolled back."""
     changes: list[StateChange] = []
     with suppress(_DryRunRollback), identity.transaction() as services:
         changes += _run_apply(services, state, arguments).state_changes
@@ -94,7 +93,7 @@ def _dry_run(identity: "IdentityApplication", state: "DesiredState", arguments: 
 def _apply_confirmed(
     identity: "IdentityApplication", state: "DesiredState", arguments: Namespace, agreed: "Set[tuple[str, str]] | None"
 ) -> "ApplyResult":
-    """What was applied: the files and the transaction are made together, or neither is. Raises CommandError."""
+    """The applied changes. Files and transaction succeed together or not at all. Raises CommandError."""
     from identity.secret_files import secret_file_transaction
 
     with secret_file_transaction() as write, identity.transaction() as services:
@@ -156,7 +155,7 @@ def _is_secret_entry(value: object) -> bool:
 
 
 def _confirm_removals(changes: "Sequence[StateChange]") -> "Set[tuple[str, str]]":
-    """What is to be removed, once somebody agreed to it; then everything is told. Raises CommandError."""
+    """The removals, once confirmed. Raises CommandError."""
     removals = _list_removals(changes)
     if not removals:
         return removals
@@ -186,7 +185,7 @@ def _print_changes(changes: "Sequence[StateChange]") -> None:
 
 
 def _summary_line(changes: "Sequence[StateChange]", words: str) -> str:
-    """How many of each kind of change; ``words`` has a gap for each of the three numbers."""
+    """The number of changes of each kind, put into the three placeholders of the template."""
     if not changes:
         return "Everything is as described; nothing to change."
     actions = [change.action.value for change in changes]

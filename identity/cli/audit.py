@@ -1,4 +1,4 @@
-"""identity audit: what was recorded and refused, as JSON lines."""
+"""identity audit: print audit events as JSON lines."""
 
 import json
 import select
@@ -21,7 +21,6 @@ _INTERVAL_SECONDS = 1
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """-c INI, which events, and --follow."""
     add_ini_arguments(parser)
     parser.add_argument("--follow", action="store_true", help="go on with new events until Ctrl-C or SIGTERM")
     parser.add_argument("--organization", metavar="ID|DOMAIN", help="events of this organization alone")
@@ -38,7 +37,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Print the events, oldest first, one JSON object a line."""
+    """Print the events, oldest first, one JSON object per line."""
     with open_application(arguments) as identity:
         audit_filter = _build_filter(identity, arguments)
         if arguments.follow:
@@ -73,7 +72,7 @@ def _build_filter(identity: "IdentityApplication", arguments: Namespace) -> "Aud
 
 
 def _involved_id(identity: "IdentityApplication", name: str) -> str:
-    """The id of the user of this login name; anything else is an id. Raises CommandError."""
+    """The id of the user with this login name; any other text is an id. Raises CommandError."""
     if "@" not in name:
         return name
     with identity.read_session() as services:
@@ -84,7 +83,9 @@ def _involved_id(identity: "IdentityApplication", name: str) -> str:
 
 
 def _resolve_organization_id(identity: "IdentityApplication", name: str) -> str:
-    """The id; one that nobody has is taken as it is, for events outlive their organization. Raises CommandError."""
+    """The organization's id. Unknown ids are accepted, because events outlive their organization. Raises
+    CommandError.
+    """
     from identity.crypto.secrets import is_id
 
     with identity.read_session() as services:
@@ -120,12 +121,12 @@ def _print_until_now(identity: "IdentityApplication", audit_filter: "AuditFilter
         before = sequence
         sequence = _print_after(identity, audit_filter, sequence)
         if sequence == before:
-            # Somebody with a lower number has not committed yet.
+            # An event with a lower number may not be committed yet.
             time.sleep(_INTERVAL_SECONDS)
 
 
 def _follow_until_stopped(identity: "IdentityApplication", audit_filter: "AuditFilter", sequence: int) -> None:
-    """Go on with new events until Ctrl-C or SIGTERM."""
+    """Print new events until Ctrl-C or SIGTERM."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         _follow(identity, audit_filter, sequence)
@@ -153,7 +154,7 @@ def _follow(identity: "IdentityApplication", audit_filter: "AuditFilter", sequen
 
 
 def _print_after(identity: "IdentityApplication", audit_filter: "AuditFilter", sequence: int) -> int:
-    """Print some of the events after this one; returns the number of the last, or the same if there are none."""
+    """Print a batch of events after this sequence number; returns the last number printed."""
     with identity.read_session() as services:
         events = services.storage.audit.list_after(sequence, _BATCH_SIZE, audit_filter)
     for event in events:
@@ -163,14 +164,14 @@ def _print_after(identity: "IdentityApplication", audit_filter: "AuditFilter", s
 
 
 def _event_line(event: "AuditEvent") -> str:
-    """What the management API shows of the event, and the number after which one goes on."""
+    """The event as the management API represents it, and its sequence number."""
     from identity.services.audit import event_to_dict
 
     return json.dumps({"sequence": event.sequence, **event_to_dict(event)}, ensure_ascii=False)
 
 
 def _wait_or_detect_closed_pipe() -> None:
-    """Some time without work, less if whoever reads our output goes away. Raises BrokenPipeError then."""
+    """Wait, unless the reader of our output goes away. Raises BrokenPipeError then."""
     try:
         descriptor = sys.stdout.fileno()
     except OSError:
@@ -184,7 +185,7 @@ def _wait_or_detect_closed_pipe() -> None:
 
 
 def _parse_number(text: str) -> int:
-    """A whole number from 0; argparse says what is wrong with others."""
+    """A whole number ≥ 0."""
     number = int(text)
     if number < 0:
         raise ValueError(text)

@@ -1,4 +1,4 @@
-"""identity backup: everything that the storage holds in one file."""
+"""identity backup: write everything in the storage to one file."""
 
 import sys
 from argparse import ArgumentParser, Namespace
@@ -18,13 +18,12 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """-c INI, --output."""
     add_ini_arguments(parser)
     parser.add_argument("--output", metavar="FILE", type=Path, required=True, help="a new file, mode 0600")
 
 
 def run(arguments: Namespace) -> int:
-    """Write what is committed now, while requests go on; then tell the audit trail."""
+    """Write what is committed now, while the service runs; then record an audit event."""
     with open_application(arguments) as identity:
         with open_output_file(arguments.output) as file, ProgressReporter() as progress:
             from identity.services.backups import write_backup
@@ -46,7 +45,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _record_audit_event(identity: "IdentityApplication", manifest: "BackupManifest") -> None:
-    # A backup is good without it: the schema may be about to be migrated, the database one that is only read.
+    # The backup is good without the event: the schema may be outdated or the database read-only.
     try:
         with identity.transaction() as services:
             manifest.record_event(services.audit, "backup.made")

@@ -1,4 +1,4 @@
-"""identity bootstrap: the instance, its first owner, and what programs need to begin; safe to repeat."""
+"""identity bootstrap: create the instance, its first owner and first credentials; safe to repeat."""
 
 import json
 from argparse import ArgumentParser, Namespace
@@ -13,20 +13,19 @@ if TYPE_CHECKING:
 
 
 class _OptionRules:
-    """What the options need of each other, told by the parser that knows them."""
+    """Options that require other options."""
 
     def __init__(self, parser: ArgumentParser) -> None:
         self._parser = parser
 
     def check(self, arguments: Namespace) -> None:
-        """Exit with status 2 if an option stands without the one that it belongs to."""
+        """Exit with status 2 if an option lacks the one that it requires."""
         for option in ("role", "key_out"):
             if getattr(arguments, option) is not None and arguments.service_user is None:
                 self._parser.error(f"--{option.replace('_', '-')} needs --service-user NAME")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """-c INI, and which service user, key file and client file are wanted."""
     add_ini_arguments(parser)
     parser.add_argument(
         "--owner-email", metavar="ADDRESS", default="", help="the first owner's email address; it counts as confirmed"
@@ -42,7 +41,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Make what is missing, all of it or nothing, and say what there is. A password or file is made once."""
+    """Create what is missing, all or nothing, and print what exists. Passwords and files are created once."""
     arguments.usage.check(arguments)
     with open_application(arguments, create_missing_key=True) as identity:
         from identity import bootstrap

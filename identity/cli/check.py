@@ -1,4 +1,4 @@
-"""identity check: what an operator has to fix."""
+"""identity check: report what an operator has to fix."""
 
 import logging
 import os
@@ -14,19 +14,20 @@ from identity.extension_points import CliCommand
 if TYPE_CHECKING:
     from identity.application import IdentityApplication
 
-#: How much of a word has to be that of another one for a slip of the pen.
+#: Similarity above which a name counts as a typing error.
 _SIMILARITY_CUTOFF = 0.8
 
 
-#: What cannot be looked at without the master keys that the settings name.
+#: Checks that need the configured master keys.
 _KEY_CHECKS = frozenset({"signing key", "master keys"})
 _MASTER_KEYS_SETTING = "identity.master_keys"
 
 
 def run(arguments: Namespace) -> int:
-    """Tell every setting that will not do, and run every check that can be run, the plugins' among them. 1 if one
-    fails."""
-    # What a command has to say it prints; warnings in the log are for the service.
+    """Report every invalid setting and run every check that can run, including those of plugins. Returns 1 if one
+    fails.
+    """
+    # Commands print their results; warnings in the log are meant for the service.
     logging.basicConfig(level=logging.ERROR, format="%(levelname)s %(name)s: %(message)s")
     failed = False
     with translate_errors(), TemporaryDirectory() as folder:
@@ -50,7 +51,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _run_checks(identity: "IdentityApplication", left_out: Container[str]) -> bool:
-    """Run the checks and tell what each found, and what waits; True if one failed."""
+    """Run the checks and print their results and overdue background work; True if one failed."""
     from identity.system_checks import STORAGE_CHECK
 
     found = {name: said for name, said in identity.system_checks.failures().items() if name not in left_out}
@@ -59,7 +60,7 @@ def _run_checks(identity: "IdentityApplication", left_out: Container[str]) -> bo
             print(f"FAILED  {check.name}: {found[check.name]}")
         elif check.name not in left_out:
             print(f"ok      {check.name}")
-    # Whether a process runs that works it off cannot be seen from here: that alone is no failure.
+    # Not a failure by itself: whether a process is working on it cannot be seen from here.
     late = {} if STORAGE_CHECK in found or left_out else identity.background_monitor.overdue()
     for name, age in late.items():
         print(f"late    {name}: the oldest item has waited for {age}. Does a process serve, and what does its log say?")
@@ -69,8 +70,9 @@ def _run_checks(identity: "IdentityApplication", left_out: Container[str]) -> bo
 def _assemble_despite_errors(
     settings: Mapping[str, str], server: Mapping[str, str], key: Path
 ) -> "tuple[IdentityApplication | None, list[str]]":
-    """The service, and what will not do in its settings. Where that is the master keys alone it has one of ``key``, so
-    that the rest is looked at all the same. Nothing is opened."""
+    """The service and its invalid settings. If only the master keys are invalid, it gets ``key`` instead, so that
+    the other checks can run. Nothing is opened.
+    """
     from identity.application_factory import create_application
     from identity.crypto.sealing import create_master_key_file
     from identity.plugin_host import PluginError
@@ -94,7 +96,7 @@ def _assemble_despite_errors(
 
 
 def _find_invalid_settings(settings: Mapping[str, str], server: Mapping[str, str]) -> Iterator[str]:
-    """What will not do in [server:main], and what nobody reads in [app:main]. Nothing listens."""
+    """Invalid settings in [server:main] and unknown ones in [app:main]. Nothing listens."""
     from identity.server_settings import find_invalid_settings
 
     yield from _find_misspelt_settings(settings)
@@ -102,7 +104,7 @@ def _find_invalid_settings(settings: Mapping[str, str], server: Mapping[str, str
 
 
 def _find_misspelt_settings(settings: Iterable[str]) -> Iterator[str]:
-    """Names that look like settings of ours but for their beginning: nobody reads them, and nobody refuses them."""
+    """Names that differ from our settings only in their prefix, so that nothing reads or refuses them."""
     from difflib import get_close_matches
 
     from identity.settings import PREFIX

@@ -1,4 +1,4 @@
-"""What the subcommands share: the ini file opened as a service, and failures told in one line."""
+"""Shared by the commands: opens the ini file's service and turns errors into one line."""
 
 import logging
 import sys
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 class CommandError(Exception):
-    """A command cannot do what was asked; the message is the one line that is shown."""
+    """A command failed; the message is the line that is printed."""
 
 
 def add_ini_arguments(parser: ArgumentParser) -> None:
-    """Let the command take ``-c INI`` and ``NAME=VALUE``, as pserve does."""
+    """Add ``-c INI`` and ``NAME=VALUE``, as pserve has them."""
     parser.add_argument("-c", "--config", dest="ini", metavar="INI", required=True, help="the service's ini file")
     parser.add_argument(
         "variables",
@@ -31,16 +31,16 @@ def add_ini_arguments(parser: ArgumentParser) -> None:
 
 
 def read_app_settings(arguments: Namespace) -> dict[str, str]:
-    """The strings in the ini file's [app:main], the variables put in. Raises InvalidSetting or OSError."""
+    """The strings in the ini file's [app:main] with interpolated variables. Raises InvalidSetting or OSError."""
     from identity.ini_file import APP_SECTION, read_section
 
     return read_section(arguments.ini, APP_SECTION, read_variables(arguments))
 
 
 def read_variables(arguments: Namespace) -> dict[str, str]:
-    """The variables that are given. Raises InvalidSetting or OSError.
+    """The given variables. Raises InvalidSetting or OSError.
 
-    Where none are given, they are those that the service was last started with, if the ini file has that noted.
+    Without any, those with which the service was last started, if the ini file records them.
     """
     from identity.ini_file import check_variables, read_last_run
 
@@ -52,9 +52,9 @@ def read_variables(arguments: Namespace) -> dict[str, str]:
 def load_application(arguments: Namespace, *, create_missing_key: bool = False) -> "IdentityApplication":
     """The service that the ini file describes, nothing opened yet. Raises CommandError; the caller closes it.
 
-    Only what begins a service ``create_missing_key``, in development.
+    ``create_missing_key`` is for commands that create a service in development.
     """
-    # What a command has to say it prints; warnings in the log are for the service.
+    # Commands print their results; warnings in the log are meant for the service.
     logging.basicConfig(level=logging.ERROR, format="%(levelname)s %(name)s: %(message)s")
     with translate_errors():
         settings = read_app_settings(arguments)
@@ -70,7 +70,7 @@ def load_application(arguments: Namespace, *, create_missing_key: bool = False) 
 
 @contextmanager
 def open_application(arguments: Namespace, *, create_missing_key: bool = False) -> Iterator["IdentityApplication"]:
-    """The service that the ini file describes, for the length of a block; what goes wrong becomes a CommandError."""
+    """The service that the ini file describes, open inside the block; expected errors become CommandError."""
     identity = load_application(arguments, create_missing_key=create_missing_key)
     try:
         with translate_errors():
@@ -81,7 +81,7 @@ def open_application(arguments: Namespace, *, create_missing_key: bool = False) 
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Turn what can be expected to go wrong into CommandError, whose message is one clear line."""
+    """Turn expected errors into CommandError with a one-line message."""
     try:
         yield
     except (CommandError, BrokenPipeError):
@@ -94,7 +94,7 @@ def translate_errors() -> Iterator[None]:
 
 
 def print_field(label: str, value: object, *, width: int = 18) -> None:
-    """Print one fact in two columns."""
+    """Print a label and a value in two columns."""
     print(f"{label:<{width}}{value}")
 
 
@@ -108,7 +108,7 @@ def _error_message(problem: Exception) -> str | None:
     if isinstance(problem, OSError):
         name = "" if problem.filename is None else f"{problem.filename}: "
         return f"{name}{problem.strerror or problem}"
-    # Named, not imported: a command that loads no plugin does not need the machinery for them.
+    # By name, because commands without plugins do not import this module.
     if _is_instance_of(problem, "identity.plugin_host", "PluginError"):
         return str(problem)
     if _is_instance_of(problem, "identity.crypto.sealing", "UnsealingError"):

@@ -1,4 +1,4 @@
-"""identity demo: parts 5.1 and 5.2 of the service description against the running service, step by step."""
+"""identity demo: sections 5.1 and 5.2 of the service description against the running service, step by step."""
 
 import json
 from argparse import ArgumentParser, Namespace
@@ -18,20 +18,19 @@ if TYPE_CHECKING:
 _ROLE = "ORG_OWNER"
 _SCOPE = "openid profile"
 
-#: Values that let in whoever has them: only their beginning is shown.
+#: Credentials: only their beginning is printed.
 _SECRETS = frozenset({"access_token", "id_token", "assertion", "token", "client_secret"})
 _MAX_SECRET_PREFIX = 16
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """-c INI, --key-file, --client-file."""
     add_ini_arguments(parser)
     parser.add_argument("--key-file", metavar="FILE", type=Path, help="by default the one that the first start made")
     parser.add_argument("--client-file", metavar="FILE", type=Path, help="by default the one that the first start made")
 
 
 def run(arguments: Namespace) -> int:
-    """Walk all steps; stop with status 1 at the first that is not as expected."""
+    """Run all steps; stop with status 1 at the first unexpected response."""
     with open_application(arguments) as identity:
         from identity import bootstrap
         from identity.cli.service_client import ServiceClient
@@ -53,7 +52,7 @@ def run(arguments: Namespace) -> int:
 
 
 class _DemoRun:
-    """One walk; each step prints what it sends and what comes back."""
+    """One run; each step prints its request and response."""
 
     def __init__(
         self,
@@ -200,7 +199,7 @@ def _redact(value: Any) -> str:
 
 
 def _expect(right: bool, what: str) -> None:
-    """Say that it is as expected; Failed if it is not."""
+    """Print the confirmation. Raises Failed if ``right`` is False."""
     if not right:
         raise CommandError(f"This step did not go as expected: {what}, says the service description.")
     print(f"  ✓ {what}")

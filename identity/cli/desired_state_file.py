@@ -1,7 +1,7 @@
-"""State files: YAML or JSON, read as plain values and nothing else.
+"""Reads desired-state files: YAML or JSON with plain values only.
 
-YAML is taken at its simplest: true, false, null and whole numbers are what JSON has for them, all else is a text, dates
-included; there are no aliases, no tags, and no second document.
+This YAML subset has no aliases, tags or multiple documents. true, false, null and integers are as in JSON;
+everything else is text, including dates.
 """
 
 import re
@@ -13,12 +13,12 @@ import yaml
 
 from identity.cli.command_context import CommandError
 
-#: More than 10 000 users; whoever has more describes them in parts.
+#: More than 10,000 users; split larger states into several files.
 MAX_FILE_BYTES = 4 * 2**20
 
 
 def read_desired_state_file(path: Path) -> Mapping[str, Any]:
-    """The members of the object that the file holds. Raises CommandError, saying what to mend and where."""
+    """The members of the object in the file. Raises CommandError with what to fix and where."""
     from identity.http.error_views import MalformedRequest
 
     try:
@@ -54,24 +54,22 @@ def _parse_document(text: str, *, is_json: bool) -> Any:
 
     if is_json:
         return parse_json_object(text)
-    # A subclass of the safe loader that knows even less.
+    # A subclass of the safe loader that supports even less.
     values = yaml.load(text, Loader=_StrictYamlLoader)  # noqa: S506
     validate_strings(values)
     return values
 
 
 class _StrictYamlLoader(yaml.SafeLoader):
-    """Plain values alone: no aliases, no tags, no member twice."""
+    """Plain values only: no aliases, tags or duplicate members."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        """The next node."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
             raise yaml.composer.ComposerError(None, None, "aliases are not read here", event.start_mark)
         return super().compose_node(parent, index)
 
     def construct_members(self, node: yaml.MappingNode) -> dict[str, Any]:
-        """The members of an object."""
         members: dict[str, Any] = {}
         for key_node, value_node in node.value:
             name = self.construct_object(key_node, deep=True)
@@ -84,11 +82,9 @@ class _StrictYamlLoader(yaml.SafeLoader):
         return members
 
     def construct_items(self, node: yaml.SequenceNode) -> list[Any]:
-        """The items of a list."""
         return [self.construct_object(item, deep=True) for item in node.value]
 
     def refuse(self, node: yaml.Node) -> Any:
-        """Nothing: what has another tag is not read."""
         raise yaml.constructor.ConstructorError(None, None, f"{node.tag} is not read here", node.start_mark)
 
 
@@ -97,7 +93,7 @@ _SCALARS = (
     ("tag:yaml.org,2002:bool", r"(?:true|false)\Z", "tf", lambda loader, node: node.value == "true"),
     ("tag:yaml.org,2002:int", r"-?(?:0|[1-9][0-9]{0,17})\Z", "-0123456789", lambda loader, node: int(node.value)),
 )
-# What is inherited is forgotten first.
+# Remove the inherited resolvers first.
 _StrictYamlLoader.yaml_implicit_resolvers = {}
 _StrictYamlLoader.yaml_constructors = {}
 for _tag, _pattern, _first, _construct in _SCALARS:

@@ -1,4 +1,4 @@
-"""identity export: an organization as one document."""
+"""identity export: write an organization as one document."""
 
 import sys
 from argparse import ArgumentParser, Namespace
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """-c INI, --organization, --output."""
     add_ini_arguments(parser)
     parser.add_argument("--organization", metavar="ID|DOMAIN", required=True, help="the organization")
     parser.add_argument(
@@ -27,7 +26,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Write the document while it is read; a file is there when it is whole."""
+    """Stream the document; a file appears only when it is complete."""
     with (
         open_application(arguments) as identity,
         _open_output(arguments.output) as file,
@@ -56,7 +55,7 @@ def _export_document(identity: "IdentityApplication", name: str) -> Iterator[str
 
 @contextmanager
 def _open_output(path: Path | None) -> Iterator[IO[str]]:
-    """Where the document goes. Nothing is left of a file that did not become whole. Raises CommandError."""
+    """The output stream. An incomplete file is removed. Raises CommandError."""
     if path is None:
         yield sys.stdout
         return

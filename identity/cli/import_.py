@@ -1,4 +1,4 @@
-"""identity import: a new organization of a document."""
+"""identity import: create an organization from a document."""
 
 import sys
 from argparse import ArgumentParser, Namespace
@@ -15,12 +15,11 @@ if TYPE_CHECKING:
     from identity.services.commands.desired_state import OrganizationDocument
     from identity.services.organization_transfer import StreamedOrganizationImport
 
-#: So many bytes are read once more for the lines of what is wrong.
+#: Up to this size the document is read again to find the line numbers of errors.
 _MAX_LOCATED_BYTES = 32 * 2**20
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """-c INI, --file, --keep-ids or --new-ids."""
     add_ini_arguments(parser)
     parser.add_argument("-f", "--file", metavar="FILE", type=Path, required=True, help="the document")
     ids = parser.add_mutually_exclusive_group()
@@ -35,7 +34,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Read and check all of it, then make the organization in one transaction."""
+    """Read and check all of it, then create the organization in one transaction."""
     with (
         open_application(arguments) as identity,
         _open_document(arguments.file) as file,
@@ -70,7 +69,7 @@ def _open_document(path: Path) -> IO[bytes]:
 
 
 def _line_numbers(path: Path, paths: Collection[str]) -> dict[str, str]:
-    """Where in the file each place is, or what lacks it; of a large document nothing, as that would take too long."""
+    """The line of each path, or of the object that lacks it; empty for large documents, where that takes too long."""
     from identity.cli.json_line_numbers import find_line_numbers
 
     try:

@@ -1,4 +1,4 @@
-"""identity init: the ini files to begin with."""
+"""identity init: write the first ini files."""
 
 import re
 from argparse import ArgumentParser, Namespace
@@ -15,7 +15,6 @@ _SECTION = re.compile(r"^\[(?!DEFAULT\])", re.MULTILINE)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Where the files go, and NAME=VALUE for production.ini."""
     parser.add_argument("--folder", type=Path, default=Path(), help="where to put them (default: here)")
     parser.add_argument(
         "variables",
@@ -26,7 +25,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Write both files; 0, and what to do next. Nothing is written over, and nothing if one cannot be."""
+    """Write both files and print what to do next. Overwrites nothing, and writes nothing if one file cannot be
+    written.
+    """
     folder: Path = arguments.folder
     given = dict(variable.split("=", 1) for variable in arguments.variables)
     texts = {path.name: path.read_text("utf-8") for path in sorted(_TEMPLATE_FOLDER.glob("*.ini"))}
@@ -53,7 +54,9 @@ def run(arguments: Namespace) -> int:
 
 
 def _fill_in_variables(text: str, given: Mapping[str, str]) -> str:
-    """The text with these variables in its [DEFAULT]. Raises CommandError for one that is not there or is no line."""
+    """The text with these variables in its [DEFAULT]. Raises CommandError for unknown variables and multi-line
+    values.
+    """
     section = _SECTION.search(text)
     end = len(text) if section is None else section.start()
     head, rest = text[:end], text[end:]

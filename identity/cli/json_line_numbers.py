@@ -1,4 +1,4 @@
-"""On which lines of a JSON document its values stand."""
+"""Finds the lines of values in a JSON document."""
 
 import json
 import re
@@ -9,8 +9,9 @@ _PATH_SEGMENT = re.compile(r"\[\d+\]|[^.\[]+")
 
 
 def find_line_numbers(text: str, paths: Iterable[str]) -> dict[str, int]:
-    """The line of each path, such as ``organization.users[0].email``; of what is missing that of the object or list
-    which lacks it. The text is JSON."""
+    """The line of each path, such as ``organization.users[0].email``; for a missing value, of the object or list
+    that lacks it. The text must be valid JSON.
+    """
     wanted = {path: tuple(_PATH_SEGMENT.findall(path)) for path in paths}
     needed = {parts[:length] for parts in wanted.values() for length in range(len(parts) + 1)}
     found = {place: line for place, line in _iterate_positions(text) if place in needed}
@@ -21,7 +22,7 @@ def find_line_numbers(text: str, paths: Iterable[str]) -> dict[str, int]:
 
 
 def _iterate_positions(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Each value's path and the line on which it, or its name, begins."""
+    """Each value's path and the line where it, or its name, begins."""
     line, place, counts = 1, [], []  # type: int, list[str], list[int | None]
     name: str | None = None
     for match in _TOKEN.finditer(text):

@@ -1,4 +1,4 @@
-"""identity hold: what is not to be deleted, for as long as a court or an inquiry needs it."""
+"""identity legal-hold: protect users or organizations against deletion during legal proceedings."""
 
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """-c INI, --user, --organization or --everything, --reason or --release."""
     add_ini_arguments(parser)
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--user", metavar="ID|LOGIN_NAME", help="a person, with their events")
@@ -24,7 +23,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Place or release one, then list all that there are."""
+    """Place or release a hold, then list all holds."""
     chosen = arguments.user or arguments.organization or arguments.everything
     if bool(chosen) != bool(arguments.reason or arguments.release):
         raise CommandError(

@@ -1,4 +1,4 @@
-"""identity master-key: a file with a new master key."""
+"""identity master-key: create a file with a new master key."""
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -8,12 +8,10 @@ from identity.extension_points import CliCommand
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """FILE."""
     parser.add_argument("file", metavar="FILE", type=Path, help="where to write it; mode 0600, never overwritten")
 
 
 def run(arguments: Namespace) -> int:
-    """Create the file."""
     from identity.crypto.sealing import create_master_key_file
 
     path: Path = arguments.file

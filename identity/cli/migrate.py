@@ -1,4 +1,4 @@
-"""identity migrate: the storage's schema brought up to this version."""
+"""identity migrate: upgrade the storage's schema to this version."""
 
 from argparse import ArgumentParser, Namespace
 
@@ -7,7 +7,6 @@ from identity.extension_points import CliCommand
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """-c INI, --dry-run."""
     add_ini_arguments(parser)
     parser.add_argument(
         "--dry-run", action="store_true", help="only say what would be done, in which statements, and which nodes go on"
@@ -15,7 +14,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Apply what is due, or say it."""
+    """Run the pending migrations, or show them."""
     with open_application(arguments) as identity:
         lines = identity.backend.migrate(dry_run=arguments.dry_run)
         plan = identity.backend.migration_sql() if arguments.dry_run and lines else ()

@@ -1,4 +1,4 @@
-"""identity new-plugin: a small plugin to begin with, with its tests."""
+"""identity new-plugin: create the skeleton of a plugin with tests."""
 
 import re
 from argparse import ArgumentParser, Namespace
@@ -21,13 +21,12 @@ _TEMPLATE_FILES = {
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Its name, and where it goes."""
     parser.add_argument("name", metavar="NAME", help="what an operator will list: small letters, digits, underscores")
     parser.add_argument("--folder", type=Path, metavar="FOLDER", help="where to put it (default: identity-NAME here)")
 
 
 def run(arguments: Namespace) -> int:
-    """Write the files; 0, and what to do next. Nothing is written over."""
+    """Write the files and print what to do next. Overwrites nothing."""
     from identity.hookspecs import HOOKSPEC_VERSION
 
     name = arguments.name

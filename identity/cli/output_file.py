@@ -1,4 +1,4 @@
-"""A new file that a command writes: whole or not at all, closed to others."""
+"""New files that a command writes completely or not at all, readable by their owner only."""
 
 import os
 import tempfile
@@ -12,9 +12,9 @@ from identity.cli.command_context import CommandError
 
 @contextmanager
 def open_output_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file, mode 0600, that is there when the block ends well; otherwise nothing is left of it.
+    """A new file, mode 0600, which is removed if the block fails.
 
-    Raises CommandError if there is one already.
+    Raises CommandError if the file exists.
     """
     if os.path.lexists(path):
         raise _already_exists_error(path)

@@ -1,4 +1,4 @@
-"""identity password-link: a link by which a person chooses a new password."""
+"""identity password-link: create a link with which a user sets a new password."""
 
 from argparse import ArgumentParser, Namespace
 
@@ -8,13 +8,12 @@ from identity.extension_points import CliCommand
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """-c INI, --user."""
     add_ini_arguments(parser)
     parser.add_argument("--user", metavar="LOGIN_NAME", required=True, help="the person's login name or id")
 
 
 def run(arguments: Namespace) -> int:
-    """Print a new link once; earlier ones stop working. Password, sessions and tokens stay until it is used."""
+    """Print a new link once; earlier links stop working. Password, sessions and tokens stay until it is used."""
     with open_application(arguments) as identity:
         from identity.domain.users import HumanUser
 

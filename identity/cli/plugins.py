@@ -1,4 +1,4 @@
-"""identity plugins: which plugins are installed, which are listed, and what they do."""
+"""identity plugins: list installed and loaded plugins and their hooks."""
 
 from argparse import Namespace
 from importlib.metadata import EntryPoint
@@ -8,7 +8,7 @@ from identity.extension_points import CliCommand
 
 
 def run(arguments: Namespace) -> int:
-    """Load the listed plugins and show them in call order; the others are not imported."""
+    """Load the configured plugins and list them in call order; the others are not imported."""
     with translate_errors():
         settings = read_app_settings(arguments)
         from identity.plugin_host import PluginHost, installed_plugins

@@ -1,4 +1,4 @@
-"""How far a command is, on standard error, as soon as it takes more than two seconds."""
+"""Shows the progress of commands that take more than two seconds, on standard error."""
 
 import sys
 import time
@@ -8,7 +8,7 @@ _INTERVAL_SECONDS = 2
 
 
 class ProgressReporter(AbstractContextManager["ProgressReporter"]):
-    """Says something every two seconds: in one place on a terminal, in lines elsewhere."""
+    """Prints every two seconds: in place on a terminal, in lines elsewhere."""
 
     def __init__(self) -> None:
         self._done = 0
@@ -17,12 +17,12 @@ class ProgressReporter(AbstractContextManager["ProgressReporter"]):
         self._has_printed = False
 
     def add(self, more: int, text: str) -> None:
-        """So much more is done; ``text`` say how much that is by now."""
+        """Add completed work; ``text`` renders the total."""
         self._done += more
         self.report(text.format(self._done))
 
     def report(self, words: str) -> None:
-        """How far it is, if it is time to say something."""
+        """Print the progress, if it is time to."""
         now = time.monotonic()
         if now >= self._next_at:
             self._next_at = now + _INTERVAL_SECONDS

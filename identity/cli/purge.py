@@ -1,4 +1,4 @@
-"""identity purge: what has expired deleted now, and accounts whose people asked for it two weeks ago."""
+"""identity purge: delete what has expired, and accounts whose deletion is due."""
 
 from argparse import Namespace
 
@@ -8,7 +8,7 @@ from identity.extension_points import CliCommand
 
 
 class _LongestBatchObserver(instrumentation.InstrumentationObserver):
-    """For how many seconds others could not write, at most."""
+    """The longest time in seconds for which other writers were blocked."""
 
     seconds = 0.0
 
@@ -18,7 +18,7 @@ class _LongestBatchObserver(instrumentation.InstrumentationObserver):
 
 
 def run(arguments: Namespace) -> int:
-    """Delete what has expired and the accounts whose day has come, in small batches beside the running service."""
+    """Delete expired rows and due accounts in small batches while the service runs."""
     longest = _LongestBatchObserver()
     with open_application(arguments) as identity:
         accounts = identity.background_jobs.delete_due_accounts()

@@ -1,4 +1,4 @@
-"""identity recover-admin: a locked-out owner let back in."""
+"""identity recover-admin: let a locked-out owner in again."""
 
 from argparse import ArgumentParser, Namespace
 
@@ -8,7 +8,6 @@ from identity.extension_points import CliCommand
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """-c INI, --user, --reset-factors, --email."""
     add_ini_arguments(parser)
     parser.add_argument("--user", metavar="LOGIN_NAME", required=True, help="the person's login name or id")
     parser.add_argument(
@@ -20,7 +19,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Reactivate the person, end their tokens, make sure of IAM_OWNER, and print a new one-time password once."""
+    """Reactivate the user, end their tokens, grant IAM_OWNER, and print a new one-time password."""
     with open_application(arguments) as identity:
         from identity.domain.permissions import INSTANCE_RESOURCE
         from identity.domain.policies import Policy
@@ -46,7 +45,7 @@ def run(arguments: Namespace) -> int:
             )
 
             def can_prove(held: Policy) -> bool:
-                """True if the person has a second factor that they may use, or can set one up."""
+                """True if the user has an allowed second factor or can enrol one."""
                 had = {enrolment.factor for enrolment in services.factors.list_enrolments(subject.user.id)}
                 return any(
                     factor.name in had or factor.can_enrol(subject, services)

@@ -1,4 +1,4 @@
-"""identity registration: whether people may make an account of an organization for themselves."""
+"""identity registration: allow or forbid self-registration in an organization."""
 
 from argparse import ArgumentParser, Namespace
 
@@ -7,7 +7,6 @@ from identity.extension_points import CliCommand
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """-c INI, --organization, and on or off."""
     add_ini_arguments(parser)
     parser.add_argument("--organization", metavar="ID|DOMAIN", required=True, help="the organization")
     choice = parser.add_mutually_exclusive_group(required=True)
@@ -16,7 +15,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Switch it, and say how it stands."""
+    """Set it and print the state."""
     with open_application(arguments) as identity:
         from identity.services.commands.organizations import ChangeOrganization
 

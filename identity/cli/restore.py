@@ -1,4 +1,4 @@
-"""identity restore: a backup put into an empty database."""
+"""identity restore: restore a backup into an empty database."""
 
 from argparse import ArgumentParser, Namespace
 from contextlib import closing
@@ -10,14 +10,15 @@ from identity.extension_points import CliCommand
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """-c INI, --file, --check."""
     add_ini_arguments(parser)
     parser.add_argument("-f", "--file", metavar="FILE", type=Path, required=True, help="the backup")
     parser.add_argument("--check", action="store_true", help="only read all of it, and say whether it is whole")
 
 
 def run(arguments: Namespace) -> int:
-    """Read all of it and check it, before anything is written; then write it in one transaction, and tell the trail."""
+    """Read and check the whole file before anything is written; then write it in one transaction and record an audit
+    event.
+    """
     with open_application(arguments) as identity, ProgressReporter() as progress:
         from identity.services.backups import BackupReader
 

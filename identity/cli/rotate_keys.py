@@ -1,4 +1,4 @@
-"""identity rotate-keys: the next signing key, and the end of those that others may know."""
+"""identity rotate-keys: announce the next signing key, or withdraw compromised ones."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
@@ -14,7 +14,6 @@ _ALL_KEYS = "all"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """-c INI, --emergency or --withdraw."""
     add_ini_arguments(parser)
     way = parser.add_mutually_exclusive_group()
     way.add_argument(
@@ -31,7 +30,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Announce the next signing key, unless one is waiting already; or withdraw keys."""
+    """Announce the next signing key unless one is announced already; or withdraw keys."""
     return _withdraw_keys(arguments) if arguments.withdraw else _rotate_key(arguments)
 
 
@@ -64,7 +63,7 @@ def _withdraw_keys(arguments: Namespace) -> int:
 
 
 def _select_key_ids(asked: Sequence[str], stored: "Sequence[SigningKeyState]") -> tuple[str, ...]:
-    """The ids that are asked for, each once. Raises CommandError, telling those there are, if one is none of them."""
+    """The distinct requested ids. Raises CommandError, listing the existing ids, if one is unknown."""
     ids = tuple(key_state.key.id for key_state in stored)
     chosen = ids if _ALL_KEYS in asked else tuple(dict.fromkeys(asked))
     for key_id in chosen:

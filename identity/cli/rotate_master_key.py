@@ -1,4 +1,4 @@
-"""identity rotate-master-key: everything that is sealed, sealed anew under the first master key."""
+"""identity rotate-master-key: reseal everything under the first master key."""
 
 from argparse import Namespace
 from collections import Counter
@@ -9,7 +9,7 @@ from identity.extension_points import CliCommand
 
 
 def run(arguments: Namespace) -> int:
-    """Seal anew, batch by batch, while the service runs; then look whether anything is left."""
+    """Reseal in batches while the service runs; then check that nothing is left."""
     with open_application(arguments) as identity, ProgressReporter() as progress:
         from identity.services.rekeying import count_remaining, rekey
 

@@ -1,4 +1,4 @@
-"""identity serve: the service under gunicorn."""
+"""identity serve: run the service with gunicorn."""
 
 from argparse import Namespace
 
@@ -7,7 +7,6 @@ from identity.extension_points import CliCommand
 
 
 def run(arguments: Namespace) -> int:
-    """Answer requests until told to stop."""
     from identity.serving.gunicorn_server import GunicornApplication
 
     variables = read_variables(arguments)

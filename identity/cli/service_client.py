@@ -1,4 +1,4 @@
-"""A client of the service that uses what the specification gives any client: a key file, discovery and HTTP."""
+"""A client of the service that uses only what every client has: a key file, discovery and HTTP."""
 
 import time
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True, slots=True)
 class SignedAssertion:
-    """A signed assertion with what it says (service description §2.3)."""
+    """A signed assertion with its claims (service description §2.3)."""
 
     text: str
     header: Mapping[str, Any]
@@ -31,7 +31,7 @@ class SignedAssertion:
 
 @dataclass(frozen=True, slots=True)
 class HttpExchange:
-    """A request as it was sent, and what came back."""
+    """A request and its response."""
 
     method: str
     url: str
@@ -40,7 +40,7 @@ class HttpExchange:
 
 
 def sign_assertion(key_file: KeyFile, issuer: str) -> SignedAssertion:
-    """An assertion for the issuer, signed now. Raises CommandError if the file's key cannot be used."""
+    """A new assertion for the issuer. Raises CommandError if the key in the file is not usable."""
     try:
         key = RsaPrivateKey.from_pem(key_file.key)
     except InvalidKey as problem:
@@ -58,20 +58,20 @@ def sign_assertion(key_file: KeyFile, issuer: str) -> SignedAssertion:
 
 
 class ServiceClient:
-    """Requests to one service, whose endpoints are found by discovery at the first need."""
+    """Sends requests to one service and discovers its endpoints on first use."""
 
     def __init__(self, issuer: str) -> None:
         self.issuer = issuer
         self._session = requests.Session()
-        # Else a .netrc would put credentials of its own into our Authorization header.
+        # Otherwise credentials from .netrc would replace our Authorization header.
         self._session.auth = _prepare_verbatim
         if _host(issuer) in _LOOPBACK:
-            # No proxy reaches this machine's own addresses.
+            # A proxy could not reach addresses of this machine.
             self._session.trust_env = False
         self._document: dict[str, Any] | None = None
 
     def discovery(self) -> dict[str, Any]:
-        """The discovery document. Raises CommandError."""
+        """Raises CommandError."""
         if self._document is None:
             answer = self.send("GET", f"{self.issuer}/.well-known/openid-configuration")
             if answer.status != requests.codes.ok or answer.document.get("issuer") != self.issuer:
@@ -83,7 +83,7 @@ class ServiceClient:
         return self._document
 
     def endpoint_url(self, name: str) -> str:
-        """The address of the endpoint that discovery advertises under this name. Raises CommandError."""
+        """The URL of an endpoint in the discovery document. Raises CommandError."""
         address = self.discovery().get(f"{name}_endpoint")
         if not isinstance(address, str):
             raise CommandError(f"{self.issuer} advertises no {name} endpoint.")
@@ -92,7 +92,7 @@ class ServiceClient:
         return address
 
     def request_token(self, assertion: SignedAssertion, scope: str) -> HttpExchange:
-        """The token endpoint's answer. Raises CommandError with the service's own words if it refuses."""
+        """The response of the token endpoint. Raises CommandError with the service's error."""
         form = {"grant_type": JWT_BEARER_GRANT_TYPE, "scope": scope, "assertion": assertion.text}
         answer = self.send("POST", self.endpoint_url("token"), data=form)
         if answer.status != requests.codes.ok:
@@ -103,7 +103,7 @@ class ServiceClient:
         return answer
 
     def send(self, method: str, url: str, **request: Any) -> HttpExchange:
-        """Send one request; the answer is JSON. Raises CommandError if there is none."""
+        """Send a request and parse the JSON response. Raises CommandError if there is none."""
         try:
             response = self._session.request(method, url, timeout=_TIMEOUT_SECONDS, allow_redirects=False, **request)
         except requests.exceptions.SSLError:

@@ -1,4 +1,4 @@
-"""identity service-user-secret: a secret for a program that cannot sign assertions."""
+"""identity service-user-secret: manage secrets of programs that cannot sign assertions."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
@@ -13,14 +13,13 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """-c INI, --user, --remove."""
     add_ini_arguments(parser)
     parser.add_argument("--user", metavar="LOGIN_NAME", required=True, help="the service user's login name or id")
     parser.add_argument("--remove", metavar="ID", help="end the secret with this id and its tokens; none is made")
 
 
 def run(arguments: Namespace) -> int:
-    """Print a new secret once, beside the one that is live; or end one."""
+    """Print a new secret once, beside the current one; or revoke one."""
     with open_application(arguments) as identity:
         from identity.domain.applications import MAX_LIVE_SECRETS
         from identity.domain.users import ServiceUser
@@ -48,7 +47,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _secret_list(secrets: "Sequence[ServiceUserSecret]") -> str:
-    """Ids and when they were made, oldest first."""
+    """Ids and creation times, oldest first."""
     return ", ".join(f"{secret.id} ({secret.created_at:%Y-%m-%d %H:%M} UTC)" for secret in secrets)
 
 

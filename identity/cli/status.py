@@ -1,16 +1,16 @@
-"""identity status: the worker processes and their status."""
+"""identity status: show worker processes and their status."""
 
 from argparse import Namespace
 
 from identity.cli.command_context import CommandError, add_ini_arguments, read_variables
 from identity.extension_points import CliCommand
 
-#: Seconds. Workers send a heartbeat each second.
+#: Seconds; workers send a heartbeat each second.
 _MAX_HEARTBEAT_AGE = 5.0
 
 
 def run(arguments: Namespace) -> int:
-    """Ask the arbiter by its control socket. 1 unless as many workers answer as there should be."""
+    """Query the arbiter's control socket. Returns 1 unless all configured workers respond."""
     from gunicorn.ctl.client import ControlClient, ControlClientError
 
     from identity.serving.gunicorn_server import GunicornApplication
@@ -28,7 +28,7 @@ def run(arguments: Namespace) -> int:
     print(f"arbiter  process {stats['pid']:<8} up {uptime} s, {stats['reloads']} reloads  {where}")
     alive = 0
     for worker in workers:
-        # None or below zero: it has not sent one yet.
+        # None or negative before the first heartbeat.
         age = -1 if worker["last_heartbeat"] is None else worker["last_heartbeat"]
         print(f"worker   process {worker['pid']:<8} {'starting' if age < 0 else f'last heartbeat {age:.1f} s ago'}")
         alive += 0 <= age < _MAX_HEARTBEAT_AGE

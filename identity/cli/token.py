@@ -1,4 +1,4 @@
-"""identity token: an access token for a key file, the way any client of the service gets one."""
+"""identity token: get an access token with a key file, as any client of the service does."""
 
 import json
 import os
@@ -18,7 +18,6 @@ ISSUER_ENVIRONMENT_VARIABLE = "IDENTITY_ISSUER"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """--key-file, --issuer, --scope, --project, --assertion-only."""
     parser.add_argument("--key-file", metavar="FILE", type=Path, required=True, help="the service user's key file")
     parser.add_argument(
         "--issuer", metavar="URL", help=f"the service; by default ${ISSUER_ENVIRONMENT_VARIABLE}, else {DEFAULT_ISSUER}"
@@ -35,7 +34,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Sign an assertion, send it to the token endpoint, and print the answer as JSON."""
+    """Sign an assertion, send it to the token endpoint, and print the response as JSON."""
     from identity.cli.service_client import ServiceClient, sign_assertion
 
     issuer = (arguments.issuer or os.environ.get(ISSUER_ENVIRONMENT_VARIABLE) or DEFAULT_ISSUER).rstrip("/")
@@ -51,7 +50,7 @@ def run(arguments: Namespace) -> int:
 
 
 def read_key_file(path: Path) -> "KeyFile":
-    """The key file. Raises CommandError if there is none, or it is something else."""
+    """Raises CommandError if the file does not exist or is not a key file."""
     from identity.domain.errors import Invalid
     from identity.domain.service_user_keys import KeyFile
 
