@@ -51,7 +51,7 @@ _COMMAND_GROUPS: Mapping[str, tuple[CliCommand, ...]] = {
         check.COMMAND,
         serve.COMMAND,
     ),
-    "Look after": (
+    "Operate": (
         add_manager.COMMAND,
         recover_admin.COMMAND,
         password_link.COMMAND,
@@ -70,7 +70,7 @@ _COMMAND_GROUPS: Mapping[str, tuple[CliCommand, ...]] = {
         status.COMMAND,
         plugins.COMMAND,
     ),
-    "Use, as a client": (token.COMMAND, demo.COMMAND),
+    "Use as a client": (token.COMMAND, demo.COMMAND),
     "Extend": (new_plugin.COMMAND,),
 }
 _BUILTIN_COMMANDS = {command.name: command for group in _COMMAND_GROUPS.values() for command in group}
@@ -117,7 +117,7 @@ class _ProgramParser(_Parser):
 
     def format_help(self) -> str:
         width = max(len(command.name) for group in self.groups.values() for command in group) + 3
-        lines = ["usage: identity COMMAND …", "", "Set up, look after and use an identity service."]
+        lines = ["usage: identity COMMAND …", "", "Set up, operate and use an identity service."]
         for title, commands in self.groups.items():
             lines += ["", f"{title}:"]
             lines += [f"  {command.name:<{width}}{command.help}" for command in commands]

@@ -28,9 +28,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--role", metavar="ROLE", required=True, action="append", help="for example ORG_OWNER; may be repeated"
     )
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("--organization", metavar="ID|DOMAIN", help="where roles of an organization are held")
-    where.add_argument("--project", metavar="ID", help="where roles of a project are held")
-    where.add_argument("--project-grant", metavar="ID", help="where roles of a project grant are held")
+    where.add_argument("--organization", metavar="ID|DOMAIN", help="the organization, for organization roles")
+    where.add_argument("--project", metavar="ID", help="the project, for project roles")
+    where.add_argument("--project-grant", metavar="ID", help="the project grant, for project grant roles")
 
 
 def run(arguments: Namespace) -> int:
@@ -94,4 +94,4 @@ def _primary_domain(services: "Services", organization_id: str | None) -> str:
     return "example.com" if organization is None else organization.primary_domain
 
 
-COMMAND = CliCommand("add-manager", "give a user or service user manager roles", add_arguments, run)
+COMMAND = CliCommand("add-manager", "grant manager roles to a user or service user", add_arguments, run)

@@ -30,17 +30,26 @@ class _DryRunRollback(Exception):
 def add_arguments(parser: ArgumentParser) -> None:
     add_ini_arguments(parser)
     parser.add_argument(
-        "-f", "--file", metavar="FILE", type=Path, required=True, help="the state as YAML, or JSON if it ends in .json"
+        "-f",
+        "--file",
+        metavar="FILE",
+        type=Path,
+        required=True,
+        help="the desired state as YAML, or as JSON if the name ends in .json",
     )
     parser.add_argument("--plan", action="store_true", help="change nothing; exit with 2 if something would change")
-    parser.add_argument("--prune", action="store_true", help="remove what the file's lists do not name; asks first")
-    parser.add_argument("--yes", action="store_true", help="do not ask before something is removed")
-    parser.add_argument("--keys-out", metavar="FOLDER", type=Path, help="where files of generated keys go, mode 0600")
+    parser.add_argument(
+        "--prune", action="store_true", help="remove what the lists in the file do not name; asks for confirmation"
+    )
+    parser.add_argument("--yes", action="store_true", help="remove without asking for confirmation")
+    parser.add_argument(
+        "--keys-out", metavar="FOLDER", type=Path, help="folder for the files of generated keys, mode 0600"
+    )
     parser.add_argument(
         "--secrets-out",
         metavar="FILE",
         type=Path,
-        help="give applications without a secret one, and add it to this JSON file, mode 0600",
+        help="create a secret for applications without one and add it to this JSON file, mode 0600",
     )
 
 

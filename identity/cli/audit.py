@@ -22,18 +22,14 @@ _INTERVAL_SECONDS = 1
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_ini_arguments(parser)
-    parser.add_argument("--follow", action="store_true", help="go on with new events until Ctrl-C or SIGTERM")
-    parser.add_argument("--organization", metavar="ID|DOMAIN", help="events of this organization alone")
+    parser.add_argument("--follow", action="store_true", help="print new events until Ctrl-C or SIGTERM")
+    parser.add_argument("--organization", metavar="ID|DOMAIN", help="only events of this organization")
     parser.add_argument("--event", metavar="NAME", default="", help='such as "project.created", or "project" for all')
-    parser.add_argument("--actor", metavar="LOGIN_NAME|ID", default="", help="what this user or client did")
-    parser.add_argument("--object", metavar="LOGIN_NAME|ID", default="", help="what was done to this user or thing")
-    parser.add_argument("--since", metavar="MOMENT", help="events from then on, such as 2027-01-31T23:59:59Z")
-    parser.add_argument(
-        "--after", metavar="SEQUENCE", type=_parse_number, help="events after the one with this sequence"
-    )
-    parser.add_argument(
-        "--limit", metavar="N", type=_parse_number, help="the last N of these events; 0 for new ones alone"
-    )
+    parser.add_argument("--actor", metavar="LOGIN_NAME|ID", default="", help="events caused by this user or client")
+    parser.add_argument("--object", metavar="LOGIN_NAME|ID", default="", help="events about this user or object")
+    parser.add_argument("--since", metavar="MOMENT", help="events since this time, such as 2027-01-31T23:59:59Z")
+    parser.add_argument("--after", metavar="SEQUENCE", type=_parse_number, help="events after this sequence number")
+    parser.add_argument("--limit", metavar="N", type=_parse_number, help="the last N events; 0 prints only new ones")
 
 
 def run(arguments: Namespace) -> int:
@@ -192,4 +188,6 @@ def _parse_number(text: str) -> int:
     return number
 
 
-COMMAND = CliCommand("audit", "print audit events as JSON lines, and new ones as they come", add_arguments, run)
+COMMAND = CliCommand(
+    "audit", "print audit events as JSON lines; --follow prints new ones as they arrive", add_arguments, run
+)

@@ -53,4 +53,4 @@ def _record_audit_event(identity: "IdentityApplication", manifest: "BackupManife
         print(f"No audit event tells of it. {' '.join(str(problem).split())}", file=sys.stderr)
 
 
-COMMAND = CliCommand("backup", "write everything into one file, while the service runs", add_arguments, run)
+COMMAND = CliCommand("backup", "write everything to one file while the service runs", add_arguments, run)

@@ -28,13 +28,18 @@ class _OptionRules:
 def add_arguments(parser: ArgumentParser) -> None:
     add_ini_arguments(parser)
     parser.add_argument(
-        "--owner-email", metavar="ADDRESS", default="", help="the first owner's email address; it counts as confirmed"
+        "--owner-email", metavar="ADDRESS", default="", help="the first owner's email address; it counts as verified"
     )
-    parser.add_argument("--service-user", metavar="NAME", help="also make this service user of the own organization")
-    parser.add_argument("--role", metavar="ROLE", help="give it this manager role, for example IAM_OWNER")
+    parser.add_argument(
+        "--service-user", metavar="NAME", help="also create this service user in the instance's organization"
+    )
+    parser.add_argument("--role", metavar="ROLE", help="grant it this manager role, for example IAM_OWNER")
     parser.add_argument("--key-out", metavar="FILE", type=Path, help="write its key file there, mode 0600")
     parser.add_argument(
-        "--client-out", metavar="FILE", type=Path, help="write id and secret of a client that may introspect there"
+        "--client-out",
+        metavar="FILE",
+        type=Path,
+        help="write id and secret of a client that may introspect tokens to this file",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(usage=_OptionRules(parser))
@@ -95,4 +100,6 @@ def _print_result(outcome: "BootstrapResult", role: str | None) -> None:
             print_field(label, f"{path}   ({'written' if path in outcome.written_paths else 'in place'})")
 
 
-COMMAND = CliCommand("bootstrap", "make the instance, its first owner, a service user and its key", add_arguments, run)
+COMMAND = CliCommand(
+    "bootstrap", "create the instance, its first owner, a service user and its key", add_arguments, run
+)

@@ -116,4 +116,4 @@ def _find_misspelt_settings(settings: Iterable[str]) -> Iterator[str]:
             yield f"{name}: is not read by anybody; is {PREFIX}{rest} meant?"
 
 
-COMMAND = CliCommand("check", "run all checks and say what to fix", add_ini_arguments, run)
+COMMAND = CliCommand("check", "run all checks and report what to fix", add_ini_arguments, run)

@@ -25,8 +25,10 @@ _MAX_SECRET_PREFIX = 16
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_ini_arguments(parser)
-    parser.add_argument("--key-file", metavar="FILE", type=Path, help="by default the one that the first start made")
-    parser.add_argument("--client-file", metavar="FILE", type=Path, help="by default the one that the first start made")
+    parser.add_argument("--key-file", metavar="FILE", type=Path, help="by default the one that the first start created")
+    parser.add_argument(
+        "--client-file", metavar="FILE", type=Path, help="by default the one that the first start created"
+    )
 
 
 def run(arguments: Namespace) -> int:
@@ -205,4 +207,6 @@ def _expect(right: bool, what: str) -> None:
     print(f"  ✓ {what}")
 
 
-COMMAND = CliCommand("demo", "walk from key file to management API against the running service", add_arguments, run)
+COMMAND = CliCommand(
+    "demo", "walk from key file to management API against the running service", add_arguments, run
+)

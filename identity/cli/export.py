@@ -65,4 +65,4 @@ def _open_output(path: Path | None) -> Iterator[IO[str]]:
         text.detach()
 
 
-COMMAND = CliCommand("export", "write an organization with all that is in it as one document", add_arguments, run)
+COMMAND = CliCommand("export", "write an organization and everything in it as one document", add_arguments, run)

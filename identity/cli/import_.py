@@ -28,9 +28,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         dest="keep_ids",
         action="store_true",
         default=None,
-        help="with the ids of the document; said by itself if it comes from this very instance",
+        help="keep the ids of the document; the default if it comes from this instance",
     )
-    ids.add_argument("--new-ids", dest="keep_ids", action="store_false", help="with new ids, as for a copy")
+    ids.add_argument("--new-ids", dest="keep_ids", action="store_false", help="assign new ids, as for a copy")
 
 
 def run(arguments: Namespace) -> int:
@@ -110,4 +110,4 @@ def _import_organization(
     print(f"{organization.name} ({organization.primary_domain}) is there, with the id {organization.id}.")
 
 
-COMMAND = CliCommand("import", "make a new organization of an exported document, or nothing", add_arguments, run)
+COMMAND = CliCommand("import", "create an organization from an exported document", add_arguments, run)

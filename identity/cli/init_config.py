@@ -1,4 +1,4 @@
-"""identity init: write the first ini files."""
+"""identity init-config: write the first ini files."""
 
 import re
 from argparse import ArgumentParser, Namespace
@@ -15,12 +15,12 @@ _SECTION = re.compile(r"^\[(?!DEFAULT\])", re.MULTILINE)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--folder", type=Path, default=Path(), help="where to put them (default: here)")
+    parser.add_argument("--folder", type=Path, default=Path(), help="folder to write to (default: the current one)")
     parser.add_argument(
         "variables",
         metavar="NAME=VALUE",
         nargs="*",
-        help="what a line of production.ini's [DEFAULT] is to say, for example issuer=https://id.example.com",
+        help="a value for [DEFAULT] of production.ini, for example issuer=https://id.example.com",
     )
 
 
@@ -70,4 +70,4 @@ def _fill_in_variables(text: str, given: Mapping[str, str]) -> str:
     return _VARIABLE.sub(lambda line: said.get(line[1], line[0]), head) + rest
 
 
-COMMAND = CliCommand("init", "write development.ini and production.ini, to begin with", add_arguments, run)
+COMMAND = CliCommand("init-config", "write a first development.ini and production.ini", add_arguments, run)

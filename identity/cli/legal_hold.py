@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 def add_arguments(parser: ArgumentParser) -> None:
     add_ini_arguments(parser)
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--user", metavar="ID|LOGIN_NAME", help="a person, with their events")
-    what.add_argument("--organization", metavar="ID|DOMAIN", help="an organization, with its people and its events")
-    what.add_argument("--everything", action="store_true", help="all organizations, and what is of none")
+    what.add_argument("--user", metavar="ID|LOGIN_NAME", help="a user and their events")
+    what.add_argument("--organization", metavar="ID|DOMAIN", help="an organization, its users and its events")
+    what.add_argument("--everything", action="store_true", help="the whole instance")
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--reason", metavar="TEXT", help="place a hold, for this reason, which the audit trail keeps")
-    how.add_argument("--release", action="store_true", help="let it go as the settings say")
+    how.add_argument("--reason", metavar="TEXT", help="place a hold for this reason, which the audit trail records")
+    how.add_argument("--release", action="store_true", help="release the hold; the retention settings apply again")
 
 
 def run(arguments: Namespace) -> int:
@@ -88,4 +88,6 @@ def _hold_label(services: "Services", hold: "LegalHold") -> str:
     return hold.target_id if organization is None else f"{organization.name} ({organization.primary_domain})"
 
 
-COMMAND = CliCommand("hold", "keep everything of a person or an organization, or list what is kept", add_arguments, run)
+COMMAND = CliCommand(
+    "legal-hold", "protect a user or an organization against deletion, or list all holds", add_arguments, run
+)

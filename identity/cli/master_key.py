@@ -8,7 +8,7 @@ from identity.extension_points import CliCommand
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", type=Path, help="where to write it; mode 0600, never overwritten")
+    parser.add_argument("file", metavar="FILE", type=Path, help="the new file, mode 0600; never overwritten")
 
 
 def run(arguments: Namespace) -> int:

@@ -9,7 +9,9 @@ from identity.extension_points import CliCommand
 def add_arguments(parser: ArgumentParser) -> None:
     add_ini_arguments(parser)
     parser.add_argument(
-        "--dry-run", action="store_true", help="only say what would be done, in which statements, and which nodes go on"
+        "--dry-run",
+        action="store_true",
+        help="only show the statements that would run, and which nodes can go on working",
     )
 
 
@@ -27,4 +29,4 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-COMMAND = CliCommand("migrate", "create the storage's schema, or bring it up to this version", add_arguments, run)
+COMMAND = CliCommand("migrate", "create the storage's schema, or upgrade it to this version", add_arguments, run)

@@ -21,8 +21,12 @@ _TEMPLATE_FILES = {
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="what an operator will list: small letters, digits, underscores")
-    parser.add_argument("--folder", type=Path, metavar="FOLDER", help="where to put it (default: identity-NAME here)")
+    parser.add_argument(
+        "name", metavar="NAME", help="its name in the ini file: lower-case letters, digits, underscores"
+    )
+    parser.add_argument(
+        "--folder", type=Path, metavar="FOLDER", help="folder to write to (default: identity-NAME in the current one)"
+    )
 
 
 def run(arguments: Namespace) -> int:
@@ -47,4 +51,4 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-COMMAND = CliCommand("new-plugin", "write a small plugin to begin with, and its tests", add_arguments, run)
+COMMAND = CliCommand("new-plugin", "write the skeleton of a plugin with tests", add_arguments, run)

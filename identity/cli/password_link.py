@@ -9,7 +9,7 @@ from identity.extension_points import CliCommand
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_ini_arguments(parser)
-    parser.add_argument("--user", metavar="LOGIN_NAME", required=True, help="the person's login name or id")
+    parser.add_argument("--user", metavar="LOGIN_NAME", required=True, help="the user's login name or id")
 
 
 def run(arguments: Namespace) -> int:
@@ -31,4 +31,4 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-COMMAND = CliCommand("password-link", "print a link by which a person chooses a new password", add_arguments, run)
+COMMAND = CliCommand("password-link", "print a link with which a user sets a new password", add_arguments, run)

@@ -32,4 +32,6 @@ def _distribution_label(point: EntryPoint) -> str:
     return "unknown" if distribution is None else f"{distribution.name} {distribution.version}"
 
 
-COMMAND = CliCommand("plugins", "list plugins: installed, listed, their versions and hooks", add_ini_arguments, run)
+COMMAND = CliCommand(
+    "plugins", "list installed and loaded plugins with their versions and hooks", add_ini_arguments, run
+)

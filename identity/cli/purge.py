@@ -40,7 +40,7 @@ def run(arguments: Namespace) -> int:
 
 COMMAND = CliCommand(
     "purge",
-    "delete what has expired and accounts that are to go; the service does so by itself",
+    "delete expired data and accounts due for deletion; the service also does so itself",
     add_ini_arguments,
     run,
 )

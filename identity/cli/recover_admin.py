@@ -9,13 +9,11 @@ from identity.extension_points import CliCommand
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_ini_arguments(parser)
-    parser.add_argument("--user", metavar="LOGIN_NAME", required=True, help="the person's login name or id")
+    parser.add_argument("--user", metavar="LOGIN_NAME", required=True, help="the user's login name or id")
     parser.add_argument(
-        "--reset-factors", action="store_true", help="also remove the person's second factors, if those are lost too"
+        "--reset-factors", action="store_true", help="also remove the user's second factors, if those are lost, too"
     )
-    parser.add_argument(
-        "--email", metavar="ADDRESS", help="also give the person this email address; it counts as confirmed"
-    )
+    parser.add_argument("--email", metavar="ADDRESS", help="also set this email address; it counts as verified")
 
 
 def run(arguments: Namespace) -> int:

@@ -10,8 +10,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_ini_arguments(parser)
     parser.add_argument("--organization", metavar="ID|DOMAIN", required=True, help="the organization")
     choice = parser.add_mutually_exclusive_group(required=True)
-    choice.add_argument("--on", dest="registration", action="store_true", help="people may register")
-    choice.add_argument("--off", dest="registration", action="store_false", help="nobody may register")
+    choice.add_argument("--on", dest="registration", action="store_true", help="allow registration")
+    choice.add_argument("--off", dest="registration", action="store_false", help="forbid registration")
 
 
 def run(arguments: Namespace) -> int:
@@ -36,4 +36,4 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-COMMAND = CliCommand("registration", "let people register with an organization, or not", add_arguments, run)
+COMMAND = CliCommand("registration", "allow or forbid self-registration in an organization", add_arguments, run)

@@ -12,7 +12,7 @@ from identity.extension_points import CliCommand
 def add_arguments(parser: ArgumentParser) -> None:
     add_ini_arguments(parser)
     parser.add_argument("-f", "--file", metavar="FILE", type=Path, required=True, help="the backup")
-    parser.add_argument("--check", action="store_true", help="only read all of it, and say whether it is whole")
+    parser.add_argument("--check", action="store_true", help="only verify that the backup is complete")
 
 
 def run(arguments: Namespace) -> int:
@@ -37,4 +37,4 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-COMMAND = CliCommand("restore", "put a backup into an empty database, of whichever kind", add_arguments, run)
+COMMAND = CliCommand("restore", "restore a backup into an empty database of any kind", add_arguments, run)

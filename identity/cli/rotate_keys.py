@@ -24,7 +24,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="KID",
         action="append",
         default=[],
-        help="a key that others may know is not published and not accepted any more from now on, and a new one signs"
+        help="stop publishing and accepting a compromised key at once; a new key signs"
         " in place of the active one; may be given several times; all stands for every key",
     )
 
@@ -73,4 +73,4 @@ def _select_key_ids(asked: Sequence[str], stored: "Sequence[SigningKeyState]") -
     return chosen
 
 
-COMMAND = CliCommand("rotate-keys", "announce the next signing key, or withdraw one that is known", add_arguments, run)
+COMMAND = CliCommand("rotate-keys", "announce the next signing key, or withdraw a compromised one", add_arguments, run)

@@ -39,6 +39,4 @@ def _count_lines(values: Counter[str]) -> str:
     return ", ".join(f"{key} ({count})" for key, count in sorted(values.items()))
 
 
-COMMAND = CliCommand(
-    "rotate-master-key", "seal everything anew under the first of the master keys", add_ini_arguments, run
-)
+COMMAND = CliCommand("rotate-master-key", "reseal everything under the first master key", add_ini_arguments, run)

@@ -22,4 +22,4 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-COMMAND = CliCommand("serve", "answer requests until told to stop, under gunicorn", add_ini_arguments, run)
+COMMAND = CliCommand("serve", "run the service with gunicorn", add_ini_arguments, run)

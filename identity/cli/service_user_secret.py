@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 def add_arguments(parser: ArgumentParser) -> None:
     add_ini_arguments(parser)
     parser.add_argument("--user", metavar="LOGIN_NAME", required=True, help="the service user's login name or id")
-    parser.add_argument("--remove", metavar="ID", help="end the secret with this id and its tokens; none is made")
+    parser.add_argument(
+        "--remove", metavar="ID", help="revoke the secret with this id and its tokens instead of creating one"
+    )
 
 
 def run(arguments: Namespace) -> int:
@@ -51,4 +53,4 @@ def _secret_list(secrets: "Sequence[ServiceUserSecret]") -> str:
     return ", ".join(f"{secret.id} ({secret.created_at:%Y-%m-%d %H:%M} UTC)" for secret in secrets)
 
 
-COMMAND = CliCommand("service-user-secret", "print a secret for a service user, or end one", add_arguments, run)
+COMMAND = CliCommand("service-user-secret", "create a secret for a service user, or revoke one", add_arguments, run)

@@ -20,7 +20,7 @@ ISSUER_ENVIRONMENT_VARIABLE = "IDENTITY_ISSUER"
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--key-file", metavar="FILE", type=Path, required=True, help="the service user's key file")
     parser.add_argument(
-        "--issuer", metavar="URL", help=f"the service; by default ${ISSUER_ENVIRONMENT_VARIABLE}, else {DEFAULT_ISSUER}"
+        "--issuer", metavar="URL", help=f"the issuer; by default ${ISSUER_ENVIRONMENT_VARIABLE}, else {DEFAULT_ISSUER}"
     )
     parser.add_argument("--scope", metavar="SCOPES", default="openid", help='for example "openid profile"')
     parser.add_argument(
@@ -28,9 +28,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="ID",
         action="append",
         default=[],
-        help='a project that the token is meant for; "service" is the service itself, for its management API',
+        help='the project that the token is for; "service" stands for the management API',
     )
-    parser.add_argument("--assertion-only", action="store_true", help="print the signed assertion, and send nothing")
+    parser.add_argument("--assertion-only", action="store_true", help="print the signed assertion and send nothing")
 
 
 def run(arguments: Namespace) -> int:

@@ -1,4 +1,4 @@
-"""identity init: both ini files."""
+"""identity init-config: both ini files."""
 
 from configparser import RawConfigParser
 from pathlib import Path
@@ -11,14 +11,14 @@ FILES = ("development.ini", "production.ini")
 
 
 def test_both_files_are_those_of_the_checkout(run: Run, tmp_path: Path) -> None:
-    assert run("init", "--folder", tmp_path / "new").status == 0
+    assert run("init-config", "--folder", tmp_path / "new").status == 0
     for name in FILES:
         assert (tmp_path / "new" / name).read_text() == (ROOT / name).read_text()
 
 
 def test_what_is_given_stands_in_the_file(run: Run, tmp_path: Path) -> None:
     issuer, database = "https://id.acme.example", r"postgresql+psycopg://identity@db/a%%20\1"
-    assert run("init", "--folder", tmp_path, f"issuer={issuer}", "proxy=", f"database={database}").status == 0
+    assert run("init-config", "--folder", tmp_path, f"issuer={issuer}", "proxy=", f"database={database}").status == 0
     written = RawConfigParser()
     written.read(tmp_path / "production.ini")
     assert (written["DEFAULT"]["issuer"], written["DEFAULT"]["database"]) == (issuer, database)
@@ -30,7 +30,7 @@ def test_what_is_given_stands_in_the_file(run: Run, tmp_path: Path) -> None:
 
 def test_nothing_is_written_over(run: Run, tmp_path: Path) -> None:
     (tmp_path / "production.ini").write_text("mine")
-    ran = run("init", "--folder", tmp_path)
+    ran = run("init-config", "--folder", tmp_path)
     assert (ran.status, ran.err) == (
         1,
         f"identity: {tmp_path / 'production.ini'} is there already. Choose another folder, or move it away.\n",
@@ -41,7 +41,7 @@ def test_nothing_is_written_over(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("word", ["nothing=1", "identity.issuer_url=https://x.example", "issuer=a\nb = c"])
 def test_what_cannot_stand_there_is_refused(run: Run, tmp_path: Path, word: str) -> None:
-    ran = run("init", "--folder", tmp_path / "new", word)
+    ran = run("init-config", "--folder", tmp_path / "new", word)
     assert ran.status == 1
     assert ran.err.startswith("identity: ")
     assert not (tmp_path / "new").exists()

@@ -75,31 +75,38 @@ class TestPurge:
 class TestHold:
     def test_one_is_placed_listed_and_released(self, on_data):
         own = "identity.localhost"
-        assert on_data("hold").out == "Nothing is under a legal hold.\n"
-        placed = on_data("hold", "--organization", own, "--reason", "Case 12")
+        assert on_data("legal-hold").out == "Nothing is under a legal hold.\n"
+        placed = on_data("legal-hold", "--organization", own, "--reason", "Case 12")
         assert (placed.status, placed.err) == (0, "")
         assert placed.out.endswith(f" ({own}): Case 12\n")
-        everything = on_data("hold", "--everything", "--reason", "Inquiry")
+        everything = on_data("legal-hold", "--everything", "--reason", "Inquiry")
         assert everything.out.startswith(placed.out)
         assert "  everything: Inquiry\n" in everything.out
-        assert on_data("hold", "--organization", own, "--reason", "again").err == "identity: This is held already.\n"
-        assert on_data("hold", "--everything", "--release").out == placed.out
-        assert on_data("hold", "--organization", own, "--release").out == "Nothing is under a legal hold.\n"
+        assert (
+            on_data("legal-hold", "--organization", own, "--reason", "again").err == "identity: This is held already.\n"
+        )
+        assert on_data("legal-hold", "--everything", "--release").out == placed.out
+        assert on_data("legal-hold", "--organization", own, "--release").out == "Nothing is under a legal hold.\n"
         assert on_data("audit", "--event", "legal_hold").out.count("\n") == 4
 
     def test_a_person_is_held_by_login_name_or_id(self, on_data, stored):
         login_name = "admin@identity.localhost"
         id_ = stored.users.find_by_login_name(login_name).user.id
         for name in (login_name, id_):
-            assert on_data("hold", "--user", name, "--reason", "Case 12").out.endswith(f"  {login_name}: Case 12\n")
-            assert on_data("hold", "--user", name, "--release").out == "Nothing is under a legal hold.\n"
-        assert on_data("hold", "--user", name, "--release").err == "identity: This is not held.\n"
-        assert "There is no user nobody." in on_data("hold", "--user", "nobody", "--reason", "x").err
+            assert on_data("legal-hold", "--user", name, "--reason", "Case 12").out.endswith(
+                f"  {login_name}: Case 12\n"
+            )
+            assert on_data("legal-hold", "--user", name, "--release").out == "Nothing is under a legal hold.\n"
+        assert on_data("legal-hold", "--user", name, "--release").err == "identity: This is not held.\n"
+        assert "There is no user nobody." in on_data("legal-hold", "--user", "nobody", "--reason", "x").err
 
     def test_it_says_what_it_does_not_understand(self, on_data):
-        assert "There is no organization nowhere." in on_data("hold", "--organization", "nowhere", "--reason", "x").err
+        assert (
+            "There is no organization nowhere."
+            in on_data("legal-hold", "--organization", "nowhere", "--reason", "x").err
+        )
         for words in (["--everything"], ["--reason", "x"], ["--release"], ["--organization", "identity.localhost"]):
-            assert on_data("hold", *words).err.startswith("identity: Say both which ")
+            assert on_data("legal-hold", *words).err.startswith("identity: Say both which ")
 
 
 class TestPlugins:

@@ -71,7 +71,7 @@ def test_it_runs_elsewhere(installed: Path, tmp_path: Path) -> None:
     """From nothing: both ini files, then the service as the first of them has it."""
     own = {"PYTHONPATH": str(installed)}
     program = [sys.executable, "-c", _PROGRAM]
-    said = ran([*program, "init", "--folder", "here", "issuer=https://id.acme.example"], tmp_path, **own)
+    said = ran([*program, "init-config", "--folder", "here", "issuer=https://id.acme.example"], tmp_path, **own)
     assert "here/development.ini and here/production.ini are written." in said
     ini, port = tmp_path / "here" / "development.ini", free_port()
     words = [*program, "serve", "-c", str(ini), f"http_port={port}"]

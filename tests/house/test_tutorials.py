@@ -207,15 +207,15 @@ def test_service_user(service: RunningService, tmp_path: Path) -> None:
 def test_commands_of_a_production_node(page: str, tmp_path: Path) -> None:
     """As the page shows them, in another folder, on SQLite."""
     commands = re.findall(r"^ +\$ identity (.+)$", (TUTORIALS / page).read_text(), re.MULTILINE)
-    assert [command.split()[0] for command in commands][:4] == ["init", "master-key", "migrate", "bootstrap"]
+    assert [command.split()[0] for command in commands][:4] == ["init-config", "master-key", "migrate", "bootstrap"]
     database = f"database=sqlite:///{tmp_path}/identity.sqlite"
     for command in [*commands, "check -c /etc/identity/production.ini"]:
         words = command.replace("/etc/identity", str(tmp_path)).split()
-        if words[0] == "init":
+        if words[0] == "init-config":
             words = [*(word for word in words if not word.startswith("database=")), database]
             words += [f"data={tmp_path}", f"secrets={tmp_path}"]
         output = output_of([BIN / "identity", *words])
-        if words[0] == "init":
+        if words[0] == "init-config":
             # A file of SQLite has no password.
             ini = tmp_path / "production.ini"
             ini.write_text(ini.read_text().replace("%(database_password_file)s", ""))

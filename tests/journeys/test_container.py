@@ -200,7 +200,7 @@ def serving(container: Stage, command: list[str], log: Path) -> Iterator[Service
 
 def test_it_serves_as_a_user_of_its_own(container: Stage, tmp_path: Path) -> None:
     """With the settings of a first look: a database of PostgreSQL is elsewhere."""
-    container.run(*container.entry, "init", "--folder", "/var/lib/identity/ini")
+    container.run(*container.entry, "init-config", "--folder", "/var/lib/identity/ini")
     assert container.run("id", "-un").strip() == "identity"
     command = [*container.command[:2], "/var/lib/identity/ini/development.ini"]
     with serving(container, command, tmp_path / "log") as served:
@@ -215,7 +215,7 @@ def test_it_serves_as_a_user_of_its_own(container: Stage, tmp_path: Path) -> Non
 def test_what_the_ini_file_for_production_offers_is_in_it(container: Stage, tmp_path: Path) -> None:
     """Its command as it stands; the database alone is a file."""
     place, metrics = "/var/lib/identity/etc", free_port()
-    container.run(*container.entry, "init", "--folder", place, "proxy=127.0.0.1", f"secrets={place}")
+    container.run(*container.entry, "init-config", "--folder", place, "proxy=127.0.0.1", f"secrets={place}")
     ini = container.root / place.lstrip("/") / "production.ini"
     text = ini.read_text()
     for name, value in (
