@@ -25,7 +25,7 @@ pytestmark = pytest.mark.every_storage
 MOST = 8
 #: The same for a statement that requests share on PostgreSQL: each calls its part of them.
 MOST_SHARED = 10
-_SHARED = "plugins/sql/batching.py:execute"
+_SHARED = "plugins/sql/query_batching.py:execute"
 
 _OURS = str(Path(identity.__file__).parent)
 _DRIVER = re.compile("/(psycopg|pymysql)/").search
