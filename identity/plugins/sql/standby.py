@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from sqlalchemy import Connection
 
@@ -176,18 +176,18 @@ class StandbyPool:
     def _acquire_checked(self) -> StandbyConnection:
         """A connection that was asked lately. Raises StorageError."""
         try:
-            connection: Any = self._pool.acquire()
+            connection = cast("StandbyConnection", self._pool.acquire())
         except DATABASE_ERRORS as error:
             raise translate_error(error, STANDBY_URL_SETTING) from error
         try:
-            if time.monotonic() - connection.asked_at >= _POLL_SECONDS:
-                connection.ask(self._positions)
+            if time.monotonic() - connection.lag_read_at >= _POLL_SECONDS:
+                connection.update_lag(self._positions)
         except BaseException as error:
             # The next one may lead to another server.
             connection.is_broken = True
             self._pool.release(connection)
             raise translate_error(error) if isinstance(error, DATABASE_ERRORS) else error from None
-        return connection  # type: ignore[no-any-return]
+        return connection
 
     def _poll(self) -> None:
         """Find out where the primary is, and whether a standby that was away is back."""
