@@ -47,7 +47,7 @@ def test_userinfo(suite: Any, how: str) -> None:
     if how == "body":
         answer = client.post(client.discovery["userinfo_endpoint"], {"access_token": token})
     else:
-        answer = client.userinfo(token, how.upper())
+        answer = client.fetch_userinfo(token, how.upper())
     assert (answer.status_int, answer.json["sub"]) == (200, suite.person.id)
 
 
