@@ -1,4 +1,4 @@
-"""ConfirmPage: asks before something is done that is not undone by a click; deactivate, reactivate, delete a thing."""
+"""Pages that ask before an action that no click undoes: deactivate, reactivate, delete a resource."""
 
 import unicodedata
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Badge: the state of a thing in a word, with a kind that gives it a shape and a colour. Named: a thing by its name."""
+"""Badge: the state of an entity in a word, with a kind that gives it a shape. EntityLink: its name and page."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta

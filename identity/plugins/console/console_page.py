@@ -39,7 +39,7 @@ CONSOLE_PATH = "/console"
 Breadcrumbs = Sequence[tuple[str, str]]
 _MAX_SWITCHER_ORGANIZATIONS = 8
 
-#: What the services judge once more: see Applications.may_change.
+#: What the services judge once more: see ApplicationService.can_change.
 _APPLICATION_PERMISSIONS = ("application.write", "application.delete")
 
 
@@ -82,11 +82,11 @@ INSTANCE_SECTIONS = (
 
 
 class ConsolePage(SignedInPage):
-    """A page of somebody who manages something. Its context is the Target that its address names."""
+    """A page of somebody who manages something. Its context is the RouteContext that its address names."""
 
     context: RouteContext
     home_path = CONSOLE_PATH
-    #: The name of its Section.
+    #: The name of its NavigationSection.
     section: ClassVar[str] = ""
     #: What that list is called, on pages below it.
     section_label: ClassVar[str] = ""

@@ -1,4 +1,4 @@
-"""ShowPage: all about one thing: facts, sections, and what can be done with it."""
+"""The page of one resource: facts, sections, and what can be done with it."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar

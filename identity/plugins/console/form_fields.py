@@ -1,4 +1,4 @@
-"""Field: what a form asks for, declared: its words, the macro that draws it, and how a stored value looks in it."""
+"""FormField: what a form asks for, declared: its words, the macro that draws it, and how a stored value looks in it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field

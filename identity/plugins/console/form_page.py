@@ -1,4 +1,4 @@
-"""ConsoleForm: a page of the console with declared fields. CreatePage, EditPage: what most of them do."""
+"""Pages of the console with declared fields; CreatePage and EditPage, what most of them are."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

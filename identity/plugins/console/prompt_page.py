@@ -1,4 +1,4 @@
-"""AskingPage: a page with a form that only asks. It is sent by GET, so its answer has an address of its own."""
+"""A page with a form that is sent by GET, so that its answer has an address of its own."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar

@@ -1,4 +1,4 @@
-"""OfThing: pages about one thing, told once for each kind: where its pages lie, what it is called, what is above it."""
+"""Pages about one resource, declared once for each kind: where they lie, what it is called, what is above it."""
 
 from collections.abc import Callable, Mapping
 from types import FunctionType

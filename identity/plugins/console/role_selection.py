@@ -1,5 +1,4 @@
-"""RolesForm: a choice of roles. SelectThenRolesPage: the same as the second of two steps; the first selects who gets
-them."""
+"""RolesFormPage: a choice of roles. SelectThenRolesPage: two steps, of which the first selects who gets them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Place: where a page of the console lies, what its address names, and which permission it takes."""
+"""Routes of the console: the path of each page, what its address names, and which permission it takes."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""UploadForm: a form of the console with a file (RFC 7578), of which nothing is looked at before the form's token."""
+"""A form of the console with a file (RFC 7578), which is not read before the form's token is checked."""
 
 from collections.abc import Mapping
 from typing import IO, Any, ClassVar

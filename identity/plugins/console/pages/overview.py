@@ -22,7 +22,7 @@ from identity.services.overview import ExpiringCredential, ExpiringCredentialKin
 _CREDENTIAL_PATHS = {ExpiringCredentialKind.KEY: "keys", ExpiringCredentialKind.TOKEN: "personal-access-tokens"}
 
 
-#: The first things to do: what first_steps calls it, what one does and why, the permission for it, and where.
+#: The first things to do: its field of GettingStarted, what one does and why, the permission for it, and where.
 _GETTING_STARTED_STEPS = (
     (
         "project",

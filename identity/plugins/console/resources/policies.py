@@ -48,7 +48,7 @@ class _PolicyPage(ConsolePage):
 
     @property
     def policy_owner_id(self) -> str:
-        """INSTANCE, or the id of an organization."""
+        """INSTANCE_OWNER_ID, or the id of an organization."""
         return INSTANCE_OWNER_ID if self.is_instance_page else str(self.context.entity.id)
 
     @property
@@ -238,7 +238,7 @@ class PolicyEditPage(_PolicyPage, ConsoleFormPage):
         }
 
     def _refuse_unconfirmed(self, policy: Policy, form: Form) -> None:
-        """Raise Again if the rules end sessions, until whoever saves them has seen how many."""
+        """Raise FormRedisplay if the rules end sessions, until whoever saves them has seen how many."""
         ended = self.services.sessions.count_ended_by_policy(self.policy_owner_id, policy)
         self.confirmation_digest = _confirmation_digest(ended)
         if self.confirmation_digest and form.text(CONFIRMED_FIELD) != self.confirmation_digest:
