@@ -234,7 +234,7 @@ def test_a_plugins_endpoint_lives_on_its_host_alone(install: Install, tmp_path: 
     "taken",
     [
         {"name": "token"},
-        {"path": "/oauth/v2/token", "host": EndpointHost.ISSUER},
+        {"path": "/oauth/v2/token", "host": EndpointHost.BASE},
         {"discovery_member": "token_endpoint"},
     ],
 )
