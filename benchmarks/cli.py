@@ -43,14 +43,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _create_parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _exit_on_sigterm)
     try:
-        lines, verdicts = _run_mode(options)
+        lines, results = _run_mode(options)
     except (UnexpectedResponse, DiskTooSmall, ValgrindMissing, ServiceStartError) as problem:
         print(f"The benchmark was given up: {problem}")
         return 2
     except KeyboardInterrupt:
         return 130
-    print("\n".join([*lines, *format_summary(verdicts)]))
-    return 1 if options.strict and not all(target_result.is_met for target_result in verdicts) else 0
+    print("\n".join([*lines, *format_summary(results)]))
+    return 1 if options.strict and not all(target_result.is_met for target_result in results) else 0
 
 
 def _run_mode(options: argparse.Namespace) -> tuple[Iterable[str], list[TargetResult]]:
@@ -90,10 +90,10 @@ def _run_mode(options: argparse.Namespace) -> tuple[Iterable[str], list[TargetRe
 
 
 def _create_parser() -> argparse.ArgumentParser:
-    told = "\n".join(f"  {name:<14}{text}" for name, text in MODES.items())
+    modes = "\n".join(f"  {name:<14}{text}" for name, text in MODES.items())
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description=f"{__doc__}\n\nmodes:\n{told}",
+        description=f"{__doc__}\n\nmodes:\n{modes}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     default = MeasurementPlan()

@@ -21,16 +21,19 @@ from benchmarks.targets import TargetResult
 
 _LINES = 40
 _PROGRAM = (
-    "from benchmarks.stack_sampler import start_sampling; start_sampling(); from identity.cli import main; raise SystemExit(main())"
+    "from benchmarks.stack_sampler import start_sampling; start_sampling(); "
+    "from identity.cli import main; raise SystemExit(main())"
 )
 
 
 def profile_case(storage: str, name: str, pool: Executor, seconds: float) -> tuple[list[str], list[TargetResult]]:
     """The shares of packages and functions in a case. Raises NotServing, UnexpectedResponse."""
 
-    def sampled(place: Deployment) -> Deployment:
-        command = (sys.executable, "-c", _PROGRAM, "serve", "-c", str(place.ini))
-        return replace(place, command=command, environment={"BENCHMARK_SAMPLES": str(place.log.with_name("samples"))})
+    def sampled(deployment: Deployment) -> Deployment:
+        command = (sys.executable, "-c", _PROGRAM, "serve", "-c", str(deployment.ini))
+        return replace(
+            deployment, command=command, environment={"BENCHMARK_SAMPLES": str(deployment.log.with_name("samples"))}
+        )
 
     with install_service(ServiceConfiguration(storage), pool, change=sampled) as side:
         measure_cases([side], [[name]], pool, MeasurementPlan(seconds=0.2, rounds=1))

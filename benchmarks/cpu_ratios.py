@@ -39,7 +39,7 @@ def measure_ratios(
 ) -> tuple[list[str], list[TargetResult]]:
     """Measure these cases on these storages. Raises UnexpectedResponse, NotServing."""
     lines = [f"{amount.connections} connections, {amount.rounds} rounds; load average before: {os.getloadavg()[0]:.1f}"]
-    verdicts = []
+    results = []
     with ExitStack() as stack:
         node = _open_node_provider(lines)
         sides: list[Installation] = []
@@ -49,24 +49,28 @@ def measure_ratios(
             sides.append(
                 stack.enter_context(install_service(ServiceConfiguration(storage, server=(("workers", "1"),)), pool))
             )
-        wanted = [
+        selected = [
             [name for name in names if "postgresql" not in side.name or RATIOS[name]["postgresql"]] for side in sides
         ]
-        figures = measure_cases(sides, wanted, pool, amount, warm_up=_WARM_UP)
-    places = {side.name: place for place, side in enumerate(sides)}
+        figures = measure_cases(sides, selected, pool, amount, warm_up=_WARM_UP)
+    indexes = {side.name: index for index, side in enumerate(sides)}
     for storage in storages:
         lines += ["", f"{f'{STORAGES[storage]}, µs of CPU a request':<46}{'node':>8}{'service':>10}  ratio"]
-        beside = places.get(f"node, {storage}", places.get("node, memory", -1))
-        for name in (name for name in names if (places[storage], name) in figures):
-            ours, theirs, target = figures[places[storage], name], figures.get((beside, name)), RATIOS[name][storage]
-            line = f"{TITLES[name]:<46}{median(theirs) * 1e6 if theirs else nan:>8.0f}{median(ours) * 1e6:>10.0f}"
-            if theirs and target:
-                verdicts.append(
-                    TargetResult(f"{TITLES[name]}, {STORAGES[storage]}", median_ratio(ours, theirs), target)
+        beside = indexes.get(f"node, {storage}", indexes.get("node, memory", -1))
+        for name in (name for name in names if (indexes[storage], name) in figures):
+            ours, reference, target = (
+                figures[indexes[storage], name],
+                figures.get((beside, name)),
+                RATIOS[name][storage],
+            )
+            line = f"{TITLES[name]:<46}{median(reference) * 1e6 if reference else nan:>8.0f}{median(ours) * 1e6:>10.0f}"
+            if reference and target:
+                results.append(
+                    TargetResult(f"{TITLES[name]}, {STORAGES[storage]}", median_ratio(ours, reference), target)
                 )
-                line = f"{line}  {verdicts[-1]}"
+                line = f"{line}  {results[-1]}"
             lines.append(line)
-    return lines, verdicts
+    return lines, results
 
 
 def _open_node_provider(lines: list[str]) -> NodejsPackage | None:

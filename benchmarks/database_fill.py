@@ -52,8 +52,8 @@ def fill_database(deployment: Deployment, tokens: int, *, expired: bool = False)
             connection.execute(f"PRAGMA {pragma}")
         connection.execute("BEGIN")
         for table, names, rows in _copy_rows(connection, tokens, expired=expired):
-            places = ", ".join("?" * len(names))
-            connection.executemany(f"INSERT INTO {table} ({', '.join(names)}) VALUES ({places})", rows)  # noqa: S608
+            placeholders = ", ".join("?" * len(names))
+            connection.executemany(f"INSERT INTO {table} ({', '.join(names)}) VALUES ({placeholders})", rows)  # noqa: S608
         connection.execute("COMMIT")
         connection.execute("PRAGMA journal_mode = WAL")
 

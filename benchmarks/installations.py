@@ -124,14 +124,14 @@ def install_node_provider(node: NodejsPackage, storage: str, pool: Executor) -> 
         )
         with service_process.run_service(deployment) as (running, start):
             lines = deployment.log.read_text("utf-8").splitlines()
-            made = json.loads(next(line for line in lines if line.startswith("{")))
+            created = json.loads(next(line for line in lines if line.startswith("{")))
             known = RequestFixtures(
                 issuer=f"http://{deployment.host}",
                 host=deployment.host,
-                opaque=AssertionSigner("opaque", "service-key", made["key"]),
-                jwt=AssertionSigner("jwt", "service-key", made["key"]),
-                introspection_credentials=made["basic"],
-                visitor=SignedInVisitor(made["cookie"], authorization_parameters("app", SCOPE), made["basic"]),
+                opaque=AssertionSigner("opaque", "service-key", created["key"]),
+                jwt=AssertionSigner("jwt", "service-key", created["key"]),
+                introspection_credentials=created["basic"],
+                visitor=SignedInVisitor(created["cookie"], authorization_parameters("app", SCOPE), created["basic"]),
                 endpoints=NODE_ENDPOINTS,
             )
             memory = running.resident_bytes()
@@ -162,8 +162,8 @@ def _npm_install(folder: Path, *packages: str) -> str:
         return "npm is not installed"
     command = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(folder), *packages]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    there = not done.returncode and all(_version(folder, package) for package in packages)
-    return "" if there else f"npm cannot install {' '.join(packages)}: {done.stderr[-300:].strip()}"
+    is_installed = not done.returncode and all(_version(folder, package) for package in packages)
+    return "" if is_installed else f"npm cannot install {' '.join(packages)}: {done.stderr[-300:].strip()}"
 
 
 def _version(folder: Path, package: str) -> str:
@@ -207,11 +207,11 @@ def collect_responses(
 
 
 def _create_cases(
-    known: RequestFixtures, deployment: Deployment, pool: Executor, shown: int
+    known: RequestFixtures, deployment: Deployment, pool: Executor, token_count: int
 ) -> Mapping[str, RequestCase]:
     tokens = [
         json.loads(body)["access_token"]
-        for body in collect_responses(requests.create_token_case(known), shown, deployment, pool)
+        for body in collect_responses(requests.create_token_case(known), token_count, deployment, pool)
     ]
     return {case.name: case for case in requests.create_cases(known, tokens)}
 

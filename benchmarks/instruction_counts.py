@@ -38,12 +38,12 @@ def count_instructions(
         raise ValgrindMissing("valgrind is not installed")
     lines = ["thousand instructions a request"]
 
-    def under(place: Deployment) -> Deployment:
-        output = f"--callgrind-out-file={place.log.parent}/out.%p"
+    def under(deployment: Deployment) -> Deployment:
+        output = f"--callgrind-out-file={deployment.log.parent}/out.%p"
         # Without --trace-children a worker, which gunicorn forks, would not listen to vgdb.
         tool = (valgrind, "--tool=callgrind", "--trace-children=yes", "--instr-atstart=no", output)
-        command = (*tool, *PROGRAM, "serve", "-c", str(place.ini))
-        return replace(place, command=command, environment={"PYTHONHASHSEED": "0"}, start_limit=_START_LIMIT)
+        command = (*tool, *PROGRAM, "serve", "-c", str(deployment.ini))
+        return replace(deployment, command=command, environment={"PYTHONHASHSEED": "0"}, start_limit=_START_LIMIT)
 
     for storage in storages:
         with install_service(

@@ -34,9 +34,9 @@ def measure_large_database(
         f"{storage}: {tokens:,} tokens and {tokens // PER_APPLICATION:,} applications,"
         f" beside {SMALL_TOKEN_COUNT:,} tokens"
     ]
-    verdicts = []
+    results = []
     for name in CASES:
         small, large = figures[0, name], figures[1, name]
-        verdicts.append(TargetResult(f"growth, {name}", median_ratio(large, small), GROWTH))
-        lines.append(f"{name:<16}{median(small) * 1e6:>8.0f} µs{median(large) * 1e6:>8.0f} µs  × {verdicts[-1]}")
-    return lines, verdicts
+        results.append(TargetResult(f"growth, {name}", median_ratio(large, small), GROWTH))
+        lines.append(f"{name:<16}{median(small) * 1e6:>8.0f} µs{median(large) * 1e6:>8.0f} µs  × {results[-1]}")
+    return lines, results

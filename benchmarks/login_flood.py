@@ -44,7 +44,7 @@ def measure_flood(
 ) -> tuple[list[str], list[TargetResult]]:
     """The 95th percentiles, idle and in the flood. Each of the pools is a load generator. Raises UnexpectedResponse."""
     lines = [f"p95 in ms, 3 × {_PER_SECOND} requests a second; load average before: {os.getloadavg()[0]:.1f}"]
-    verdicts = []
+    results = []
     for storage in storages:
         with install_service(
             ServiceConfiguration(storage, _SETTINGS),
@@ -57,14 +57,14 @@ def measure_flood(
             sum(load_result.elapsed for load_result in floods),
         )
         lines.append(f"{storage}, {number / span:.0f} passwords a second over {_CONNECTIONS} connections")
-        for place, name in enumerate(MEASURED_CASES):
+        for index, name in enumerate(MEASURED_CASES):
             before, during = (
-                _p95(load_results[place] for load_results in idle),
-                _p95(load_results[place] for load_results in busy),
+                _p95(load_results[index] for load_results in idle),
+                _p95(load_results[index] for load_results in busy),
             )
-            verdicts.append(TargetResult(f"flood, {name} on {storage}", during / before, FLOOD))
-            lines.append(f"  {name:<16}{before * 1e3:>8.1f} idle{during * 1e3:>8.1f} in the flood  × {verdicts[-1]}")
-    return lines, verdicts
+            results.append(TargetResult(f"flood, {name} on {storage}", during / before, FLOOD))
+            lines.append(f"  {name:<16}{before * 1e3:>8.1f} idle{during * 1e3:>8.1f} in the flood  × {results[-1]}")
+    return lines, results
 
 
 def _measure_rounds(

@@ -32,9 +32,9 @@ class MeasurementPlan:
 MeasuredRatios = Mapping[tuple[int, str], Sequence[float]]
 
 
-def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
+def median_ratio(ours: Sequence[float], reference: Sequence[float]) -> float:
     """How many times as much a request costs as on the other side: the median of each round's ratio."""
-    return statistics.median(item / other for item, other in zip(ours, theirs, strict=True))
+    return statistics.median(item / other for item, other in zip(ours, reference, strict=True))
 
 
 def measure_cases(
@@ -46,20 +46,20 @@ def measure_cases(
     warm_up: int = 1,
 ) -> MeasuredRatios:
     """Measure these cases of each side, after so many rounds that do not count. Raises UnexpectedResponse."""
-    wanted = [_expand_cases(chosen) for chosen in names]
-    order = [name for name in sides[0].cases if any(name in chosen for chosen in wanted)]
+    selected = [_expand_cases(chosen) for chosen in names]
+    order = [name for name in sides[0].cases if any(name in chosen for chosen in selected)]
     found: dict[tuple[int, str], list[float]] = {}
     for turn in range(-warm_up, amount.rounds):
         for name in order:
-            places = [place for place in range(len(sides)) if name in wanted[place]]
-            for place in places if turn % 2 else reversed(places):
-                cpu = _measure_cpu(sides[place], name, pool, amount)
+            indexes = [index for index in range(len(sides)) if name in selected[index]]
+            for index in indexes if turn % 2 else reversed(indexes):
+                cpu = _measure_cpu(sides[index], name, pool, amount)
                 if turn >= 0:
-                    found.setdefault((place, name), []).append(cpu)
-    for place, chosen in enumerate(wanted):
+                    found.setdefault((index, name), []).append(cpu)
+    for index, chosen in enumerate(selected):
         if chosen.issuperset(CODE_FLOW_PARTS):
-            parts = (found[place, part] for part in CODE_FLOW_PARTS)
-            found[place, CODE_FLOW] = [sum(both) for both in zip(*parts, strict=True)]
+            parts = (found[index, part] for part in CODE_FLOW_PARTS)
+            found[index, CODE_FLOW] = [sum(both) for both in zip(*parts, strict=True)]
     return found
 
 

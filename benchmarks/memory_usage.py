@@ -18,24 +18,24 @@ def measure_memory(
     storages: Iterable[str], pool: Executor, amount: MeasurementPlan
 ) -> tuple[list[str], list[TargetResult]]:
     """Resident memory at the start, after all cases, and after a password's hash; of each process at the end."""
-    lines, verdicts = [], []
+    lines, results = [], []
     for storage in storages:
         with install_service(ServiceConfiguration(storage), pool, starts=_STARTS) as installation:
             measure_cases([installation], [TITLES], pool, amount)
             loaded = installation.service.resident_bytes() / _MB
             sign_in_visitor(installation.fixtures)
             hashed = installation.service.resident_bytes() / _MB
-            each = ", ".join(
+            parts = ", ".join(
                 f"{process.memory_info().rss / _MB:.0f}" for process in installation.service.list_processes()
             )
         lines += [
             f"{storage}: {installation.memory_at_start / _MB:.0f} MB after the start, {loaded:.0f} after the load,"
-            f" {hashed:.0f} after a sign-in with a password; of each process: {each}",
+            f" {hashed:.0f} after a sign-in with a password; of each process: {parts}",
             f"{storage}: {installation.start_cpu_seconds:.2f} s of CPU until the first answer",
         ]
         if storage == "sqlite":
-            verdicts = [
+            results = [
                 TargetResult("MB after the load", loaded, MEMORY),
                 TargetResult("start", installation.start_cpu_seconds, START),
             ]
-    return lines, verdicts
+    return lines, results

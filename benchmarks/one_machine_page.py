@@ -39,8 +39,8 @@ def write_one_machine_page(file: Path, pool: Executor, amount: MeasurementPlan) 
     with ExitStack() as stack:
         sides = [stack.enter_context(install_service(ServiceConfiguration(storage), pool)) for storage in _STORAGES]
         figures = measure_cases(sides, [names, names], pool, amount)
-        cpu = {(place, name): median(figures[place, name]) for place in range(len(sides)) for name in names}
-        cpu |= {(place, "sign-in"): _measure_sign_in(side) for place, side in enumerate(sides)}
+        cpu = {(index, name): median(figures[index, name]) for index in range(len(sides)) for name in names}
+        cpu |= {(index, "sign-in"): _measure_sign_in(side) for index, side in enumerate(sides)}
     file.write_text("\n".join(_format_lines(cpu, amount, load)) + "\n", "utf-8")
     return [f"{file} is written."], []
 

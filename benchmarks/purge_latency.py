@@ -49,23 +49,25 @@ def measure_purge(storage: str, pool: Executor, rows: int) -> tuple[list[str], l
         alone += [
             run_steady_load(installation, MEASURED_CASES, PER_SECOND, _SLICE_SECONDS, pool) for _ in range(number)
         ]
-    verdicts = [TargetResult("longest batch of a purge, ms", float(longest[1]), PURGE)]
+    results = [TargetResult("longest batch of a purge, ms", float(longest[1]), PURGE)]
     lines = [
-        f"{storage}: {int(went[1]):,} tokens purged in {span:.0f} s, longest batch {verdicts[0]} ms;"
+        f"{storage}: {int(went[1]):,} tokens purged in {span:.0f} s, longest batch {results[0]} ms;"
         f" load average before: {load_before:.1f}",
         f"{'ms without and beside the purge':<32}{'p50':>16}{'p99':>16}{'slowest':>16}  longer",
     ]
-    for place, name in enumerate(MEASURED_CASES):
-        one, two = (
-            sorted(span for load_results in slices for span in load_results[place].latencies)
+    for index, name in enumerate(MEASURED_CASES):
+        without, beside_purge = (
+            sorted(span for load_results in slices for span in load_results[index].latencies)
             for slices in (alone[1:], beside)
         )
-        verdicts.append(TargetResult(f"{name} beside a purge, ms", (two[-1] - one[-1]) * 1e3, PURGE))
-        shown = "".join(
-            f"{spans[int(len(spans) * share)] * 1e3:>8.1f}" for share in (0.5, 0.99, 0.9999) for spans in (one, two)
+        results.append(TargetResult(f"{name} beside a purge, ms", (beside_purge[-1] - without[-1]) * 1e3, PURGE))
+        latencies = "".join(
+            f"{spans[int(len(spans) * share)] * 1e3:>8.1f}"
+            for share in (0.5, 0.99, 0.9999)
+            for spans in (without, beside_purge)
         )
-        lines.append(f"{name:<32}{shown}  {verdicts[-1]}")
-    return lines, verdicts
+        lines.append(f"{name:<32}{latencies}  {results[-1]}")
+    return lines, results
 
 
 def _start_purge(installation: Installation) -> "subprocess.Popen[bytes]":

@@ -142,7 +142,7 @@ def create_cases(known: RequestFixtures, tokens: Sequence[str]) -> list[RequestC
     """Each kind of request; these tokens are shown in turn. Token requests have a jti, so that both sides record it."""
     host, paths, visitor = known.host, known.endpoints, known.visitor
     basic, asking = f"Basic {visitor.client}", f"Basic {known.introspection_credentials}"
-    shown = [build_get_request(host, paths.userinfo, Authorization=f"Bearer {token}") for token in tokens]
+    requests = [build_get_request(host, paths.userinfo, Authorization=f"Bearer {token}") for token in tokens]
     introspected = [
         build_post_request(host, paths.introspection, {"token": token}, Authorization=asking) for token in tokens
     ]
@@ -157,9 +157,11 @@ def create_cases(known: RequestFixtures, tokens: Sequence[str]) -> list[RequestC
         form = {"grant_type": "refresh_token", "refresh_token": json.loads(body)["refresh_token"]}
         return build_post_request(host, paths.token, form, Authorization=basic)
 
-    asked = build_get_request(host, f"{paths.authorize}?{urlencode(visitor.authorization)}", Cookie=visitor.cookie)
+    authorize_request = build_get_request(
+        host, f"{paths.authorize}?{urlencode(visitor.authorization)}", Cookie=visitor.cookie
+    )
     with_code, with_tokens = {303: f"{REDIRECT_URI}?code=".encode()}, {200: b'"refresh_token"'}
-    authorize = RequestCase("authorize", cycle([asked]), expected=with_code)
+    authorize = RequestCase("authorize", cycle([authorize_request]), expected=with_code)
     code = RequestCase("code", expected=with_tokens, before=authorize, make=exchange)
     later = RequestCase("refresh", expected=with_tokens, before=code, make=refresh, feeds_itself=True)
     return [
@@ -168,7 +170,7 @@ def create_cases(known: RequestFixtures, tokens: Sequence[str]) -> list[RequestC
         RequestCase("discovery", cycle([build_get_request(host, DISCOVERY)]), expected={200: b'"jwks_uri"'}),
         RequestCase("keys", cycle([build_get_request(host, paths.jwks)]), expected={200: b'"kty"'}),
         RequestCase("introspection", cycle(introspected), expected={200: b'"active":true'}),
-        RequestCase("userinfo", cycle(shown), expected={200: b'"preferred_username"'}),
+        RequestCase("userinfo", cycle(requests), expected={200: b'"preferred_username"'}),
         *(authorize, code, later),
     ]
 

@@ -83,12 +83,12 @@ def _add_visitor(services: Services, organization_id: str, password: str) -> Sig
     subject = services.storage.users.find_subject(services.users.create(organization_id, person).id)
     assert subject is not None  # noqa: S101 - made just now
     services.passwords.change(subject, password)
-    account, shown = services.sessions.start(
+    account, session_secret = services.sessions.start(
         subject, (), proofs=(Proof(PASSWORD_FACTOR, (PASSWORD_METHOD,), services.now),), user_agent="benchmark"
     )
-    asked = authorization_parameters(application.id, "openid profile offline_access")
-    cookie = _cookie_header(CookieKind.SESSION, account.session.id, shown)
-    return SignedInVisitor(cookie, asked, _basic_credentials(application.id, secret), subject.login_name)
+    parameters = authorization_parameters(application.id, "openid profile offline_access")
+    cookie = _cookie_header(CookieKind.SESSION, account.session.id, session_secret)
+    return SignedInVisitor(cookie, parameters, _basic_credentials(application.id, secret), subject.login_name)
 
 
 def _add_pending_sign_in(services: Services, visitor: SignedInVisitor, number: int) -> tuple[str, str]:

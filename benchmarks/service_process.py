@@ -183,9 +183,9 @@ def _cpu_seconds(process: psutil.Process) -> float:
         times = process.cpu_times()
     except psutil.NoSuchProcess:
         return 0.0
-    own: float = times.user + times.system
+    cpu_seconds: float = times.user + times.system
     if sys.platform.startswith("linux"):
         with suppress(OSError):
-            own = time.clock_gettime((~process.pid << 3) | 2)
+            cpu_seconds = time.clock_gettime((~process.pid << 3) | 2)
     ended: float = times.children_user + times.children_system
-    return own + ended
+    return cpu_seconds + ended

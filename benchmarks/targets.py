@@ -45,11 +45,11 @@ class TargetResult:
         return f"{self.value:.2f} (target {self.target:g}{'' if self.is_met else ', missed'})"
 
 
-def format_summary(verdicts: list[TargetResult]) -> Iterator[str]:
+def format_summary(results: list[TargetResult]) -> Iterator[str]:
     """The lines at the end of a run."""
-    if verdicts:
+    if results:
         yield ""
-        yield f"verdict: {sum(target_result.is_met for target_result in verdicts)} of {len(verdicts)} targets hold"
+        yield f"verdict: {sum(target_result.is_met for target_result in results)} of {len(results)} targets hold"
     yield from (
-        f"  missed: {target_result.title} {target_result}" for target_result in verdicts if not target_result.is_met
+        f"  missed: {target_result.title} {target_result}" for target_result in results if not target_result.is_met
     )

@@ -25,15 +25,13 @@ def measure_worker_scaling(
         figures = measure_cases(sides, [names, names], pool, amount)
         workers = [worker.memory_full_info() for worker in sides[1].service.list_workers()]
     lines = [f"PostgreSQL, {amount.connections} connections: µs of CPU a request with one worker, and with two"]
-    verdicts = []
+    results = []
     for name in names:
-        one, two = figures[0, name], figures[1, name]
-        verdict = TargetResult(f"two workers, {name}", median_ratio(two, one), WORKERS)
+        single, double = figures[0, name], figures[1, name]
+        result = TargetResult(f"two workers, {name}", median_ratio(double, single), WORKERS)
         if name == "opaque":
-            verdicts.append(verdict)
-        told = verdict if name == "opaque" else f"{verdict.value:.2f}"
-        lines.append(f"{name:<16}{median(one) * 1e6:>8.0f}{median(two) * 1e6:>8.0f}  × {told}")
-    lines += [
-        f"worker: {worker.rss / 1e6:.0f} MB, {worker.uss / 1e6:.0f} MB of its own" for worker in workers
-    ]
-    return lines, verdicts
+            results.append(result)
+        cell = result if name == "opaque" else f"{result.value:.2f}"
+        lines.append(f"{name:<16}{median(single) * 1e6:>8.0f}{median(double) * 1e6:>8.0f}  × {cell}")
+    lines += [f"worker: {worker.rss / 1e6:.0f} MB, {worker.uss / 1e6:.0f} MB of its own" for worker in workers]
+    return lines, results

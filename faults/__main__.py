@@ -40,29 +40,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=3.0, help="how long a fault lasts, about (3)")
     parser.add_argument("--expired", type=int, default=10_000, help="how many expired tokens are purged (10000)")
     parser.add_argument("--strict", action="store_true", help="what cannot be tried here counts as not well")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     exit_on_sigterm()
     reports: list[FaultReport] = []
     left_out = {}
-    for storage in given.storage or DEFAULT_STORAGES:
+    for storage in options.storage or DEFAULT_STORAGES:
         reason = unavailable_reason(storage)
         if reason is not None:
             left_out[storage] = reason
             continue
         for migration in MIGRATION_FAULTS:
             if storage_with_same_faults(storage) in migration.storages and (
-                given.only is None or migration.name in given.only
+                options.only is None or migration.name in options.only
             ):
                 with _temporary_folder() as folder:
                     reports.append(migration.run(storage, folder))
-        faults = [fault for fault in FAULTS if _is_selected(fault, storage, given)]
+        faults = [fault for fault in FAULTS if _is_selected(fault, storage, options)]
         # Those that need the same kind of place share one.
         for _, group in itertools.groupby(faults, key=lambda fault: fault.environment_key):
-            reports += _run_all(list(group), storage, given.seconds, given.expired)
+            reports += _run_all(list(group), storage, options.seconds, options.expired)
     print(format_reports(reports))
     for storage, reason in left_out.items():
         print(f"left out: {storage}: {reason}")
-    return 0 if is_passed(reports, left_out, given) else 1
+    return 0 if is_passed(reports, left_out, options) else 1
 
 
 def is_passed(reports: Sequence[FaultReport], left_out: Collection[str], options: argparse.Namespace) -> bool:
@@ -72,12 +72,12 @@ def is_passed(reports: Sequence[FaultReport], left_out: Collection[str], options
     return bool(reports) and all(report.is_passed for report in reports) and not (options.storage and left_out)
 
 
-def _is_selected(fault: Fault, storage: str, given: argparse.Namespace) -> bool:
+def _is_selected(fault: Fault, storage: str, options: argparse.Namespace) -> bool:
     if storage_with_same_faults(storage) not in fault.storages or (
-        given.only is not None and fault.name not in given.only
+        options.only is not None and fault.name not in options.only
     ):
         return False
-    return not given.quick or storage == _QUICK_STORAGE or fault.is_quick_on_all_storages or len(fault.storages) == 1
+    return not options.quick or storage == _QUICK_STORAGE or fault.is_quick_on_all_storages or len(fault.storages) == 1
 
 
 def _run_all(faults: Sequence[Fault], storage: str, span: float, expired: int) -> Iterator[FaultReport]:
@@ -86,8 +86,8 @@ def _run_all(faults: Sequence[Fault], storage: str, span: float, expired: int) -
             for fault in faults:
                 began = time.monotonic()
                 report = _run_fault(fault, scene)
-                words = "well" if report.is_passed else "NOT WELL"
-                print(f"{storage:11} {fault.title}: {words}, {time.monotonic() - began:.0f} s", file=sys.stderr)
+                outcome = "well" if report.is_passed else "NOT WELL"
+                print(f"{storage:11} {fault.title}: {outcome}, {time.monotonic() - began:.0f} s", file=sys.stderr)
                 for line in list_failures(report):
                     print(line, file=sys.stderr)
                 yield report

@@ -40,14 +40,14 @@ _AMBIGUOUS = b"Content-Length: 12\r\nTransfer-Encoding: chunked\r\n\r\ngrant_typ
 def _reset_connections(scene: FaultEnvironment) -> None:
     reached = 0
     for number in range(_RESETS):
-        with suppress(OSError), socket.socket() as one:
-            one.bind((f"127.0.2.{1 + number % 250}", 0))
-            one.settimeout(5)
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-            one.connect(("127.0.0.1", scene.nodes.ports[number % len(scene.nodes)]))
+        with suppress(OSError), socket.socket() as client:
+            client.bind((f"127.0.2.{1 + number % 250}", 0))
+            client.settimeout(5)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            client.connect(("127.0.0.1", scene.nodes.ports[number % len(scene.nodes)]))
             reached += 1
             if number % 3 == 0:
-                one.sendall(b"POST /oauth/v2/token HTTP/1.1\r\nHost: ")
+                client.sendall(b"POST /oauth/v2/token HTTP/1.1\r\nHost: ")
     if reached < _RESETS * 0.9:
         raise AssertionError(f"only {reached} connections were there to be reset")
 
@@ -59,28 +59,33 @@ def _send_malformed_requests(scene: FaultEnvironment) -> None:
     refused = 0
     try:
         for number in range(_SLOW):
-            one = socket.create_connection(("127.0.0.1", scene.nodes.ports[0]), 5, (f"127.0.3.{1 + number % 2}", 0))
-            slow.append(one)
+            connection = socket.create_connection(
+                ("127.0.0.1", scene.nodes.ports[0]), 5, (f"127.0.3.{1 + number % 2}", 0)
+            )
+            slow.append(connection)
         give_up_at = time.monotonic() + scene.fault_seconds
         while time.monotonic() < give_up_at:
-            for one in slow:
+            for connection in slow:
                 with suppress(OSError):
-                    one.sendall(b"X")
+                    connection.sendall(b"X")
             refused += _send(scene, b"POST /oauth/v2/token HTTP/1.1\r\nHost: " + host + b"\r\n" + _AMBIGUOUS)
             huge = b"POST /oauth/v2/token HTTP/1.1\r\nHost: " + host + b"\r\nContent-Length: 99999999\r\n\r\n"
             _send(scene, huge + b"x" * (4 << 20))
     finally:
-        for one in slow:
-            one.close()
+        for connection in slow:
+            connection.close()
     if not refused:
         raise AssertionError("no wrong request was answered")
 
 
 def _send(scene: FaultEnvironment, request: bytes) -> bool:
     """Send it; the answer is a refusal, which is told by True, or the connection ends."""
-    with suppress(OSError), socket.create_connection(("127.0.0.1", scene.nodes.ports[1]), 5, ("127.0.3.9", 0)) as one:
-        one.sendall(request)
-        answer = one.recv(1000)
+    with (
+        suppress(OSError),
+        socket.create_connection(("127.0.0.1", scene.nodes.ports[1]), 5, ("127.0.3.9", 0)) as client,
+    ):
+        client.sendall(request)
+        answer = client.recv(1000)
         if answer and answer[:5] + answer[8:10] != b"HTTP/ 4":
             raise AssertionError(f"a wrong request was answered {answer[:100]!r}")
         return bool(answer)
@@ -155,9 +160,9 @@ def _race_key_rotations(scene: FaultEnvironment) -> None:
         lane = IdTokenLane(scene.stock, client, Ledger(), nodes)
         for _ in range(_ROTATIONS):
             _wait_for_rotated_key(scene, lane)
-        one, other = (sorted(key["kid"] for key in published_key["keys"]) for published_key in lane.published_keys())
-    if one != other or len(one) < _ROTATIONS:
-        raise AssertionError(f"the nodes show the keys {one} and {other}")
+        first, second = (sorted(key["kid"] for key in published_key["keys"]) for published_key in lane.published_keys())
+    if first != second or len(first) < _ROTATIONS:
+        raise AssertionError(f"the nodes show the keys {first} and {second}")
     if tally.counts.total() > tally.counts[ResponseClass.RIGHT]:
         raise AssertionError(f"who verifies has met {dict(tally.counts)}: {tally.violations}")
 
@@ -178,19 +183,19 @@ def _wait_for_rotated_key(scene: FaultEnvironment, lane: IdTokenLane) -> None:
     ]
     while any(command.poll() is None for command in commands):
         lane.step()
-    said = [command.communicate()[0] for command in commands]
+    outputs = [command.communicate()[0] for command in commands]
     if any(command.returncode for command in commands):
-        raise AssertionError(f"keys were not rotated: {said}")
-    made = scene.database.query_number(_KEYS) - before
-    if made != 1:
-        raise AssertionError(f"{made} keys were made: {said}")
+        raise AssertionError(f"keys were not rotated: {outputs}")
+    added = scene.database.query_number(_KEYS) - before
+    if added != 1:
+        raise AssertionError(f"{added} keys were made: {outputs}")
     # Half a minute is over sooner, and with it the seconds for which nodes may keep what they know.
     folder = scene.nodes[0].ini.parent
     set_clock_offset(folder, clock_offset(folder), faster=_FASTER)
     give_up_at = time.monotonic() + _ROTATION_TIMEOUT
-    while not all(lane.signed_by in item for item in said):
+    while not all(lane.signed_by in item for item in outputs):
         if time.monotonic() > give_up_at:
-            raise AssertionError(f"tokens are signed by {lane.signed_by}: {said}")
+            raise AssertionError(f"tokens are signed by {lane.signed_by}: {outputs}")
         lane.step()
     set_clock_offset(folder, clock_offset(folder))
 

@@ -145,11 +145,11 @@ def run_fault(
             if time.monotonic() > ended + tally.failing_since(ended) + _CALM_SECONDS:
                 break
     problems += [violation for violation in tally.violations if violation not in problems]
-    verdicts = [_verify_on_all_nodes(scene, ledger)]
+    findings = [_verify_on_all_nodes(scene, ledger)]
     if mended is not None:
         mended(scene)
-        verdicts.append(_verify_on_all_nodes(scene, ledger))
-    if None in verdicts:
+        findings.append(_verify_on_all_nodes(scene, ledger))
+    if None in findings:
         problems.append("it has not recovered")
     met = tally.counts - before
     if fault.is_quiet and met.total() > met[ResponseClass.RIGHT]:
@@ -160,7 +160,7 @@ def run_fault(
         problems += latency_violation(tally.before, tally.since)
     if fault.keeps_reads_available and ledger.silence > RECOVERY_LIMIT:
         problems.append(f"for {ledger.silence:.1f} s nobody could learn that a token is active")
-    ledger_findingses = [verdict or LedgerFindings() for verdict in verdicts]
+    all_findings = [finding or LedgerFindings() for finding in findings]
     return FaultReport(
         fault=fault,
         storage=scene.database.name,
@@ -172,9 +172,9 @@ def run_fault(
         if fault.wait_until_restored
         else fault.recovery_limit,
         slowest=tally.slowest,
-        checked=sum(verdict.checked for verdict in ledger_findingses),
-        lost=[item for verdict in ledger_findingses for item in verdict.lost],
-        duplicated=[item for verdict in ledger_findingses for item in verdict.duplicated],
+        checked=sum(finding.checked for finding in all_findings),
+        lost=[item for finding in all_findings for item in finding.lost],
+        duplicated=[item for finding in all_findings for item in finding.duplicated],
         violations=problems,
         silence=ledger.silence,
     )
@@ -188,8 +188,8 @@ def latency_violation(before: Sequence[float], since: Sequence[float]) -> Sequen
         "the slowest request": (_percentile(since, 1.0), was + _MORE_ONCE),
     }
     return [
-        f"{what} took {seconds:.2f} s, and by what it was before {limit:.2f} s are allowed"
-        for what, (seconds, limit) in limits.items()
+        f"{label} took {seconds:.2f} s, and by what it was before {limit:.2f} s are allowed"
+        for label, (seconds, limit) in limits.items()
         if seconds > limit
     ]
 

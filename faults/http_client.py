@@ -83,7 +83,7 @@ class ResponseTally:
         self._end = time.monotonic()
         return self._end
 
-    def record(self, kind: ResponseClass, began: float, words: str) -> None:
+    def record(self, kind: ResponseClass, began: float, description: str) -> None:
         """One request that began then has ended now."""
         now = time.monotonic()
         with self._lock:
@@ -93,7 +93,7 @@ class ResponseTally:
                 self._last_failure = now
             is_tolerated = kind in self._tolerated and now >= self._begin and began < self._end
             if not (kind.is_allowed or is_tolerated) and len(self.violations) < 20:
-                self.violations.append(f"{kind}: {words}")
+                self.violations.append(f"{kind}: {description}")
 
     @property
     def requests(self) -> int:
@@ -133,7 +133,7 @@ class FailoverClient:
         self._turn = first
         self._fitting = fitting
         self._stays = stays
-        self._asked = 0
+        self._request_count = 0
         self._connection: http.client.HTTPConnection | None = None
 
     def post(
@@ -154,34 +154,34 @@ class FailoverClient:
     ) -> ReceivedResponse | None:
         """The answer, None if it is not one of the expected; either way it is counted."""
         began = time.monotonic()
-        words = " ".join([method, path.partition("?")[0], *parse_qs(body or "").get("grant_type", ())])
+        description = " ".join([method, path.partition("?")[0], *parse_qs(body or "").get("grant_type", ())])
         try:
             answer = self._send(method, path, headers, body)
         except TimeoutError:
-            self._record_failure(ResponseClass.SILENT, began, words)
+            self._record_failure(ResponseClass.SILENT, began, description)
             return None
         except ConnectionError:
-            self._record_failure(ResponseClass.REFUSED, began, words)
+            self._record_failure(ResponseClass.REFUSED, began, description)
             return None
         except (OSError, http.client.HTTPException) as error:
-            self._record_failure(ResponseClass.CUT, began, f"{words}: {error!r}")
+            self._record_failure(ResponseClass.CUT, began, f"{description}: {error!r}")
             return None
         # Before the status: a page that a browser is sent on to carries errors in its address.
         if answer.asks_for_retry:
             kind = ResponseClass.BUSY
         elif answer.status in expected:
             kind = ResponseClass.RIGHT
-        elif any(what in words and status == answer.status for what, status in self._fitting):
+        elif any(pattern in description and status == answer.status for pattern, status in self._fitting):
             kind = ResponseClass.FITTING
         else:
             kind = ResponseClass.WRONG
-            words = f"{words}: {answer.status} {answer.body[:200]!r}"
-        self._tally.record(kind, began, words)
+            description = f"{description}: {answer.status} {answer.body[:200]!r}"
+        self._tally.record(kind, began, description)
         return answer if kind is ResponseClass.RIGHT else None
 
-    def record_violation(self, words: str) -> None:
+    def record_violation(self, description: str) -> None:
         """Count as wrong what was answered with a right status."""
-        self._tally.record(ResponseClass.WRONG, time.monotonic(), words)
+        self._tally.record(ResponseClass.WRONG, time.monotonic(), description)
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -202,15 +202,15 @@ class FailoverClient:
             content = answer.read()
         except ConnectionError as error:
             raise http.client.HTTPException(f"{answer.status}, and then {error!r}") from None
-        self._asked += 1
-        if self._stays is not None and self._asked % self._stays == 0:
+        self._request_count += 1
+        if self._stays is not None and self._request_count % self._stays == 0:
             self.close()
             self._turn += 1
         elif answer.will_close:
             self.close()
         return ReceivedResponse(answer.status, content, answer.headers["Location"] or "", answer.headers["Retry-After"])
 
-    def _record_failure(self, kind: ResponseClass, began: float, words: str) -> None:
+    def _record_failure(self, kind: ResponseClass, began: float, description: str) -> None:
         self.close()
         self._turn += 1
-        self._tally.record(kind, began, words)
+        self._tally.record(kind, began, description)

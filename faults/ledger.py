@@ -90,88 +90,88 @@ class Ledger:
 
         It can be asked again: what was shown for the first time by then must not be accepted any more.
         """
-        verdict = LedgerFindings()
-        self._judge_tokens(stock, client, verdict)
-        self._judge_projects(stock, client, verdict)
-        self._judge_codes(stock, client, verdict)
-        self._judge_chains(stock, client, verdict)
-        return verdict
+        findings = LedgerFindings()
+        self._judge_tokens(stock, client, findings)
+        self._judge_projects(stock, client, findings)
+        self._judge_codes(stock, client, findings)
+        self._judge_chains(stock, client, findings)
+        return findings
 
     def find_revived(self, stock: SeedData, client: FailoverClient) -> Sequence[str]:
         """What lives of all that is dead for good, in sentences: that is sure while clocks are wrong, too.
 
         Raises NotRecovered.
         """
-        said = ["a token that was revoked" for token in self.revoked if _is_active(token, stock, client)]
-        shown = [(form, stock.application if "code" in form else None) for form in self.used_assertions]
-        shown += [(refresh_form(used), stock.application) for chain in self.chains for used in chain.rotated[::-1]]
-        return said + [
+        revived = ["a token that was revoked" for token in self.revoked if _is_active(token, stock, client)]
+        replayed = [(form, stock.application if "code" in form else None) for form in self.used_assertions]
+        replayed += [(refresh_form(used), stock.application) for chain in self.chains for used in chain.rotated[::-1]]
+        return revived + [
             f"a {form['grant_type']} that was used"
-            for form, authorization in shown
+            for form, authorization in replayed
             if _redeem(client, form, authorization).status == 200
         ]
 
-    def _judge_tokens(self, stock: SeedData, client: FailoverClient, verdict: LedgerFindings) -> None:
+    def _judge_tokens(self, stock: SeedData, client: FailoverClient, findings: LedgerFindings) -> None:
         for token in self._sample("tokens", self.tokens, during=_SAMPLED_DURING * self._keeps_time):
-            verdict.checked += 1
+            findings.checked += 1
             if not _is_active(token, stock, client):
-                verdict.lost.append("an access token that was issued is not there")
+                findings.lost.append("an access token that was issued is not there")
         time.sleep(max([0.0, *(at + self.staleness - time.monotonic() for at in self.revoked.values())]))
         for token in self._sample("revoked", [*self.revoked]):
-            verdict.checked += 1
+            findings.checked += 1
             if _is_active(token, stock, client):
-                verdict.lost.append("a revocation: the token lives")
+                findings.lost.append("a revocation: the token lives")
 
-    def _judge_codes(self, stock: SeedData, client: FailoverClient, verdict: LedgerFindings) -> None:
+    def _judge_codes(self, stock: SeedData, client: FailoverClient, findings: LedgerFindings) -> None:
         for form in self._sample("unused_codes", self.unused_codes, during=_SAMPLED_DURING * self._keeps_time):
-            verdict.checked += 1
+            findings.checked += 1
             is_first = form["code"] not in self._judged
             self._judged.add(form["code"])
             is_accepted = _redeem(client, form, stock.application).status == 200
             if is_first and not is_accepted:
-                verdict.lost.append("a code that was issued is not there")
+                findings.lost.append("a code that was issued is not there")
             if is_accepted and not is_first:
-                verdict.duplicated.append("a code was accepted twice")
+                findings.duplicated.append("a code was accepted twice")
         for form in self._sample("used_assertions", self.used_assertions):
-            verdict.checked += 1
+            findings.checked += 1
             if _redeem(client, form, stock.application if "code" in form else None).status == 200:
-                verdict.duplicated.append(f"{form['grant_type']} was accepted twice")
+                findings.duplicated.append(f"{form['grant_type']} was accepted twice")
 
-    def _judge_chains(self, stock: SeedData, client: FailoverClient, verdict: LedgerFindings) -> None:
+    def _judge_chains(self, stock: SeedData, client: FailoverClient, findings: LedgerFindings) -> None:
         for chain in self._sample("chains", self.chains):
-            verdict.checked += 1
+            findings.checked += 1
             used = chain.rotated[-1:]
             if chain.is_certain:
                 answer = _redeem(client, refresh_form(chain.current), stock.application)
                 if answer.status != 200:
-                    verdict.lost.append(f"a rotation: the successor is not there: {answer.body!r}")
+                    findings.lost.append(f"a rotation: the successor is not there: {answer.body!r}")
             else:
                 # Of rotations that were lost the service knows nothing: then the one before them is good again.
                 used = chain.rotated[::-1]
             if any(_redeem(client, refresh_form(item), stock.application).status == 200 for item in used):
-                verdict.duplicated.append("a refresh token was accepted after its successor")
+                findings.duplicated.append("a refresh token was accepted after its successor")
             if chain.is_certain:
                 chain.rotated.append(chain.current)
                 chain.is_certain = False
 
-    def _judge_projects(self, stock: SeedData, client: FailoverClient, verdict: LedgerFindings) -> None:
+    def _judge_projects(self, stock: SeedData, client: FailoverClient, findings: LedgerFindings) -> None:
         present = _list_projects(stock, client)
         for project in self._sample("projects", self.projects):
-            verdict.checked += 1
+            findings.checked += 1
             names = {project.first_name, project.name, *project.possible_names}
             found = [item for item in present if item["name"] in names]
             if len(found) > 1:
-                verdict.duplicated.append(f"{len(found)} projects were made for one idempotency key")
+                findings.duplicated.append(f"{len(found)} projects were made for one idempotency key")
             if project.id is None:
                 continue
             if [item["id"] for item in found] != [project.id]:
-                verdict.lost.append("a project that was made is not there")
+                findings.lost.append("a project that was made is not there")
             elif found[0]["name"] not in {project.name, *project.possible_names}:
-                verdict.lost.append("a project's new name")
+                findings.lost.append("a project's new name")
         for project in self._sample("projects", self.projects, _MAX_REPETITIONS, _MAX_REPETITIONS, _MAX_REPETITIONS):
             again = _repeat_project_request(project, stock, client)
             if project.id is not None and again != project.id:
-                verdict.duplicated.append("the repetition of a management write was not answered as the first one")
+                findings.duplicated.append("the repetition of a management write was not answered as the first one")
 
     def _sample(
         self,
@@ -214,10 +214,10 @@ def _redeem(client: FailoverClient, form: Mapping[str, str], authorization: str 
 
 
 def _request(
-    client: FailoverClient, method: str, path: str, form: Mapping[str, str], who: str | None, *expected: int
+    client: FailoverClient, method: str, path: str, form: Mapping[str, str], bearer: str | None, *expected: int
 ) -> ReceivedResponse:
     for _ in range(_ATTEMPTS):
-        answer = client.post(path, form, who, *expected)
+        answer = client.post(path, form, bearer, *expected)
         if answer is not None:
             return answer
     raise NotRecovered(f"{method} {path} was asked {_ATTEMPTS} times")
@@ -241,5 +241,5 @@ def _repeat_project_request(project: AcknowledgedProject, stock: SeedData, clien
     answer = client.request(*create_project_request(stock, project), 201)
     if answer is None:
         raise NotRecovered("a repeated management write was not answered")
-    made: str = answer.json["id"]
-    return made
+    project_id: str = answer.json["id"]
+    return project_id

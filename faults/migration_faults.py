@@ -74,7 +74,7 @@ class KilledMigrationFault:
         fault = Fault(self.name, self.title, lambda scene: None)
         try:
             with create_database(storage, folder) as database, create_nodes(folder, database, 1, {}) as nodes:
-                killed, verdict = self._kill_and_verify(database, nodes)
+                killed, findings = self._kill_and_verify(database, nodes)
         except (AssertionError, NotRecovered) as problem:
             return FaultReport(fault, storage, violations=[str(problem)])
         offences = [] if killed > 1 else [f"{killed} migrations were killed: others were over before"]
@@ -82,9 +82,9 @@ class KilledMigrationFault:
             fault,
             storage,
             requests=killed,
-            checked=verdict.checked,
-            lost=verdict.lost,
-            duplicated=verdict.duplicated,
+            checked=findings.checked,
+            lost=findings.lost,
+            duplicated=findings.duplicated,
             violations=offences,
         )
 
@@ -148,19 +148,19 @@ def _downgrade_schema(url: str, revision: str) -> None:
 
 def _list_tables(connection: Connection) -> Sequence[Table]:
     """Those that are there, with the columns that are written to, in an order in which none refers to a later one."""
-    there = inspect(connection)
+    inspector = inspect(connection)
     return [
         Table(
             table.name,
             MetaData(),
             *(
                 Column(column["name"], column["type"])
-                for column in there.get_columns(table.name)
+                for column in inspector.get_columns(table.name)
                 if "computed" not in column and column["name"] != "sequence"
             ),
         )
         for table in metadata.sorted_tables
-        if there.has_table(table.name)
+        if inspector.has_table(table.name)
     ]
 
 

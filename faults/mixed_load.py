@@ -103,14 +103,14 @@ class RefreshTokenLane(LoadLane):
         if self.chain is None or len(self.chain.rotated) == _MAX_CHAIN_LENGTH:
             self._begin()
             return
-        shown = self.chain.current
-        answer = self.client.post(TOKEN, refresh_form(shown), self.stock.application, 200)
+        presented = self.chain.current
+        answer = self.client.post(TOKEN, refresh_form(presented), self.stock.application, 200)
         if answer is None:
             # Whether it was used up is not known. That those before it are is.
             self.chain.is_certain = False
             self.chain = None
         else:
-            self.chain.rotated.append(shown)
+            self.chain.rotated.append(presented)
             self.chain.current = answer.json["refresh_token"]
 
     def _begin(self) -> None:
@@ -160,8 +160,8 @@ class ManagementLane(LoadLane):
         """One project, or the repetition of the last one."""
         project = self.pending
         if project is None:
-            word = uuid.uuid4().hex
-            project = AcknowledgedProject(key=word, first_name=f"Project {word}", name=f"Project {word}")
+            suffix = uuid.uuid4().hex
+            project = AcknowledgedProject(key=suffix, first_name=f"Project {suffix}", name=f"Project {suffix}")
             self.ledger.projects.append(project)
         answer = self.client.request(*create_project_request(self.stock, project), 201)
         self.pending = project if answer is None else None

@@ -43,14 +43,14 @@ def _kill_repeatedly(scene: FaultEnvironment) -> None:
 def _remove_master_key(scene: FaultEnvironment) -> None:
     """A node that runs goes on; one that is started refuses, and starts when the file is back."""
     folder = scene.nodes[0].ini.parent
-    key, elsewhere = folder / MASTER_KEY_FILE, folder / "master.key.elsewhere"
-    key.rename(elsewhere)
+    key, moved_key = folder / MASTER_KEY_FILE, folder / "master.key.elsewhere"
+    key.rename(moved_key)
     try:
         scene.nodes[1].terminate()
         scene.nodes[1].start()
         ended = scene.nodes[1].wait()
     finally:
-        elsewhere.rename(key)
+        moved_key.rename(key)
     if not ended:
         raise AssertionError("a node has started without its master key")
     scene.nodes[1].start()

@@ -24,7 +24,7 @@ def format_reports(reports: Sequence[FaultReport]) -> str:
     """All reports as a table, with sentences below for those that are not good."""
     rows = [_COLUMNS, *(_format_row(report) for report in reports)]
     widths = [max(len(row[number]) for row in rows) for number in range(len(_COLUMNS))]
-    lines = ["  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     for report in reports:
         if report.skipped:
             lines.append(f"not tried: {report.fault.title}: {report.skipped}")

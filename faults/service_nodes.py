@@ -78,9 +78,9 @@ class ServiceNode:
             time.sleep(0.02)
         raise NodeStartError("no other workers were started")
 
-    def run_command(self, *words: str) -> str:
+    def run_command(self, *arguments: str) -> str:
         """What the command `identity` says in its place, by its clock. Raises AssertionError if it fails."""
-        command = [*PROGRAM, *words, "-c", str(self.ini)]
+        command = [*PROGRAM, *arguments, "-c", str(self.ini)]
         done = subprocess.run(
             command,
             check=False,
@@ -91,7 +91,7 @@ class ServiceNode:
             timeout=120,
         )
         if done.returncode:
-            raise AssertionError(f"identity {' '.join(words)} has failed: {done.stdout}{done.stderr}")
+            raise AssertionError(f"identity {' '.join(arguments)} has failed: {done.stdout}{done.stderr}")
         return done.stdout
 
     def send_signal(self, number: int) -> None:

@@ -21,14 +21,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """0 if all is well, 1 if something has to be mended."""
     parser = argparse.ArgumentParser(prog="python -m faults.cluster", description=__doc__)
     parser.add_argument("--only", action="append", metavar="NAME", choices=[fault.name for fault in _FAULTS])
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     exit_on_sigterm()
     folder = Path(tempfile.mkdtemp(prefix="identity-cluster-"))
     folder.chmod(0o755)
     try:
         reports = _run_faults(
             folder,
-            [fault for fault in _FAULTS if given.only is None or fault.name in given.only],
+            [fault for fault in _FAULTS if options.only is None or fault.name in options.only],
         )
     except FaultUnavailable as reason:
         print(f"The cluster cannot be played here: {reason}", file=sys.stderr)
@@ -61,8 +61,8 @@ def _run_faults(folder: Path, faults: Sequence[Fault]) -> list[FaultReport]:
     return reports
 
 
-def _print_progress(words: str) -> None:
-    print(words, file=sys.stderr, flush=True)
+def _print_progress(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def _restore_machines(scene: FaultEnvironment) -> None:

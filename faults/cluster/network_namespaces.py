@@ -23,11 +23,11 @@ class NamespaceMachine:
 
     def start(self, command: Sequence[str], *, user: str | None = None, **environment: str) -> None:
         """Have a program run there until it is killed."""
-        who = ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", "--"] if user else []
+        prefix = ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", "--"] if user else []
         with (self.folder / f"{Path(command[0]).name}.log").open("ab") as log:
             self._started.append(
                 subprocess.Popen(
-                    ["ip", "netns", "exec", self.space, *who, *command],
+                    ["ip", "netns", "exec", self.space, *prefix, *command],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -70,7 +70,7 @@ def create_machines(names: Sequence[str], folder: Path) -> Iterator[Mapping[str,
     """So many machines, and one called ``switch`` between them. Raises FaultUnavailable."""
     prefix = f"idf{os.getpid()}"
     spaces = {name: f"{prefix}-{name}" for name in (_SWITCH, *names)}
-    made: dict[str, NamespaceMachine] = {}
+    machines: dict[str, NamespaceMachine] = {}
     try:
         for space in spaces.values():
             _run("ip", "netns", "add", space)
@@ -79,7 +79,7 @@ def create_machines(names: Sequence[str], folder: Path) -> Iterator[Mapping[str,
         _run("ip", "-n", switch, "link", "add", "bridge", "type", "bridge")
         _run("ip", "-n", switch, "addr", "add", "10.213.77.1/24", "dev", "bridge")
         _run("ip", "-n", switch, "link", "set", "bridge", "up")
-        made[_SWITCH] = _create_machine(_SWITCH, switch, "10.213.77.1", "bridge", folder)
+        machines[_SWITCH] = _create_machine(_SWITCH, switch, "10.213.77.1", "bridge", folder)
         for number, name in enumerate(names, 11):
             space, address, port = spaces[name], f"10.213.77.{number}", f"port{number}"
             ends = ("ip", "-n", switch, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", space)
@@ -87,10 +87,10 @@ def create_machines(names: Sequence[str], folder: Path) -> Iterator[Mapping[str,
             _run("ip", "-n", switch, "link", "set", port, "master", "bridge", "up")
             _run("ip", "-n", space, "addr", "add", f"{address}/24", "dev", "eth0")
             _run("ip", "-n", space, "link", "set", "eth0", "up")
-            made[name] = _create_machine(name, space, address, "eth0", folder)
-        yield made
+            machines[name] = _create_machine(name, space, address, "eth0", folder)
+        yield machines
     finally:
-        for machine in made.values():
+        for machine in machines.values():
             machine.kill()
         for space in spaces.values():
             subprocess.run(["ip", "netns", "del", space], check=False, capture_output=True)

@@ -107,7 +107,7 @@ class PatroniCluster(FaultDatabase):
             "--heartbeat-interval": "300",
             "--election-timeout": "3000",
         }
-        machine.start([_find_program("etcd"), *(word for pair in etcd.items() for word in pair)])
+        machine.start([_find_program("etcd"), *(argument for pair in etcd.items() for argument in pair)])
         configuration = machine.folder / "patroni.json"
         configuration.write_text(json.dumps(self._patroni_config(name)))
         owner = pwd.getpwnam(_SYSTEM_USER)
@@ -150,7 +150,7 @@ class PatroniCluster(FaultDatabase):
         self.wait_for_primary(other_than=leader or "")
         self.start_seconds = time.monotonic() - began
 
-    def _wait_until(self, is_so: Any, what: str) -> None:
+    def _wait_until(self, is_so: Any, description: str) -> None:
         give_up_at = time.monotonic() + _TIMEOUT_SECONDS
         while not is_so():
             if time.monotonic() > give_up_at:
@@ -158,16 +158,16 @@ class PatroniCluster(FaultDatabase):
                     (namespace_machine.folder / "patroni.log").read_text()[-1500:]
                     for namespace_machine in self._machines.values()
                 ]
-                raise ClusterTimeout("\n".join([f"there is no {what} after {_TIMEOUT_SECONDS:.0f} s", *logs]))
+                raise ClusterTimeout("\n".join([f"there is no {description} after {_TIMEOUT_SECONDS:.0f} s", *logs]))
             time.sleep(0.2)
 
     def _has_role(self, name: str, role: str) -> bool:
         return self._request_status(f"http://{self._machines[name].address}:8008/{role}", "-X", "OPTIONS") == "200"
 
-    def _request_status(self, url: str, *words: str) -> str:
+    def _request_status(self, url: str, *arguments: str) -> str:
         """The status of the answer, as whoever stands at the switch gets it."""
-        command = ["curl", "-s", "-o", "/dev/null", "-m", "30" if words[0] == "-d" else "1", "-w", "%{http_code}"]
-        asking = ["ip", "netns", "exec", self._switch.space, *command, *words, url]
+        command = ["curl", "-s", "-o", "/dev/null", "-m", "30" if arguments[0] == "-d" else "1", "-w", "%{http_code}"]
+        asking = ["ip", "netns", "exec", self._switch.space, *command, *arguments, url]
         return subprocess.run(asking, check=False, capture_output=True, text=True).stdout
 
     def _create_database(self) -> None:

@@ -80,12 +80,12 @@ _VARIABLE_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*=", re.ASCII)
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status: 0 success, 1 failure, 2 usage error."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    command_line = list(sys.argv[1:] if argv is None else argv)
     identity = None
     try:
-        identity = _load_application_for_plugins(words)
+        identity = _load_application_for_plugins(command_line)
         parser = _create_parser(() if identity is None else _plugin_commands(identity))
-        arguments = _parse_arguments(parser, words)
+        arguments = _parse_arguments(parser, command_line)
         arguments.identity = identity
         with translate_errors():
             status: int = arguments.run(arguments)
@@ -150,35 +150,37 @@ def _add_command_parsers(commands: "_SubParsersAction[_Parser]", command: CliCom
     return parser
 
 
-def _capitalize(words: str) -> str:
-    return words[:1].upper() + words[1:].removesuffix(".") + "."
+def _capitalize(text: str) -> str:
+    return text[:1].upper() + text[1:].removesuffix(".") + "."
 
 
-def _parse_arguments(parser: ArgumentParser, words: list[str]) -> Namespace:
+def _parse_arguments(parser: ArgumentParser, argv: list[str]) -> Namespace:
     """Parse the arguments. NAME=VALUE may appear anywhere after the command, which argparse does not support."""
-    if not words:
+    if not argv:
         parser.print_help(sys.stderr)
         raise SystemExit(2)
-    arguments, rest = parser.parse_known_args(words)
-    given = getattr(arguments, "variables", None)
-    variables = [*(given or ()), *rest]
-    wrong = rest if given is None else [variable for variable in variables if not _VARIABLE_ASSIGNMENT.match(variable)]
+    arguments, rest = parser.parse_known_args(argv)
+    assigned = getattr(arguments, "variables", None)
+    variables = [*(assigned or ()), *rest]
+    wrong = (
+        rest if assigned is None else [variable for variable in variables if not _VARIABLE_ASSIGNMENT.match(variable)]
+    )
     if wrong:
         parser.error(f"{arguments.command} does not understand {' '.join(wrong)}")
-    if given is not None:
+    if assigned is not None:
         arguments.variables = variables
     return arguments
 
 
-def _load_application_for_plugins(words: list[str]) -> "IdentityApplication | None":
+def _load_application_for_plugins(argv: list[str]) -> "IdentityApplication | None":
     """The service whose plugins may offer the requested command; None for a command of the core."""
-    asked = next((word for word in words if not word.startswith("-")), None)
-    if asked in _BUILTIN_COMMANDS or not any(_CONFIG_OPTION.fullmatch(word) for word in words):
+    command = next((argument for argument in argv if not argument.startswith("-")), None)
+    if command in _BUILTIN_COMMANDS or not any(_CONFIG_OPTION.fullmatch(argument) for argument in argv):
         return None
     finder = ArgumentParser(add_help=False, allow_abbrev=False)
     finder.add_argument("-c", "--config", dest="ini")
-    found, rest = finder.parse_known_args(words)
-    found.variables = [word for word in rest if _VARIABLE_ASSIGNMENT.match(word)]
+    found, rest = finder.parse_known_args(argv)
+    found.variables = [argument for argument in rest if _VARIABLE_ASSIGNMENT.match(argument)]
     return load_application(found) if found.ini else None
 
 

@@ -193,12 +193,12 @@ def _print_changes(changes: "Sequence[StateChange]") -> None:
         print(f"{_ACTION_SIGNS[change.action]} {change.kind} {change.name}{detail}")
 
 
-def _summary_line(changes: "Sequence[StateChange]", words: str) -> str:
+def _summary_line(changes: "Sequence[StateChange]", template: str) -> str:
     """The number of changes of each kind, put into the three placeholders of the template."""
     if not changes:
         return "Everything is as described; nothing to change."
     actions = [change.action.value for change in changes]
-    return words.format(*map(actions.count, _ACTION_SIGNS))
+    return template.format(*map(actions.count, _ACTION_SIGNS))
 
 
 COMMAND = CliCommand("apply", "bring the instance to the state that a file describes", add_arguments, run)

@@ -54,7 +54,7 @@ def _run_checks(identity: "IdentityApplication", left_out: Container[str]) -> bo
     """Run the checks and print their results and overdue background work; True if one failed."""
     from identity.system_checks import STORAGE_CHECK
 
-    found = {name: said for name, said in identity.system_checks.failures().items() if name not in left_out}
+    found = {name: problem for name, problem in identity.system_checks.failures().items() if name not in left_out}
     for check in identity.system_checks:
         if check.name in found:
             print(f"FAILED  {check.name}: {found[check.name]}")
@@ -89,8 +89,8 @@ def _assemble_despite_errors(
     if any(invalid_setting.key != _MASTER_KEYS_SETTING for invalid_setting in wrong):
         return None, [str(invalid_setting) for invalid_setting in wrong]
     create_master_key_file(key)
-    given = {**settings, _MASTER_KEYS_SETTING: f"1:{key}"}
-    return create_application(given, is_loopback_only=listens_locally), [
+    complete = {**settings, _MASTER_KEYS_SETTING: f"1:{key}"}
+    return create_application(complete, is_loopback_only=listens_locally), [
         str(invalid_setting) for invalid_setting in wrong
     ]
 

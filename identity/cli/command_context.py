@@ -44,9 +44,9 @@ def read_variables(arguments: Namespace) -> dict[str, str]:
     """
     from identity.ini_file import check_variables, read_last_run
 
-    given = dict(variable.split("=", 1) for variable in arguments.variables)
-    check_variables(arguments.ini, given)
-    return given or read_last_run(arguments.ini)
+    variables = dict(variable.split("=", 1) for variable in arguments.variables)
+    check_variables(arguments.ini, variables)
+    return variables or read_last_run(arguments.ini)
 
 
 def load_application(arguments: Namespace, *, create_missing_key: bool = False) -> "IdentityApplication":

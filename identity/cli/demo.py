@@ -153,8 +153,8 @@ class _DemoRun:
         self._print_step("The management API (4.9): who am I?")
         answer = self._client.send("GET", f"{base}/management/v1/me", headers=_bearer_header(token))
         self._print_exchange(answer)
-        held = [role for manager in answer.document.get("roles", ()) for role in manager["roles"]]
-        _expect(answer.status == 200 and _ROLE in held, f"{_ROLE} is among the roles")
+        roles = [role for manager in answer.document.get("roles", ()) for role in manager["roles"]]
+        _expect(answer.status == 200 and _ROLE in roles, f"{_ROLE} is among the roles")
         self._print_step("The management API: which instance is this?")
         answer = self._client.send("GET", f"{base}/management/v1/instance", headers=_bearer_header(token))
         self._print_exchange(answer)
@@ -192,21 +192,19 @@ def _bearer_header(token: str) -> dict[str, str]:
 def _print_members(members: Mapping[str, Any]) -> None:
     width = max(map(len, members), default=0) + 2
     for name, value in members.items():
-        shown = f"{value[:_MAX_SECRET_PREFIX]}… ({len(value)} characters)" if name in _SECRETS else _redact(value)
-        print(f"    {name:<{width}}{shown}")
+        printable = f"{value[:_MAX_SECRET_PREFIX]}… ({len(value)} characters)" if name in _SECRETS else _redact(value)
+        print(f"    {name:<{width}}{printable}")
 
 
 def _redact(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _expect(right: bool, what: str) -> None:
+def _expect(right: bool, expectation: str) -> None:
     """Print the confirmation. Raises Failed if ``right`` is False."""
     if not right:
-        raise CommandError(f"This step did not go as expected: {what}, says the service description.")
-    print(f"  ✓ {what}")
+        raise CommandError(f"This step did not go as expected: {expectation}, says the service description.")
+    print(f"  ✓ {expectation}")
 
 
-COMMAND = CliCommand(
-    "demo", "walk from key file to management API against the running service", add_arguments, run
-)
+COMMAND = CliCommand("demo", "walk from key file to management API against the running service", add_arguments, run)

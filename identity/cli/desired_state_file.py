@@ -37,9 +37,9 @@ def read_desired_state_file(path: Path) -> Mapping[str, Any]:
         raise CommandError(f"{path} is nested too deeply.") from None
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark
-        place = "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: "
-        said = ", ".join(item for item in (problem.context, problem.problem) if item)
-        raise CommandError(f"{path}: {place}{said}.") from None
+        position = "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: "
+        reason = ", ".join(item for item in (problem.context, problem.problem) if item)
+        raise CommandError(f"{path}: {position}{reason}.") from None
     except MalformedRequest as problem:
         raise CommandError(f"{path}: {problem}") from None
     except (ValueError, yaml.YAMLError) as problem:

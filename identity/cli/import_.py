@@ -75,7 +75,7 @@ def _line_numbers(path: Path, paths: Collection[str]) -> dict[str, str]:
     try:
         if path.stat().st_size > _MAX_LOCATED_BYTES:
             return {}
-        return {place: f" (line {line})" for place, line in find_line_numbers(path.read_text("utf-8"), paths).items()}
+        return {path_: f" (line {line})" for path_, line in find_line_numbers(path.read_text("utf-8"), paths).items()}
     except (OSError, UnicodeError):
         return {}
 
@@ -102,10 +102,13 @@ def _import_organization(
     from identity.services.access_control import OPERATOR_PRINCIPAL
     from identity.services.organization_transfer import OrganizationTransfer
 
-    words = f"{{:,}} of {incoming.user_count:,} users written"
+    template = f"{{:,}} of {incoming.user_count:,} users written"
     with identity.transaction() as services:
         organization = OrganizationTransfer(services).import_document(
-            document, principal=OPERATOR_PRINCIPAL, keep_ids=keep_ids, progress=lambda more: progress.add(more, words)
+            document,
+            principal=OPERATOR_PRINCIPAL,
+            keep_ids=keep_ids,
+            progress=lambda more: progress.add(more, template),
         )
     print(f"{organization.name} ({organization.primary_domain}) is there, with the id {organization.id}.")
 

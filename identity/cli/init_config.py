@@ -29,12 +29,12 @@ def run(arguments: Namespace) -> int:
     written.
     """
     folder: Path = arguments.folder
-    given = dict(variable.split("=", 1) for variable in arguments.variables)
+    variables = dict(variable.split("=", 1) for variable in arguments.variables)
     texts = {path.name: path.read_text("utf-8") for path in sorted(_TEMPLATE_FOLDER.glob("*.ini"))}
-    texts["production.ini"] = _fill_in_variables(texts["production.ini"], given)
-    there = [name for name in texts if (folder / name).exists()]
-    if there:
-        raise CommandError(f"{folder / there[0]} is there already. Choose another folder, or move it away.")
+    texts["production.ini"] = _fill_in_variables(texts["production.ini"], variables)
+    existing = [name for name in texts if (folder / name).exists()]
+    if existing:
+        raise CommandError(f"{folder / existing[0]} is there already. Choose another folder, or move it away.")
     folder.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
     try:
@@ -53,7 +53,7 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def _fill_in_variables(text: str, given: Mapping[str, str]) -> str:
+def _fill_in_variables(text: str, variables: Mapping[str, str]) -> str:
     """The text with these variables in its [DEFAULT]. Raises CommandError for unknown variables and multi-line
     values.
     """
@@ -61,13 +61,13 @@ def _fill_in_variables(text: str, given: Mapping[str, str]) -> str:
     end = len(text) if section is None else section.start()
     head, rest = text[:end], text[end:]
     known = _VARIABLE.findall(head)
-    for name, value in given.items():
+    for name, value in variables.items():
         if name not in known:
             raise CommandError(f"production.ini has no variable {name}. It has {', '.join(known)}.")
         if not value.isprintable():
             raise CommandError(f"The value of {name} has to be one line.")
-    said = {name: f"{name} = {value}".rstrip() for name, value in given.items()}
-    return _VARIABLE.sub(lambda line: said.get(line[1], line[0]), head) + rest
+    assignments = {name: f"{name} = {value}".rstrip() for name, value in variables.items()}
+    return _VARIABLE.sub(lambda line: assignments.get(line[1], line[0]), head) + rest
 
 
 COMMAND = CliCommand("init-config", "write a first development.ini and production.ini", add_arguments, run)

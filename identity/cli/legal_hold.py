@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_ini_arguments(parser)
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--user", metavar="ID|LOGIN_NAME", help="a user and their events")
-    what.add_argument("--organization", metavar="ID|DOMAIN", help="an organization, its users and its events")
-    what.add_argument("--everything", action="store_true", help="the whole instance")
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument("--reason", metavar="TEXT", help="place a hold for this reason, which the audit trail records")
-    how.add_argument("--release", action="store_true", help="release the hold; the retention settings apply again")
+    target = parser.add_mutually_exclusive_group()
+    target.add_argument("--user", metavar="ID|LOGIN_NAME", help="a user and their events")
+    target.add_argument("--organization", metavar="ID|DOMAIN", help="an organization, its users and its events")
+    target.add_argument("--everything", action="store_true", help="the whole instance")
+    action = parser.add_mutually_exclusive_group()
+    action.add_argument("--reason", metavar="TEXT", help="place a hold for this reason, which the audit trail records")
+    action.add_argument("--release", action="store_true", help="release the hold; the retention settings apply again")
 
 
 def run(arguments: Namespace) -> int:
@@ -47,32 +47,32 @@ def _create_or_release(services: "Services", arguments: Namespace) -> None:
     from identity.services.commands.legal_holds import CreateLegalHold
 
     if arguments.user:
-        kind, held = LegalHoldKind.USER, _find_user(services, arguments.user)
+        kind, target_id = LegalHoldKind.USER, _find_user(services, arguments.user)
     elif arguments.organization:
-        kind, held = LegalHoldKind.ORGANIZATION, _find_organization(services, arguments.organization)
+        kind, target_id = LegalHoldKind.ORGANIZATION, _find_organization(services, arguments.organization)
     else:
-        kind, held = LegalHoldKind.INSTANCE, None
+        kind, target_id = LegalHoldKind.INSTANCE, None
     if arguments.reason:
-        services.legal_holds.create(CreateLegalHold(kind=kind, held_id=held, reason=arguments.reason))
+        services.legal_holds.create(CreateLegalHold(kind=kind, held_id=target_id, reason=arguments.reason))
         return
-    hold = services.legal_holds.list_holds().get(held or ALL_TARGETS)
+    hold = services.legal_holds.list_holds().get(target_id or ALL_TARGETS)
     if hold is None:
         raise CommandError("This is not held.")
     services.legal_holds.release(hold.id)
 
 
-def _find_user(services: "Services", given: str) -> str:
-    subject = services.storage.users.find_by_login_name(given) or services.storage.users.find_subject(given)
+def _find_user(services: "Services", name: str) -> str:
+    subject = services.storage.users.find_by_login_name(name) or services.storage.users.find_subject(name)
     if subject is None:
-        raise CommandError(f"There is no user {given}. Give an id or a login name.")
+        raise CommandError(f"There is no user {name}. Give an id or a login name.")
     return subject.user.id
 
 
-def _find_organization(services: "Services", given: str) -> str:
+def _find_organization(services: "Services", name: str) -> str:
     organizations = services.storage.organizations
-    organization = organizations.find_by_domain(given) or organizations.find(given)
+    organization = organizations.find_by_domain(name) or organizations.find(name)
     if organization is None:
-        raise CommandError(f"There is no organization {given}. Give its id or its primary domain.")
+        raise CommandError(f"There is no organization {name}. Give its id or its primary domain.")
     return organization.id
 
 

@@ -21,12 +21,12 @@ class ProgressReporter(AbstractContextManager["ProgressReporter"]):
         self._done += more
         self.report(text.format(self._done))
 
-    def report(self, words: str) -> None:
+    def report(self, text: str) -> None:
         """Print the progress, if it is time to."""
         now = time.monotonic()
         if now >= self._next_at:
             self._next_at = now + _INTERVAL_SECONDS
-            print(f"\r\x1b[K{words}" if self._in_place else words, file=sys.stderr, flush=True, end=self._line_end)
+            print(f"\r\x1b[K{text}" if self._in_place else text, file=sys.stderr, flush=True, end=self._line_end)
             self._has_printed = True
 
     def __exit__(self, *_exception: object) -> None:

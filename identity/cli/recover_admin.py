@@ -42,13 +42,13 @@ def run(arguments: Namespace) -> int:
                 services, subject, INSTANCE_RESOURCE, frozenset({INSTANCE_OWNER_ROLE}), is_recovery=True
             )
 
-            def can_prove(held: Policy) -> bool:
+            def can_prove(policy: Policy) -> bool:
                 """True if the user has an allowed second factor or can enrol one."""
                 had = {enrolment.factor for enrolment in services.factors.list_enrolments(subject.user.id)}
                 return any(
                     factor.name in had or factor.can_enrol(subject, services)
                     for factor in identity.protocol_registry.factors.values()
-                    if not factor.is_backup and (held.factors is None or factor.name in held.factors)
+                    if not factor.is_backup and (policy.factors is None or factor.name in policy.factors)
                 )
 
             to_change = services.passwords.requires_change_after_reset(subject)

@@ -15,11 +15,11 @@ _ALL_KEYS = "all"
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_ini_arguments(parser)
-    way = parser.add_mutually_exclusive_group()
-    way.add_argument(
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument(
         "--emergency", action="store_true", help="sign with the new key after 30 seconds, without announcing it first"
     )
-    way.add_argument(
+    mode.add_argument(
         "--withdraw",
         metavar="KID",
         action="append",
@@ -62,10 +62,10 @@ def _withdraw_keys(arguments: Namespace) -> int:
     return 0
 
 
-def _select_key_ids(asked: Sequence[str], stored: "Sequence[SigningKeyState]") -> tuple[str, ...]:
+def _select_key_ids(requested: Sequence[str], stored: "Sequence[SigningKeyState]") -> tuple[str, ...]:
     """The distinct requested ids. Raises CommandError, listing the existing ids, if one is unknown."""
     ids = tuple(key_state.key.id for key_state in stored)
-    chosen = ids if _ALL_KEYS in asked else tuple(dict.fromkeys(asked))
+    chosen = ids if _ALL_KEYS in requested else tuple(dict.fromkeys(requested))
     for key_id in chosen:
         if key_id not in ids:
             listed = ", ".join(f"{key_state.key.id} ({key_state.state})" for key_state in stored)

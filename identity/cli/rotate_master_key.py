@@ -29,9 +29,9 @@ def run(arguments: Namespace) -> int:
             f"Meanwhile something was sealed under other master keys: {_count_lines(remaining)}. A process of the"
             " service still has an old setting: restart all of them with this ini file, then run this again."
         )
-    others = [key for key in sealer.ids if key != sealer.active_id]
-    if others:
-        print(f"Nothing is sealed under {', '.join(others)} any more: take it out of identity.master_keys.")
+    other_ids = [key for key in sealer.ids if key != sealer.active_id]
+    if other_ids:
+        print(f"Nothing is sealed under {', '.join(other_ids)} any more: take it out of identity.master_keys.")
     return 0
 
 

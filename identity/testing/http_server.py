@@ -33,8 +33,8 @@ def loopback_socket() -> socket.socket:
 def running_http_server(app: Any, bound: socket.socket, **settings: Any) -> Iterator[None]:
     """Serve the application on the socket by waitress, from a thread, until the block ends; settings are waitress's."""
     bound.listen(1024)
-    given = {"threads": 4, "ident": None, "clear_untrusted_proxy_headers": False, **settings}
-    server = create_server(app, sockets=[bound], **given)
+    options = {"threads": 4, "ident": None, "clear_untrusted_proxy_headers": False, **settings}
+    server = create_server(app, sockets=[bound], **options)
     thread = threading.Thread(target=server.run, name="http-server", daemon=True)
     thread.start()
     try:

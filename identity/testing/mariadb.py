@@ -177,9 +177,14 @@ class MariadbServer:
             *self._account,
             f"--datadir={self.folder / 'data'}",
         ]
-        words = ["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"]
+        arguments = ["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"]
         ran = subprocess.run(  # noqa: S603
-            [*install, *words], capture_output=True, timeout=_PATIENCE * 2, env=self._environ, text=True, check=False
+            [*install, *arguments],
+            capture_output=True,
+            timeout=_PATIENCE * 2,
+            env=self._environ,
+            text=True,
+            check=False,
         )
         if ran.returncode:
             raise RuntimeError(ran.stdout + ran.stderr)

@@ -92,12 +92,12 @@ def guess_passwords(settings: Mapping[str, str], login_names: Sequence[str], pas
     world = _world(settings)
     together = threading.Barrier(THREADS, action=_wait_for_others)
 
-    def lane(words: Sequence[str]) -> list[int]:
+    def lane(passwords: Sequence[str]) -> list[int]:
         browser = Browser(world)
         browser.open(f"{world.identity.settings.login_url}/login")
         browser.submit({"login_name": login_names[next(turn) % len(login_names)]})
         together.wait(TIMEOUT_SECONDS)
-        return [browser.submit({"password": word}).status_int for word in words]
+        return [browser.submit({"password": password}).status_int for password in passwords]
 
     try:
         with ThreadPoolExecutor(THREADS) as pool:
@@ -136,12 +136,12 @@ def rotate_signing_keys(settings: Mapping[str, str], times: int) -> list[tuple[s
     world = _world(settings)
     try:
         _wait_for_others()
-        seen = []
+        statuses = []
         for _ in range(times):
             with world.transaction_services() as services:
                 services.signing_keys.rotate()
-            seen.append(tuple(key["kid"] for key in world.client.fetch_jwks().json["keys"]))
-        return seen
+            statuses.append(tuple(key["kid"] for key in world.client.fetch_jwks().json["keys"]))
+        return statuses
     finally:
         world.close()
 

@@ -80,8 +80,8 @@ def _wait(process: subprocess.Popen[bytes], folder: Path) -> None:
     log = folder / "pgbouncer.log"
     give_up_at = time.monotonic() + _PATIENCE
     while time.monotonic() < give_up_at and process.poll() is None:
-        with suppress(OSError), socket.socket(socket.AF_UNIX) as one:
-            one.connect(str(folder / f".s.PGSQL.{_PORT}"))
+        with suppress(OSError), socket.socket(socket.AF_UNIX) as probe:
+            probe.connect(str(folder / f".s.PGSQL.{_PORT}"))
             return
         time.sleep(0.02)
     raise PgbouncerUnavailable(log.read_text() if log.exists() else "pgbouncer said nothing")

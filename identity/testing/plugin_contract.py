@@ -59,8 +59,8 @@ class PluginContract:
     def test_instances_do_not_share_state(self, plugin_class: Any, host: PluginHost) -> None:
         plugin_host = PluginHost.load([self.name], {self.name: self.settings})
         for hook in host.hook_names(self.name):
-            ours, theirs = (getattr(item.hook, hook).get_hookimpls()[0].plugin for item in (host, plugin_host))
-            assert ours is not theirs
+            ours, core = (getattr(item.hook, hook).get_hookimpls()[0].plugin for item in (host, plugin_host))
+            assert ours is not core
 
     def test_its_settings_are_a_frozen_dataclass(self, plugin_class: Any) -> None:
         assert is_dataclass(plugin_class.Settings)

@@ -164,8 +164,8 @@ class RelyingParty:
         }
         if verifier is not None:
             right |= {"code_challenge": pkce_challenge(verifier), "code_challenge_method": "S256"}
-        given = {name: str(value) for name, value in (right | parameters).items() if value is not None}
-        return SentAuthorizationRequest(self.client.discovery["authorization_endpoint"], given, verifier)
+        sent_parameters = {name: str(value) for name, value in (right | parameters).items() if value is not None}
+        return SentAuthorizationRequest(self.client.discovery["authorization_endpoint"], sent_parameters, verifier)
 
     def check_response(
         self, response: Any, authorization: SentAuthorizationRequest, *, mode: str | None = None
@@ -196,16 +196,16 @@ class RelyingParty:
         browser.open(authorization.url, initiator=self.origin)
         return authorization
 
-    def sign_in_silently(self, browser: Browser, *what: str | None, **parameters: Any) -> ReceivedTokens:
+    def sign_in_silently(self, browser: Browser, *scopes: str | None, **parameters: Any) -> ReceivedTokens:
         """What such a request brings where no page comes before the answer."""
-        authorization = self.open_request(browser, *what, **parameters)
+        authorization = self.open_request(browser, *scopes, **parameters)
         return self.obtain_tokens(browser.page, authorization)
 
     def expect_error_at_once(
-        self, browser: Browser, error: str, *what: str | None, mode: str | None = None, **parameters: Any
+        self, browser: Browser, error: str, *scopes: str | None, mode: str | None = None, **parameters: Any
     ) -> str:
         """Check that such a request is answered with this error at once; returns its description."""
-        authorization = self.open_request(browser, *what, **parameters)
+        authorization = self.open_request(browser, *scopes, **parameters)
         return self.check_error_response(browser.page, authorization, error, mode=mode)
 
     def check_error_response(
@@ -309,11 +309,13 @@ class RelyingParty:
         return f"{endpoint}?{query}" if query else endpoint
 
     def _ask_for_tokens(self, form: Mapping[str, str | None]) -> Any:
-        given = {name: value for name, value in form.items() if value is not None}
+        sent_form = {name: value for name, value in form.items() if value is not None}
         if self.authentication_method == "client_secret_basic":
-            return self.client.request_token(given, {"Authorization": self.credentials.header})
-        given = {"client_id": self.client_id, **given}
-        return self.client.request_token(given if self.secret is None else {**given, "client_secret": self.secret})
+            return self.client.request_token(sent_form, {"Authorization": self.credentials.header})
+        sent_form = {"client_id": self.client_id, **sent_form}
+        return self.client.request_token(
+            sent_form if self.secret is None else {**sent_form, "client_secret": self.secret}
+        )
 
 
 def _redirected(answer: Any, uri: str, mode: str) -> list[tuple[str, str]]:

@@ -115,7 +115,7 @@ class BrowserSession:
 
     def authorize(self, client: CredentialsOrClientId, **parameters: str | None) -> Any:
         """The authorization endpoint's answer to this browser; a parameter that is None is left out."""
-        asked = {
+        options = {
             "client_id": client if isinstance(client, str) else client.client_id,
             "redirect_uri": CALLBACK_URI,
             "response_type": "code",
@@ -124,7 +124,7 @@ class BrowserSession:
             "code_challenge_method": "S256",
             **parameters,
         }
-        query = urlencode({name: value for name, value in asked.items() if value is not None})
+        query = urlencode({name: value for name, value in options.items() if value is not None})
         return self.world.client.get(f"{self.world.client.discovery['authorization_endpoint']}?{query}", self.headers)
 
 
@@ -365,8 +365,8 @@ class World(AssembledService):
         self, client: CredentialsOrClientId, session: BrowserSession | None = None, **parameters: str | None
     ) -> dict[str, Any]:
         """The members of the answer to a new code; by default a refresh token is among them."""
-        asked = {"scope": "openid offline_access", **parameters}
-        return check_token_response(self.redeem(self.make_code(client, session, **asked), client))
+        sent_parameters = {"scope": "openid offline_access", **parameters}
+        return check_token_response(self.redeem(self.make_code(client, session, **sent_parameters), client))
 
     def make_authorization(
         self, person: HumanUser, client: Credentials, *, scope: tuple[str, ...] = ("openid", "offline_access")
@@ -417,8 +417,8 @@ _WEB: dict[str, Any] = {
 }
 
 
-def _unique(word: str) -> str:
-    return f"{word}-{uuid.uuid4().hex[:12]}"
+def _unique(prefix: str) -> str:
+    return f"{prefix}-{uuid.uuid4().hex[:12]}"
 
 
 def pkcs1_pem(key: RSAPrivateKey) -> str:
