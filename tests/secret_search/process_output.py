@@ -20,7 +20,7 @@ _AT_ONCE = 1 << 20
 _MEANT = "shown only now)"
 
 #: Servers import what is in here first of all.
-_LOUD = Path(__file__).with_name("loud")
+_DEBUG_LOGGING = Path(__file__).with_name("debug_logging")
 #: What the command of a server holds.
 _SERVERS = frozenset({"serve", "pyramid.scripts.pserve"})
 
@@ -57,7 +57,7 @@ def wrap(search: SecretSearch) -> None:
         files = [_CapturedProcess(str(path)) for path in paths]
         followed.extend(files)
         if _SERVERS.intersection(map(str, arguments[0] if arguments else named["args"])):
-            named["env"] = _loud(named.get("env"))
+            named["env"] = _with_debug_logging(named.get("env"))
         start(process, *arguments, **named)
         for captured_process in files:
             captured_process.process = process
@@ -86,9 +86,9 @@ def wrap(search: SecretSearch) -> None:
     search.sources.append(told)
 
 
-def _loud(environ: Mapping[str, str] | None) -> dict[str, str]:
+def _with_debug_logging(environ: Mapping[str, str] | None) -> dict[str, str]:
     environ = os.environ if environ is None else environ
-    path = [str(_LOUD), *filter(None, [environ.get("PYTHONPATH")])]
+    path = [str(_DEBUG_LOGGING), *filter(None, [environ.get("PYTHONPATH")])]
     return {**environ, "PYTHONPATH": os.pathsep.join(path)}
 
 
