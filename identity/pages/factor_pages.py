@@ -4,11 +4,11 @@
 
     class ProveTotpPage(ProvePage):
         template = "totp/prove.html"
-        factor = Totp
+        factor = TotpFactor
         fields = ("code",)
 
         def submit(self, form):
-            return self.prove(lambda: self.verified(form.one("code")), say("This code is wrong."))
+            return self.prove(lambda: self._verify_code(form.text("code")), gettext_lazy("This code is wrong."))
 
     config.add_factor_pages(ProveTotpPage, EnrolTotpPage)
 """
@@ -119,7 +119,7 @@ class ProvePage(FactorPage):
         return need is not None and self.factor.name in need.factors and self.is_next_interaction(FACTOR_INTERACTION)
 
     def prove(self, verify: Callable[[], tuple[str, ...] | None], wrong: str, *, field: str = "code") -> Response:
-        """On with the sign-in if ``verify`` says by which methods (RFC 8176) it is proved, as ``tried`` does."""
+        """Continue the sign-in if ``verify`` names the methods (RFC 8176) that prove it; see ``verify_counted``."""
         self._update_sign_in(FACTOR_INTERACTION, self.verify_counted(verify, wrong, field=field))
         response = self.redirect_to_next()
         if self.can_remember_browser and self._asked_to_remember:

@@ -1,4 +1,4 @@
-"""Form: what was posted. Drawn: how the form looks now, with what was typed and what is wrong with it."""
+"""Form: what was posted. FormState: how the form looks now, with what was typed and what is wrong with it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -6,15 +6,15 @@ A page that changes something::
         template = "console/rename.html"
         fields = ("name",)
 
-        def values(self):  # what stands in the form at first
+        def initial_values(self):  # what stands in the form at first
             return {"name": self.context.project.name, "version": str(self.context.project.version)}
 
-        def show(self):  # further variables of the template
+        def template_variables(self):  # further variables of the template
             return {"project": self.context.project}
 
-        def submit(self, form):  # raises Invalid, Conflict or Again, or answers
-            command = decode(ChangeProject, form.texts("name"))
-            self.request.services.projects.change(self.context.project.id, command, int(form.one("version")))
+        def submit(self, form):  # raises Invalid, Conflict or FormRedisplay, or answers
+            command = decode(ChangeProject, form.command_values("name"))
+            self.request.services.projects.change(self.context.project.id, command, int(form.text("version")))
             return self.redirect(f"/console/projects/{self.context.project.id}")
 
     config.add_page("console.project.rename", "/console/projects/{id}/edit", Rename, permission="project.write",

@@ -1,4 +1,4 @@
-"""Words: what pages say, in one language. English is the source; catalogs are read at their first use."""
+"""Translator: what pages say, in one language. English is the source; catalogs are read at their first use."""
 
 import gettext
 from collections.abc import Callable, Iterable, Mapping

@@ -70,7 +70,7 @@ class PasswordlessSignInPage(SignInPage):
         return subject if subject is not None and subject.is_active and isinstance(subject.user, HumanUser) else None
 
     def _require_passwordless_allowed(self, person: Subject) -> None:
-        """Raise Again if the person may not sign in so; told only to whoever has proved to be it."""
+        """Raise FormRedisplay if the person may not sign in so; told only to whoever has proved to be it."""
         policy = self.request.services.policies.subject_policy(person)
         if any(factor.name == PasskeyFactor.name for factor in allowed_factors(request_context(self.request), policy)):
             return
