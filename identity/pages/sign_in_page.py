@@ -108,7 +108,7 @@ class SignInPage(FormPage):
         }
 
     def require_factor_allowed(self, subject: Subject, factor: str, error_message: str) -> None:
-        """Raise FormRedisplay if the organization's policy forbids this factor. Call it only after the person has proved
+        """Raise FormRedisplay if the organization's policy forbids this factor. Call it only after the person proved
         who they are by it."""
         if not self.request.services.policies.allows_factor(subject, factor):
             message = gettext_lazy(error_message, organization=self.organization_label(subject.organization))
@@ -126,8 +126,8 @@ class SignInPage(FormPage):
         )
 
     def require_organization(self, subject: Subject) -> None:
-        """Raise FormRedisplay if the application needs an account of another organization. Call it only after the person
-        has proved that this account is theirs."""
+        """Raise FormRedisplay if the application needs an account of another organization. Call it only after the
+        person proved that this account is theirs."""
         organization, client = self.sign_in.required_organization, self.sign_in.client
         if organization is None or client is None or subject.organization.id == organization.id:
             return
