@@ -156,12 +156,12 @@ def test_a_failed_commit_is_told_to_all_whom_it_carried(served: World) -> None:
 #: Serves at a port until it is killed.
 NODE = """
 import pickle, sys, warnings
-from identity.testing.clock import RunningClock
-from identity.testing.assembled_service import KeyPool
+from identity.testing.clock import TickingClock
+from identity.testing.assembled_service import RsaKeyPool
 from identity.testing.world import World
 from tests.asgi_server import server_of
 settings, port = pickle.load(sys.stdin.buffer)
-world = World(settings, clock=RunningClock(), key_pool=KeyPool(0))
+world = World(settings, clock=TickingClock(), key_pool=RsaKeyPool(0))
 server_of(world.app, port=port).run()
 """
 

@@ -19,11 +19,11 @@ pytestmark = [pytest.mark.storages("sqlite", "postgresql"), pytest.mark.thorough
 #: Does to the service what it is told, says what was answered, and is killed with no time to put anything away.
 NODE = """
 import json, os, pickle, signal, sys
-from identity.testing.clock import RunningClock
-from identity.testing.assembled_service import KeyPool
+from identity.testing.clock import TickingClock
+from identity.testing.assembled_service import RsaKeyPool
 from identity.testing.world import World
 settings, requests = pickle.load(sys.stdin.buffer)
-world = World(settings, clock=RunningClock(), key_pool=KeyPool(0))
+world = World(settings, clock=TickingClock(), key_pool=RsaKeyPool(0))
 for method, url, headers, body in requests:
     answer = world.client.request(method, url, headers=headers, body=body)
     print(json.dumps([answer.status_int, answer.text]), flush=True)
