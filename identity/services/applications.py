@@ -156,7 +156,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
                 gettext_lazy("The application is public and has no secret. Choose another authentication method first.")
             )
         if len(self._storage.applications.list_secrets(application_id, locked=True)) >= MAX_LIVE_SECRETS:
-            raise Conflict(gettext_lazy("The application has two live secrets. End the older one first."))
+            raise Conflict(gettext_lazy("The application has two live secrets. Revoke the older one first."))
         return self._new_secret(application)
 
     def replace_oldest_secret(self, application_id: str, *, principal: Principal) -> str:

@@ -189,7 +189,7 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         """
         user = self._get_authorized(user_id, principal)
         if len(self._storage.credentials.list_secrets(user_id, locked=True)) >= MAX_LIVE_SECRETS:
-            raise Conflict(gettext_lazy("The service user has two live secrets. End the older one first."))
+            raise Conflict(gettext_lazy("The service user has two live secrets. Revoke the older one first."))
         text = new_token()
         secret = ServiceUserSecret(id=new_id(), user_id=user_id, digest=token_digest(text), created_at=self._now)
         with translate_storage_errors("service user", user_id):

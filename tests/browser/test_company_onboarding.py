@@ -99,7 +99,7 @@ def test_an_owner_asks_all_managers_for_a_second_factor(company: ExampleCompany,
     tab.open(f"{company.url}/login?target=/console")
     company.sign_in(tab, owner)
     tab.follow("Use another way")
-    assert tab.heading == "Choose how to go on"
+    assert tab.heading == "Verify it's you"
     seen(tab, "8-choice")
 
 
@@ -123,7 +123,7 @@ def test_a_lost_phone_is_replaced_by_a_recovery_code(company: ExampleCompany, ta
     sign_out(company, tab)
     authorization = company.ask(tab, acr_values=TWO)
     company.sign_in(tab, anna)
-    if tab.heading != "Choose how to go on":
+    if tab.heading != "Verify it's you":
         tab.follow("Use another way")
     tab.press("Recovery codes")
     seen(tab, "10-recovery-code")

@@ -1,4 +1,4 @@
-"""Looks and words: set by API and documents, seen where people sign in, served harmlessly, gone with their owner."""
+"""Branding: set by API and documents, seen where people sign in, served harmlessly, gone with their owner."""
 
 import base64
 import io

@@ -100,8 +100,8 @@ class RevokeClientSecretPage(ClientSecretPage, ActionPage):
     last_secret_impact_message: ClassVar[str] = ""
     #: What becomes of tokens, where that is not said by it.
     tokens: ClassVar[str] = ""
-    title = gettext_lazy("End this client secret of {name}?")
-    submit_label = gettext_lazy("End client secret")
+    title = gettext_lazy("Revoke this client secret of {name}?")
+    submit_label = gettext_lazy("Revoke client secret")
 
     @property
     def secret(self) -> Any:

@@ -367,7 +367,7 @@ def test_a_secret_is_replaced_without_a_gap(world: World, owner: Browser, client
         [old, _] = services.applications.list_secrets(client.client_id)
     owner.open(f"{href}/secrets/{old.id}/delete")
     assert "Where it is still in use, the application gets no tokens any more." in owner.page
-    assert "Client secret ended." in owner.submit(form="page-form")
+    assert "Client secret revoked." in owner.submit(form="page-form")
     assert not _works(world, client.client_id, client.secret)
     assert _works(world, client.client_id, new)
 
@@ -390,5 +390,5 @@ def test_there_are_never_three_secrets(world: World, owner: Browser, client: Cre
         services.applications.add_secret(client.client_id, principal=OPERATOR_PRINCIPAL)
     page = owner.submit(form="page-form")
     assert page.status_int == 409
-    assert "End the older one first." in page
+    assert "Revoke the older one first." in page
     assert _secrets(world, client.client_id) == 2

@@ -1,4 +1,4 @@
-"""Looks and words in the console: set, previewed, refused with a colour that passes, and the logo."""
+"""Branding in the console: set, previewed, refused with a colour that passes, and the logo."""
 
 import io
 from typing import Any
@@ -37,8 +37,8 @@ def preview(browser: Browser, **fields: str) -> Any:
 
 def test_looks_are_set_on_a_page_of_their_own(world: World, owner: Browser, of_organization: str) -> None:
     owner.open(of_organization)
-    page = owner.click("Change Looks and words")
-    assert page.html.h1.text.startswith("Looks and words of ")
+    page = owner.click("Change Branding")
+    assert page.html.h1.text.startswith("Branding of ")
     page = owner.submit(
         {"display_name": "Acme", "accent": "#0B5A3C", "login_title_de": "Willkommen", "mail_footer_en": "One\r\nTwo"},
         form="page-form",
@@ -195,6 +195,6 @@ def test_what_was_changed_is_told_in_words(owner: Browser, of_organization: str)
     owner.open(f"{of_organization}/branding")
     page = owner.submit({"login_title_de": "Willkommen", "mail_footer_en": "<b>Acme</b>"}, form="page-form")
     page = owner.open(page.html.select_one(".notice a")["href"])
-    assert page.html.h1.text.startswith("Looks and words changed")
+    assert page.html.h1.text.startswith("Branding changed")
     assert "Willkommen" in page.html.main.text
     assert "<b>Acme</b>" in page.html.main.text

@@ -142,7 +142,7 @@ def test_a_client_secret_is_shown_once(world: World, owner: Browser, robot: Serv
     assert secret not in page
     owner.click("End")
     page = owner.submit(form="page-form")
-    assert "Client secret ended." in page
+    assert "Client secret revoked." in page
 
 
 def test_a_personal_access_token_works_until_it_is_removed(

@@ -211,7 +211,7 @@ class OverviewPage(ConsolePage):
             rows.append((title, text, right))
         lead = gettext_lazy("What a new organization needs before programs and people can use it.")
         complete = all(getattr(getting_started, name) for name, *_ in _GETTING_STARTED_STEPS)
-        begin = [] if complete else [ActionSection("steps", gettext_lazy("First steps"), lead, rows=rows)]
+        begin = [] if complete else [ActionSection("steps", gettext_lazy("Getting started"), lead, rows=rows)]
         return {"sections_of": [*begin, *overview_sections(self, self.context.entity.id)], "said": self.translate}
 
 

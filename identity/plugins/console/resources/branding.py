@@ -1,4 +1,4 @@
-"""Looks and words of an organization or an application: a form with a preview, and the logo on a page of its own."""
+"""Branding of an organization or an application: a form with a preview, and the logo on a page of its own."""
 
 import base64
 from collections.abc import Mapping
@@ -78,7 +78,7 @@ class BrandingEditPage(BrandingResourcePage, ConsoleFormPage):
     path_suffix = "/branding"
     back_path_suffix = "#looks"
     template = "console/branding_edit.html"
-    title = gettext_lazy("Looks and words of {name}")
+    title = gettext_lazy("Branding of {name}")
     form_fields = _branding_fields()
     #: What was sent, once it was read.
     _sent: Form | None = None
@@ -270,7 +270,7 @@ def branding_section(page: ResourcePage[Any]) -> PageSection:
     change = Markup()
     if page.has_permission(f"{page.permission_subject}.write"):
         change = page.button_link(
-            gettext_lazy("Change"), f"{page.resource_path}/branding", what=gettext_lazy("Looks and words")
+            gettext_lazy("Change"), f"{page.resource_path}/branding", what=gettext_lazy("Branding")
         )
     lead = gettext_lazy("What people see who sign in, and what stands in mails to them.")
     if branding == DEFAULT_BRANDING:
@@ -279,8 +279,8 @@ def branding_section(page: ResourcePage[Any]) -> PageSection:
             if isinstance(page.entity, Application)
             else gettext_lazy("As the service's.")
         )
-        return ActionSection("looks", gettext_lazy("Looks and words"), lead, change, empty=usual)
-    return DescriptionListSection("looks", gettext_lazy("Looks and words"), lead, change, facts=facts)
+        return ActionSection("looks", gettext_lazy("Branding"), lead, change, empty=usual)
+    return DescriptionListSection("looks", gettext_lazy("Branding"), lead, change, facts=facts)
 
 
 ROUTES = resource_routes(
