@@ -104,9 +104,9 @@ def _error_details(
     return [(term, value) for term, value in known if value]
 
 
-def _translate_text(translator: Translator, said: str) -> str:
+def _translate_text(translator: Translator, text: str) -> str:
     """A sentence of ours in the page's language; what plugins and the protocol say as it is."""
-    return translator.gettext(said) if isinstance(said, Message) else said
+    return translator.gettext(text) if isinstance(text, Message) else text
 
 
 def oauth_error(error: OAuthError, request: Request) -> Response:
@@ -207,8 +207,8 @@ def domain_error(error: DomainError, request: Request) -> Response:
     if answer.status_code == 500:
         return _server_error_page(request)
     texts = [*error.fields.values()] if isinstance(error, Invalid) else [error.args[0] if error.args else ""]
-    asked = request.method == "GET" and request.query_string
-    action = (gettext_lazy("Open the page anew"), request.path) if asked else _START_LINK
+    has_query = request.method == "GET" and request.query_string
+    action = (gettext_lazy("Open the page anew"), request.path) if has_query else _START_LINK
     return render_error_page(request, answer.status_code, _UNREADABLE_TITLE, texts, action=action)
 
 

@@ -22,10 +22,10 @@ _ID = re.compile(r"[0-9a-f-]{36}\Z")
 _FLASH_LIFETIME = timedelta(seconds=60)
 
 
-def path_with_flash(path: str, request: Request, words: Mapping[str, str]) -> str:
+def path_with_flash(path: str, request: Request, messages: Mapping[str, str]) -> str:
     """The path with what to say about this request: its first event for which there are words, in their order."""
     recorded = {event.event: event for event in request.services.recorded_events}
-    event = next((recorded[name] for name in words if name in recorded), None)
+    event = next((recorded[name] for name in messages if name in recorded), None)
     if event is None:
         return path
     # What is said stands at the top: a fragment would scroll past it.

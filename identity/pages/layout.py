@@ -86,6 +86,6 @@ class PageLayout:
 
 def name_initials(name: str) -> str:
     """The first letters of the first and the last word of a name; of a single word, its first one."""
-    words = [word for word in name.split() if word[0].isalnum()]
-    letters = [words[0][0], words[-1][0]] if len(words) > 1 else [word[0] for word in words]
+    name_parts = [part for part in name.split() if part[0].isalnum()]
+    letters = [name_parts[0][0], name_parts[-1][0]] if len(name_parts) > 1 else [part[0] for part in name_parts]
     return "".join(letters).upper()

@@ -48,11 +48,11 @@ def render_mail_content(
         {"t": translator.gettext_plain, **values}
     )
     subject, _, rest = drawn.strip().partition("\n")
-    said = [looks.mail_intro, *(part.strip() for part in re.split(r"\n\s*\n", rest))]
+    paragraphs = [looks.mail_intro, *(part.strip() for part in re.split(r"\n\s*\n", rest))]
     support = translator.gettext_plain("Do you need help? {support}", support=looks.support) if looks.support else ""
     return MailContent(
         subject=subject.strip(),
-        paragraphs=tuple(MailParagraph(item) for item in said if item),
+        paragraphs=tuple(MailParagraph(item) for item in paragraphs if item),
         footer=tuple(item for item in (looks.mail_footer, support) if item),
         name=looks.name or pages.brand_name,
         branding=looks,

@@ -174,8 +174,8 @@ class Page:
 
     def get(self) -> Response:
         """The answer to GET."""
-        shown = self.template_variables()
-        return self.render(shown, status=self.status) if isinstance(shown, Mapping) else shown
+        variables = self.template_variables()
+        return self.render(variables, status=self.status) if isinstance(variables, Mapping) else variables
 
 
 class FormPage(Page):
@@ -238,7 +238,7 @@ class FormPage(Page):
             return self.submit(form)
         except Invalid as refused:
             self._drop_changes(refused)
-            problems = {self.field_aliases.get(name, name): said for name, said in refused.fields.items()}
+            problems = {self.field_aliases.get(name, name): message for name, message in refused.fields.items()}
             return self._redisplay(form, status=422, problems=problems)
         except Conflict as refused:
             self._drop_changes(refused)
@@ -263,8 +263,8 @@ class FormPage(Page):
         except Invalid as refused:
             problems = refused.fields
         self._doom_transaction()
-        said = {name: self.translator.gettext_plain(problem) for name, problem in problems.items()}
-        return Response(json.dumps({"fields": said}).encode(), content_type="application/json", charset=None)
+        messages = {name: self.translator.gettext_plain(problem) for name, problem in problems.items()}
+        return Response(json.dumps({"fields": messages}).encode(), content_type="application/json", charset=None)
 
     def _change_language(self, form: Form, *, fresh: bool) -> Response:
         language = form.text(UI_LOCALES_PARAM)
@@ -327,9 +327,9 @@ class FormPage(Page):
         address: str | None = None,
         **state: Any,
     ) -> Response:
-        shown = self.template_variables()
-        if not isinstance(shown, Mapping):
-            return shown
+        variables = self.template_variables()
+        if not isinstance(variables, Mapping):
+            return variables
         form = FormState(
             action=address or self._form_action_url(self.requested_language),
             token=csrf.csrf_token(self.request),
@@ -341,7 +341,7 @@ class FormPage(Page):
             non_text_fields=self.non_text_fields,
             **state,
         )
-        return self.render({**shown, "form": form, "failed": form.has_errors}, status=status, headers=headers)
+        return self.render({**variables, "form": form, "failed": form.has_errors}, status=status, headers=headers)
 
     def _form_action_url(self, language: str = "") -> str:
         """Where the form is posted, with the page's own parameters and the language that was chosen on it."""
@@ -352,11 +352,11 @@ class FormPage(Page):
         return f"{path}?{urlencode(query)}" if query else path
 
     def _redisplay_message(self, refused: FormRedisplay) -> FormMessage:
-        said = self.translator.gettext(refused.message)
+        message = self.translator.gettext(refused.message)
         if refused.link is not None:
             href, sentence = refused.link
-            said += Markup(' <a href="{}">{}</a>').format(href, self.translator.gettext(sentence))
-        return FormMessage(refused.kind, said)
+            message += Markup(' <a href="{}">{}</a>').format(href, self.translator.gettext(sentence))
+        return FormMessage(refused.kind, message)
 
     def _drop_changes(self, refused: DomainError | FormRedisplay) -> None:
         if not refused.commits_transaction:
@@ -368,8 +368,8 @@ class FormPage(Page):
 
 
 def _error_message(refused: Exception) -> str:
-    said = refused.args[0] if refused.args else ""
-    return said if isinstance(said, str) else str(refused)
+    message = refused.args[0] if refused.args else ""
+    return message if isinstance(message, str) else str(refused)
 
 
 def _page_view(kind: type[Page]) -> Callable[[Any, Request], Response]:

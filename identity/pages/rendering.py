@@ -161,9 +161,9 @@ def _language_links(request: Request) -> list[tuple[str, str, str]]:
     ]
 
 
-def _relative_time(registry: Registry, words: Any, moment: Any) -> str:
+def _relative_time(registry: Registry, translator: Any, moment: Any) -> str:
     identity: IdentityApplication = registry.application
-    return format_relative_time(moment, identity.clock(), words)
+    return format_relative_time(moment, identity.clock(), translator)
 
 
 def _time_zone(request: Request) -> tzinfo | None:

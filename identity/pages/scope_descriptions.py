@@ -23,10 +23,10 @@ def describe_scopes(
     scope: Collection[str], project: str, translator: Translator, namespaces: Collection[str]
 ) -> list[Markup]:
     """What an application of this project learns of a person by these scopes; nothing but who it is, if empty."""
-    found = [translator.gettext(text) for word, text in _DESCRIPTIONS.items() if word in scope]
-    if any(_is_scope_in_namespace(word, namespaces, _ORGANIZATION) for word in scope):
+    found = [translator.gettext(text) for scope_name, text in _DESCRIPTIONS.items() if scope_name in scope]
+    if any(_is_scope_in_namespace(scope_name, namespaces, _ORGANIZATION) for scope_name in scope):
         found.append(translator.gettext("your organization"))
-    if any(_requests_roles(word, namespaces) for word in scope):
+    if any(_requests_roles(scope_name, namespaces) for scope_name in scope):
         found.append(translator.gettext("your roles in {project}", project=project))
     return found
 
@@ -40,9 +40,9 @@ def has_description(scope: str, namespaces: Collection[str]) -> bool:
     )
 
 
-def _requests_roles(word: str, namespaces: Collection[str]) -> bool:
-    return _is_scope_in_namespace(word, namespaces, ":org:projects:roles", ":org:project:role:")
+def _requests_roles(scope_name: str, namespaces: Collection[str]) -> bool:
+    return _is_scope_in_namespace(scope_name, namespaces, ":org:projects:roles", ":org:project:role:")
 
 
-def _is_scope_in_namespace(word: str, namespaces: Collection[str], *rests: str) -> bool:
-    return word.startswith(tuple(f"{namespace}{rest}" for namespace in namespaces for rest in rests))
+def _is_scope_in_namespace(scope_name: str, namespaces: Collection[str], *rests: str) -> bool:
+    return scope_name.startswith(tuple(f"{namespace}{rest}" for namespace in namespaces for rest in rests))

@@ -152,18 +152,18 @@ class SignInPage(FormPage):
 
     def login_name_redirect(self, login_name: LoginName) -> str:
         """Where whoever enters this login name goes on: a plugin's way, else the password."""
-        ways = (find(self, login_name) for find in self.renderer.login_name_ways)
-        return next((way for way in ways if way is not None), f"{self.base_path}/password")
+        paths = (find(self, login_name) for find in self.renderer.login_name_ways)
+        return next((path for path in paths if path is not None), f"{self.base_path}/password")
 
     def lead(self) -> Markup:
         """The line below the heading."""
         client = self.sign_in.client
         if client is not None:
-            own = self.branding_owner()[0] == client.organization
+            is_own_branding = self.branding_owner()[0] == client.organization
             return self.translator.gettext(
                 "to continue to {application} · {organization}",
                 application=_strong(self.page_branding.application or client.application.name),
-                organization=(own and self.page_branding.organization) or client.organization.name,
+                organization=(is_own_branding and self.page_branding.organization) or client.organization.name,
             )
         if (self.pending_authorization.target or "").startswith(_CONSOLE):
             return self.translator.gettext("to continue to the console")

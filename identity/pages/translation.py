@@ -48,9 +48,9 @@ class Translator:
         if isinstance(text, Message) and text.plural:
             return self._ngettext(text.template, text.plural, {**text.values, **values})
         template = text.template if isinstance(text, Message) else text
-        given = {**text.values, **values} if isinstance(text, Message) else values
+        parameters = {**text.values, **values} if isinstance(text, Message) else values
         found = self.catalog.messages.get(template, (template,))[0]
-        return _interpolate(found, given)
+        return _interpolate(found, parameters)
 
     def gettext_plain(self, text: str, /, **values: object) -> str:
         """The sentence as plain text, for mails and JSON: nothing is escaped."""
@@ -79,13 +79,13 @@ class MessageCatalogs:
 
     def __init__(self, folders: Iterable[Path] = (LOCALE_DIR,)) -> None:
         self.folders = list(folders)
-        self._words: dict[str, Translator] = {LANGUAGES[0]: Translator(LANGUAGES[0], MessageCatalog())}
+        self._translators: dict[str, Translator] = {LANGUAGES[0]: Translator(LANGUAGES[0], MessageCatalog())}
 
     def translator(self, language: str) -> Translator:
         """The words of one of our languages."""
-        if language not in self._words:
-            self._words[language] = Translator(language, _merge_catalogs(self.folders, language))
-        return self._words[language]
+        if language not in self._translators:
+            self._translators[language] = Translator(language, _merge_catalogs(self.folders, language))
+        return self._translators[language]
 
 
 def _merge_catalogs(folders: Iterable[Path], language: str) -> MessageCatalog:

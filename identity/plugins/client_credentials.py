@@ -35,10 +35,10 @@ class ClientCredentialsGrant(GrantType):
 
     def authorize(self, request: TokenRequest, context: Context) -> Authorization:
         """The application or service user itself. Raises UnauthorizedClient, InvalidScope."""
-        service_user, asked = request.service_user, request.parameters.get_space_delimited("scope")
+        service_user, requested = request.service_user, request.parameters.get_space_delimited("scope")
         if service_user is None:
-            return _build_authorization(None, request.client, asked, context)
-        authorization = _build_authorization(service_user.subject, None, asked, context)
+            return _build_authorization(None, request.client, requested, context)
+        authorization = _build_authorization(service_user.subject, None, requested, context)
         return replace(authorization, secret_id=service_user.secret_id)
 
     def preview(self, preview_input: PreviewInput, context: Context) -> Authorization | None:
@@ -51,12 +51,12 @@ class ClientCredentialsGrant(GrantType):
 
 
 def _build_authorization(
-    subject: Subject | None, client: ApplicationClient | None, asked: tuple[str, ...], context: Context
+    subject: Subject | None, client: ApplicationClient | None, requested: tuple[str, ...], context: Context
 ) -> Authorization:
     """One of both is given."""
     if client is not None and client.application.is_public:
         raise UnauthorizedClient("a public client has no credentials that could stand for it")
-    require_scope_syntax(asked)
+    require_scope_syntax(requested)
     client_id = subject.user.id if subject is not None else client.id if client is not None else None
     if client_id is None:
         raise ValueError("the token endpoint authenticates the client first")
@@ -64,7 +64,7 @@ def _build_authorization(
         subject=subject,
         client=client,
         client_id=client_id,
-        requested_scopes=asked,
+        requested_scopes=requested,
         client_secret_id=None if client is None else client.secret_id,
         authenticated_at=context.now,
         includes_id_token=False,

@@ -66,7 +66,7 @@ class JwtBearerGrant(GrantType):
 
     def authorize(self, request: TokenRequest, context: Context) -> Authorization:
         """The service user that signed. Raises InvalidGrant, InvalidScope, InvalidRequest."""
-        asked = request.parameters.get_space_delimited("scope")
+        requested = request.parameters.get_space_delimited("scope")
         key, subject, claims = self._verified(request.parameters.require_value("assertion"), context)
         try:
             self._check_claims(claims, subject, context)
@@ -74,7 +74,7 @@ class JwtBearerGrant(GrantType):
             self._audit(context, subject, refusal.audit_reason)
             raise
         once = self._once(claims, subject, context)
-        authorization = _build_authorization(subject, asked, context, key_id=key.id, once=once)
+        authorization = _build_authorization(subject, requested, context, key_id=key.id, once=once)
         context.services.service_users.touch_key(key)
         return authorization
 
@@ -171,19 +171,19 @@ class AssertionCredential(SingleUseCredential):
 
 def _build_authorization(
     subject: Subject,
-    asked: tuple[str, ...],
+    requested: tuple[str, ...],
     context: Context,
     *,
     key_id: str | None,
     once: AssertionCredential | None = None,
 ) -> Authorization:
-    asked = asked or (OPENID_SCOPE,)
-    require_openid_scope(asked)
+    requested = requested or (OPENID_SCOPE,)
+    require_openid_scope(requested)
     return Authorization(
         subject=subject,
         client=None,
         client_id=subject.user.id,
-        requested_scopes=asked,
+        requested_scopes=requested,
         authenticated_at=context.now,
         key_id=key_id,
         single_use_credential=once,

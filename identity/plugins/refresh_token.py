@@ -79,14 +79,14 @@ class RefreshTokenGrant(GrantType):
 
 
 def _build_authorization(
-    presented: PresentedRefreshToken, client: ApplicationClient, asked: tuple[str, ...]
+    presented: PresentedRefreshToken, client: ApplicationClient, requested: tuple[str, ...]
 ) -> Authorization:
     token = presented.token
     return Authorization(
         subject=presented.subject,
         client=client,
         client_id=client.id,
-        requested_scopes=asked,
+        requested_scopes=requested,
         authenticated_at=token.authenticated_at,
         # What outlives the session is not tied to it any more.
         session_id=None if presented.session_ended else token.session_id,
@@ -115,14 +115,14 @@ def _find_mismatch(presented: PresentedRefreshToken, context: Context) -> str | 
 
 def _requested_scopes(request: TokenRequest, token: RefreshToken) -> tuple[str, ...]:
     """A subset of what was granted at first; all of it where nothing is asked. Raises InvalidScope."""
-    words = request.parameters.get_space_delimited("scope")
-    if not words:
+    requested = request.parameters.get_space_delimited("scope")
+    if not requested:
         return token.scope
-    require_openid_scope(words)
-    wider = [word for word in words if word not in token.scope]
+    require_openid_scope(requested)
+    wider = [scope_name for scope_name in requested if scope_name not in token.scope]
     if wider:
         raise InvalidScope(f"{wider[0]} was not granted at first")
-    return words
+    return requested
 
 
 class RefreshTokenPlugin:

@@ -139,8 +139,8 @@ class WebhookDelivery(Delivery):
         self.message_lifetime = settings.give_up_after
         self._url = url
         self._settings = settings
-        self._gone = False
-        self._way = OutboundHttpClient(
+        self._has_failed = False
+        self._client = OutboundHttpClient(
             networks=parse_networks([*networks, *_address_networks(hostname)]),
             seconds=settings.timeout.total_seconds(),
             ca_file=settings.ca_file,
@@ -150,7 +150,7 @@ class WebhookDelivery(Delivery):
     @property
     def is_enabled(self) -> bool:
         """False from the moment at which the receiver said that it is gone."""
-        return not self._gone
+        return not self._has_failed
 
     def event_content(self, event: AuditEvent) -> bytes | None:
         """The event as JSON, None if it is not among those to be sent."""
@@ -161,13 +161,13 @@ class WebhookDelivery(Delivery):
     def send(self, content: bytes) -> None:
         """Post it. Raises DeliveryFailed for every answer but 2xx; OSError, HTTPException."""
         try:
-            answer = self._way.send("POST", self._url, headers=self._headers(content), body=content)
+            answer = self._client.send("POST", self._url, headers=self._headers(content), body=content)
         except ForbiddenDestination:
             raise DeliveryFailed(
                 "the receiver has no public address; identity.outgoing_networks can name its own"
             ) from None
         if answer.status == _HTTP_GONE:
-            self._gone = True
+            self._has_failed = True
             raise DeliveryFailed("the receiver is gone (410); nothing more is sent to it before a restart")
         if not 200 <= answer.status < 300:
             raise DeliveryFailed(f"the receiver answered {answer.status}")

@@ -105,8 +105,8 @@ def build_page(
     """Make a page from up to ``limit + 1`` rows: the surplus row tells that there is a next page."""
     if len(rows) <= limit:
         return ResultPage(tuple(rows), total=total)
-    shown = rows[:limit]
-    return ResultPage(tuple(shown), cursor(shown[-1]), total)
+    page_rows = rows[:limit]
+    return ResultPage(tuple(page_rows), cursor(page_rows[-1]), total)
 
 
 def iterate_rows(fetch: Callable[[PageRequest], ResultPage[RowT]], request: PageRequest = FIRST_PAGE) -> Iterator[RowT]:
@@ -131,18 +131,22 @@ def page_in_memory(
     sort = request.sort or usual or SortOrder(next(iter(orders)))
     value = orders[sort.key]
 
-    def place(row: IdentifiedRowT) -> tuple[str, str]:
+    def position(row: IdentifiedRowT) -> tuple[str, str]:
         return value(row), row.id
 
     identifieds = [
         row for row in rows if request.active is None or getattr(row, "active", request.active) == request.active
     ]
     total = RowTotal.from_count(min(len(identifieds), MAX_COUNTED_ROWS + 1)) if request.with_total else None
-    identifieds.sort(key=place, reverse=sort.descending)
+    identifieds.sort(key=position, reverse=sort.descending)
     if request.cursor is not None:
-        here = (request.cursor.value, request.cursor.id)
-        identifieds = [row for row in identifieds if (place(row) < here if sort.descending else place(row) > here)]
-    return build_page(identifieds[: request.limit + 1], request.limit, lambda row: PageCursor(*place(row)), total)
+        cursor_position = (request.cursor.value, request.cursor.id)
+        identifieds = [
+            row
+            for row in identifieds
+            if (position(row) < cursor_position if sort.descending else position(row) > cursor_position)
+        ]
+    return build_page(identifieds[: request.limit + 1], request.limit, lambda row: PageCursor(*position(row)), total)
 
 
 def single_page(

@@ -60,7 +60,7 @@ class LdapClient:
     def __init__(self, settings: LdapPluginSettings) -> None:
         self._settings = settings
         # All of them serve one organization.
-        self._places = FairSemaphore(_MAX_CONCURRENT_REQUESTS, by_organization=False)
+        self._slots = FairSemaphore(_MAX_CONCURRENT_REQUESTS, by_organization=False)
         self._failed_at = -_RETRY_AFTER_SECONDS
 
     def find_entry(self, login: str) -> LdapEntry | None:
@@ -102,7 +102,7 @@ class LdapClient:
         from pyasn1.error import PyAsn1Error
 
         try:
-            leave = self._places.acquire()
+            leave = self._slots.acquire()
         except NoFreeSlot:
             raise DirectoryUnavailable("too many ask the directory") from None
         try:
@@ -131,13 +131,13 @@ class LdapClient:
         from ldap3.core.exceptions import LDAPException
 
         settings = self._settings
-        wanted = settings.filter.replace(LOGIN_PLACEHOLDER, pattern)
+        search_filter = settings.filter.replace(LOGIN_PLACEHOLDER, pattern)
         with self._bind(server, settings.bind_dn, settings.password()) as connection:
             if connection is None:
                 raise LDAPException("the service is not let in")
             found = connection.search(
                 settings.base,
-                f"(&{condition}{wanted})" if condition else wanted,
+                f"(&{condition}{search_filter})" if condition else search_filter,
                 attributes=[*self._requested_attributes, settings.id_attribute, settings.groups_attribute],
                 size_limit=2,
             )

@@ -63,8 +63,8 @@ class LdapDirectory(Directory[LdapEntry]):
 
     def find_entry_by_id(self, link: str) -> LdapEntry | None:
         """The entry that ``linked_entry_id`` named. Raises DirectoryUnavailable."""
-        way, rest = link[: len(_ID_KEY_PREFIX)], link[len(_ID_KEY_PREFIX) :]
-        return self._search.find_entry_by_id(rest) if way == _ID_KEY_PREFIX else self._search.find_entry(rest)
+        prefix, rest = link[: len(_ID_KEY_PREFIX)], link[len(_ID_KEY_PREFIX) :]
+        return self._search.find_entry_by_id(rest) if prefix == _ID_KEY_PREFIX else self._search.find_entry(rest)
 
     def verify_password(self, found: LdapEntry | None, password: str) -> bool:
         """Whether the password is the entry's, by a bind as it. Raises DirectoryUnavailable."""
@@ -92,10 +92,10 @@ class LdapDirectory(Directory[LdapEntry]):
                     services.record_service(self._name_space).replace(record, {**record.value, "id": found.id})
             person = self._update_profile(known, found, services)
         elif subject is None and self._settings.create_accounts:
-            made = self._create_account(organization, found, services, hashed)
-            if made is None:
+            account = self._create_account(organization, found, services, hashed)
+            if account is None:
                 return None
-            person = made
+            person = account
         else:
             return None
         self._sync_roles(person, found, services)
@@ -129,15 +129,15 @@ class LdapDirectory(Directory[LdapEntry]):
 
     def _read_profile(self, ldap_entry: LdapEntry) -> ChangeProfile:
         """The profile as the directory has it; what breaks a rule is left out."""
-        told: dict[str, object] = {}
+        detail: dict[str, object] = {}
         for line in self._settings.attributes:
             name, _, attribute = line.partition("=")
             value = ldap_entry.attributes.get(attribute.lower(), "").strip()
             if name in DEFAULT_CLAIM_MAPPING and name != "user_name" and value:
                 with suppress(Invalid):
                     decode(ChangeProfile, {name: value})
-                    told[name] = value
-        return decode(ChangeProfile, told)
+                    detail[name] = value
+        return decode(ChangeProfile, detail)
 
     def _sync_roles(self, person: Subject, ldap_entry: LdapEntry, services: Services) -> None:
         """Roles of the table, as the groups have it; all others are left alone."""

@@ -107,19 +107,19 @@ class ProcessCounters(InstrumentationObserver):
         elif kind == instrumentation.PURGE:
             self.observe(PURGE_SECONDS, seconds, name)
 
-    def record_outcome(self, what: str, name: str, outcome: str) -> None:
+    def record_outcome(self, kind: str, name: str, outcome: str) -> None:
         """A sign-in was tried, an endpoint has answered from here or there, or the web server has refused a request."""
-        if what == instrumentation.SIGN_IN:
+        if kind == instrumentation.SIGN_IN:
             method = name if name in self.methods else OTHER_LABEL
             self.increment(SIGN_INS, method, outcome if outcome in OUTCOMES else OTHER_LABEL)
-        elif what == instrumentation.LAGGING_ENDPOINT:
+        elif kind == instrumentation.LAGGING_ENDPOINT:
             self.increment(LAGGING_READS, name, outcome)
-        elif what == instrumentation.SERVER_REFUSAL:
+        elif kind == instrumentation.SERVER_REFUSAL:
             self.increment(REQUESTS, name, outcome)
 
-    def record_lag(self, what: str, seconds: float) -> None:
+    def record_lag(self, kind: str, seconds: float) -> None:
         """Something was read from a standby."""
-        if what == instrumentation.STANDBY_READ:
+        if kind == instrumentation.STANDBY_READ:
             self.observe(STANDBY_AGE, seconds)
 
     def snapshot(self) -> dict[str, Samples]:
@@ -140,8 +140,8 @@ class ProcessCounters(InstrumentationObserver):
     def _statement_verb(self, statement: str) -> tuple[str, ...]:
         known = self._statement_verbs.get(statement)
         if known is None:
-            word = statement.split(None, 1)[0].upper() if statement.strip() else ""
-            known = (word if word in _SQL_VERBS else OTHER_LABEL,)
+            verb = statement.split(None, 1)[0].upper() if statement.strip() else ""
+            known = (verb if verb in _SQL_VERBS else OTHER_LABEL,)
             if len(self._statement_verbs) < _MAX_CACHED_STATEMENTS:
                 self._statement_verbs[statement] = known
         return known

@@ -52,8 +52,8 @@ class _SnapshotCollector(Collector):
                 yield _counter_family(family, self._counted[family.name])
             else:
                 metric = GaugeMetricFamily(family.name, family.documentation, labels=family.labels)
-                for (of, labels), value in self._gauges.items():
-                    if of == family:
+                for (name, labels), value in self._gauges.items():
+                    if name == family:
                         metric.add_metric(labels, value)
                 yield metric
 

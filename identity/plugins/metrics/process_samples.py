@@ -38,9 +38,9 @@ class ProcessSamples:
 class ProcessSampleFolder:
     """The folder, as one process uses it. ``own`` tells its share at any moment."""
 
-    def __init__(self, folder: Path, own: Callable[[], ProcessSamples]) -> None:
+    def __init__(self, folder: Path, read_own: Callable[[], ProcessSamples]) -> None:
         self._folder = folder
-        self._own = own
+        self._read_own = read_own
         self._name = f"{os.getpid()}-{new_id()}"
         self._lock_file: int | None = None
 
@@ -55,7 +55,7 @@ class ProcessSampleFolder:
     def publish(self) -> ProcessSamples:
         """Let the others know; returns what they do. Raises OSError."""
         with self._lock():
-            return self._write_own(self._own())
+            return self._write_own(self._read_own())
 
     def read_all(self) -> list[ProcessSamples]:
         """What this process has to say, and what others have said, those that are dead among them. Raises OSError.
@@ -63,7 +63,7 @@ class ProcessSampleFolder:
         Nothing is told that does not stand in the folder: what somebody was told may never seem to shrink.
         """
         with self._lock():
-            process_samples = self._own()
+            process_samples = self._read_own()
             try:
                 self._write_own(process_samples)
             except OSError as problem:

@@ -70,9 +70,9 @@ def _collect_gauges(services: Services) -> dict[tuple[MetricFamily, tuple[str, .
     }
     if figures.signing_key_age is not None:
         found[SIGNING_KEY_AGE, ()] = figures.signing_key_age.total_seconds()
-    for way, backlog in figures.outbox_backlogs.items():
+    for delivery, backlog in figures.outbox_backlogs.items():
         since = backlog.oldest_at
-        found[OUTBOX_FAILING, (way,)] = backlog.failing
-        found[OUTBOX_EXPIRED, (way,)] = backlog.abandoned
-        found[OUTBOX_AGE, (way,)] = 0 if since is None else (services.now - since).total_seconds()
+        found[OUTBOX_FAILING, (delivery,)] = backlog.failing
+        found[OUTBOX_EXPIRED, (delivery,)] = backlog.abandoned
+        found[OUTBOX_AGE, (delivery,)] = 0 if since is None else (services.now - since).total_seconds()
     return found

@@ -115,8 +115,8 @@ class SqlBackend(Backend):
             # Until its transaction has begun.
             connection.is_broken = True
             with translating():
-                for words in _BEGIN_SNAPSHOT[connection.dialect.name]:
-                    connection.execute_raw(words)
+                for statement in _BEGIN_SNAPSHOT[connection.dialect.name]:
+                    connection.execute_raw(statement)
             connection.is_broken = False
             connection.allow_slow_reader()
             yield SqlStorage(connection)
@@ -224,10 +224,10 @@ class SqlBackend(Backend):
                     )
             if opened.standby is not None:
                 with opened.standby.connection() as connection:
-                    told = connection_limits.connection_limit_problem(
+                    limit_problem = connection_limits.connection_limit_problem(
                         connection, self._settings, process_count, pools=1
                     )
-                    problems.append(None if told is None else f"At the standby: {told}")
+                    problems.append(None if limit_problem is None else f"At the standby: {limit_problem}")
         return " ".join(problem for problem in problems if problem) or None
 
     def close(self) -> None:

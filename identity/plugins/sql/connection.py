@@ -107,8 +107,8 @@ class DatabaseConnection:
         """What SQLAlchemy makes of a driver's error; a dead connection is never used again."""
         if self.dialect.is_disconnect(error, self.driver, None):
             self.is_broken = True
-        made: DBAPIError = DBAPIError.instance(None, None, error, self.driver_errors, dialect=self.dialect)
-        return made
+        wrapped: DBAPIError = DBAPIError.instance(None, None, error, self.driver_errors, dialect=self.dialect)
+        return wrapped
 
     def has_unread_data(self) -> bool:
         """True if the server of the database has said something unasked; SQLite has none."""

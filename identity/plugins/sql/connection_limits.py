@@ -38,12 +38,13 @@ def connection_limit_problem(
     Raises SQLAlchemyError.
     """
     name, most = min(read_connection_limits(connection), key=lambda item: item[1])
-    each = pools * settings.pool_size
-    wanted = process_count * each
-    if wanted <= most:
+    per_process = pools * settings.pool_size
+    needed = process_count * per_process
+    if needed <= most:
         return None
     return (
-        f"{process_count} processes × {each} (identity.plugin.sql.database_connections) are up to {wanted} connections,"
+        f"{process_count} processes × {per_process} (identity.plugin.sql.database_connections) are up to {needed}"
+        f" connections, and the server gives {most} ({name}, less what it keeps for superusers). Lower"
         f" and the server gives {most} ({name}, less what it keeps for superusers). Lower database_connections, raise"
         " the limit, or put a pooler before it. Count the processes of other machines as well."
     )

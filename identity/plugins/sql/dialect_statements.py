@@ -131,7 +131,7 @@ class UpdateWithInserts(DialectStatement):
     def _build_statement(self, parameter_rows: CTE | None) -> Select[Any]:
         """The one statement: with parameters, or for each of ``parameter_rows``, whose number it then gives first."""
 
-        def given(table: Table) -> list[ColumnElement[Any]]:
+        def insert_columns(table: Table) -> list[ColumnElement[Any]]:
             names = [f"{table.name}_{name}" for name in _column_names(table)]
             return [
                 bindparam(name, type_=self._parameters[name]) if parameter_rows is None else parameter_rows.c[name]
@@ -143,7 +143,7 @@ class UpdateWithInserts(DialectStatement):
         statement = select(literal(1).label("changed") if parameter_rows is None else parameter_rows.c.number)
         if isinstance(change, Upsert):
             added: Any = insert(change.table).from_select(
-                _column_names(change.table), select(*given(change.table)), False
+                _column_names(change.table), select(*insert_columns(change.table)), False
             )
             changed = (
                 added.on_conflict_do_nothing(index_elements=change.index_elements)
@@ -177,7 +177,7 @@ class UpdateWithInserts(DialectStatement):
         if source is not None and (parameter_rows is None or not isinstance(change, Update)):
             statement = statement.select_from(source)
         for table in self._tables:
-            rows = select(*given(table))
+            rows = select(*insert_columns(table))
             added = plain_insert(table).from_select(
                 _column_names(table), rows if source is None else rows.select_from(source), include_defaults=False
             )
@@ -380,10 +380,10 @@ class _LockThenUpdate(ExecutableStatement):
         return self.select.first(connection, _with_new_values(parameters))
 
     def execute(self, connection: DatabaseConnection, parameters: Values) -> int:
-        given = _with_new_values(parameters)
+        values = _with_new_values(parameters)
         for _ in range(_MAX_TRIES):
-            if self.lock.first(connection, given) is not None:
-                return self.update.execute(connection, given)
+            if self.lock.first(connection, values) is not None:
+                return self.update.execute(connection, values)
             if _insert_unless_duplicate(connection, self.insert, self.constraint, parameters):
                 return 1
         raise StorageUnavailable("The row comes and goes.")

@@ -224,12 +224,12 @@ def _add_password(url: URL, settings: SqlPluginSettings) -> URL:
     if path is None:
         return url
     try:
-        others = stat.S_IMODE(path.stat().st_mode) & (stat.S_IRWXG | stat.S_IRWXO)
+        other_permissions = stat.S_IMODE(path.stat().st_mode) & (stat.S_IRWXG | stat.S_IRWXO)
         password = path.read_text().strip()
     except OSError as problem:
         why = f"{path} cannot be read: {problem.strerror}."
         raise StorageUnavailable(f"identity.plugin.sql.password_file: {why}") from None
-    if others:
+    if other_permissions:
         raise StorageUnavailable(f"identity.plugin.sql.password_file: {path} is open to others: run chmod 600 {path}")
     return url.set(password=password)
 
@@ -308,9 +308,9 @@ def _create_postgresql_engine(
         "idle_in_transaction_session_timeout": _milliseconds(settings.idle_timeout),
         **overrides,
     }
-    given = url.query.get("options", "")
-    words = [
-        given if isinstance(given, str) else " ".join(given),
+    option_text = url.query.get("options", "")
+    kept_options = [
+        option_text if isinstance(option_text, str) else " ".join(option_text),
         *(f"-c {key}={value}" for key, value in session.items()),
     ]
     arguments: dict[str, Any] = {
@@ -325,7 +325,7 @@ def _create_postgresql_engine(
         # What is set or prepared on one connection is not there on the next.
         arguments["prepare_threshold"] = None
     else:
-        arguments["options"] = " ".join(words).strip()
+        arguments["options"] = " ".join(kept_options).strip()
     engine = create_redacted_engine(url.difference_update_query(["options"]), connect_args=arguments, **options)
     only_reads = settings.pooler and "default_transaction_read_only" in session
     event.listen(

@@ -178,12 +178,12 @@ def is_connection_limit_reached(error: BaseException) -> bool:
     return isinstance(error, DATABASE_ERRORS) and isinstance(translate_error(error), TooManyConnections)
 
 
-def _connect_failure_reason(told: str) -> str:
+def _connect_failure_reason(message: str) -> str:
     """Why psycopg could not connect, if that is what it tells."""
-    if not _NOT_CONNECTED.match(told):
+    if not _NOT_CONNECTED.match(message):
         return _NO_RESPONSE_MESSAGE
-    told = _QUOTED.sub('""', told)
-    return next((sentence for part, sentence in _POSTGRESQL_CONNECTING if part in told), _NOT_OPENED)
+    message = _QUOTED.sub('""', message)
+    return next((sentence for part, sentence in _POSTGRESQL_CONNECTING if part in message), _NOT_OPENED)
 
 
 def _translate_postgresql_error(original: object, state: str) -> StorageError:
@@ -246,8 +246,8 @@ def _unique_constraints() -> Iterator[tuple[str, str]]:
             if not isinstance(rule, (PrimaryKeyConstraint, UniqueConstraint, Index)):
                 continue
             columns = list(rule.columns)
-            own = columns[0].info if isinstance(rule, PrimaryKeyConstraint) else rule.info
-            field = own.get("field") or table.info.get("field") or columns[0].name
+            column_info = columns[0].info if isinstance(rule, PrimaryKeyConstraint) else rule.info
+            field = column_info.get("field") or table.info.get("field") or columns[0].name
             yield str(rule.name), field
             yield ", ".join(f"{table.name}.{column.name}" for column in columns), field
 

@@ -53,8 +53,8 @@ class MariadbConnection(DatabaseConnection):
         super().__init__(connection)
         cursor = self.driver.cursor()
 
-        def execute(words: str, parameters: Any = None) -> Any:
-            cursor.execute(words, parameters)
+        def execute(sql: str, parameters: Any = None) -> Any:
+            cursor.execute(sql, parameters)
             return cursor
 
         self.execute = with_measured_duration(STATEMENT, execute)

@@ -30,7 +30,7 @@ class PagedSqlStore(SqlStore):
         orders: SortColumns,
         *,
         usual: SortOrder | None = None,
-        by: ColumnElement[Any] | None = None,
+        search_column: ColumnElement[Any] | None = None,
     ) -> ResultPage[ValueT]:
         """A page of what the statement selects, in one of the orders, then in that of the ids; usually in the first.
 
@@ -41,22 +41,26 @@ class PagedSqlStore(SqlStore):
         if request.active is not None and "active" in table.c:
             statement = statement.where(table.c.active.is_(request.active))
         total = None
-        if request.query and (by is not None or "search_text" in table.c):
-            statement, total = self._searched(statement, table, table.c.id if by is None else by, request.query)
+        if request.query and (search_column is not None or "search_text" in table.c):
+            statement, total = self._searched(
+                statement, table, table.c.id if search_column is None else search_column, request.query
+            )
         elif request.with_total:
             total = RowTotal.from_count(len(self._first_ids(statement, table)))
         order = (orders[sort.key], table.c.id)
         if request.cursor is not None:
-            here = _cursor_condition(order, request.cursor)
-            statement = statement.where(tuple_(*order) < here if sort.descending else tuple_(*order) > here)
+            after_cursor = _cursor_condition(order, request.cursor)
+            statement = statement.where(
+                tuple_(*order) < after_cursor if sort.descending else tuple_(*order) > after_cursor
+            )
         directed = [column.desc() if sort.descending else column for column in order]
         found = self._fetch_all(statement.add_columns(*order).order_by(*directed).limit(request.limit + 1))
-        shown = found[: request.limit]
+        page_rows = found[: request.limit]
         # A row whose place cannot be read is no place to go on from; the one before it is.
-        places = ((row[-2], row[-1]) for row in reversed(shown) if type(row[-1]) is str)
+        positions = ((row[-2], row[-1]) for row in reversed(page_rows) if type(row[-1]) is str)
         kind = order[0].type.python_type
-        last = next((PageCursor(str(value), id_) for value, id_ in places if type(value) is kind), None)
-        items = tuple(skip_unreadable(rows.from_row, (row[:-2] for row in shown)))
+        last = next((PageCursor(str(value), id_) for value, id_ in positions if type(value) is kind), None)
+        items = tuple(skip_unreadable(rows.from_row, (row[:-2] for row in page_rows)))
         return ResultPage(items, last if len(found) > request.limit else None, total)
 
     def _page_newest_first(
@@ -65,21 +69,21 @@ class PagedSqlStore(SqlStore):
         statement: Select[Any],
         request: PageRequest,
         *,
-        by: ColumnElement[Any] | None = None,
+        search_column: ColumnElement[Any] | None = None,
     ) -> ResultPage[ValueT]:
         """A page in the order of creation, newest first."""
         orders, newest_first = {"created_at": rows.table.c.created_at}, SortOrder("created_at", descending=True)
-        return self._page(rows, statement, request, orders, usual=newest_first, by=by)
+        return self._page(rows, statement, request, orders, usual=newest_first, search_column=search_column)
 
     def _searched(
-        self, statement: Select[Any], table: Table, by: ColumnElement[Any], query: str
+        self, statement: Select[Any], table: Table, search_column: ColumnElement[Any], query: str
     ) -> tuple[Select[Any], RowTotal]:
         """The statement, narrowed to what the query finds, and how much that is.
 
         What is found seldom is taken from the index that holds the texts. What is found often turns up soon enough in
         the index of the order that is asked for.
         """
-        searched = statement.where(_matches_referenced_search(by, query))
+        searched = statement.where(_matches_referenced_search(search_column, query))
         ids = self._first_ids(searched, table)
         few = len(ids) <= MAX_COUNTED_ROWS
         return (statement.where(table.c.id.in_(ids)) if few else searched), RowTotal.from_count(len(ids))
@@ -88,12 +92,12 @@ class PagedSqlStore(SqlStore):
         return [row[0] for row in self._fetch_all(statement.with_only_columns(table.c.id).limit(MAX_COUNTED_ROWS + 1))]
 
 
-def _matches_referenced_search(by: ColumnElement[Any], query: str) -> ColumnElement[bool]:
+def _matches_referenced_search(column: ColumnElement[Any], query: str) -> ColumnElement[bool]:
     """What holds for rows that refer to what a search finds, or are it."""
-    for key in by.foreign_keys:
+    for key in column.foreign_keys:
         target = key.column.table
-        return by.in_(select(target.c.id).where(_matches_search(target, query)))
-    return _matches_search(by.table, query)
+        return column.in_(select(target.c.id).where(_matches_search(target, query)))
+    return _matches_search(column.table, query)
 
 
 def _matches_search(table: Table, query: str) -> ColumnElement[bool]:
@@ -109,8 +113,8 @@ def _matches_search(table: Table, query: str) -> ColumnElement[bool]:
     return found if start is None else or_(found, starts_with(table.c.id, start))
 
 
-def _matches_login_name(table: Table, word: str) -> Sequence[ColumnElement[bool]]:
-    parts = split_login_name_term(word) if table.name == "users" else None
+def _matches_login_name(table: Table, term: str) -> Sequence[ColumnElement[bool]]:
+    parts = split_login_name_term(term) if table.name == "users" else None
     if parts is None:
         return ()
     of_domain = select(organizations.c.id).where(starts_with(organizations.c.primary_domain, parts[1]))

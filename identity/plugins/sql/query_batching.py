@@ -205,14 +205,14 @@ class BatchedLookup(BatchedQuery):
     and each takes the rows that fit the others.
     """
 
-    def __init__(self, statement: Select[Any], by: Mapping[str, Column[Any]]) -> None:
-        first, *_ = by.values()
+    def __init__(self, statement: Select[Any], parameters: Mapping[str, Column[Any]]) -> None:
+        first, *_ = parameters.values()
         selected = list(statement.selected_columns)
         self._positions = tuple(
-            next(at for at, item in enumerate(selected) if item is column) for column in by.values()
+            next(at for at, item in enumerate(selected) if item is column) for column in parameters.values()
         )
-        one = statement.where(*(column == bindparam(name) for name, column in by.items()))
-        super().__init__(one, by, _where_in(statement, first, _KEY_PARAMETERS), self._execute_batch)
+        single = statement.where(*(column == bindparam(name) for name, column in parameters.items()))
+        super().__init__(single, parameters, _where_in(statement, first, _KEY_PARAMETERS), self._execute_batch)
 
     def _execute_batch(
         self, text: StatementText, connection: DatabaseConnection, parameters: Mapping[BatchKey, Values]
@@ -285,20 +285,20 @@ class BatchedInQuery:
 
     def __init__(self, statement: Select[Any], column: Column[Any]) -> None:
         name, *_ = _VALUE_PARAMETERS
-        one = statement.where(column == bindparam(name))
+        single = statement.where(column == bindparam(name))
         self._single_value_query = (
-            BatchedJoin(one) if parameter_types(statement) else BatchedLookup(statement, {name: column})
+            BatchedJoin(single) if parameter_types(statement) else BatchedLookup(statement, {name: column})
         )
         self._few_values_query = BatchedJoin(_where_in(statement, column, _VALUE_PARAMETERS))
         self._many_values_select = statement.where(column.in_(bindparam("values", expanding=True)))
 
     def statement_for(self, values: Collection[Any]) -> tuple[CompiledStatement | Select[Any], Values]:
         """What to execute for these values, of which there is one at least, and its parameters for them."""
-        given = list(values)
-        if len(given) == 1:
-            return self._single_value_query, {_VALUE_PARAMETERS[0]: given[0]}
+        keys = list(values)
+        if len(keys) == 1:
+            return self._single_value_query, {_VALUE_PARAMETERS[0]: keys[0]}
         return (
-            (self._many_values_select, {"values": given})
-            if len(given) > len(_VALUE_PARAMETERS)
-            else (self._few_values_query, _pad_parameters(given, _VALUE_PARAMETERS))
+            (self._many_values_select, {"values": keys})
+            if len(keys) > len(_VALUE_PARAMETERS)
+            else (self._few_values_query, _pad_parameters(keys, _VALUE_PARAMETERS))
         )

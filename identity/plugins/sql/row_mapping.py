@@ -47,8 +47,8 @@ class _MappedColumn:
             return lambda value: write(get(value))
 
         def written(value: Any) -> Any:
-            held = get(value)
-            return None if held is None else write(held)
+            attribute = get(value)
+            return None if attribute is None else write(attribute)
 
         return written
 
@@ -120,7 +120,7 @@ class MappedTable(Generic[ValueT]):
 
     def __init__(self, table: Table) -> None:
         layout: TableLayout = table.info["layout"]
-        stored = {word: list(layout.mapped_columns(kind)) for word, kind in layout.classes_by_kind.items()}
+        stored = {kind_name: list(layout.mapped_columns(kind)) for kind_name, kind in layout.classes_by_kind.items()}
         names = {"kind"} if len(stored) > 1 else set()
         names |= {mapped_column.name for of_kind in stored.values() for mapped_column in of_kind}
         self.table = table
@@ -128,7 +128,9 @@ class MappedTable(Generic[ValueT]):
         self.select = select(*self.columns)
         self.insert = insert(table)
         self.from_row: Callable[[Row], ValueT] = _checked_reader(self.columns, self._create_reader(layout, stored))
-        writers = {kind: self._create_writer(word, kind, stored) for word, kind in layout.classes_by_kind.items()}
+        writers = {
+            kind: self._create_writer(kind_name, kind, stored) for kind_name, kind in layout.classes_by_kind.items()
+        }
         self.to_row: Callable[[ValueT], Values] = next(iter(writers.values()))
         if len(writers) > 1:
             self.to_row = lambda value: writers[type(value)](value)
@@ -143,69 +145,69 @@ class MappedTable(Generic[ValueT]):
     def _create_reader(
         self, layout: TableLayout, stored: Mapping[str, Sequence[_MappedColumn]]
     ) -> Callable[[Row], ValueT]:
-        places = {column.name: at for at, column in enumerate(self.columns)}
+        positions = {column.name: at for at, column in enumerate(self.columns)}
         readers = {
-            word: _create_row_reader(kind, layout, stored[word], places)
+            word: _create_row_reader(kind, layout, stored[word], positions)
             for word, kind in layout.classes_by_kind.items()
         }
         if len(readers) == 1:
             return next(iter(readers.values()))
-        word_at = places["kind"]
+        word_at = positions["kind"]
         return lambda row: readers[row[word_at]](row)
 
     def _create_writer(
-        self, word: str, kind: type, stored: Mapping[str, Sequence[_MappedColumn]]
+        self, kind_name: str, kind: type, stored: Mapping[str, Sequence[_MappedColumn]]
     ) -> Callable[[ValueT], Values]:
-        own = {mapped_column.name: mapped_column for mapped_column in stored[word]}
-        others = {mapped_column.name: mapped_column for of_kind in stored.values() for mapped_column in of_kind}
+        own_columns = {mapped_column.name: mapped_column for mapped_column in stored[kind_name]}
+        other_columns = {mapped_column.name: mapped_column for of_kind in stored.values() for mapped_column in of_kind}
         members: list[tuple[str, Callable[[ValueT], Any]]] = []
         constants: Values = {}
         for column in self.table.c:
             name = column.name
             if column.identity is not None:
                 continue
-            if name in own:
-                members.append((name, own[name].writer))
+            if name in own_columns:
+                members.append((name, own_columns[name].writer))
             elif "of" in column.info:
                 members.append((name, column.info["of"]))
             elif hasattr(kind, name):
                 members.append((name, attrgetter(name)))
-            elif name in others:
+            elif name in other_columns:
                 # What only another class has is stored as that one has it by default.
-                constants[name] = others[name].stored_default
-            elif name == "kind" and word:
-                constants[name] = word
+                constants[name] = other_columns[name].stored_default
+            elif name == "kind" and kind_name:
+                constants[name] = kind_name
         return lambda value: {**constants, **{name: written(value) for name, written in members}}
 
 
 def _create_row_reader(
-    kind: Any, layout: TableLayout, stored: Sequence[_MappedColumn], places: Mapping[str, int]
+    kind: Any, layout: TableLayout, stored: Sequence[_MappedColumn], positions: Mapping[str, int]
 ) -> Callable[[Row], Any]:
     """What makes a value of this class of a row."""
     converted = [
-        (places[mapped_column.name], mapped_column.codec.read, mapped_column.nullable)
+        (positions[mapped_column.name], mapped_column.codec.read, mapped_column.nullable)
         for mapped_column in stored
         if mapped_column.codec.read is not None
     ]
     required = [(at, convert) for at, convert, nullable in converted if not nullable]
     optional = [(at, convert) for at, convert, nullable in converted if nullable]
-    own = [
-        (mapped_column.path, places[mapped_column.name]) for mapped_column in stored if "." not in mapped_column.path
+    member_columns = [
+        (mapped_column.path, positions[mapped_column.name]) for mapped_column in stored if "." not in mapped_column.path
     ]
-    pick = itemgetter(*(at for _, at in own))
+    pick = itemgetter(*(at for _, at in member_columns))
     types = {field.name: field.type for field in fields(kind)}
     spread: list[tuple[Any, list[tuple[str, int]]]] = [
         (
             types[name],
             [
-                (mapped_column.path.partition(".")[2], places[mapped_column.name])
+                (mapped_column.path.partition(".")[2], positions[mapped_column.name])
                 for mapped_column in stored
                 if mapped_column.path.startswith(f"{name}.")
             ],
         )
         for name in layout.flattened
     ]
-    construct = _create_constructor(kind, [*(name for name, _ in own), *layout.flattened])
+    construct = _create_constructor(kind, [*(name for name, _ in member_columns), *layout.flattened])
 
     def read(row: Row) -> Any:
         values = list(row)
@@ -214,10 +216,10 @@ def _create_row_reader(
         for at, convert in optional:
             if values[at] is not None:
                 values[at] = convert(values[at])
-        given = pick(values)
+        arguments = pick(values)
         if spread:
-            given += tuple(inner(**{part: values[at] for part, at in parts}) for inner, parts in spread)
-        return construct(given)
+            arguments += tuple(inner(**{part: values[at] for part, at in parts}) for inner, parts in spread)
+        return construct(arguments)
 
     return read
 
@@ -234,12 +236,12 @@ def _create_constructor(kind: Any, names: Sequence[str]) -> Callable[[Sequence[A
     make, check = kind.__new__, getattr(kind, "__post_init__", None)
 
     def construct(values: Sequence[Any]) -> Any:
-        made = make(kind)
+        instance = make(kind)
         for set_, value in zip(setters, values):  # noqa: B905 - of one length by construction
-            set_(made, value)
+            set_(instance, value)
         if check is not None:
-            check(made)
-        return made
+            check(instance)
+        return instance
 
     return construct
 
@@ -275,7 +277,7 @@ def _checked_reader(columns: Sequence[ColumnElement[Any]], of_row: Callable[[Row
 
     def fits(shape: tuple[type, ...]) -> bool:
         """True for types that the columns can have; remembered, since there are few."""
-        if all(is_ in wanted for is_, wanted in zip(shape, types, strict=True)):
+        if all(is_ in expected for is_, expected in zip(shape, types, strict=True)):
             shapes.add(shape)
             return True
         return False
@@ -304,11 +306,11 @@ def _driver_types(column: ColumnElement[Any]) -> set[type]:
     return types
 
 
-def memoized(of: Callable[[Row], ValueT]) -> Callable[[Row], ValueT]:
+def memoized(read: Callable[[Row], ValueT]) -> Callable[[Row], ValueT]:
     """The same, which gives what it made of an equal row lately: for tables whose few rows are read again and again."""
     # By type too: 1, 1.0 and True are equal, and not equally good.
-    made = lru_cache(256, typed=True)(lambda *row: of(row))
-    return lambda row: made(*row)
+    cached = lru_cache(256, typed=True)(lambda *row: read(row))
+    return lambda row: cached(*row)
 
 
 @lru_cache(1024)
@@ -317,11 +319,11 @@ def _log_unreadable_row(table: str, id_: str) -> None:
     log.error("a row cannot be read and is left out or refused: table %s, id %s", table, id_ or "unknown")
 
 
-def skip_unreadable(of: Callable[[Row], ValueT], rows: Iterable[Row]) -> Iterator[ValueT]:
+def skip_unreadable(read: Callable[[Row], ValueT], rows: Iterable[Row]) -> Iterator[ValueT]:
     """What the rows hold, without those that cannot be read: for lists, of which one row is not to take the others."""
     for row in rows:
         try:
-            value = of(row)
+            value = read(row)
         except UnreadableRow:
             continue
         yield value

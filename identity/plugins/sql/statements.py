@@ -136,8 +136,8 @@ class StatementText(ExecutableStatement):
 
     def bind_parameters(self, parameters: Values) -> Values | tuple[Any, ...]:
         """The parameters as the driver wants them."""
-        given = {**self.constants, **parameters} if self.constants else parameters
-        return given if self.order_parameters is None else self.order_parameters(given)
+        values = {**self.constants, **parameters} if self.constants else parameters
+        return values if self.order_parameters is None else self.order_parameters(values)
 
     def convert_row(self, row: Row) -> Row:
         """The row as it should be."""

@@ -46,11 +46,11 @@ def dump_tables(connection: DatabaseConnection) -> StorageDump:
             raise StorageUnavailable(f"The database has no schema yet. {MIGRATE_HINT}")
         last = core.execute(text(_SELECT_LAST_NUMBER[connection.dialect.name])).scalar()
         inspector: Inspector = inspect(core)
-        there = set(inspector.get_table_names())
+        existing = set(inspector.get_table_names())
         columns = {
             table: [column for column in table.columns if column.name in _insertable_columns(inspector, table.name)]
             for table in tables.metadata.sorted_tables
-            if table.name in there
+            if table.name in existing
         }
     parts = (
         TableRows(
@@ -82,8 +82,8 @@ def restore_tables(engine: Engine, dump: StorageDump) -> None:
             _insert_rows(connection, part)
         last = dump.sequence_numbers.get(_SEQUENCE_TABLE, 0)
         for statement in _SET_LAST_NUMBER[connection.dialect.name] if last else ():
-            given = {name: number for name, number in (("last", last), ("next", last + 1)) if f":{name}" in statement}
-            connection.execute(text(statement), given)
+            values = {name: number for name, number in (("last", last), ("next", last + 1)) if f":{name}" in statement}
+            connection.execute(text(statement), values)
         upgrade(connection)
 
 
@@ -112,9 +112,9 @@ def _read_rows(connection: Connection, table: Table, columns: Sequence[Column[An
 
 
 def _require_empty(connection: Connection) -> None:
-    there = set(inspect(connection).get_table_names())
+    existing = set(inspect(connection).get_table_names())
     for name in tables.metadata.tables:
-        if name in there and connection.execute(text(f"SELECT 1 FROM {name} LIMIT 1")).first():  # noqa: S608
+        if name in existing and connection.execute(text(f"SELECT 1 FROM {name} LIMIT 1")).first():  # noqa: S608
             raise StorageUnavailable(
                 f"The database is not empty: there are rows in {name}. Restore into a new one, and let"
                 " identity.plugin.sql.url name that."
@@ -126,14 +126,14 @@ def _insert_rows(connection: Connection, part: TableRows) -> None:
     if not known or not _insertable_columns(inspect(connection), part.table).issuperset(part.columns):
         raise StorageUnavailable(f"The backup has a table {part.table} that does not fit its schema.")
     names = ", ".join(_quote_names(connection.dialect, part.columns))
-    places = [f"c{at}" for at in range(len(part.columns))]
+    parameters = [f"c{at}" for at in range(len(part.columns))]
     # Numbers that the database gives by itself are those of the backup.
     override = "OVERRIDING SYSTEM VALUE " if connection.dialect.name == "postgresql" else ""
     statement = text(
-        f"INSERT INTO {part.table} ({names}) {override}VALUES ({', '.join(f':{place}' for place in places)})"
+        f"INSERT INTO {part.table} ({names}) {override}VALUES ({', '.join(f':{name}' for name in parameters)})"
     )
     rows = iter(part.rows)
-    while batch := [dict(zip(places, row, strict=True)) for row in islice(rows, _BATCH_SIZE)]:
+    while batch := [dict(zip(parameters, row, strict=True)) for row in islice(rows, _BATCH_SIZE)]:
         connection.execute(statement, batch)
 
 

@@ -111,9 +111,9 @@ def _integer_column(name: str) -> Column[int]:
     return Column(name, Integer, nullable=False)
 
 
-def _foreign_key_column(name: str, of: str, *, primary_key: bool = False, nullable: bool = False) -> Column[str]:
+def _foreign_key_column(name: str, target: str, *, primary_key: bool = False, nullable: bool = False) -> Column[str]:
     """A reference to a row without which this one cannot be: they go together."""
-    key = ForeignKey(f"{of}.id", ondelete="CASCADE")
+    key = ForeignKey(f"{target}.id", ondelete="CASCADE")
     return Column(name, CodePointText, key, primary_key=primary_key, nullable=nullable)
 
 

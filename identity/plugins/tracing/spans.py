@@ -37,8 +37,8 @@ class SpanObserver(InstrumentationObserver):
         attributes = (
             {"db.query.text": name} if kind == instrumentation.STATEMENT else {"identity.name": name} if name else {}
         )
-        shown = f"{kind} {name.split(None, 1)[0]}" if kind == instrumentation.STATEMENT and name.strip() else kind
-        span = self.tracer.start_span(shown, start_time=ended - int(seconds * _NANOSECONDS), attributes=attributes)
+        span_name = f"{kind} {name.split(None, 1)[0]}" if kind == instrumentation.STATEMENT and name.strip() else kind
+        span = self.tracer.start_span(span_name, start_time=ended - int(seconds * _NANOSECONDS), attributes=attributes)
         span.end(ended)
 
     @contextmanager
@@ -53,9 +53,9 @@ class SpanObserver(InstrumentationObserver):
         with self.tracer.start_as_current_span(
             request.method, around, SpanKind.SERVER, record_exception=False, set_status_on_exception=False
         ) as span:
-            made = span.get_span_context()
-            if made.is_valid:
-                request.trace_id = trace.format_trace_id(made.trace_id)
+            span_context = span.get_span_context()
+            if span_context.is_valid:
+                request.trace_id = trace.format_trace_id(span_context.trace_id)
             try:
                 yield
             finally:

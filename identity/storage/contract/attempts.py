@@ -218,7 +218,7 @@ class AttemptContract(ContractBase):
         assert on.purge(PurgeKind.ATTEMPTS, NOW, 10) == 3
         with on.transaction() as storage:
             for key in keys:
-                assert [failures(storage, f"{word}{key}") for word in ("old ", "", "spent ")] == [0, 2, 100]
+                assert [failures(storage, f"{prefix}{key}") for prefix in ("old ", "", "spent ")] == [0, 2, 100]
             assert storage.attempts.count_use("address", used_at=NOW, window=WINDOW, limit=2) is not None
             assert storage.attempts.count_use("old address", used_at=NOW, window=WINDOW, limit=1) is None
 

@@ -66,38 +66,43 @@ class AuditContract(ContractBase):
         assert [event.id for event in on.read.audit.list_after(7, 10)] == [later.id]
 
     def test_audit_events_that_are_held_stay(self, on: StorageHarness) -> None:
-        held, other = make_id(), make_id()
-        events = [make_audit_event(at=NOW - SECOND, organization_id=item) for item in (held, other, None, held)]
+        held_organization_id, other = make_id(), make_id()
+        events = [
+            make_audit_event(at=NOW - SECOND, organization_id=item)
+            for item in (held_organization_id, other, None, held_organization_id)
+        ]
         self.append(on, *events, make_audit_event(at=NOW))
-        assert on.purge(PurgeKind.AUDIT_EVENTS, NOW, 10, held={held}) == 2
+        assert on.purge(PurgeKind.AUDIT_EVENTS, NOW, 10, held={held_organization_id}) == 2
         assert self.remaining_ids(on)[:2] == [events[0].id, events[3].id]
         assert on.purge(PurgeKind.AUDIT_EVENTS, NOW, 10) == 2
 
     def test_audit_events_that_are_held_are_looked_at_only_so_many_at_a_time(self, on: StorageHarness) -> None:
-        held, other = make_id(), make_id()
-        events = [make_audit_event(at=NOW - 2 * SECOND, organization_id=held) for _ in range(4)]
+        held_organization_id, other = make_id(), make_id()
+        events = [make_audit_event(at=NOW - 2 * SECOND, organization_id=held_organization_id) for _ in range(4)]
         self.append(on, *events, make_audit_event(at=NOW - SECOND, organization_id=other), make_audit_event(at=NOW))
-        first = on.read.purges.find_candidates(PurgeKind.AUDIT_EVENTS, NOW, 4, legal_holds={held})
+        first = on.read.purges.find_candidates(PurgeKind.AUDIT_EVENTS, NOW, 4, legal_holds={held_organization_id})
         assert list(first.keys) == []
-        then = on.read.purges.find_candidates(PurgeKind.AUDIT_EVENTS, NOW, 4, legal_holds={held}, cursor=first.cursor)
+        then = on.read.purges.find_candidates(
+            PurgeKind.AUDIT_EVENTS, NOW, 4, legal_holds={held_organization_id}, cursor=first.cursor
+        )
         assert (len(then.keys), then.cursor) == (1, None)
-        assert on.write.purges.delete(PurgeKind.AUDIT_EVENTS, then.keys, NOW, legal_holds={held}) == 1
+        assert on.write.purges.delete(PurgeKind.AUDIT_EVENTS, then.keys, NOW, legal_holds={held_organization_id}) == 1
         assert self.remaining_ids(on)[:4] == [event.id for event in events[:4]]
 
     def test_audit_events_stay_of_who_is_held_whether_they_acted_or_it_is_about_them(self, on: StorageHarness) -> None:
-        held, other = make_id(), make_id()
+        held_organization_id, other = make_id(), make_id()
         events = [
             make_audit_event(at=NOW - SECOND, organization_id=organization, object_id=about, actor=actor)
             for organization, about, actor in (
-                (other, held, SYSTEM),
-                (None, None, Actor(kind=ActorKind.USER, id=held)),
+                (other, held_organization_id, SYSTEM),
+                (None, None, Actor(kind=ActorKind.USER, id=held_organization_id)),
                 (other, other, Actor(kind=ActorKind.USER, id=other)),
                 (None, None, SYSTEM),
             )
         ]
         self.append(on, *events, make_audit_event(at=NOW))
-        assert on.read.purges.count_expired(PurgeKind.AUDIT_EVENTS, NOW, 10, legal_holds={held}) == 2
-        assert on.purge(PurgeKind.AUDIT_EVENTS, NOW, 10, held={held}) == 2
+        assert on.read.purges.count_expired(PurgeKind.AUDIT_EVENTS, NOW, 10, legal_holds={held_organization_id}) == 2
+        assert on.purge(PurgeKind.AUDIT_EVENTS, NOW, 10, held={held_organization_id}) == 2
         assert self.remaining_ids(on)[:2] == [events[0].id, events[1].id]
 
     def test_audit_the_newest_event_keeps_its_number(self, on: StorageHarness) -> None:
@@ -112,29 +117,29 @@ class AuditContract(ContractBase):
 
     def test_audit_events_forget_what_they_tell_of_people_who_are_gone(self, on: StorageHarness) -> None:
         """And of nobody else, nor anything else of theirs."""
-        gone, stays, acme = make_id(), on.human_user.id, make_id()
+        deleted_id, stays, acme = make_id(), on.human_user.id, make_id()
         told = {"profile": {"given_name": "Ada"}, "reason": "ü"}
 
         def about(person: str, kind: str = "user", detail: Mapping[str, object] = told) -> AuditEvent:
-            actor = Actor(kind=ActorKind.USER, id=gone, client_address="192.0.2.1")
+            actor = Actor(kind=ActorKind.USER, id=deleted_id, client_address="192.0.2.1")
             return make_audit_event(
                 object_kind=kind, object_id=person, organization_id=acme, detail=detail, actor=actor, once=make_id()
             )
 
-        erased = [about(gone), about(gone)]
-        events = [about(stays), about(gone, kind="user_grant"), about(gone, detail={}), about(make_id())]
+        erased = [about(deleted_id), about(deleted_id)]
+        events = [about(stays), about(deleted_id, kind="user_grant"), about(deleted_id, detail={}), about(make_id())]
         self.append(on, *erased, *events)
-        assert on.write.audit.erase_personal_details(gone) == 2
-        assert on.write.audit.erase_personal_details(gone) == 0
+        assert on.write.audit.erase_personal_details(deleted_id) == 2
+        assert on.write.audit.erase_personal_details(deleted_id) == 0
         assert on.write.audit.erase_personal_details(stays) == 0, "who is there still"
         found = {event.id: replace(event, sequence=None) for event in on.read.audit.list_after(0, 10)}
         assert [found[event.id] for event in erased] == [replace(event, detail=ERASED) for event in erased]
         assert [found[event.id] for event in events] == events
 
     def test_audit_events_forget_what_they_tell_of_the_people_of_an_organization(self, on: StorageHarness) -> None:
-        acme, told = make_id(), {"user_name": "ada"}
+        acme, detail = make_id(), {"user_name": "ada"}
         events = [
-            make_audit_event(object_kind=kind, object_id=id_, organization_id=organization, detail=told)
+            make_audit_event(object_kind=kind, object_id=id_, organization_id=organization, detail=detail)
             for kind, id_, organization in (
                 ("user", make_id(), acme),
                 ("user", make_id(), acme),
@@ -145,7 +150,7 @@ class AuditContract(ContractBase):
         ]
         self.append(on, *events)
         assert on.write.audit.erase_personal_details(acme) == 2
-        assert [event.detail for event in on.read.audit.list_after(0, 10)] == [ERASED, ERASED, told, told, told]
+        assert [event.detail for event in on.read.audit.list_after(0, 10)] == [ERASED, ERASED, detail, detail, detail]
 
     def test_audit_a_taken_id_is_refused(self, on: StorageHarness) -> None:
         event = make_audit_event(object_id="first")
@@ -231,7 +236,7 @@ class AuditContract(ContractBase):
             {"organization_id": "acme", "result": Result.REFUSED},
         ],
     )
-    def test_audit_page_holds_events_that_fit_every_filter(self, on: StorageHarness, wanted: dict[str, Any]) -> None:
+    def test_audit_page_holds_events_that_fit_every_filter(self, on: StorageHarness, filters: dict[str, Any]) -> None:
         fitting = {
             "organization_id": "acme",
             "event": "token.revoked",
@@ -248,11 +253,11 @@ class AuditContract(ContractBase):
         }
         matches = [make_audit_event(**fitting) for _ in range(3)]
         misses = [make_audit_event(**other), make_audit_event()]
-        for name in wanted:
+        for name in filters:
             field = "actor" if name == "actor_id" else name
             misses.append(make_audit_event(**(fitting | {field: other[field]})))
         self.append(on, misses[0], *matches, *misses[1:])
-        filtered = partial(on.read.audit.page, filter=AuditFilter(**wanted))
+        filtered = partial(on.read.audit.page, filter=AuditFilter(**filters))
         assert [event.id for event in walk_pages(filtered, limit=1)] == [event.id for event in reversed(matches)]
 
     def test_audit_a_party_has_acted_or_is_what_it_is_about(self, on: StorageHarness) -> None:
@@ -266,7 +271,7 @@ class AuditContract(ContractBase):
         ]
         self.append(on, *events)
         filtered = partial(on.read.audit.page, filter=AuditFilter(involved_id="ada"))
-        expected = [events[place].id for place in (4, 3, 1, 0)]
+        expected = [events[index].id for index in (4, 3, 1, 0)]
         for limit in (1, 3, 10):
             assert [event.id for event in walk_pages(filtered, limit=limit)] == expected
         counted = on.read.audit.page(PageRequest(limit=1, with_total=True), AuditFilter(involved_id="ada"))
@@ -284,7 +289,7 @@ class AuditContract(ContractBase):
             make_audit_event(event="user_grant.removed", object_kind="user_grant", object_id=grant, user_id=ada),
         ]
         self.append(on, *events)
-        expected = [events[place].id for place in (3, 2, 0)]
+        expected = [events[index].id for index in (3, 2, 0)]
         for audit_filter in (AuditFilter(object_id=ada), AuditFilter(involved_id=ada)):
             for limit in (1, 10):
                 assert [

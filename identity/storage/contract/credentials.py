@@ -44,14 +44,14 @@ class CredentialContract(ContractBase):
     def test_credentials_are_bound_to_their_user(
         self, on: StorageHarness, stranger: ServiceUser, kind: type[Any]
     ) -> None:
-        mine, theirs = on.store_value(FACTORIES[kind](on.service_user)), on.store_value(FACTORIES[kind](stranger))
+        mine, foreign = on.store_value(FACTORIES[kind](on.service_user)), on.store_value(FACTORIES[kind](stranger))
         live = on.store_value(make_access_token(on.service_user))
         for user_id, id_ in ((stranger.id, mine.id), (on.service_user.id, make_id()), (make_id(), mine.id)):
             assert on.read.credentials.find(kind, id_, user_id) is None
             with pytest.raises(RowNotFound):
                 on.write.credentials.delete(kind, user_id, id_)
-        assert on.unchanged(mine, theirs, live) == [mine, theirs, live]
-        for item in (mine, theirs):
+        assert on.unchanged(mine, foreign, live) == [mine, foreign, live]
+        for item in (mine, foreign):
             assert on.read.credentials.page(kind, item.user_id).items == (item,)
 
     @pytest.mark.parametrize("kind", FACTORIES)

@@ -244,11 +244,11 @@ class EntityContract(ContractBase):
         assert store.find_many([first.id, other.id, unknown.id]) == {first.id: changed, other.id: other}
 
     def test_entities_are_removed_once(self, on: StorageHarness, entity: EntityCase) -> None:
-        gone, kept = on.store_value(entity.make(on)), on.store_value(entity.make(on))
+        deleted, remaining = on.store_value(entity.make(on)), on.store_value(entity.make(on))
         with on.transaction() as storage:
-            getattr(storage, entity.store).delete(gone.id)
-            for unknown in (gone.id, make_id()):
+            getattr(storage, entity.store).delete(deleted.id)
+            for unknown in (deleted.id, make_id()):
                 with pytest.raises(RowNotFound):
                     getattr(storage, entity.store).delete(unknown)
-        assert getattr(on.read, entity.store).find(gone.id) is None
-        assert getattr(on.read, entity.store).find_many([gone.id, kept.id]) == {kept.id: kept}
+        assert getattr(on.read, entity.store).find(deleted.id) is None
+        assert getattr(on.read, entity.store).find_many([deleted.id, remaining.id]) == {remaining.id: remaining}

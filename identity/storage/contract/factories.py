@@ -63,12 +63,12 @@ _DEFAULTS: dict[Any, Callable[[], object]] = {str: make_id, bytes: make_digest, 
 
 def build_value(kind: type[KindT], overrides: dict[str, Any], /, **fields: Any) -> KindT:
     """A value with these fields, but for the overrides."""
-    given = fields | overrides
+    values = fields | overrides
     for field in dataclasses.fields(kind):  # type: ignore[arg-type]
         needed = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-        if field.name not in given and needed and field.type in _DEFAULTS:
-            given[field.name] = _DEFAULTS[field.type]()
-    return kind(**given)
+        if field.name not in values and needed and field.type in _DEFAULTS:
+            values[field.name] = _DEFAULTS[field.type]()
+    return kind(**values)
 
 
 def parent_ids(**parents: Parent | None) -> dict[str, str]:
@@ -222,8 +222,8 @@ def make_pending_authorization(application: Application | None = None, **overrid
 def make_record(user: User | None = None, application: Application | None = None, **overrides: Any) -> Record:
     """A record of these owners, if any, which is good for an hour."""
     owners = parent_ids(user_id=user, application_id=application)
-    place = {"plugin": "sample", "kind": "thing", "value": {"name": "Ada"}}
-    return build_value(Record, overrides, **owners, **place, expires_at=NOW + timedelta(hours=1))
+    defaults = {"plugin": "sample", "kind": "thing", "value": {"name": "Ada"}}
+    return build_value(Record, overrides, **owners, **defaults, expires_at=NOW + timedelta(hours=1))
 
 
 def make_outbox_message(**overrides: Any) -> OutboxMessage:

@@ -47,11 +47,11 @@ class ManagerContract(ContractBase):
     def test_managers_of_users_of_holds_everything_of_those_users_alone(
         self, on: StorageHarness, manager: Manager
     ) -> None:
-        elsewhere = make_organization()
-        robot, stranger = make_service_user(on.organization), make_human_user(elsewhere)
+        other_organization = make_organization()
+        robot, stranger = make_service_user(on.organization), make_human_user(other_organization)
         on_instance = make_manager(robot)
         resource_key = ResourceKey(ManagerLevel.ORGANIZATION, on.organization.id)
-        on.store(elsewhere, robot, stranger, on_instance, make_manager(stranger, resource_key))
+        on.store(other_organization, robot, stranger, on_instance, make_manager(stranger, resource_key))
         managers = on.read.managers.list_for_users_of_organization(on.organization.id)
         assert on.read.managers.list_for_users_of_organization(make_id()) == ()
         assert {manager.id: manager for manager in managers} == {item.id: item for item in (manager, on_instance)}
@@ -59,26 +59,26 @@ class ManagerContract(ContractBase):
     def test_managers_page_within_holds_users_of_those_organizations_alone(
         self, on: StorageHarness, manager: Manager, resource: ResourceKey
     ) -> None:
-        elsewhere = make_organization()
-        stranger = make_human_user(elsewhere)
-        theirs = make_manager(stranger, resource)
-        on.store(elsewhere, stranger, theirs)
+        other_organization = make_organization()
+        stranger = make_human_user(other_organization)
+        foreign = make_manager(stranger, resource)
+        on.store(other_organization, stranger, foreign)
         counted = PageRequest(limit=1, with_total=True)
-        for within, wanted in (
+        for within, expected_managers in (
             (frozenset({on.organization.id}), {manager.id}),
-            (frozenset({elsewhere.id}), {theirs.id}),
-            (frozenset({on.organization.id, elsewhere.id}), {manager.id, theirs.id}),
+            (frozenset({other_organization.id}), {foreign.id}),
+            (frozenset({on.organization.id, other_organization.id}), {manager.id, foreign.id}),
             (frozenset(), set()),
         ):
             result_page = on.read.managers.page(resource, organization_ids=within)
-            assert {manager.id for manager in result_page} == wanted
+            assert {manager.id for manager in result_page} == expected_managers
             page = on.read.managers.page(resource, counted, organization_ids=within)
-            assert page.total == RowTotal(len(wanted))
-            assert (page.next_cursor is not None) == (len(wanted) > 1)
+            assert page.total == RowTotal(len(expected_managers))
+            assert (page.next_cursor is not None) == (len(expected_managers) > 1)
 
     def test_managers_lock_holders_returns_active_users_who_hold_the_role_there(self, on: StorageHarness) -> None:
         closed = make_organization(active=False)
-        owner, other_owner, idle, locked_out, viewer, elsewhere = (
+        owner, other_owner, idle, locked_out, viewer, other_organization = (
             make_human_user(on.organization),
             make_service_user(on.organization),
             make_human_user(on.organization, active=False),
@@ -88,12 +88,12 @@ class ManagerContract(ContractBase):
         )
         both = frozenset({"IAM_OWNER", "IAM_OWNER_VIEWER"})
         holders = [make_manager(owner), make_manager(other_owner, roles=both)]
-        on.store(closed, owner, other_owner, idle, locked_out, viewer, elsewhere, *holders)
+        on.store(closed, owner, other_owner, idle, locked_out, viewer, other_organization, *holders)
         on.store(
             make_manager(idle),
             make_manager(locked_out),
             make_manager(viewer, roles=frozenset({"IAM_OWNER_VIEWER"})),
-            make_manager(elsewhere, ResourceKey(ManagerLevel.ORGANIZATION, on.organization.id)),
+            make_manager(other_organization, ResourceKey(ManagerLevel.ORGANIZATION, on.organization.id)),
         )
         with on.transaction() as storage:
             managers = storage.managers.lock_by_role(INSTANCE_KEY, "IAM_OWNER")

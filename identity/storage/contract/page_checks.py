@@ -54,9 +54,11 @@ def check_insertion(fetch: Fetch[Row], insert: Callable[[], object], before: Seq
     """Rows that are inserted between two pages, anywhere in the order, neither repeat nor hide any other row."""
     first = fetch(PageRequest(limit=2))
     insert()
-    seen = [*first.items, *walk_pages(fetch, limit=2, cursor=first.next_cursor)]
+    rows_found = [*first.items, *walk_pages(fetch, limit=2, cursor=first.next_cursor)]
     for row in before:
-        assert seen.count(row) == 1, f"a row inserted between pages made this one appear {seen.count(row)} times: {row}"
+        assert rows_found.count(row) == 1, (
+            f"a row inserted between pages made this one appear {rows_found.count(row)} times: {row}"
+        )
 
 
 def check_removal(fetch: Fetch[Row], remove: Callable[[Row], object], expected: Sequence[Any]) -> None:
@@ -89,9 +91,9 @@ def check_sorts(fetch: Fetch[Any], orders: SortKeys[Any], query: str) -> None:
     """The list comes in each order, both ways, whatever the page size; ``query`` finds all of it, sorted as well."""
     rows = walk_pages(fetch, limit=1000)
     assert len(rows) > 1, "too few rows for an order"
-    for by, value in orders.items():
+    for sort_key, value in orders.items():
         ordered = sorted(rows, key=lambda row: (value(row), row.id))
-        for sort in (SortOrder(by), SortOrder(by, descending=True)):
+        for sort in (SortOrder(sort_key), SortOrder(sort_key, descending=True)):
             expected = ordered[::-1] if sort.descending else ordered
             for limit in (1, 2, len(rows)):
                 for searched in ("", query):

@@ -31,12 +31,12 @@ class ProjectGrantContract(ContractBase):
         lent = make_project_grant(on.project, holder)
         on.store(holder, lent)
         grants = partial(on.read.project_grants.page, "project_id", on.project.id)
-        held = partial(on.read.project_grants.page, "organization_id", on.other_organization.id)
+        fetch_received = partial(on.read.project_grants.page, "organization_id", on.other_organization.id)
         check_query(grants, "societe", [lent])
         check_query(grants, "zzz", [])
         check_query(
-            held,
+            fetch_received,
             on.project.name[1:],
             [grant],
         )
-        check_query(held, "zzz", [])
+        check_query(fetch_received, "zzz", [])

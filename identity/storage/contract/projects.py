@@ -40,8 +40,8 @@ class ProjectContract(ContractBase):
             make_project(on.other_organization),
         )
         on.store(project, granted, foreign, make_project_grant(granted, on.organization))
-        asked = frozenset({project.id, granted.id, foreign.id, make_id()})
-        assert on.read.projects.list_audience(asked, on.organization.id) == {project.id, granted.id}
+        project_ids = frozenset({project.id, granted.id, foreign.id, make_id()})
+        assert on.read.projects.list_audience(project_ids, on.organization.id) == {project.id, granted.id}
         assert on.read.projects.list_audience(frozenset({project.id}), on.organization.id) == {project.id}
         assert on.read.projects.list_audience(frozenset(), on.organization.id) == frozenset()
 
@@ -61,12 +61,12 @@ class ProjectContract(ContractBase):
         assert on.read.projects.list_audience(frozenset({project.id}), on.organization.id) == frozenset()
 
     def test_projects_audience_lacks_projects_whose_grant_came_later(self, on: StorageHarness) -> None:
-        own, project = make_project(on.organization), make_project(on.other_organization)
+        owned, project = make_project(on.organization), make_project(on.other_organization)
         grant = make_project_grant(project, on.organization)
-        on.store(own, project, grant)
-        asked, at = frozenset({own.id, project.id}), grant.created_at
-        assert on.read.projects.list_audience(asked, on.organization.id, at) == asked
-        assert on.read.projects.list_audience(asked, on.organization.id, at - timedelta(seconds=1)) == {own.id}
+        on.store(owned, project, grant)
+        project_ids, at = frozenset({owned.id, project.id}), grant.created_at
+        assert on.read.projects.list_audience(project_ids, on.organization.id, at) == project_ids
+        assert on.read.projects.list_audience(project_ids, on.organization.id, at - timedelta(seconds=1)) == {owned.id}
 
     def test_projects_roles_are_ordered_by_key(self, on: StorageHarness) -> None:
         ordered = [make_project_role(on.project, key=key, group="Größe") for key in ("admin", "reader", "writer")]

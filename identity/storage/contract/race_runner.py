@@ -162,9 +162,9 @@ def _run_attempts(
     in_threads = numbers[1::2] if in_loop else numbers
     barrier = threading.Barrier(threads + bool(in_loop), action=start)
 
-    def run(mine: Sequence[int], ways: Callable[..., list[AttemptOutcome]]) -> list[AttemptOutcome]:
+    def run(mine: Sequence[int], run_attempts: Callable[..., list[AttemptOutcome]]) -> list[AttemptOutcome]:
         barrier.wait(TIMEOUT_SECONDS)
-        return ways([partial(_run_attempt, backend, transactions, attempt, number) for number in mine])
+        return run_attempts([partial(_run_attempt, backend, transactions, attempt, number) for number in mine])
 
     with ThreadPoolExecutor(threads + 1) as pool:
         lanes = [pool.submit(run, in_threads[index::threads], _run_sequentially) for index in range(threads)]

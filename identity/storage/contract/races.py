@@ -178,13 +178,13 @@ class RaceContract(ContractBase):
 
     def test_races_what_a_record_forbids_is_not_done(self, on: StorageHarness) -> None:
         for _ in range(4):
-            record, thing = make_record(), make_record()
-            on.store(record, thing)
-            outcomes = on.race(partial(delete_or_change_record, record=record, thing=thing), 24)
+            record, other_record = make_record(), make_record()
+            on.store(record, other_record)
+            outcomes = on.race(partial(delete_or_change_record, record=record, thing=other_record), 24)
             assert set(outcomes.errors) <= {"RowNotFound", "StaleRow"}, outcomes.errors
             stored = on.find_stored(record)
             assert stored is not None
-            assert (on.find_stored(thing) is None) == (stored.version == record.version), (
+            assert (on.find_stored(other_record) is None) == (stored.version == record.version), (
                 "it is gone, or nobody may remove it"
             )
 

@@ -129,14 +129,14 @@ class RecordContract(ContractBase):
     def test_records_a_second_take_is_told_with_the_record_even_after_it_expired(self, on: StorageHarness) -> None:
         record = on.store_value(make_record())
         on.write.records.consume(*record_key(record), NOW)
-        taken = replace(record, taken_at=NOW, version=2)
+        consumed = replace(record, taken_at=NOW, version=2)
         for at in (NOW + SECOND, NOW + timedelta(days=9)):
             with on.transaction() as storage:
                 with pytest.raises(AlreadyUsed) as refusal:
                     storage.records.consume(*record_key(record), at)
                 storage.records.add(make_record())
-            assert refusal.value.value == taken
-        assert on.read.records.find(*record_key(record)) == taken
+            assert refusal.value.value == consumed
+        assert on.read.records.find(*record_key(record)) == consumed
 
     def test_records_expire_for_takers_to_the_second(self, on: StorageHarness) -> None:
         good, late = (on.store_value(make_record(expires_at=NOW + 9 * SECOND)) for _ in range(2))
@@ -180,13 +180,13 @@ class RecordContract(ContractBase):
     def test_records_drop_of_owner_deletes_those_of_one_kind(self, on: StorageHarness) -> None:
         user, application = on.human_user, on.application
         records = [make_record(user, application), make_record(user, application, taken_at=NOW)]
-        kept = [
+        remaining = [
             make_record(user),
             make_record(user, application, kind="other"),
             make_record(None, application),
             make_record(),
         ]
-        on.store(*records, *kept)
+        on.store(*records, *remaining)
         space = (records[0].plugin, records[0].kind)
         with on.transaction() as storage:
             assert storage.records.delete_for_owner(*space) == 0
@@ -195,16 +195,16 @@ class RecordContract(ContractBase):
             assert storage.records.delete_for_owner(*space, user_id=user.id, application_id=application.id) == 0
         with on.transaction() as storage:
             assert [storage.records.find(*record_key(record)) for record in records] == [None, None]
-            assert [storage.records.find(*record_key(record)) for record in kept] == kept
+            assert [storage.records.find(*record_key(record)) for record in remaining] == remaining
             assert storage.records.delete_for_owner(*space, application_id=application.id) == 1
             assert storage.records.delete_for_owner(*space, user_id=user.id) == 1
 
     def test_records_drop(self, on: StorageHarness) -> None:
-        record, kept = on.store_value(make_record()), on.store_value(make_record())
+        record, remaining = on.store_value(make_record()), on.store_value(make_record())
         with on.transaction() as storage:
             assert storage.records.delete(*record_key(record))
             assert not storage.records.delete(*record_key(record))
-            assert storage.records.find(*record_key(kept)) == kept
+            assert storage.records.find(*record_key(remaining)) == remaining
             assert storage.records.add(record) is None, "the key is free"
 
     def test_records_races_one_is_taken_once(self, on: StorageHarness) -> None:
@@ -226,8 +226,8 @@ class RecordContract(ContractBase):
         winners = [outcome.number for outcome in outcomes.committed if outcome.value is None]
         assert len(winners) == 1, "exactly one does the work"
         answer = replace(record, value={"by": winners[0]}, version=2)
-        seen = [value for value in outcomes.values if value is not None]
-        assert seen == [answer] * 49, "all others see all of what the one did"
+        written = [value for value in outcomes.values if value is not None]
+        assert written == [answer] * 49, "all others see all of what the one did"
 
     def test_records_races_a_version_is_replaced_once(self, on: StorageHarness) -> None:
         record = on.store_value(make_record())
@@ -245,10 +245,10 @@ def consume(storage: Storage, number: int, *, record: Record) -> Record:
 
 def add_and_replace(storage: Storage, number: int, *, record: Record) -> Record | None:
     """Take the key and put the number of the attempt under it, unless another has."""
-    held = storage.records.add(record, replacing_expired=True)
-    if held is None:
+    existing = storage.records.add(record, replacing_expired=True)
+    if existing is None:
         storage.records.replace(replace(record, value={"by": number}, version=2))
-    return held
+    return existing
 
 
 def replace_once(storage: Storage, number: int, *, record: Record) -> Record:

@@ -304,9 +304,9 @@ class ConnectionContract(ContractBase):
         assert on.read.tokens.list_connected_applications(on.human_user.id, NOW) == ()
 
     def test_connections_know_the_client_s_organization_from_the_user_s(self, on: StorageHarness) -> None:
-        elsewhere = make_organization()
-        stranger = make_human_user(elsewhere)
-        on.store(elsewhere, stranger, make_token_family(stranger, on.application))
+        other_organization = make_organization()
+        stranger = make_human_user(other_organization)
+        on.store(other_organization, stranger, make_token_family(stranger, on.application))
         (connection,) = on.read.tokens.list_connected_applications(stranger.id, NOW)
         assert connection.client.organization == on.organization
 

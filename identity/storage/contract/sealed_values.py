@@ -73,10 +73,10 @@ class SealedValueContract(ContractBase):
 
 
 def _store_sealed(on: StorageHarness, kind: SealedValueKind, sealed: bytes) -> Any:
-    made = _FACTORIES[kind](sealed)
+    value = _FACTORIES[kind](sealed)
     if kind is SealedValueKind.UPSTREAM_SECRETS:
-        on.store(make_organization(id=made.organization_id, primary_domain=f"{made.id}.example"))
-    return on.store_value(made)
+        on.store(make_organization(id=value.organization_id, primary_domain=f"{value.id}.example"))
+    return on.store_value(value)
 
 
 def _unknown(value: SealedValue) -> tuple[str | bytes, ...]:

@@ -153,17 +153,17 @@ class TokenContract(ContractBase):
         family, earlier = on.family, make_token_family(human_user, on.application, revoked_at=NOW - SECOND)
         foreign = make_token_family(on.service_user, on.application)
         live = [make_access_token(human_user, on.application, family), make_access_token(human_user)]
-        others: list[Any] = [
+        other_values: list[Any] = [
             make_access_token(human_user, on.application, revoked_at=NOW - SECOND),
             make_access_token(human_user, expires_at=NOW),
             make_access_token(on.service_user),
             make_access_token(None, on.application),
         ]
-        on.store(earlier, foreign, *live, *others)
+        on.store(earlier, foreign, *live, *other_values)
         with on.transaction() as storage:
             assert storage.tokens.revoke_for_user(human_user.id, NOW) == 1
             assert storage.tokens.revoke_for_user(human_user.id, NOW + SECOND) == 0
             assert storage.tokens.revoke_for_user(make_id(), NOW) == 0
         revoked: list[Any] = [*live, family]
         assert [on.find_stored(item) for item in revoked] == [replace(item, revoked_at=NOW) for item in revoked]
-        assert on.unchanged(earlier, foreign, *others) == [earlier, foreign, *others]
+        assert on.unchanged(earlier, foreign, *other_values) == [earlier, foreign, *other_values]

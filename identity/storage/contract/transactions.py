@@ -49,11 +49,11 @@ class LateParticipant(TransactionParticipant):
     def __init__(self, on: StorageHarness, organization: Organization) -> None:
         super().__init__(on.transactions)
         self._on, self._organization = on, organization
-        self.seen: Organization | None = None
+        self.seen_organization: Organization | None = None
 
     def tpc_vote(self, transaction: object) -> None:
         with self._on.read_session() as storage:
-            self.seen = storage.organizations.find(self._organization.id)
+            self.seen_organization = storage.organizations.find(self._organization.id)
         raise ZeroDivisionError("no")
 
     def sortKey(self) -> str:  # noqa: N802
@@ -83,7 +83,7 @@ class BackendContract(ContractBase):
         """By another object, which knows nothing of this one; and what that writes is there for a third."""
         if not on.backend.is_durable:
             pytest.skip("it says that it is not durable")
-        kept = [on.organization, on.human_user, on.application, on.session, on.family]
+        stored = [on.organization, on.human_user, on.application, on.session, on.family]
         event, once, added = make_audit_event(), make_record(on.human_user), make_organization()
         on.store(once)
         on.write.audit.append(event)
@@ -93,7 +93,7 @@ class BackendContract(ContractBase):
         try:
             second.backend.check()
             assert list(second.backend.migrate()) == []
-            assert second.unchanged(*kept, once) == [*kept, once]
+            assert second.unchanged(*stored, once) == [*stored, once]
             assert second.read.audit.find(event.id) is not None
             second.store(added)
             second.backend.close()
@@ -126,12 +126,12 @@ class TransactionContract(ContractBase):
         with on.transaction() as storage:
             storage.organizations.update(changed)
             storage.organizations.add(added)
-            with on.read_session() as others:
-                assert others.organizations.find(organization.id) == organization, "not committed yet"
-                assert others.organizations.find(added.id) is None, "not committed yet"
-        with on.read_session() as others:
-            assert others.organizations.find(organization.id) == changed
-            assert others.organizations.find(added.id) == added
+            with on.read_session() as other_session:
+                assert other_session.organizations.find(organization.id) == organization, "not committed yet"
+                assert other_session.organizations.find(added.id) is None, "not committed yet"
+        with on.read_session() as other_session:
+            assert other_session.organizations.find(organization.id) == changed
+            assert other_session.organizations.find(added.id) == added
 
     def test_transactions_a_snapshot_stays_as_it_began_and_keeps_nobody_from_writing(self, on: StorageHarness) -> None:
         organization = on.organization
@@ -141,10 +141,10 @@ class TransactionContract(ContractBase):
         first, rest = PageRequest(limit=2), PageRequest(limit=10)
         with on.backend.snapshot() as storage:
             begun = storage.users.page(organization.id, UserKind.HUMAN, first)
-            with on.transaction() as others:
-                others.organizations.update(changed)
-                others.users.add(people[5])
-                others.users.delete(people[4].id)
+            with on.transaction() as other_session:
+                other_session.organizations.update(changed)
+                other_session.users.add(people[5])
+                other_session.users.delete(people[4].id)
             after = storage.users.page(organization.id, UserKind.HUMAN, replace(rest, cursor=begun.next_cursor))
             assert [*begun, *after] == people[:5]
             assert storage.organizations.find(organization.id) == organization
@@ -156,16 +156,16 @@ class TransactionContract(ContractBase):
     def test_transactions_a_snapshot_begins_when_it_is_opened(self, on: StorageHarness) -> None:
         organization = on.organization
         with on.backend.snapshot() as storage:
-            with on.transaction() as others:
-                others.organizations.delete(organization.id)
+            with on.transaction() as other_session:
+                other_session.organizations.delete(organization.id)
             assert storage.organizations.find(organization.id) == organization
 
     def test_transactions_a_reading_after_a_snapshot_sees_everything_again(self, on: StorageHarness) -> None:
         organization = on.organization
         with on.backend.snapshot() as storage:
             assert storage.organizations.find(organization.id) == organization
-        with on.transaction() as others:
-            others.organizations.delete(organization.id)
+        with on.transaction() as other_session:
+            other_session.organizations.delete(organization.id)
         with on.backend.read_session() as storage:
             assert storage.organizations.find(organization.id) is None
 
@@ -198,8 +198,8 @@ class TransactionContract(ContractBase):
             storage.outbox.add(message)
             storage.applications.delete(application.id)
             storage.organizations.delete(organization.id)
-        kept = [organization, human_user, application, family, code, refresh, access, key, session, pending, once]
-        assert on.unchanged(*kept, added, successor, added_record, message) == kept
+        stored = [organization, human_user, application, family, code, refresh, access, key, session, pending, once]
+        assert on.unchanged(*stored, added, successor, added_record, message) == stored
         assert on.read.audit.find(event.id) is None
         with on.transaction() as storage:
             assert storage.attempts.reserve("ada", reserved_at=NOW).failures == 1
@@ -290,7 +290,7 @@ class TransactionContract(ContractBase):
         with pytest.raises(ZeroDivisionError):
             on.transactions.commit()
         on.transactions.abort()
-        assert late.seen is None
+        assert late.seen_organization is None
         assert on.read.organizations.find(organization.id) is None
         assert on.read.organizations.find(changed.id) == on.organization
         # The next writer does not wait for what was refused.
@@ -342,9 +342,9 @@ class TransactionContract(ContractBase):
         assert storage.organizations.find(first.id) == first
         storage.organizations.add(second)
         on.transactions.commit()
-        with on.read_session() as others:
-            assert others.organizations.find(first.id) == first
-            assert others.organizations.find(second.id) == second
+        with on.read_session() as other_session:
+            assert other_session.organizations.find(first.id) == first
+            assert other_session.organizations.find(second.id) == second
 
     def test_transactions_a_transaction_without_changes_leaves_all_as_it_was(self, on: StorageHarness) -> None:
         assert on.write.organizations.find(on.organization.id) == on.organization

@@ -74,7 +74,7 @@ class UserGrantContract(ContractBase):
         foreign = make_human_user(on.other_organization, profile=on.human_user.profile)
         derived = make_user_grant(foreign, None, lent, project_id=on.project.id)
         on.store(lent, foreign, derived)
-        name, own = on.human_user.profile.family_name, frozenset({on.human_user.organization_id})
+        name, organization_ids = on.human_user.profile.family_name, frozenset({on.human_user.organization_id})
 
         def found(within: frozenset[str] | None, query: str = name) -> set[str]:
             request = PageRequest(query=query, with_total=True)
@@ -83,11 +83,14 @@ class UserGrantContract(ContractBase):
             return {user_grant.id for user_grant in page}
 
         assert found(None) == {user_grant.id, derived.id}
-        assert found(own) == {user_grant.id}
+        assert found(organization_ids) == {user_grant.id}
         assert found(frozenset()) == set()
         assert found(frozenset(), "") == {user_grant.id, derived.id}, "only searches are narrowed"
         request = PageRequest(query=name)
-        assert on.read.user_grants.page("project_grant_id", lent.id, request, organization_ids=own).items == ()
+        assert (
+            on.read.user_grants.page("project_grant_id", lent.id, request, organization_ids=organization_ids).items
+            == ()
+        )
         assert on.read.user_grants.page("project_grant_id", lent.id, request).items == (derived,)
 
     def test_user_grants_effective_holds_active_grants_of_the_asked_projects(self, on: StorageHarness) -> None:

@@ -160,7 +160,7 @@ class UserListContract(ContractBase):
         check_query(people, "hopper", [changed])
 
     def test_users_page_of_both_kinds_and_all_organizations(self, on: StorageHarness) -> None:
-        own: list[User] = [
+        own_users: list[User] = [
             make_human_user(on.organization, user_name="Ada"),
             make_service_user(on.organization, user_name="bob", active=False),
             make_human_user(on.organization, user_name="dora"),
@@ -169,25 +169,27 @@ class UserListContract(ContractBase):
             make_service_user(on.other_organization, user_name="Carl"),
             make_human_user(on.other_organization, user_name="eve", active=False),
         ]
-        on.store(*reversed(own), *reversed(foreign))
-        everyone: list[User] = sorted([*own, *foreign], key=lambda user: user.user_name.lower())
+        on.store(*reversed(own_users), *reversed(foreign))
+        everyone: list[User] = sorted([*own_users, *foreign], key=lambda user: user.user_name.lower())
 
         def users(organization_id: str | None, kind: UserKind | None) -> Fetch[User]:
             return partial(on.read.users.page, organization_id, kind)
 
-        check_order(users(on.organization.id, None), own)
+        check_order(users(on.organization.id, None), own_users)
         check_order(users(on.other_organization.id, None), foreign)
         check_order(users(None, None), everyone)
-        check_order(users(None, UserKind.HUMAN), [own[0], own[2], foreign[1]])
-        check_order(users(None, UserKind.SERVICE), [own[1], foreign[0]])
+        check_order(users(None, UserKind.HUMAN), [own_users[0], own_users[2], foreign[1]])
+        check_order(users(None, UserKind.SERVICE), [own_users[1], foreign[0]])
         check_order(users("", None), [])
-        check_active(users(None, None), active=[own[0], foreign[0], own[2]], inactive=[own[1], foreign[1]])
+        check_active(
+            users(None, None), active=[own_users[0], foreign[0], own_users[2]], inactive=[own_users[1], foreign[1]]
+        )
 
     def test_users_page_by_query_without_letters_of_one_language(self, on: StorageHarness) -> None:
         names = ("Michał Wałęsa", "Søren Ærø", "Đorđe", "Þór Ðóra", "Işıl", "Œuvre")
         people = [
-            make_human_user(on.organization, user_name=f"person-{place}", profile=Profile(display_name=name))
-            for place, name in enumerate(names)
+            make_human_user(on.organization, user_name=f"person-{index}", profile=Profile(display_name=name))
+            for index, name in enumerate(names)
         ]
         on.store(*people)
         users = partial(on.read.users.page, on.organization.id, None)

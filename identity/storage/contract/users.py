@@ -60,11 +60,11 @@ class UserContract(ContractBase):
         assert refusal.value.field == "user_name"
 
     def test_users_of_two_organizations_may_have_the_same_user_name(self, on: StorageHarness) -> None:
-        human_user, there = (
+        human_user, other_user = (
             make_human_user(organization, user_name="ada") for organization in (on.organization, on.other_organization)
         )
-        on.store(human_user, there)
-        for user in (human_user, there):
+        on.store(human_user, other_user)
+        for user in (human_user, other_user):
             assert on.read.users.find_by_name(user.organization_id, "ada") == user
             assert on.read.users.find_by_name(user.organization_id, "nobody") is None
 
@@ -150,16 +150,16 @@ class UserContract(ContractBase):
 
     def test_users_are_found_by_their_verified_address_alone(self, on: StorageHarness) -> None:
         verified = Profile(email="Ada@BÜCHER.example", email_verified=True)
-        ada, elsewhere = (
+        ada, foreign = (
             make_human_user(organization, profile=verified) for organization in (on.organization, on.other_organization)
         )
         on.store(ada, make_human_user(on.organization, profile=Profile(email="ada@bücher.example")))
         key = "ada@xn--bcher-kva.example"
         assert on.read.users.find_by_verified_email(key) == (Subject(ada, on.organization),)
-        on.store(elsewhere)
+        on.store(foreign)
         subjects = on.read.users.find_by_verified_email(key, organization_id=on.other_organization.id)
-        assert subjects == (Subject(elsewhere, on.other_organization),)
-        assert {subject.user.id for subject in on.read.users.find_by_verified_email(key)} == {ada.id, elsewhere.id}
+        assert subjects == (Subject(foreign, on.other_organization),)
+        assert {subject.user.id for subject in on.read.users.find_by_verified_email(key)} == {ada.id, foreign.id}
         for other in ("Ada@bücher.example", "ada@bücher.example", "ada@acme.example", ""):
             assert on.read.users.find_by_verified_email(other) == ()
         on.write.users.update(replace(ada, profile=Profile(email="Ada@BÜCHER.example"), version=2))
@@ -214,21 +214,21 @@ class UserContract(ContractBase):
             profile = Profile(email=email, email_verified=True)
             return make_human_user(organization, profile=profile, email_verified_by=by, active=active)
 
-        there, email_verifier = on.other_organization, EmailVerifier.OWN_LINK
+        foreign_organization, email_verifier = on.other_organization, EmailVerifier.OWN_LINK
         on.store(
-            with_address("bob@bolt.example", there, email_verifier),
-            with_address("Ada@BOLT.example", there, email_verifier),
-            with_address("ada@bolt.example", there, EmailVerifier.OPERATOR),
-            with_address("eve@bolt.example", there, EmailVerifier.MANAGER),
-            with_address("dan@bolt.example", there, email_verifier, active=False),
+            with_address("bob@bolt.example", foreign_organization, email_verifier),
+            with_address("Ada@BOLT.example", foreign_organization, email_verifier),
+            with_address("ada@bolt.example", foreign_organization, EmailVerifier.OPERATOR),
+            with_address("eve@bolt.example", foreign_organization, EmailVerifier.MANAGER),
+            with_address("dan@bolt.example", foreign_organization, email_verifier, active=False),
             with_address("joe@bolt.example", on.organization, email_verifier),
-            with_address("ada@x.bolt.example", there, email_verifier),
-            with_address("ada@notbolt.example", there, email_verifier),
+            with_address("ada@x.bolt.example", foreign_organization, email_verifier),
+            with_address("ada@notbolt.example", foreign_organization, email_verifier),
         )
         find = on.read.users.list_email_keys_verified_in_other_organizations
         assert find(on.organization.id, "bolt.example", 9) == ("ada@bolt.example", "bob@bolt.example")
         assert find(on.organization.id, "bolt.example", 1) == ("ada@bolt.example",)
-        assert find(there.id, "bolt.example", 9) == ("joe@bolt.example",)
+        assert find(foreign_organization.id, "bolt.example", 9) == ("joe@bolt.example",)
 
     def test_users_to_delete_are_those_whose_moment_has_come(self, on: StorageHarness) -> None:
         second = timedelta(seconds=1)

@@ -331,17 +331,17 @@ class ValueContract(ContractBase):
         self, on: StorageHarness, purged: PurgeKind
     ) -> None:
         over = [PURGE_CASES[purged](on, NOW - SECOND) for _ in range(5)]
-        kept = [make(on, at) for make in PURGE_CASES.values() for at in (NOW, NOW + SECOND)] + [
+        remaining = [make(on, at) for make in PURGE_CASES.values() for at in (NOW, NOW + SECOND)] + [
             make(on) for make in SERVED_ROWS
         ]
-        others = [make(on, NOW - SECOND) for kind, make in PURGE_CASES.items() if kind is not purged]
-        on.store(*over, *kept, *others)
+        due_elsewhere = [make(on, NOW - SECOND) for kind, make in PURGE_CASES.items() if kind is not purged]
+        on.store(*over, *remaining, *due_elsewhere)
         stored = on.read.purges.count_stored(purged, 1000)
         assert [on.read.purges.count_expired(purged, NOW, limit) for limit in (2, 1000)] == [2, 5]
         assert on.read.purges.count_stored(purged, 2) >= 2
         went = [on.purge(purged, NOW, 2) for _ in range(6)]
         assert (sum(went), went[-1], max(went) <= 2) == (5, 0, True), went
-        assert on.unchanged(*over, *kept, *others) == [*kept, *others]
+        assert on.unchanged(*over, *remaining, *due_elsewhere) == [*remaining, *due_elsewhere]
         assert on.read.purges.count_expired(purged, NOW, 2) == 0
         assert on.read.purges.count_stored(purged, 1000) == stored - 5
 
@@ -385,10 +385,10 @@ class ValueContract(ContractBase):
         for ends_at in (NOW - SECOND, NOW):
             family = on.store_value(make_token_family(on.human_user, on.application, ends_at=ends_at))
             tokens += [on.store_value(make_refresh_token(family, ends_at=ends_at)) for _ in range(3)]
-        held = {on.human_user.organization_id}
+        legal_holds = {on.human_user.organization_id}
         assert [on.read.purges.count_expired(PurgeKind.REFRESH_TOKENS, NOW, limit) for limit in (2, 10)] == [2, 3]
-        assert on.read.purges.count_expired(PurgeKind.REFRESH_TOKENS, NOW, 10, legal_holds=held) == 0
-        assert on.purge(PurgeKind.REFRESH_TOKENS, NOW, 10, held=held) == 0
+        assert on.read.purges.count_expired(PurgeKind.REFRESH_TOKENS, NOW, 10, legal_holds=legal_holds) == 0
+        assert on.purge(PurgeKind.REFRESH_TOKENS, NOW, 10, held=legal_holds) == 0
         assert [on.purge(PurgeKind.REFRESH_TOKENS, NOW, 2) for _ in range(3)] == [2, 1, 0]
         assert on.unchanged(*tokens) == tokens[3:]
         assert on.purge(PurgeKind.FAMILIES, NOW, 10) == 1
@@ -398,7 +398,7 @@ class ValueContract(ContractBase):
         self, on: StorageHarness, purged: PurgeKind
     ) -> None:
         on.store(*(PURGE_CASES[purged](on, NOW - step * SECOND) for step in (3, 3, 3, 2, 2)))
-        held = {on.human_user.id, on.service_user.id}
+        legal_holds = {on.human_user.id, on.service_user.id}
         user = make_human_user(on.organization)
         goes = {
             PurgeKind.ACCESS_TOKENS: make_access_token(user, expires_at=NOW - SECOND),
@@ -406,14 +406,18 @@ class ValueContract(ContractBase):
             PurgeKind.SESSIONS: make_session(user, ends_at=NOW - SECOND),
         }[purged]
         on.store(user, goes)
-        looks = [on.read.purges.find_candidates(purged, NOW, 2, legal_holds=held)]
+        looks = [on.read.purges.find_candidates(purged, NOW, 2, legal_holds=legal_holds)]
         for _ in range(3):
-            looks.append(on.read.purges.find_candidates(purged, NOW, 2, legal_holds=held, cursor=looks[-1].cursor))
+            looks.append(
+                on.read.purges.find_candidates(purged, NOW, 2, legal_holds=legal_holds, cursor=looks[-1].cursor)
+            )
         assert [len(look.keys) for look in looks] == [0, 0, 1, 0]
         assert [look.cursor is None for look in looks] == [False, False, False, True]
-        assert on.read.purges.count_expired(purged, NOW, 1, legal_holds=held) == 1
+        assert on.read.purges.count_expired(purged, NOW, 1, legal_holds=legal_holds) == 1
         assert (
-            on.write.purges.delete(purged, on.read.purges.find_candidates(purged, NOW, 10, legal_holds=held).keys, NOW)
+            on.write.purges.delete(
+                purged, on.read.purges.find_candidates(purged, NOW, 10, legal_holds=legal_holds).keys, NOW
+            )
             == 1
         )
         assert on.find_stored(goes) is None
@@ -432,18 +436,18 @@ class ValueContract(ContractBase):
         ]
         on.store(*tokens)
         assert on.read.purges.count_expired(PurgeKind.REFRESH_TOKENS, NOW, 10, legal_holds={on.human_user.id}) == 3
-        gone, since = 0, None
+        deleted, since = 0, None
         for _ in range(10):
             purge_candidates = on.read.purges.find_candidates(
                 PurgeKind.REFRESH_TOKENS, NOW, 2, legal_holds={on.human_user.id}, cursor=since
             )
-            gone += on.write.purges.delete(
+            deleted += on.write.purges.delete(
                 PurgeKind.REFRESH_TOKENS, purge_candidates.keys, NOW, legal_holds={on.human_user.id}
             )
             since = purge_candidates.cursor
             if since is None:
                 break
-        assert (gone, since) == (3, None)
+        assert (deleted, since) == (3, None)
         assert on.unchanged(*tokens) == tokens[:3]
 
     def test_values_that_never_are_over_are_passed_over(self, on: StorageHarness) -> None:
@@ -452,16 +456,16 @@ class ValueContract(ContractBase):
             for _ in range(3)
         ]
         on.store(*codes, make_authorization_code(on.family, expires_at=NOW - SECOND))
-        gone, since = 0, None
+        deleted, since = 0, None
         for _ in range(4):
             purge_candidates = on.read.purges.find_candidates(PurgeKind.CODES, NOW, 2, cursor=since)
-            gone, since = (
-                gone + on.write.purges.delete(PurgeKind.CODES, purge_candidates.keys, NOW),
+            deleted, since = (
+                deleted + on.write.purges.delete(PurgeKind.CODES, purge_candidates.keys, NOW),
                 purge_candidates.cursor,
             )
             if since is None:
                 break
-        assert (gone, since) == (1, None)
+        assert (deleted, since) == (1, None)
         assert on.unchanged(*codes) == codes
 
     @pytest.mark.parametrize("purged", sorted(LEGAL_HOLD_KINDS & PURGE_CASES.keys()))
@@ -469,8 +473,8 @@ class ValueContract(ContractBase):
         over = [PURGE_CASES[purged](on, NOW - SECOND) for _ in range(3)]
         on.store(*over)
         keys = on.read.purges.find_candidates(purged, NOW, 10).keys
-        held = {on.human_user.organization_id, on.service_user.organization_id}
-        assert on.write.purges.delete(purged, keys, NOW, legal_holds=held) == 0
+        legal_holds = {on.human_user.organization_id, on.service_user.organization_id}
+        assert on.write.purges.delete(purged, keys, NOW, legal_holds=legal_holds) == 0
         assert on.unchanged(*over) == over
 
     @pytest.mark.parametrize("purged", sorted(LEGAL_HOLD_KINDS & PURGE_CASES.keys()))
@@ -478,10 +482,10 @@ class ValueContract(ContractBase):
         over = [PURGE_CASES[purged](on, NOW - SECOND) for _ in range(3)]
         on.store(*over)
         people = (on.human_user, on.service_user)
-        for held in ({item.organization_id for item in people}, {item.id for item in people}):
-            assert on.purge(purged, NOW, 10, held=held | {make_id()}) == 0
+        for legal_holds in ({item.organization_id for item in people}, {item.id for item in people}):
+            assert on.purge(purged, NOW, 10, held=legal_holds | {make_id()}) == 0
             assert on.unchanged(*over) == over
-            assert on.read.purges.count_expired(purged, NOW, 10, legal_holds=held) == 0
+            assert on.read.purges.count_expired(purged, NOW, 10, legal_holds=legal_holds) == 0
         assert on.purge(purged, NOW, 10, held={make_id()}) == 3
 
     def test_values_that_are_nobodys_are_not_held(self, on: StorageHarness) -> None:

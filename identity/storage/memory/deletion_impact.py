@@ -41,10 +41,10 @@ class MemoryDeletionImpactStore(MemoryStore, DeletionImpactStore):
     """Looks at all tables."""
 
     def count(self, target: DeletionTarget, id: str, now: datetime) -> DeletionImpact:  # noqa: A002
-        name, own = _TABLES_BY_TARGET[target]
+        name, count_own = _TABLES_BY_TARGET[target]
         if id not in getattr(self._tables, name):
             return DeletionImpact()
-        effects = replace(self._without(name, id, now), **dict.fromkeys(own, 0))
+        effects = replace(self._without(name, id, now), **dict.fromkeys(count_own, 0))
         if target is not DeletionTarget.PROJECT_GRANT:
             return effects
         holders = {grant.user_id for grant in self._tables.user_grants if grant.project_grant_id == id}

@@ -24,8 +24,8 @@ class MemoryProjectGrantStore(MemoryEntityStore[ProjectGrant], ProjectGrantStore
             (grant for grant in grants if self._is_found(grant, filter_field, request.query)), request
         )
 
-    def _is_found(self, grant: ProjectGrant, by: ProjectGrantFilterField, query: str) -> bool:
+    def _is_found(self, grant: ProjectGrant, filter_field: ProjectGrantFilterField, query: str) -> bool:
         """True if the query finds what stands at the other end."""
-        if by == "project_id":
+        if filter_field == "project_id":
             return matches_query(query, self._tables.organizations.get(grant.organization_id))
         return matches_query(query, self._tables.projects.get(grant.project_id))

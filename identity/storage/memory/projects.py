@@ -39,7 +39,7 @@ class MemoryProjectStore(MemoryEntityStore[Project], ProjectStore):
     def list_audience(
         self, project_ids: frozenset[str], organization_id: str, granted_until: datetime = NEVER
     ) -> frozenset[str]:
-        held = {
+        granted_ids = {
             grant.project_id
             for grant in self._tables.project_grants
             if grant.active and grant.organization_id == organization_id and grant.created_at <= granted_until
@@ -49,7 +49,7 @@ class MemoryProjectStore(MemoryEntityStore[Project], ProjectStore):
             project.id
             for project in projects
             if self._tables.organizations.get(project.organization_id).active
-            and (project.organization_id == organization_id or project.id in held)
+            and (project.organization_id == organization_id or project.id in granted_ids)
         )
 
     def add_role(self, role: ProjectRole) -> None:

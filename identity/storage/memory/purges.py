@@ -42,11 +42,11 @@ class MemoryPurgeStore(MemoryStore, PurgeStore):
         name, over_at = _EXPIRY_RULES[kind]
         is_over = self._is_expired(kind, before, legal_holds)
         rows = getattr(self._tables, name).rows.items()
-        places = (((at, key), row) for key, row in rows if (at := over_at(row)) is not None and at < before)
-        further = ((place, row) for place, row in places if cursor is None or place > cursor)
-        seen = nsmallest(limit, further, key=itemgetter(0))
-        keys = [key for (_, key), row in seen if is_over(key, row)]
-        return PurgeCandidates(keys, seen[-1][0] if len(seen) == limit else None)
+        due = (((at, key), row) for key, row in rows if (at := over_at(row)) is not None and at < before)
+        further = ((position, row) for position, row in due if cursor is None or position > cursor)
+        scanned = nsmallest(limit, further, key=itemgetter(0))
+        keys = [key for (_, key), row in scanned if is_over(key, row)]
+        return PurgeCandidates(keys, scanned[-1][0] if len(scanned) == limit else None)
 
     def delete(
         self, kind: PurgeKind, keys: Sequence[Any], before: datetime, *, legal_holds: Collection[str] = ()
@@ -62,7 +62,9 @@ class MemoryPurgeStore(MemoryStore, PurgeStore):
     def count_stored(self, kind: PurgeKind, limit: int) -> int:
         return len(getattr(self._tables, _EXPIRY_RULES[kind][0]).rows)
 
-    def _is_expired(self, purged: PurgeKind, before: datetime, held: Collection[str]) -> Callable[[Any, Any], bool]:
+    def _is_expired(
+        self, purged: PurgeKind, before: datetime, legal_holds: Collection[str]
+    ) -> Callable[[Any, Any], bool]:
         name, over_at = _EXPIRY_RULES[purged]
         # The number of the next event follows from the last one's.
         newest = next(reversed(getattr(self._tables, name).rows), None) if purged is PurgeKind.AUDIT_EVENTS else None
@@ -71,7 +73,7 @@ class MemoryPurgeStore(MemoryStore, PurgeStore):
             at = over_at(row)
             if at is None or at >= before or key == newest:
                 return False
-            return not (held and purged in LEGAL_HOLD_KINDS and self._owner_ids(row).intersection(held))
+            return not (legal_holds and purged in LEGAL_HOLD_KINDS and self._owner_ids(row).intersection(legal_holds))
 
         return is_over
 

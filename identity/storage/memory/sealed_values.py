@@ -29,10 +29,10 @@ class MemorySealedValueStore(MemoryStore, SealedValueStore):
         self, kind: SealedValueKind, active_prefix: bytes, limit: int, *, cursor: PrimaryKey | None = None
     ) -> SealedValueBatch:
         table, name = self._table_field(kind)
-        held = sorted((_key_tuple(key), getattr(row, name)) for key, row in table.rows.items())
-        seen = [(key, sealed) for key, sealed in held if cursor is None or key > cursor][:limit]
-        values = [SealedValue(key, sealed) for key, sealed in seen if sealed and not sealed.startswith(active_prefix)]
-        return SealedValueBatch(values, seen[-1][0] if len(seen) == limit else None)
+        stored = sorted((_key_tuple(key), getattr(row, name)) for key, row in table.rows.items())
+        batch = [(key, sealed) for key, sealed in stored if cursor is None or key > cursor][:limit]
+        values = [SealedValue(key, sealed) for key, sealed in batch if sealed and not sealed.startswith(active_prefix)]
+        return SealedValueBatch(values, batch[-1][0] if len(batch) == limit else None)
 
     def replace(self, kind: SealedValueKind, value: SealedValue, sealed: bytes) -> bool:
         table, name = self._table_field(kind)

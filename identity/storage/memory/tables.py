@@ -54,13 +54,13 @@ class MemoryTable(Generic[KeyT, RowT]):
     """One table as one transaction sees it: copied on the first write, so that others keep what they see."""
 
     def __init__(
-        self, name: str, rules: TableConstraints, rows: dict[KeyT, RowT], others: "dict[str, MemoryTable[Any, Any]]"
+        self, name: str, rules: TableConstraints, rows: dict[KeyT, RowT], tables: "dict[str, MemoryTable[Any, Any]]"
     ) -> None:
         self.rows = rows
         self.is_writable = True
         self.name = name
         self._rules = rules
-        self._others = others
+        self._tables = tables
         self._copied = False
 
     def __iter__(self) -> Iterator[RowT]:
@@ -106,7 +106,7 @@ class MemoryTable(Generic[KeyT, RowT]):
         """Delete the row with this key and all that goes with it. Raises RowNotFound."""
         self.get(key)
         del self._copy_on_write()[key]
-        for memory_table in self._others.values():
+        for memory_table in self._tables.values():
             memory_table.delete_where(memory_table._child_filter(self.name, key))
 
     def delete_where(self, doomed: Callable[[KeyT, RowT], bool] | None) -> int:
@@ -134,16 +134,16 @@ class MemoryTable(Generic[KeyT, RowT]):
             for name, table in self._rules.foreign_keys.items():
                 parent = getattr(row, name)
                 if parent is not None:
-                    self._others[table].get(parent)
+                    self._tables[table].get(parent)
 
     def _require_unique(self, rows: Mapping[KeyT, RowT]) -> None:
         for name, value in self._rules.unique.items():
-            taken = {value(row) for key, row in self.rows.items() if key not in rows}
+            existing = {value(row) for key, row in self.rows.items() if key not in rows}
             for row in rows.values():
                 mine = value(row)
-                if mine is not None and mine in taken:
+                if mine is not None and mine in existing:
                     raise DuplicateValue(name)
-                taken.add(mine)
+                existing.add(mine)
 
     def _copy_on_write(self) -> dict[KeyT, RowT]:
         if not self.is_writable:

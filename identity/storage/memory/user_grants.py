@@ -39,9 +39,9 @@ class MemoryUserGrantStore(MemoryEntityStore[UserGrant], UserGrantStore):
         narrowed = (self._narrowed(grant) for grant in grants)
         return tuple(grant for grant in narrowed if grant is not None)
 
-    def _is_found(self, grant: UserGrant, by: UserGrantFilterField, query: str) -> bool:
+    def _is_found(self, grant: UserGrant, filter_field: UserGrantFilterField, query: str) -> bool:
         """True if the query finds what stands at the other end."""
-        if by == "user_id":
+        if filter_field == "user_id":
             return matches_query(query, self._tables.projects.get(grant.project_id))
         return user_matches_query(self._tables, self._tables.users.get(grant.user_id), query)
 

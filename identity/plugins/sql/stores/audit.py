@@ -127,8 +127,8 @@ class SqlAuditStore(PagedSqlStore, AuditStore):
     def _drain_appending_transactions(self) -> bool:
         """True once the gate was closed for a moment; False if it takes too long."""
         try:
-            for words in _LOCK_AUDIT_GATE_EXCLUSIVE:
-                self._execute_raw(words)
+            for statement in _LOCK_AUDIT_GATE_EXCLUSIVE:
+                self._execute_raw(statement)
         except TransactionConflict:
             self._execute_raw("ROLLBACK")
             return False
@@ -148,18 +148,18 @@ def _filter_selects(filter: AuditFilter, *conditions: ColumnElement[bool]) -> li
         # Written out: a partial index answers only where it is seen to hold the rows.
         table.c.result: filter.result and literal_column(f"'{filter.result.value}'"),
     }
-    wanted = [column == value for column, value in equal.items() if value is not None]
+    where = [column == value for column, value in equal.items() if value is not None]
     if filter.since is not None:
-        wanted.append(table.c.at >= seconds_from_datetime(filter.since))
+        where.append(table.c.at >= seconds_from_datetime(filter.since))
     if filter.until is not None:
-        wanted.append(table.c.at < seconds_from_datetime(filter.until))
-    statement = _MAPPED_TABLE.select.where(*wanted, *conditions)
+        where.append(table.c.at < seconds_from_datetime(filter.until))
+    statement = _MAPPED_TABLE.select.where(*where, *conditions)
     named = [statement.where(table.c.event == event) for event in filter.event_names] or [statement]
-    places = {
+    resource_columns = {
         filter.object_id: (table.c.object_id, table.c.user_id),
         filter.involved_id: (table.c.actor_id, table.c.object_id, table.c.user_id),
     }
-    for identifier, columns in places.items():
+    for identifier, columns in resource_columns.items():
         if identifier:
             named = [item.where(column == identifier) for item in named for column in columns]
     return named

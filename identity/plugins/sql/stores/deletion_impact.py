@@ -105,7 +105,7 @@ def _project_grant_selects(condition: ReferenceCondition) -> DeletedRowSelects:
 def _project_selects(condition: ReferenceCondition) -> DeletedRowSelects:
     own_applications = _select_ids(applications, condition(applications.c.project_id))
     own_grants = _select_ids(project_grants, condition(project_grants.c.project_id))
-    own: DeletedRowSelects = {
+    selects: DeletedRowSelects = {
         "applications": (own_applications,),
         "roles": (
             select(project_roles.c.project_id, project_roles.c.key).where(condition(project_roles.c.project_id)),
@@ -115,7 +115,7 @@ def _project_selects(condition: ReferenceCondition) -> DeletedRowSelects:
         "managers": (_select_ids(managers, condition(managers.c.of_project)),),
     }
     return _merge_selects(
-        own, _application_selects(_id_in(own_applications)), _project_grant_selects(_id_in(own_grants))
+        selects, _application_selects(_id_in(own_applications)), _project_grant_selects(_id_in(own_grants))
     )
 
 
@@ -123,7 +123,7 @@ def _organization_selects() -> DeletedRowSelects:
     own_users = _select_ids(users, _equals_id(users.c.organization_id))
     own_projects = _select_ids(projects, _equals_id(projects.c.organization_id))
     held_grants = _select_ids(project_grants, _equals_id(project_grants.c.organization_id))
-    own: DeletedRowSelects = {
+    selects: DeletedRowSelects = {
         "users": (own_users.where(users.c.kind == UserKind.HUMAN.value),),
         "service_users": (own_users.where(users.c.kind == UserKind.SERVICE.value),),
         "projects": (own_projects,),
@@ -132,7 +132,7 @@ def _organization_selects() -> DeletedRowSelects:
         "managers": (_select_ids(managers, _equals_id(managers.c.of_organization)),),
     }
     return _merge_selects(
-        own,
+        selects,
         _user_selects(_id_in(own_users)),
         _project_selects(_id_in(own_projects)),
         _project_grant_selects(_id_in(held_grants)),
@@ -197,8 +197,8 @@ class SqlDeletionImpactStore(SqlStore, DeletionImpactStore):
         )
 
     def _count_by_role(self, by_roles: Select[Any], project_id: str, key: str) -> int:
-        held = row_reader(*by_roles.selected_columns)(lambda roles, count: (parse_set(roles), count))
+        read_roles = row_reader(*by_roles.selected_columns)(lambda roles, count: (parse_set(roles), count))
         found: Iterator[tuple[frozenset[str], int]] = skip_unreadable(
-            held, self._fetch_all(by_roles, {"key": project_id})
+            read_roles, self._fetch_all(by_roles, {"key": project_id})
         )
         return sum(count for roles, count in found if key in roles)

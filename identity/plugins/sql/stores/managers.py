@@ -77,8 +77,8 @@ class SqlManagerStore(SqlEntityStore[Manager], ManagerStore):
     ) -> ResultPage[Manager]:
         statement = _PAGE.params(**_resource_parameters(resource))
         if organization_ids is not None:
-            theirs = select(users.c.id).where(users.c.organization_id.in_(sorted(organization_ids)))
-            statement = statement.where(table.c.user_id.in_(theirs))
+            user_ids = select(users.c.id).where(users.c.organization_id.in_(sorted(organization_ids)))
+            statement = statement.where(table.c.user_id.in_(user_ids))
         return self._page_newest_first(ENTITY_TABLE, statement, request)
 
     def lock_by_role(self, resource: ResourceKey, role: str) -> tuple[Manager, ...]:

@@ -31,4 +31,4 @@ class SqlProjectGrantStore(SqlEntityStore[ProjectGrant], ProjectGrantStore):
         self, filter_field: ProjectGrantFilterField, filter_id: str, request: PageRequest = FIRST_PAGE
     ) -> ResultPage[ProjectGrant]:
         statement = ENTITY_TABLE.select.where(table.c[filter_field] == filter_id)
-        return self._page_newest_first(ENTITY_TABLE, statement, request, by=_OTHER_FIELD[filter_field])
+        return self._page_newest_first(ENTITY_TABLE, statement, request, search_column=_OTHER_FIELD[filter_field])

@@ -99,8 +99,8 @@ class SqlProjectStore(SqlEntityStore[Project], ProjectStore):
         """Take the role out of grants; their version moves, so that nobody who read them before puts it back."""
         locked = select(grants.c.id, grants.c.roles).where(grants.c.project_id == bindparam("project"))
         narrow = update(grants).where(grants.c.id == bindparam("grant")).values(version=grants.c.version + 1)
-        held = row_reader(grants.c.id, grants.c.roles)(lambda id_, roles: (id_, parse_set(roles)))
+        read_grant = row_reader(grants.c.id, grants.c.roles)(lambda id_, roles: (id_, parse_set(roles)))
         for row in self._fetch_all(locked.order_by(grants.c.id).with_for_update(), {"project": project_id}):
-            grant_id, roles = held(row)
+            grant_id, roles = read_grant(row)
             if key in roles:
                 self._execute(narrow, {"grant": grant_id, "roles": sorted_json_list(roles - {key})})

@@ -85,8 +85,8 @@ class _PurgeRule:
         """
         table = self.expiry_column.table
         key: list[Any] = list(table.primary_key)
-        places = [bindparam(f"since_{column.name}", type_=column.type) for column in key]
-        further = key[0] > places[0] if len(key) == 1 else tuple_(*key) > tuple_(*places)
+        cursor_parameters = [bindparam(f"since_{column.name}", type_=column.type) for column in key]
+        further = key[0] > cursor_parameters[0] if len(key) == 1 else tuple_(*key) > tuple_(*cursor_parameters)
         named = [item for item in iterate(self.matches(table.c)) if isinstance(item, Column) and item.table is table]
         found = select(*dict.fromkeys((*key, self.expiry_column, *named))).where(
             self.expiry_column < bindparam("before"),
@@ -99,24 +99,24 @@ class _PurgeRule:
 
     def candidates_select(self, *, whole_index: bool) -> Select[Any]:
         """Of all that are looked at: the moment, the key by which they are, the key of what goes or else NULL."""
-        seen = self.scanned_rows(whole_index=whole_index)
-        at, place = (
-            seen.c[self.expiry_column.key],
-            [seen.c[column.key] for column in self.expiry_column.table.primary_key],
+        scanned = self.scanned_rows(whole_index=whole_index)
+        at, position = (
+            scanned.c[self.expiry_column.key],
+            [scanned.c[column.key] for column in self.expiry_column.table.primary_key],
         )
         if self.is_joined:
             # In no order: whoever sorts reads all of them first.
-            joined = select(at, *place, *self.key).outerjoin_from(seen, self.table, self._join_condition(seen))
+            joined = select(at, *position, *self.key).outerjoin_from(scanned, self.table, self._join_condition(scanned))
             return joined.limit(bindparam("limit"))
-        return select(at, *place, case((self.matches(seen.c), 1), else_=None)).order_by(at, *place)
+        return select(at, *position, case((self.matches(scanned.c), 1), else_=None)).order_by(at, *position)
 
     def count_select(self, *, whole_index: bool) -> Select[Any]:
         """How many go of those that are looked at, up to ``limit``."""
-        seen = self.scanned_rows(whole_index=whole_index)
+        scanned = self.scanned_rows(whole_index=whole_index)
         if self.is_joined:
-            rows = select(*self.key).join_from(seen, self.table, self._join_condition(seen))
+            rows = select(*self.key).join_from(scanned, self.table, self._join_condition(scanned))
         else:
-            rows = select(seen.c[self.expiry_column.key]).where(self.matches(seen.c))
+            rows = select(scanned.c[self.expiry_column.key]).where(self.matches(scanned.c))
         return _count_rows(rows.limit(bindparam("limit")))
 
     def _join_condition(self, scanned: Subquery) -> ColumnElement[bool]:
@@ -215,8 +215,8 @@ _STATEMENTS = {
     for whole in (False, True)
 }
 _PURGES_WITH_LEGAL_HOLDS = {
-    (purged, whole): _PurgeStatements(_RULES[purged].with_condition(others), whole_index=whole)
-    for purged, others in _LEGAL_HOLD_CONDITIONS.items()
+    (purged, whole): _PurgeStatements(_RULES[purged].with_condition(by_column), whole_index=whole)
+    for purged, by_column in _LEGAL_HOLD_CONDITIONS.items()
     for whole in (False, True)
 }
 _COUNTS = {purged: _count_rows(_limited(over.table)) for purged, over in _RULES.items()}
@@ -237,19 +237,19 @@ class SqlPurgeStore(SqlStore, PurgeStore):
         legal_holds: Collection[str] = (),
         cursor: Any = None,
     ) -> PurgeCandidates:
-        statements, given = self._bind(kind, before, legal_holds)
-        place = statements.first_cursor if cursor is None else cursor
-        given |= {**statements.bind_cursor(place), "looked_at": limit, "limit": limit}
-        rows = self._fetch_all(statements.find, given)
+        statements, values = self._bind(kind, before, legal_holds)
+        position = statements.first_cursor if cursor is None else cursor
+        values |= {**statements.bind_cursor(position), "looked_at": limit, "limit": limit}
+        rows = self._fetch_all(statements.find, values)
         # Places are as they are stored: none need be a moment that can be told.
-        width = len(place)
+        width = len(position)
         if statements.is_joined:
             keys = [_key_value(row[width:]) for row in rows if row[width] is not None]
             # All that belongs to those rows may not have been found: the rest is, once this is gone.
-            behind = place if keys else max((tuple(row[:width]) for row in rows), default=place)
+            behind = position if keys else max((tuple(row[:width]) for row in rows), default=position)
         else:
             keys = [_key_value(row[1:width]) for row in rows if row[width]]
-            behind = tuple(rows[-1][:width]) if rows else place
+            behind = tuple(rows[-1][:width]) if rows else position
         return PurgeCandidates(keys, behind if len(rows) == limit else None)
 
     def delete(
@@ -257,20 +257,20 @@ class SqlPurgeStore(SqlStore, PurgeStore):
     ) -> int:
         if not keys:
             return 0
-        statements, given = self._bind(kind, before, legal_holds)
+        statements, values = self._bind(kind, before, legal_holds)
         if kind is PurgeKind.AUDIT_EVENTS:
             # The database itself lets nothing go that is newer.
             self._execute(_ADVANCE_AUDIT_FLOOR, {"id": 1, "kept_since": seconds_from_datetime(before)})
-        given["keys"] = list(keys)
+        values["keys"] = list(keys)
         if self._connection.is_sqlite:
-            return self._execute(statements.delete, given)
-        ours = [_key_value(row) for row in self._fetch_all(statements.lock, given)]
+            return self._execute(statements.delete, values)
+        ours = [_key_value(row) for row in self._fetch_all(statements.lock, values)]
         return self._execute(statements.delete_locked, {"keys": ours}) if ours else 0
 
     def count_expired(self, kind: PurgeKind, before: datetime, limit: int, *, legal_holds: Collection[str] = ()) -> int:
-        statements, given = self._bind(kind, before, legal_holds)
-        given |= {**statements.bind_cursor(statements.first_cursor), "looked_at": _SCAN_FACTOR * limit, "limit": limit}
-        row = self._fetch_one(statements.count, given)
+        statements, values = self._bind(kind, before, legal_holds)
+        values |= {**statements.bind_cursor(statements.first_cursor), "looked_at": _SCAN_FACTOR * limit, "limit": limit}
+        row = self._fetch_one(statements.count, values)
         return 0 if row is None else int(row[0])
 
     def count_stored(self, kind: PurgeKind, limit: int) -> int:
@@ -284,11 +284,11 @@ class SqlPurgeStore(SqlStore, PurgeStore):
     def _bind(
         self, purged: PurgeKind, before: datetime, legal_holds: Collection[str]
     ) -> tuple[_PurgeStatements, dict[str, Any]]:
-        given: Values = {"before": seconds_from_datetime(before)}
+        values: Values = {"before": seconds_from_datetime(before)}
         kind = purged, self._connection.dialect.name == MARIADB
         if legal_holds and purged in LEGAL_HOLD_KINDS:
-            return _PURGES_WITH_LEGAL_HOLDS[kind], {**given, "held": list(legal_holds)}
-        return _STATEMENTS[kind], dict(given)
+            return _PURGES_WITH_LEGAL_HOLDS[kind], {**values, "held": list(legal_holds)}
+        return _STATEMENTS[kind], dict(values)
 
 
 def _key_value(row: Sequence[Any]) -> Any:

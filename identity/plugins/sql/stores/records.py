@@ -144,5 +144,5 @@ def _key_parameters(plugin: str, kind: str, key: bytes) -> Values:
 
 
 def _owner_parameters(user_id: str | None, application_id: str | None) -> dict[str, str]:
-    given = {"user": user_id, "application": application_id}
-    return {name: owner for name, owner in given.items() if owner is not None}
+    owners = {"user": user_id, "application": application_id}
+    return {name: owner for name, owner in owners.items() if owner is not None}

@@ -42,12 +42,12 @@ class _SealedValueStatements:
     def for_column(cls, column: Column[Any]) -> "_SealedValueStatements":
         table: Table = column.table
         keys = list(table.primary_key)
-        given = [bindparam(f"key_{at}", type_=key.type) for at, key in enumerate(keys)]
-        this = and_(*(key == value for key, value in zip(keys, given, strict=True)))
+        key_parameters = [bindparam(f"key_{at}", type_=key.type) for at, key in enumerate(keys)]
+        this = and_(*(key == value for key, value in zip(keys, key_parameters, strict=True)))
         next_ones = select(*keys, column).order_by(*keys).limit(bindparam("limit"))
         return cls(
             _other_prefix_select(next_ones.subquery(), column),
-            _other_prefix_select(next_ones.where(tuple_(*keys) > tuple_(*given)).subquery(), column),
+            _other_prefix_select(next_ones.where(tuple_(*keys) > tuple_(*key_parameters)).subquery(), column),
             update(table)
             .where(this, column == bindparam("before", type_=LargeBinary()))
             .values({column: bindparam("now", type_=LargeBinary())}),

@@ -81,11 +81,11 @@ class SqlSessionStore(SqlStore, SessionStore):
         )
 
     def list_open(self, organization_id: str | None, now: datetime, limit: int) -> tuple[SignedInAccount, ...]:
-        given = {"at": seconds_from_datetime(now), "most": limit}
+        values = {"at": seconds_from_datetime(now), "most": limit}
         if organization_id is None:
-            return self._fetch_values(_read_signed_in_account, _OPEN_SESSIONS, given)
+            return self._fetch_values(_read_signed_in_account, _OPEN_SESSIONS, values)
         return self._fetch_values(
-            _read_signed_in_account, _OPEN_SESSIONS_IN_ORGANIZATION, {**given, "organization": organization_id}
+            _read_signed_in_account, _OPEN_SESSIONS_IN_ORGANIZATION, {**values, "organization": organization_id}
         )
 
     def reauthenticate(

@@ -362,16 +362,16 @@ def _presented_reader(
     value_class: Callable[..., PresentedT], mapped_table: MappedTable[Any]
 ) -> Callable[[Row], PresentedT]:
     """What makes this of a row that ``_join_liveness`` finds."""
-    own, family, session, subject = row_slices(mapped_table, FAMILY_TABLE, 1, users.SUBJECT_COLUMNS)
+    own_slice, family, session, subject = row_slices(mapped_table, FAMILY_TABLE, 1, users.SUBJECT_COLUMNS)
 
-    def of(row: Row) -> PresentedT:
+    def read_row(row: Row) -> PresentedT:
         ended = row[session][0] is not None
         bearer = users.read_subject_or_none(row[subject])
         return value_class(
-            mapped_table.from_row(row[own]), FAMILY_TABLE.from_row(row[family]), bearer, session_ended=ended
+            mapped_table.from_row(row[own_slice]), FAMILY_TABLE.from_row(row[family]), bearer, session_ended=ended
         )
 
-    return of
+    return read_row
 
 
 _read_presented_token = _presented_reader(PresentedRefreshToken, _REFRESH_TOKEN_TABLE)

@@ -45,7 +45,7 @@ class SqlUserGrantStore(SqlEntityStore[UserGrant], UserGrantStore):
         if request.query and organization_ids is not None:
             statement = statement.where(table.c.organization_id.in_(sorted(organization_ids)))
         searched = table.c.project_id if filter_field == "user_id" else table.c.user_id
-        return self._page_newest_first(ENTITY_TABLE, statement, request, by=searched)
+        return self._page_newest_first(ENTITY_TABLE, statement, request, search_column=searched)
 
     def list_effective(self, user_id: str, project_ids: frozenset[str]) -> tuple[UserGrant, ...]:
         if not project_ids:

@@ -223,9 +223,11 @@ class SqlUserStore(SqlEntityStore[User], UserStore):
     def page(
         self, organization_id: str | None, kind: UserKind | None, request: PageRequest = FIRST_PAGE
     ) -> ResultPage[User]:
-        place = () if organization_id is None else (table.c.organization_id == organization_id,)
+        organization_condition = () if organization_id is None else (table.c.organization_id == organization_id,)
         kinds = () if kind is None else (table.c.kind == kind.value,)
-        return self._page(ENTITY_TABLE, ENTITY_TABLE.select.where(*place, *kinds), request, _SORT_COLUMNS)
+        return self._page(
+            ENTITY_TABLE, ENTITY_TABLE.select.where(*organization_condition, *kinds), request, _SORT_COLUMNS
+        )
 
     def list_due_deletions(self, now: datetime, limit: int) -> tuple[str, ...]:
         return tuple(
