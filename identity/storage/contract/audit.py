@@ -225,7 +225,7 @@ class AuditContract(ContractBase):
         assert [*first.items, *walk_pages(on.read.audit.page, limit=2, cursor=first.next_cursor)] == before
 
     @pytest.mark.parametrize(
-        "wanted",
+        "filters",
         [
             {"organization_id": "acme"},
             {"event": "token.revoked"},
