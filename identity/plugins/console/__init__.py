@@ -1,4 +1,4 @@
-"""The console: pages below /console on which people manage the service, over the services that the API has too."""
+"""The console: pages below /console to manage the service, on top of the services that the API uses, too."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,14 +23,12 @@ class ConsolePlugin:
 
     @hookimpl
     def identity_add_hookspecs(self, host: Any) -> None:
-        """``console_navigation``, for plugins with console pages of their own."""
         from identity.plugins.console import hookspecs
 
         host.add_hookspecs(hookspecs)
 
     @hookimpl
     def identity_configure(self, config: "Configurator") -> None:
-        """Every page of the console, and its place in everybody's account menu."""
         from identity.domain.messages import gettext_lazy
         from identity.plugins.console import pages
         from identity.plugins.console.console_page import CONSOLE_PATH

@@ -1,4 +1,4 @@
-"""Pages that ask before an action that no click undoes: deactivate, reactivate, delete a resource."""
+"""Pages that ask for confirmation before a consequential action: deactivate, reactivate, delete."""
 
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -14,37 +14,33 @@ from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.impact_labels import impact_labels
 from identity.plugins.console.resource_page import ResourcePage
 
-#: What many of them say.
+#: Shared by several pages.
 REACTIVATION_HINT = gettext_lazy("You can reactivate it later.")
 
 
 class ActionPage(ConsoleFormPage):
-    """Asks before something is done that is not undone by a click: what it hits, and what falls with it.
-
-    The title is a question with kind and name, the label verb and kind.
-    """
+    """Asks for confirmation and lists the impact. The title is a question that names the resource."""
 
     template = "console/action.html"
-    #: False for what can be taken back; then the button is an ordinary one.
+    #: False for actions that can be undone: the button is then an ordinary one.
     is_destructive: ClassVar[bool] = True
 
     @property
     def impact(self) -> Sequence[str]:
-        """What falls with it, one sentence each, in numbers."""
+        """One sentence with a count for each kind of affected data."""
         return ()
 
     @property
     def cancel_label(self) -> str:
-        """The link that leads back."""
         return gettext_lazy("Keep it")
 
     @property
     def confirmation_text(self) -> str:
-        """What has to be typed to confirm; empty if nothing has to be."""
+        """The text to type to confirm; empty if none is needed."""
         return ""
 
     def perform(self) -> str | None:
-        """Do it; returns the address of the page to go to, if that is not where Keep leads."""
+        """Run the action. Returns the path to redirect to, None for the page that Cancel leads to."""
         raise NotImplementedError
 
     def template_variables(self) -> Mapping[str, object]:
@@ -57,9 +53,9 @@ class ActionPage(ConsoleFormPage):
         }
 
     def submit(self, form: Form) -> Response:
-        wanted = self.confirmation_text
-        if wanted and _comparable(form.text("confirm_name")) != _comparable(wanted):
-            raise Invalid({"confirm_name": gettext_lazy("Type {name} to confirm.", name=wanted)})
+        expected = self.confirmation_text
+        if expected and _comparable(form.text("confirm_name")) != _comparable(expected):
+            raise Invalid({"confirm_name": gettext_lazy("Type {name} to confirm.", name=expected)})
         back = self.cancel_path
         return self.redirect(self.path_with_flash(self.perform() or back))
 
@@ -69,24 +65,22 @@ def _comparable(name: str) -> str:
 
 
 class ResourceActionPage(ResourcePage[Any], ActionPage):
-    """Asks before something is done to a thing, whose page leads there."""
+    """An action on a resource, linked from its detail page."""
 
-    #: Heading and button of the way there, and what it means.
+    #: Heading and button of the link to this page.
     action_labels: ClassVar[tuple[str, str]]
     description: ClassVar[str]
 
     @property
     def is_available(self) -> bool:
-        """True if it can be done to the thing as it stands."""
+        """True if the resource's state permits the action."""
         return True
 
 
 class StatePage(ResourceActionPage):
-    """Asks before the state of a thing changes, which can be taken back."""
-
     permission_verb = "write"
     is_destructive = False
-    #: The use case, and whether things for which it is offered are active.
+    #: The service's method, and the state (active or not) in which the action is offered.
     service_method: ClassVar[str]
     of_active: ClassVar[bool]
 
@@ -99,30 +93,25 @@ class StatePage(ResourceActionPage):
 
 
 class DeactivatePage(StatePage):
-    """Asks before something stops that can be reactivated later."""
-
     path_suffix, service_method, of_active = "/deactivate", "deactivate", True
     action_labels = (gettext_lazy("Deactivate"), gettext_lazy("Deactivate …"))
     cancel_label = gettext_lazy("Keep it active")
 
 
 class ReactivatePage(StatePage):
-    """Asks before it works again."""
-
     path_suffix, service_method, of_active = "/reactivate", "reactivate", False
     action_labels = (gettext_lazy("Reactivate"), gettext_lazy("Reactivate …"))
     cancel_label = gettext_lazy("Keep it deactivated")
 
 
 class DeletePage(ResourceActionPage):
-    """Asks for the name before it is gone for ever: what goes along is told in numbers."""
+    """Deletes for good, after the name is typed. The impact is listed in numbers."""
 
     path_suffix, permission_verb = "/delete", "delete"
     action_labels = (gettext_lazy("Delete"), gettext_lazy("Delete …"))
     fields = ("confirm_name",)
-    #: What cannot be undone.
     undone: ClassVar[str]
-    #: What else whoever looks has to know.
+    #: A further warning.
     also: ClassVar[str] = ""
 
     @property
@@ -132,11 +121,11 @@ class DeletePage(ResourceActionPage):
 
     @property
     def confirmation_text(self) -> str:
-        """The user name, of users; the name of other things."""
+        """The user name of users, the name of other resources."""
         return str(getattr(self.context.entity, "user_name", self.entity_name))
 
     def perform(self) -> str | None:
-        """Do it; then to the page above."""
+        """Returns the path of the parent page."""
         back = self.parent_breadcrumbs[-1][1]
         self.service.remove(self.context.entity.id, principal=self.principal)
         return back

@@ -1,4 +1,4 @@
-"""What the settings of an application mean, in one sentence each; names that plugins bring have none."""
+"""Labels and explanations for the settings of applications; values that plugins add have none."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from identity.plugins.console.form_fields import Options
 
 @dataclass(frozen=True)
 class ApplicationTypeOption:
-    """An application type in words; ``icon`` is one of the macro's."""
+    """``icon`` is a name that the template macro knows."""
 
     label: str
     description: str
@@ -64,30 +64,29 @@ AUTHENTICATION_METHOD_DESCRIPTIONS: Mapping[str, str] = {
     "none": gettext_lazy("Public client: no secret. PKCE proves that a code is its own."),
 }
 
-#: A redirect URI of each type that has one.
 REDIRECT_URI_EXAMPLES: Mapping[ApplicationType | None, str] = {
     ApplicationType.WEB: "https://app.example.com/callback",
     ApplicationType.NATIVE: "com.example.app:/callback",
     ApplicationType.BROWSER: "https://app.example.com/",
 }
 
-#: These come first in forms and on pages, the others as the entity has them.
+#: First in forms and on pages, in this order; the other fields follow in the entity's order.
 LEADING_FIELDS = ("name", "response_types", "grant_types", "authentication_method", "access_token_type")
 
 
 def _consent_options(page: Any) -> Sequence[Sequence[object]]:
-    """Never only for whoever decides, and where it is so already."""
+    """The rule never is offered only to those who may choose it, or if it is set already."""
     rules = (
         consent_rule
         for consent_rule in ConsentRule
         if consent_rule is not ConsentRule.NEVER or page.can_set_consent_rule or consent_rule is page.stored_consent
     )
-    words = entity_fields(Application)["consent"].options.value_labels
-    return [(rule.value, page.translator.gettext(words[rule])) for rule in rules]
+    labels = entity_fields(Application)["consent"].options.value_labels
+    return [(rule.value, page.translator.gettext(labels[rule])) for rule in rules]
 
 
 def _capability_options(choices: str, sentences: Mapping[str, str]) -> Options:
-    """Names of the protocol that the service offers, literal, each with its sentence if there is one."""
+    """Capability names, verbatim, each with an explanation if there is one."""
     code = Markup("<code>{}</code>")
     return lambda page: [
         (name, code.format(name), page.translator.gettext(sentences[name]) if name in sentences else "")
@@ -95,7 +94,7 @@ def _capability_options(choices: str, sentences: Mapping[str, str]) -> Options:
     ]
 
 
-#: What can be chosen of settings whose values depend on who looks, or on what plugins offer.
+#: Options of fields that depend on the caller's permissions or on plugins.
 FIELD_OPTIONS: Mapping[str, Options] = {
     "response_types": _capability_options("response_types", RESPONSE_TYPE_DESCRIPTIONS),
     "grant_types": _capability_options("grant_types", GRANT_TYPE_DESCRIPTIONS),

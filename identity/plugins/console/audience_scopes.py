@@ -1,12 +1,13 @@
-"""Scopes with which a program asks for a token that a project's applications take."""
+"""Audience scopes, with which a program requests tokens for a project's applications."""
 
 from identity.domain import audiences
 from identity.plugins.console.console_page import ConsolePage
 
 
 def project_audience_scope(page: ConsolePage, project_id: str = "") -> str:
-    """That of the project; without one, of the own project, which stands for the service itself and the management
-    API. Empty before bootstrap."""
+    """The project's audience scope; without ``project_id`` that of the service's own project, for the management
+    API. Empty before bootstrap.
+    """
     instance = page.services.find_instance()
     project_id = project_id or ("" if instance is None else instance.project_id)
     namespace = page.request.registry.application.settings.urn_namespaces[0]

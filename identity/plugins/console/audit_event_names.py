@@ -1,4 +1,4 @@
-"""Who acted, and on what: names for audit events, looked up for a whole page at once."""
+"""Names of actors and objects of audit events, loaded in bulk for a page."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -19,45 +19,44 @@ _ACTOR_KIND_LABELS = {
     ActorKind.ANONYMOUS: gettext_lazy("Nobody known"),
 }
 _USER_KINDS = frozenset({"user", "service_user"})
-#: What people know by whose it is: its own id tells them nothing.
+#: Named after their user: their own id means nothing to a reader.
 _USER_OWNED_KINDS = frozenset(
     {"manager", "user_grant", "service_user_key", "service_user_secret", "personal_access_token", "legal_hold"}
 )
 _IDENTIFIED_ACTOR_KINDS = frozenset({ActorKind.USER, ActorKind.CLIENT})
 
 
-#: What names are wanted for; several refusals that say the same come without what each said.
+#: Refusal summaries have no detail.
 NamedEvent = AuditEvent | RefusalSummary
 
 
 class AuditEventNames:
-    """The parties of some events; what is gone by now is called as its event calls it, else by its id."""
+    """Names for a set of events. A deleted object keeps the name that its event recorded, else its id."""
 
     def __init__(self, page: ConsolePage, events: Iterable[NamedEvent]) -> None:
         self._page = page
         events = tuple(events)
         actors = [event.actor for event in events]
-        things: dict[str, set[str]] = {}
+        ids_by_kind: dict[str, set[str]] = {}
         for event in events:
             if event.object_id is not None:
-                things.setdefault(event.object_kind, set()).add(event.object_id)
+                ids_by_kind.setdefault(event.object_kind, set()).add(event.object_id)
         acting = {actor.id for actor in actors if actor.id is not None and actor.kind in _IDENTIFIED_ACTOR_KINDS}
         acting |= {actor.client_id for actor in actors if actor.client_id is not None}
         storage = page.services.storage
         owners = {(event.object_kind, event.object_id): _owner_user_id(event, storage) for event in events}
-        users = acting.union(filter(None, owners.values()), *(things.get(kind, ()) for kind in _USER_KINDS))
+        users = acting.union(filter(None, owners.values()), *(ids_by_kind.get(kind, ()) for kind in _USER_KINDS))
         self._users: dict[str, Subject] = dict(storage.users.find_subjects(users))
-        # A client is an application or a service user.
-        clients = things.get("application", set()) | (acting - self._users.keys())
+        clients = ids_by_kind.get("application", set()) | (acting - self._users.keys())
         applications = storage.applications.find_many(clients)
-        grants = storage.project_grants.find_many(things.get("project_grant", ()))
+        grants = storage.project_grants.find_many(ids_by_kind.get("project_grant", ()))
         of_projects = {application.project_id for application in applications.values()} | {
             project_grant.project_id for project_grant in grants.values()
         }
-        projects = storage.projects.find_many(things.get("project", set()) | of_projects)
-        others = {_other_organization_id(event) for event in events} - {""}
-        organizations = storage.organizations.find_many(things.get("organization", set()) | others)
-        # With the organizations in which each can be looked at.
+        projects = storage.projects.find_many(ids_by_kind.get("project", set()) | of_projects)
+        other_ids = {_other_organization_id(event) for event in events} - {""}
+        organizations = storage.organizations.find_many(ids_by_kind.get("organization", set()) | other_ids)
+        # The organizations whose pages can show it.
         homes = {key: project.organization_id for key, project in projects.items()}
         self._named: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {
             **{
@@ -82,8 +81,9 @@ class AuditEventNames:
         }
 
     def actor_link(self, event: NamedEvent) -> EntityLink:
-        """Who acted; with a link if whoever looks may know of it. Of people on the other side of a project grant the
-        event tells no more than where they belong."""
+        """The actor, linked if visible to the caller. Actors of the other side of a project grant are shown by
+        organization only.
+        """
         translator, actor = self._page.translator, event.actor
         other = self.other_organization_name(event)
         if actor.kind is ActorKind.USER and actor.id is None and other:
@@ -93,23 +93,23 @@ class AuditEventNames:
         return self.actor_name(actor.id)
 
     def other_organization_name(self, event: NamedEvent) -> str:
-        """The name of the organization on the other side of a project grant, or its id; empty if there is none."""
+        """The organization on the other side of a project grant: its name, else its id; empty if there is none."""
         identifier = _other_organization_id(event)
         return self._named.get(("organization", identifier), (identifier, ()))[0]
 
     def actor_name(self, identifier: str) -> EntityLink:
-        """A user, or a client: whoever acts here is told by name, wherever they belong."""
+        """The name of a user or client of any organization."""
         subject = self._users.get(identifier)
         if subject is not None:
-            seen = self._page.services.access_control.can_see_organization(
+            is_visible = self._page.services.access_control.can_see_organization(
                 self._page.principal, subject.organization.id
             )
-            return EntityLink(subject.user.display_name, user_path(self._page, subject) if seen else "")
+            return EntityLink(subject.user.display_name, user_path(self._page, subject) if is_visible else "")
         name, _ = self._named.get(("application", identifier), (identifier, ()))
         return EntityLink(name, "")
 
     def object_name(self, kind: str, identifier: str | None) -> EntityLink:
-        """What an event is about, by its name or by that of the user whose it is."""
+        """The object's own name, or that of the user who owns it."""
         if identifier is None:
             return EntityLink(self.object_kind_label(kind), "")
         key = (kind, identifier)
@@ -118,39 +118,38 @@ class AuditEventNames:
             return display_user(self._page, owner)
         if key in self._named:
             name, homes = self._named[key]
-            seen = any(
+            is_visible = any(
                 self._page.services.access_control.can_see_organization(self._page.principal, home) for home in homes
             )
-            return EntityLink(name, f"{CONSOLE_PATH}/{kind.replace('_', '-')}s/{identifier}" if seen else "")
-        # Of people who are deleted no event tells what they were called.
+            return EntityLink(name, f"{CONSOLE_PATH}/{kind.replace('_', '-')}s/{identifier}" if is_visible else "")
+        # Events never record names of deleted users.
         bare = self._page.translator.gettext("Deleted user") if kind == "user" else identifier
         return EntityLink(self._called.get(key, bare), "")
 
     def object_kind_label(self, kind: str) -> str:
-        """The kind of thing, in words."""
         return self._page.translator.gettext(OBJECT_KIND_LABELS.get(kind, kind))
 
 
 def _owner_user_id(event: NamedEvent, storage: Storage) -> str | None:
-    """The id of the user whose the thing is: of what was changed, the event tells the difference alone."""
+    """The owner's id; events of changes record only the difference, so it is looked up."""
     if event.object_kind not in _USER_OWNED_KINDS or event.object_id is None:
         return None
-    told = (isinstance(event, AuditEvent) and event.user_id) or _detail(event).get("user_id")
-    if isinstance(told, str):
-        return told
+    recorded = (isinstance(event, AuditEvent) and event.user_id) or _detail(event).get("user_id")
+    if isinstance(recorded, str):
+        return recorded
     stores: Mapping[str, Any] = {"manager": storage.managers, "user_grant": storage.user_grants}
     stored = stores[event.object_kind].find(event.object_id) if event.object_kind in stores else None
     return None if stored is None else str(stored.user_id)
 
 
 def _recorded_name(event: NamedEvent) -> str:
-    """The name that the event itself tells, of what was made, removed or renamed."""
+    """The name in the event's detail, present for creation, deletion and renaming."""
     for member in ("display_name", "name", "user_name"):
-        told = _detail(event).get(member)
-        if isinstance(told, Mapping):
-            told = told.get("after")
-        if isinstance(told, str) and told:
-            return told
+        value = _detail(event).get(member)
+        if isinstance(value, Mapping):
+            value = value.get("after")
+        if isinstance(value, str) and value:
+            return value
     return ""
 
 

@@ -1,4 +1,4 @@
-"""Badge: the state of an entity in a word, with a kind that gives it a shape. EntityLink: its name and page."""
+"""Badge shows an entity's state. EntityLink is its name with a link to its page."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -8,13 +8,13 @@ from markupsafe import Markup
 from identity.domain.service_user_keys import KeySummary
 from identity.pages.translation import Translator
 
-#: From here on a thing that expires is spoken of.
+#: Expiry is pointed out from here on.
 EXPIRY_WARNING_PERIOD = timedelta(days=30)
 
 
 @dataclass(frozen=True)
 class Badge:
-    """``kind`` is success, warning, danger, or nothing for what is plain."""
+    """``kind`` is success, warning, danger or empty."""
 
     text: Markup
     kind: str = ""
@@ -22,7 +22,7 @@ class Badge:
 
 @dataclass(frozen=True)
 class EntityLink:
-    """What people know a thing by, what stands below that, and the address of its page, for whoever may read it."""
+    """``href`` is empty if the caller may not read the entity."""
 
     name: str
     href: str = ""
@@ -30,12 +30,10 @@ class EntityLink:
 
 
 def state_badge(active: bool, translator: Translator) -> Badge:
-    """Active or deactivated."""
     return Badge(translator.gettext("Active"), "success") if active else Badge(translator.gettext("Deactivated"))
 
 
 def expiry_badge(expires_at: datetime, now: datetime, translator: Translator) -> Badge:
-    """How a thing that works until a moment stands."""
     left = expires_at - now
     if left <= timedelta():
         return Badge(translator.gettext("Expired"), "danger")
@@ -46,7 +44,7 @@ def expiry_badge(expires_at: datetime, now: datetime, translator: Translator) ->
 
 
 def keys_badge(summary: KeySummary | None, now: datetime, translator: Translator) -> Badge | None:
-    """All keys of a service user in one badge: the soonest expiry if that is near, else how many are live."""
+    """One badge for all keys of a service user: the earliest expiry if near, else the number of live keys."""
     if summary is None or summary.next_expires_at is None:
         return None
     badge = expiry_badge(summary.next_expires_at, now, translator)
@@ -54,7 +52,7 @@ def keys_badge(summary: KeySummary | None, now: datetime, translator: Translator
 
 
 def secrets_badge(live: int, translator: Translator) -> Badge:
-    """How many client secrets there are; none is what somebody should know of."""
+    """The number of client secrets; a warning if there are none."""
     if not live:
         return Badge(translator.gettext("No secret"), "warning")
     return Badge(translator.ngettext("{n} live", "{n} live", live))

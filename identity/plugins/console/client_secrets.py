@@ -1,4 +1,4 @@
-"""Client secrets, of an application or of a service user: a new one beside the old one, and the end of one."""
+"""Client secrets of applications and service users: add and revoke."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -16,7 +16,7 @@ from identity.plugins.console.page_sections import TableSection
 from identity.plugins.console.resource_page import ResourcePage
 from identity.plugins.console.routes import ConsoleRoute
 
-#: So many can be live at once.
+#: Two, so that secrets can be rotated.
 _MAX_SECRETS = 2
 
 
@@ -29,7 +29,7 @@ def client_secret_section(
     empty: str,
     first: bool,
 ) -> TableSection:
-    """Those of the page's thing; with ``first`` it is the first task to make one."""
+    """``first`` makes adding a secret the page's primary action."""
     live, may_write = page.service.list_secrets(page.entity.id), page.has_permission(f"{page.permission_subject}.write")
     rows = []
     for item in live:
@@ -44,7 +44,7 @@ def client_secret_section(
         new = page.button_link(
             gettext_lazy("New"),
             f"{page.resource_path}/secrets/new",
-            what=gettext_lazy("client secret"),
+            hidden_label=gettext_lazy("client secret"),
             kind=kind,
             symbol="plus",
         )
@@ -53,14 +53,11 @@ def client_secret_section(
 
 
 class ClientSecretPage(ResourcePage[Any]):
-    """A page about secrets of one thing."""
-
-    #: The section in which they stand.
+    #: The section on the resource's page.
     anchor = "secrets"
 
     @property
     def live_secrets(self) -> Sequence[Any]:
-        """All there are."""
         live: Sequence[Any] = self.service.list_secrets(self.entity.id)
         return live
 
@@ -70,7 +67,7 @@ class ClientSecretPage(ResourcePage[Any]):
 
 
 class CreateClientSecretPage(ClientSecretPage, ConsoleFormPage):
-    """Makes a client secret, and shows it once."""
+    """Creates a client secret and shows it once."""
 
     is_creation = True
     title = gettext_lazy("New client secret for {name}")
@@ -85,27 +82,25 @@ class CreateClientSecretPage(ClientSecretPage, ConsoleFormPage):
     def submit(self, form: Form) -> Response:
         self.redeem_submission_id(form, ALREADY_CREATED_MESSAGE)
         _, secret = self.service.add_secret(self.entity.id, principal=self.principal)
-        shown = {"client_id": self.entity.id, "secret": secret, "back": self.cancel_path}
+        variables = {"client_id": self.entity.id, "secret": secret, "back": self.cancel_path}
         return self.render(
-            {**shown, "title": self.translator.gettext("Client secret added")},
+            {**variables, "title": self.translator.gettext("Client secret added")},
             template="console/client_secret_created.html",
         )
 
 
 class RevokeClientSecretPage(ClientSecretPage, ActionPage):
-    """Asks before what still uses it loses access."""
-
-    #: What stops working; and that it is the only one, where that means more.
+    #: What stops working, and a stronger warning if it is the only secret.
     impact_message: ClassVar[str]
     last_secret_impact_message: ClassVar[str] = ""
-    #: What becomes of tokens, where that is not said by it.
+    #: What happens to issued tokens, unless ``impact_message`` covers it.
     tokens: ClassVar[str] = ""
     title = gettext_lazy("Revoke this client secret of {name}?")
     submit_label = gettext_lazy("Revoke client secret")
 
     @property
     def secret(self) -> Any:
-        """Which one. Raises NotFound."""
+        """Raises NotFound."""
         return find_child(self, self.live_secrets, "secret")
 
     @property
@@ -126,13 +121,17 @@ class RevokeClientSecretPage(ClientSecretPage, ActionPage):
         return None
 
 
-def client_secret_routes(kind: type[ResourcePage[Any]], **said: str) -> tuple[ConsoleRoute, ...]:
-    """Where the secrets of things of a kind are made and ended."""
+def client_secret_routes(kind: type[ResourcePage[Any]], **attributes: str) -> tuple[ConsoleRoute, ...]:
     path, permission = f"{kind.path}/secrets", f"{kind.permission_subject}.write"
-    anchor = said.get("anchor", ClientSecretPage.anchor)
+    anchor = attributes.get("anchor", ClientSecretPage.anchor)
     return (
-        ConsoleRoute(f"{path}/new", CreateClientSecretPage.of(kind, anchor=anchor), permission, kind.context_factory),
         ConsoleRoute(
-            f"{path}/{{secret}}/delete", RevokeClientSecretPage.of(kind, **said), permission, kind.context_factory
+            f"{path}/new", CreateClientSecretPage.for_resource(kind, anchor=anchor), permission, kind.context_factory
+        ),
+        ConsoleRoute(
+            f"{path}/{{secret}}/delete",
+            RevokeClientSecretPage.for_resource(kind, **attributes),
+            permission,
+            kind.context_factory,
         ),
     )

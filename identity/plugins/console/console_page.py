@@ -1,4 +1,4 @@
-"""ConsolePage: what every page of the console has: navigation, the way here, what one may do, what was just done."""
+"""ConsolePage, the base of all console pages: navigation, breadcrumbs, permission checks and flash messages."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,15 +39,14 @@ CONSOLE_PATH = "/console"
 Breadcrumbs = Sequence[tuple[str, str]]
 _MAX_SWITCHER_ORGANIZATIONS = 8
 
-#: What the services judge once more: see ApplicationService.can_change.
+#: Judged again by the service: see ApplicationService.can_change.
 _APPLICATION_PERMISSIONS = ("application.write", "application.delete")
 
 
 @dataclass(frozen=True)
 class NavigationSection:
-    """A link of the navigation: the last part of its address, its words and icon, and the permission to see it.
-
-    ``allows_partial_access`` if it is enough to hold the permission at something inside of the organization.
+    """A navigation link: last path segment, label, icon, and the permission to see it. ``allows_partial_access``
+    shows it to managers who hold the permission on a resource inside the organization only.
     """
 
     name: str
@@ -82,46 +81,43 @@ INSTANCE_SECTIONS = (
 
 
 class ConsolePage(SignedInPage):
-    """A page of somebody who manages something. Its context is the RouteContext that its address names."""
+    """A page for managers. Its context is the route's RouteContext."""
 
     context: RouteContext
     home_path = CONSOLE_PATH
-    #: The name of its NavigationSection.
     section: ClassVar[str] = ""
-    #: What that list is called, on pages below it.
+    #: The label of the section's list in breadcrumbs.
     section_label: ClassVar[str] = ""
     flash_messages = FLASH_MESSAGES
-    #: True for pages of the instance, whose section is one of INSTANCE_SECTIONS.
+    #: True for instance pages: their section is one of INSTANCE_SECTIONS.
     is_instance_page: ClassVar[bool] = False
 
     @property
     def principal(self) -> Principal:
-        """Who looks."""
         principal: Principal = self.request.identity
         return principal
 
     @property
     def services(self) -> "Services":
-        """The use cases."""
         services: Services = self.request.services
         return services
 
     @property
     def resource(self) -> Resource:
-        """Where permissions are judged: there is one wherever a page is shown."""
+        """The resource on which permissions are checked. Every route of the console sets one."""
         if self.context.resource is None:
             raise NotFound("page", self.request.path)
         return self.context.resource
 
     @cached_property
     def organization(self) -> Organization | None:
-        """The organization that the page is about; on pages of the instance one's own, for the navigation."""
+        """The organization of the page; on instance pages the caller's own, for the navigation."""
         value, resource = self.context.entity, self.resource
         if isinstance(value, Organization):
             return value
         identifier = resource.organization_id
         if resource.grantee is not None and not self._can_see_organization(identifier):
-            # Whoever was granted a project looks at it from the own organization.
+            # Managers of the grantee see the project grant inside their own organization.
             identifier = resource.grantee.id
         if identifier is None:
             return self.subject.organization
@@ -129,49 +125,48 @@ class ConsolePage(SignedInPage):
 
     @property
     def base_path(self) -> str:
-        """The address below which the pages of the organization lie."""
         organization = self.organization
         return CONSOLE_PATH if organization is None else f"{CONSOLE_PATH}/organizations/{organization.id}"
 
     def has_permission(self, permission: str) -> bool:
-        """True if whoever looks holds the permission on what the page is about: buttons are absent without it."""
-        asked, value = self.context.effective_permission(permission), self.context.entity
-        allowed: bool = self.services.access_control.is_permitted(self.principal, asked, self.resource)
+        """Whether the caller holds the permission on the page's resource. Buttons are hidden without it."""
+        required, value = self.context.effective_permission(permission), self.context.entity
+        allowed: bool = self.services.access_control.is_permitted(self.principal, required, self.resource)
         if permission in _APPLICATION_PERMISSIONS and isinstance(value, Project | Application):
             return allowed and self.services.applications.can_change(value, principal=self.principal)
         return allowed
 
-    # --- words: attributes where they are the same for all, properties where they are not ---------------------------
+    # --- texts: class attributes if constant, properties otherwise ---
 
     @property
     def title(self) -> str:
-        """The heading."""
         raise NotImplementedError
 
     @property
     def breadcrumbs(self) -> Breadcrumbs:
-        """The way to the page: words and address of each page above it."""
+        """Label and path of each parent page."""
         return self.list_breadcrumbs
 
     @property
     def list_breadcrumbs(self) -> Breadcrumbs:
-        """The list of its section, where the page lies below that."""
         return [(self.section_label, f"{self.base_path}/{self.section}")] if self.section_label else ()
 
     @property
     def title_suffix(self) -> str:
-        """What is said after the title in the browser's tab."""
+        """Follows the title in the browser's tab."""
         if self.breadcrumbs:
             return self.breadcrumbs[-1][0]
         return "" if self.organization is None or self.is_instance_page else self.organization.name
 
     @property
     def message_values(self) -> Mapping[str, object]:
-        """What fills the places in the sentences that a page declares, such as ``{name}``."""
+        """Values for placeholders such as ``{name}`` in the page's texts."""
         return {}
 
     def translate(self, sentence: str) -> Markup:
-        """A declared sentence in the page's language, with its places filled; other text, such as a name, as it is."""
+        """The message in the page's language with its placeholders filled; other text, such as a name, is returned
+        unchanged.
+        """
         if not isinstance(sentence, Message):
             return escape(sentence)
         open_places = "{" in sentence.template and not sentence.values
@@ -192,75 +187,76 @@ class ConsolePage(SignedInPage):
             "organization": self.organization,
         }
 
-    def button_link(self, label: str, href: str, *, what: str = "", **look: object) -> Markup:
-        """A link that looks like a button; ``what`` completes its words for those who do not see where it stands."""
-        made: Markup = self.template_macros.button_link(self.translate(label), href, what=self.translate(what), **look)
-        return made
+    def button_link(self, label: str, href: str, *, hidden_label: str = "", **look: object) -> Markup:
+        """A link styled as a button; ``hidden_label`` completes its label for screen readers."""
+        link: Markup = self.template_macros.button_link(
+            self.translate(label), href, what=self.translate(hidden_label), **look
+        )
+        return link
 
-    def row_buttons(self, href: str, what: str, *, remove: str, change: bool = True, query: str = "") -> Markup:
-        """What one may do to a row, which ``what`` names: change and remove it."""
-        removes = self.button_link(remove, f"{href}/delete{query}", what=what, small=True)
+    def row_buttons(self, href: str, row_name: str, *, remove: str, change: bool = True, query: str = "") -> Markup:
+        """The buttons to change and remove a row."""
+        removes = self.button_link(remove, f"{href}/delete{query}", hidden_label=row_name, small=True)
         if not change:
             return removes
-        return self.button_link(gettext_lazy("Change"), f"{href}/edit{query}", what=what, small=True) + " " + removes
+        return (
+            self.button_link(gettext_lazy("Change"), f"{href}/edit{query}", hidden_label=row_name, small=True)
+            + " "
+            + removes
+        )
 
     def entity_cell(self, named: EntityLink) -> Markup:
-        """What names a row, with a link."""
         drawn: Markup = self.template_macros.named(named.name, named.href, named.secondary_text)
         return drawn
 
     def entity_link(self, named: EntityLink) -> Markup:
-        """What a thing is called, with a link where there is one."""
         drawn: Markup = self.template_macros.link(named.name, named.href) if named.href else escape(named.name)
         return drawn
 
     def render_badge(self, badge: Badge | None) -> Markup:
-        """A badge, drawn; nothing for none."""
         drawn: Markup = Markup() if badge is None else self.template_macros.badge(badge.text, badge.kind)
         return drawn
 
     def relative_time(self, moment: datetime | None) -> Markup:
-        """How far away a moment is, or that it never was."""
+        """A relative time, or a placeholder for never."""
         drawn: Markup = (
             self.render_placeholder(gettext_lazy("Never")) if moment is None else self.template_macros.ago(moment)
         )
         return drawn
 
     def render_role_names(self, names: Iterable[str]) -> Markup:
-        """Names of roles, literal; nothing for none."""
         return Markup(", ").join(self.template_macros.code(name) for name in sorted(names))
 
     def render_placeholder(self, sentence: str) -> Markup:
-        """What stands where there is nothing to tell."""
         return Markup('<span class="muted">{}</span>').format(self.translate(sentence))
 
-    # --- what was done ---------------------------------------------------------------------------------------------
+    # --- flash messages ---
 
     def flash_message(self) -> object:
         event = flashed_event(self.request)
         if event is None or event.event not in self.flash_messages:
             return None
-        said = self.translator.gettext(event_message(event, self.services.storage))
+        message = self.translator.gettext(event_message(event, self.services.storage))
         if self._may_read(event):
             link = Markup(' <a href="{}/audit-events/{}">{}</a>').format(
                 CONSOLE_PATH, event.id, self.translator.gettext("Audit event")
             )
-            said += link
-        return said
+            message += link
+        return message
 
     def _may_read(self, event: AuditEvent) -> bool:
         resource = INSTANCE_RESOURCE if event.organization_id is None else organization_resource(event.organization_id)
         return self.services.access_control.is_permitted(self.principal, "audit_event.read", resource)
 
-    # --- forms -----------------------------------------------------------------------------------------------------
+    # --- forms ---
 
     def redeem_submission_id(self, form: Form, sentence: str | None = None) -> None:
-        """Use up the form's single-use id, so that what it makes is made once. Raises Conflict the second time."""
+        """Consume the form's submission id, so that submitting twice creates once. Raises Conflict the second time."""
         once = form.text(SUBMISSION_ID_FIELD)
         if once and not self.services.idempotency.claim_token(self.principal.id or "", once):
             raise Conflict(sentence or gettext_lazy("This was sent already. Go back and look at the list."))
 
-    # --- navigation ------------------------------------------------------------------------------------------------
+    # --- navigation ---
 
     def navigation(self) -> tuple[NavigationGroup, ...]:
         groups = [
@@ -282,7 +278,7 @@ class ConsolePage(SignedInPage):
     def _navigation_items(
         self, root: str, sections: Sequence[NavigationSection], *, organization: bool
     ) -> Iterator[NavigationItem]:
-        here = self.section if self.is_instance_page is not organization else None
+        current_section = self.section if self.is_instance_page is not organization else None
         for section in sections:
             if self._can_read_section(section, organization=organization):
                 href = f"{root}/{section.name}".rstrip("/")
@@ -290,7 +286,7 @@ class ConsolePage(SignedInPage):
                     label=self.translator.gettext(section.label),
                     href=href,
                     icon=section.icon,
-                    is_current=section.name == here,
+                    is_current=section.name == current_section,
                 )
 
     def _can_read_section(self, section: NavigationSection, *, organization: bool) -> bool:
@@ -305,19 +301,21 @@ class ConsolePage(SignedInPage):
         return section.permission in access.list_permissions(self.principal, resource)
 
     def _plugin_navigation(self) -> Iterator[NavigationItem]:
-        given = {"principal": self.principal, "organization": self.organization}
-        return self.call_console_hook("console_navigation", lambda item: item, **given)
+        arguments = {"principal": self.principal, "organization": self.organization}
+        return self.call_console_hook("console_navigation", lambda item: item, **arguments)
 
-    def call_console_hook(self, hook: str, draw: Callable[[Any], RenderedT], **given: object) -> Iterator[RenderedT]:
-        """What plugins add by a hook of the console, drawn; one that fails adds nothing, and the page is there."""
+    def call_console_hook(
+        self, hook: str, draw: Callable[[Any], RenderedT], **arguments: object
+    ) -> Iterator[RenderedT]:
+        """The rendered results of a console hook. Failing plugins are logged and skipped."""
         for plugin, implementation in self.request.registry.application.plugin_host.implementations(hook):
             try:
-                yield from [draw(item) for item in implementation(**given) or ()]
+                yield from [draw(item) for item in implementation(**arguments) or ()]
             except Exception:
                 log.exception("the hook %s of the plugin %s failed", hook, plugin)
 
     def organization_switcher(self) -> OrganizationSwitcher | None:
-        """The organizations that whoever looks manages something of; the present section is kept."""
+        """The organizations that the caller manages; switching keeps the current section."""
         known = self._switchable_organizations()
         organization = self.organization
         if organization is None or len(known) < 2:
@@ -342,24 +340,26 @@ class ConsolePage(SignedInPage):
         )
 
     def _switchable_organizations(self) -> list[Organization]:
-        """Up to eight: the present one, one's own, and others in which one holds a role, else the first by name."""
-        wanted = [
+        """Up to eight: the current one, the caller's own, those with manager roles; for managers of the instance the
+        first by name.
+        """
+        preferred_ids = [
             organization.id
             for organization in (self.organization, self.subject.organization)
             if organization is not None
         ]
-        seen = self.services.access_control.visible_organization_ids(self.principal)
+        visible_ids = self.services.access_control.visible_organization_ids(self.principal)
         storage = self.services.storage
-        if seen is None:
+        if visible_ids is None:
             found = {
                 organization.id: organization
                 for organization in storage.organizations.page(PageRequest(limit=_MAX_SWITCHER_ORGANIZATIONS))
             }
-            missing = [item for item in wanted if item not in found]
+            missing = [item for item in preferred_ids if item not in found]
             found |= storage.organizations.find_many(missing)
-            ids = [*wanted, *found]
+            ids = [*preferred_ids, *found]
         else:
-            ids = [item for item in (*wanted, *sorted(seen)) if item in seen]
+            ids = [item for item in (*preferred_ids, *sorted(visible_ids)) if item in visible_ids]
             found = dict(storage.organizations.find_many(ids[: _MAX_SWITCHER_ORGANIZATIONS + 1]))
         found = {
             organization.id: organization
@@ -372,7 +372,7 @@ class ConsolePage(SignedInPage):
         )
 
     def filter_page(self, page: ResultPage[VisibleEntityT]) -> ResultPage[VisibleEntityT]:
-        """The page without rows that a plugin denies to whoever looks."""
+        """The page without rows that plugins deny to the caller."""
         return self.services.access_control.filter_page(self.principal, page)
 
     def _can_see_organization(self, organization_id: str | None) -> bool:
@@ -383,18 +383,15 @@ class ConsolePage(SignedInPage):
 
 
 def path_value(page: ConsolePage, name: str) -> str:
-    """What stands in the address under this name."""
+    """A value from the URL path."""
     found: str = page.request.matchdict[name]
     return found
 
 
-def find_child(page: ConsolePage, found: Iterable[Any], kind: str, name: str = "", by: str = "id") -> Any:
-    """That one of those found which the address names, by its ``kind`` unless ``name`` says otherwise.
-
-    Raises NotFound.
-    """
-    wanted = path_value(page, name or kind)
+def find_child(page: ConsolePage, found: Iterable[Any], kind: str, name: str = "", attribute: str = "id") -> Any:
+    """The child whose ``attribute`` equals the path value ``name`` (default: ``kind``). Raises NotFound."""
+    identifier = path_value(page, name or kind)
     for item in found:
-        if attrgetter(by)(item) == wanted:
+        if attrgetter(attribute)(item) == identifier:
             return item
-    raise NotFound(kind, wanted)
+    raise NotFound(kind, identifier)

@@ -1,4 +1,4 @@
-"""The page of one resource: facts, sections, and what can be done with it."""
+"""The page of one resource: descriptions, sections and actions."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
@@ -16,10 +16,8 @@ from identity.plugins.console.resource_page import ResourcePage
 
 
 class ResourceDetailPage(ResourcePage[Any]):
-    """The page of a thing. Each kind declares what stands on it."""
-
     template = "console/detail.html"
-    #: What can be done with the thing, below all else, and the heading of that.
+    #: Actions at the bottom of the page, and their heading.
     actions: ClassVar[tuple[type[ResourceActionPage], ...]] = ()
     actions_title: ClassVar[str] = gettext_lazy("Deactivate or delete")
 
@@ -33,18 +31,15 @@ class ResourceDetailPage(ResourcePage[Any]):
 
     @property
     def lead(self) -> Sequence[str]:
-        """Of what kind it is, and what places it."""
         return ()
 
     @property
     def badges(self) -> Sequence[Badge]:
-        """How it stands."""
         return [state_badge(self.context.entity.active, self.translator)]
 
     @property
     def header_links(self) -> Sequence[Markup]:
-        """The buttons beside the heading."""
-        change = self.button_link(gettext_lazy("Change"), f"{self.resource_path}/edit", what=self.entity_name)
+        change = self.button_link(gettext_lazy("Change"), f"{self.resource_path}/edit", hidden_label=self.entity_name)
         return [change, *self._plugin_header_links()] if self.has_permission(f"{self.permission_subject}.write") else []
 
     def _plugin_header_links(self) -> Iterator[Markup]:
@@ -54,35 +49,33 @@ class ResourceDetailPage(ResourcePage[Any]):
 
     @property
     def descriptions(self) -> Descriptions:
-        """What is known of it."""
         return ()
 
     @property
     def sections(self) -> Sequence[PageSection | NoteSection | None]:
-        """What hangs on it."""
         return ()
 
-    #: Settings that stand elsewhere on the page.
+    #: Shown elsewhere on the page.
     hidden_fields: ClassVar[Collection[str]] = ("name", "display_name")
-    #: Settings that the page calls otherwise than the form.
+    #: Labels that differ from the form's.
     label_overrides: ClassVar[Mapping[str, str]] = {}
 
-    def field_descriptions(self, thing: Any, *first: str) -> Descriptions:
-        """What people have set of a thing, in the order of its form."""
+    def field_descriptions(self, entity: Any, *first: str) -> Descriptions:
+        """The editable fields with their values, in the order of the form."""
         return [
             (
                 self.label_overrides.get(field.name, field.options.label),
-                self.format_value(field, getattr(thing, field.name)),
+                self.format_value(field, getattr(entity, field.name)),
             )
-            for field in editable_fields(type(thing), *first)
-            if field.applies_to(getattr(thing, "type", None)) and field.name not in self.hidden_fields
+            for field in editable_fields(type(entity), *first)
+            if field.applies_to(getattr(entity, "type", None)) and field.name not in self.hidden_fields
         ]
 
     def format_value(self, setting: EntityField, value: Any) -> object:
-        """A value of a setting, as its type is shown; nothing where there is nothing to tell."""
-        words = setting.options.value_labels
-        if words:
-            return words[value]
+        """The value formatted by the field's type."""
+        labels = setting.options.value_labels
+        if labels:
+            return labels[value]
         if isinstance(value, bool):
             return gettext_lazy("Yes") if value else gettext_lazy("No")
         if isinstance(value, frozenset):
@@ -90,13 +83,13 @@ class ResourceDetailPage(ResourcePage[Any]):
         return value
 
     def actions_section(self) -> PageSection | NoteSection | None:
-        """What can be done with it, for whoever may."""
+        """The actions that the caller may run; None if there are none."""
         rows = list(self.action_rows(*self.actions))
         return ActionSection("danger", self.actions_title, rows=rows) if rows else None
 
-    def action_rows(self, *deeds: type[ResourceActionPage]) -> Iterator[tuple[str, str, Markup]]:
-        """Those that whoever looks may do, as rows of a panel."""
-        for kind in deeds:
+    def action_rows(self, *actions: type[ResourceActionPage]) -> Iterator[tuple[str, str, Markup]]:
+        """The permitted ones of these actions."""
+        for kind in actions:
             page = kind(self.context, self.request)
             page.organization = self.organization
             if page.is_available and self.has_permission(kind.permission()):

@@ -1,4 +1,4 @@
-"""What the console says of a change that was just made, by its audit event."""
+"""Success messages for changes, derived from their audit events."""
 
 from identity.domain.audit import AuditEvent
 from identity.domain.messages import gettext_lazy
@@ -8,7 +8,7 @@ from identity.storage.backend import Storage
 
 
 def event_message(event: AuditEvent, storage: Storage) -> str:
-    """The sentence for an event; a new manager's names who it is, what, and where."""
+    """For a new manager it names the user, the roles and the resource."""
     if event.event == "manager.added":
         return _new_manager_message(event, storage) or FLASH_MESSAGES[event.event]
     return FLASH_MESSAGES[event.event]
@@ -20,11 +20,11 @@ def _new_manager_message(event: AuditEvent, storage: Storage) -> str | None:
     subject = storage.users.find_subject(str(detail.get("user_id", "")))
     if subject is None or not isinstance(resource, dict) or not isinstance(roles, list):
         return None
-    name, held = subject.user.display_name, ", ".join(map(str, roles))
-    place = _resource_name(ManagerLevel(resource["level"]), str(resource["id"]), storage)
-    if place is None:
-        return gettext_lazy("{name} is now {roles}.", name=name, roles=held)
-    return gettext_lazy("{name} is now {roles} of {resource}.", name=name, roles=held, resource=place)
+    name, role_names = subject.user.display_name, ", ".join(map(str, roles))
+    resource_name = _resource_name(ManagerLevel(resource["level"]), str(resource["id"]), storage)
+    if resource_name is None:
+        return gettext_lazy("{name} is now {roles}.", name=name, roles=role_names)
+    return gettext_lazy("{name} is now {roles} of {resource}.", name=name, roles=role_names, resource=resource_name)
 
 
 def _resource_name(level: ManagerLevel, identifier: str, storage: Storage) -> str | None:

@@ -1,4 +1,4 @@
-"""How long keys and tokens of service users are good for: the fields that ask for it, and how they show it."""
+"""Keys and tokens of service users that expire: form fields and table columns."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,10 +18,9 @@ from identity.plugins.console.form_fields import Checkbox, FormField
 from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.resource_page import ServiceUserResourcePage
 
-#: The date, and the tick for none.
 EXPIRATION_FIELD, NO_EXPIRATION_FIELD = "expiration_date", "no_expiration"
 
-#: What lists tell of each after its name.
+#: Columns after the name.
 EXPIRY_COLUMNS = (gettext_lazy("Expiration date"), gettext_lazy("State"), gettext_lazy("Last used"))
 
 ALREADY_CREATED_MESSAGE = gettext_lazy(
@@ -31,21 +30,20 @@ ALREADY_CREATED_MESSAGE = gettext_lazy(
 _YEAR = timedelta(days=365)
 
 
-def expiration_cells(page: ConsolePage, of: ServiceUserKey | PersonalAccessToken) -> Sequence[Markup]:
-    """When it expires, how it stands, when it was used."""
-    badge = expiry_badge(of.expires_at, page.services.now, page.translator)
-    return page.template_macros.until(of), page.render_badge(badge), page.relative_time(of.last_used_at)
+def expiration_cells(page: ConsolePage, credential: ServiceUserKey | PersonalAccessToken) -> Sequence[Markup]:
+    badge = expiry_badge(credential.expires_at, page.services.now, page.translator)
+    return page.template_macros.until(credential), page.render_badge(badge), page.relative_time(credential.last_used_at)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DateField(FormField):
-    """A day until which something works: from tomorrow on, and no later than the service allows."""
+    """A date from tomorrow to the longest lifetime that the service allows."""
 
     macro = "date_field"
 
-    #: Commands say when, forms say until which day.
+    #: Forms take a date, commands a moment.
     member_name: str = "expires_at"
-    #: The longest that the form suggests; what the service allows is its own affair.
+    #: The longest suggested lifetime; the service enforces its own limit.
     max_lifetime: timedelta | None = None
 
     def macro_arguments(self, page: ConsolePage) -> dict[str, object]:
@@ -68,12 +66,11 @@ class DateField(FormField):
 
 
 def no_expiration_checkbox(hint: str) -> FormField:
-    """The tick for no expiration."""
     return Checkbox(name=NO_EXPIRATION_FIELD, label=gettext_lazy("No expiration date"), hint=hint)
 
 
 class CreateExpiringCredentialPage(ServiceUserResourcePage, ConsoleFormPage):
-    """Makes something that works until a day; there is no tick for no expiration where the service sets a limit."""
+    """Creates a credential with an expiration date. Without expiration only if the service sets no maximum lifetime."""
 
     is_creation = True
 
@@ -84,14 +81,13 @@ class CreateExpiringCredentialPage(ServiceUserResourcePage, ConsoleFormPage):
         ]
 
     def initial_values(self) -> Mapping[str, str]:
-        """The day that is suggested."""
         users = self.services.service_users
         day, latest = users.default_expiration.date(), users.max_expiration
         return {EXPIRATION_FIELD: str(day if latest is None else min(day, last_expiration_date(latest)))}
 
 
 def parse_expiration(form: Form) -> datetime:
-    """The end of the day that was chosen (UTC); NEVER for none. Raises Invalid."""
+    """The end of the chosen day (UTC); NEVER without expiration. Raises Invalid."""
     text = form.text(EXPIRATION_FIELD)
     if form.text(NO_EXPIRATION_FIELD):
         return NEVER
@@ -105,12 +101,11 @@ def parse_expiration(form: Form) -> datetime:
 
 
 def last_expiration_date(latest: datetime) -> date:
-    """The last day that ends no later (UTC)."""
+    """The last date whose end is not after ``latest`` (UTC)."""
     return (latest + timedelta(seconds=1)).date() - timedelta(days=1)
 
 
 def last_used_label(moment: datetime | None) -> str:
-    """When a key or secret was last used, as a sentence."""
     if moment is None:
         return gettext_lazy("It was never used.")
     return gettext_lazy("Last used {when} UTC.", when=moment.strftime("%Y-%m-%d %H:%M"))

@@ -1,4 +1,4 @@
-"""FormField: what a form asks for, declared: its words, the macro that draws it, and how a stored value looks in it."""
+"""FormField declares an input: label, template macro, and conversion from and to stored values."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
@@ -19,19 +19,18 @@ if TYPE_CHECKING:
 
 #: The value of a ticked checkbox.
 CHECKED_VALUE = "yes"
-#: For names and addresses, which no browser is to mend.
+#: For names and URIs: turns off completion and correction in browsers.
 LITERAL_INPUT_ATTRIBUTES: Mapping[str, str] = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
 
-#: The options of a choice: value, words and, in groups of buttons, a sentence.
+#: Value, label and, for radio buttons, an explanation.
 Options = Callable[[Any], Sequence[Sequence[object]]]
 
 
 @dataclass(frozen=True)
 class FormField:
-    """A line of text.
-
-    ``member_name`` is what commands and things call it, if that is not ``name``. ``required_message`` is said of it
-    where it is empty and must not be. ``fieldset`` is the heading under which it is folded away.
+    """A line of text. ``member_name`` is the attribute of commands and entities, if it differs from ``name``.
+    ``required_message`` is the error for an empty value. ``fieldset`` is the heading of the collapsible group
+    that holds the field.
     """
 
     macro: ClassVar[str] = "field"
@@ -50,42 +49,37 @@ class FormField:
 
     @property
     def command_member(self) -> str:
-        """The name in commands and things."""
         return self.member_name or self.name
 
     def format_value(self, value: Any) -> FieldValue:
-        """What stands in the field for a stored value."""
         return "" if value is None else str(value)
 
     def parse_value(self, form: Form) -> object:
-        """What was typed, as commands take it."""
+        """The submitted value, as commands take it."""
         return form.text(self.name)
 
     def is_submitted(self, form: Form) -> bool:
-        """True unless commands are better told nothing of it."""
+        """False leaves the member out of the command."""
         return True
 
     def macro_arguments(self, page: "ConsolePage") -> dict[str, object]:
-        """What the macro takes beside name and label."""
+        """Arguments of the template macro besides name and label."""
         hint = {"hint": page.translate(self.hint)} if self.hint else {}
         return {**hint, "required": self.required, "autofocus": self.autofocus, **self.attributes}
 
     def render(self, page: "ConsolePage") -> tuple[str, str, object, Mapping[str, object]]:
-        """Macro, name, label and arguments."""
         return self.macro, self.name, page.translate(self.label), self.macro_arguments(page)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextArea(FormField):
-    """Several lines of text."""
-
     macro = "text_area"
     attributes: Mapping[str, object] = field(default_factory=lambda: {"rows": 3})
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinesField(TextArea):
-    """One thing a line."""
+    """One value per line."""
 
     attributes: Mapping[str, object] = field(default_factory=lambda: {"rows": 3, **LITERAL_INPUT_ATTRIBUTES})
 
@@ -98,8 +92,6 @@ class LinesField(TextArea):
 
 @dataclass(frozen=True, kw_only=True)
 class Checkbox(FormField):
-    """A checkbox."""
-
     macro = "check"
 
     def format_value(self, value: Any) -> FieldValue:
@@ -114,7 +106,7 @@ class Checkbox(FormField):
 
 @dataclass(frozen=True, kw_only=True)
 class SelectField(FormField):
-    """One of several. Of none chosen nothing is told."""
+    """Leaves the member out of the command if nothing is selected."""
 
     macro = "select_field"
     options: Options = field(default=lambda _: ())
@@ -128,7 +120,7 @@ class SelectField(FormField):
 
 @dataclass(frozen=True, kw_only=True)
 class RadioField(SelectField):
-    """The same as buttons, with a sentence for each."""
+    """Radio buttons, each with an explanation."""
 
     macro = "check_group"
 
@@ -138,8 +130,6 @@ class RadioField(SelectField):
 
 @dataclass(frozen=True, kw_only=True)
 class CheckboxGroup(SelectField):
-    """Any number of several."""
-
     macro = "check_group"
     is_multi_valued = True
 
@@ -152,7 +142,7 @@ class CheckboxGroup(SelectField):
 
 @dataclass(frozen=True, kw_only=True)
 class MinutesField(FormField):
-    """How long something lasts; empty: as long as elsewhere."""
+    """A lifetime in minutes; empty for the default."""
 
     required: bool = False
     attributes: Mapping[str, object] = field(
@@ -164,7 +154,7 @@ class MinutesField(FormField):
 
 
 def editable_fields(entity: type, *first: str) -> Sequence[EntityField]:
-    """What people can set of such a thing: these first, the others as the entity has them."""
+    """``first``, then the entity's other editable fields in its order."""
     fields = [field for field in entity_fields(entity).values() if field.is_settable and field.options.label]
     return sorted(fields, key=lambda field: first.index(field.name) if field.name in first else len(first))
 
@@ -172,13 +162,13 @@ def editable_fields(entity: type, *first: str) -> Sequence[EntityField]:
 def form_fields(
     entity: type, *first: str, options: Mapping[str, Options] = MappingProxyType({})
 ) -> tuple[FormField, ...]:
-    """A field for each of them; those of a part of the form come last. ``options`` say what some can be, by name."""
+    """A form field for each entity field; collapsible groups come last. ``options`` are by field name."""
     fields = [form_field(field, options.get(field.name)) for field in editable_fields(entity, *first)]
     return tuple(sorted(fields, key=lambda form_field: bool(form_field.fieldset)))
 
 
 def form_field(entity_field: EntityField, options: Options | None = None) -> FormField:
-    """The field that asks for a setting of an entity, as its type and its rule want it."""
+    """The form field that fits the entity field's type and validator."""
     field_options, kind = entity_field.options, entity_field.type
     extra: dict[str, Any] = {
         "fieldset": field_options.section,
@@ -187,22 +177,22 @@ def form_field(entity_field: EntityField, options: Options | None = None) -> For
     }
     rule = field_options.validator and unwrap(field_options.validator)
     if options is not None or (field_options.value_labels and kind is not bool):
-        # Forms name one of what commands name all.
+        # Forms send one value under the singular name.
         name = entity_field.name.removesuffix("s") if kind == frozenset[str] else entity_field.name
         return _OPTION_FIELDS.get(kind, SelectField)(
             name, field_options.label, field_options.hint, options=options or label_options(entity_field), **extra
         )
     if kind is str and rule in _INPUT_ATTRIBUTES:
         extra["attributes"] = _INPUT_ATTRIBUTES[rule]
-    made = TextArea if rule is description_problem else _FIELD_TYPES.get(kind, FormField)
-    return made(
+    field_class = TextArea if rule is description_problem else _FIELD_TYPES.get(kind, FormField)
+    return field_class(
         entity_field.name, field_options.label, field_options.hint, required=not _is_optional(entity_field), **extra
     )
 
 
 def label_options(setting: EntityField) -> Options:
-    """The values of a setting that has words for each."""
-    return lambda page: [(str(value), page.translate(words)) for value, words in setting.options.value_labels.items()]
+    """The labelled values of a field."""
+    return lambda page: [(str(value), page.translate(label)) for value, label in setting.options.value_labels.items()]
 
 
 def _is_optional(setting: EntityField) -> bool:
@@ -210,10 +200,9 @@ def _is_optional(setting: EntityField) -> bool:
     return setting.type is not str or rule is None or rule("") is None
 
 
-#: How one chooses among names of the protocol, one or several; and how other values are asked for.
+#: Field classes for sets and single values with options, and for other types.
 _OPTION_FIELDS: Mapping[Any, type[SelectField]] = {frozenset[str]: CheckboxGroup, str: RadioField}
 _FIELD_TYPES: Mapping[Any, type[FormField]] = {bool: Checkbox, timedelta: MinutesField, tuple[str, ...]: LinesField}
-#: What browsers are told of texts for which there is such a rule.
 _INPUT_ATTRIBUTES: Mapping[Any, Mapping[str, object]] = {
     user_name_error: LITERAL_INPUT_ATTRIBUTES,
     role_key_error: LITERAL_INPUT_ATTRIBUTES,
@@ -225,10 +214,8 @@ _INPUT_ATTRIBUTES: Mapping[Any, Mapping[str, object]] = {
 
 
 def format_minutes(span: timedelta) -> str:
-    """A lifetime as a form has it."""
     return f"{span / timedelta(minutes=1):.2f}".rstrip("0").rstrip(".")
 
 
 def split_lines(text: str) -> tuple[str, ...]:
-    """What stands in a field with one thing a line."""
     return tuple(line.strip() for line in text.split("\n") if line.strip())

@@ -1,4 +1,4 @@
-"""Pages of the console with declared fields; CreatePage and EditPage, what most of them are."""
+"""Console pages with declared fields; CreatePage and EditPage cover most of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,10 +18,8 @@ from identity.services.commands import Command, Decoded, decode
 
 
 class ConsoleFormPage(ConsolePage, FormPage):
-    """A page of the console with a form."""
-
     template = "console/form.html"
-    #: What can be filled in, in the order of the page. Templates of one's own draw what they want of it.
+    #: In the order of the page. Custom templates may render a part of them.
     form_fields: ClassVar[tuple[FormField, ...]] = ()
 
     def __init_subclass__(cls) -> None:
@@ -38,31 +36,27 @@ class ConsoleFormPage(ConsolePage, FormPage):
                 if form_field.command_member != form_field.name
             }
 
-    #: The field, and its value, with which all parts are open.
+    #: The field and value with which all collapsible groups are open.
     disclosure_condition: ClassVar[tuple[str, str]] = ("", "")
 
     @property
     def lead(self) -> str:
-        """What is said above the fields."""
         return ""
 
     @property
     def submit_label(self) -> str:
-        """The button."""
         return gettext_lazy("Save")
 
     @property
     def cancel_path(self) -> str:
-        """Where Cancel leads."""
         return self.breadcrumbs[-1][1]
 
     @property
     def success_path(self) -> str:
-        """Where one gets to once it is done."""
         return self.cancel_path
 
     def visible_fields(self) -> Sequence[FormField]:
-        """The fields that there are for whoever looks."""
+        """The fields that the caller may fill in."""
         return self.form_fields
 
     def template_variables(self) -> Mapping[str, object]:
@@ -79,16 +73,16 @@ class ConsoleFormPage(ConsolePage, FormPage):
             "back": self.cancel_path,
         }
 
-    def entity_values(self, thing: Any) -> dict[str, FieldValue]:
-        """What stands in the fields for a thing that is stored, and its version."""
-        held = {
-            form_field.name: form_field.format_value(getattr(thing, form_field.command_member))
+    def entity_values(self, entity: Any) -> dict[str, FieldValue]:
+        """Form values of a stored entity, with its version."""
+        values = {
+            form_field.name: form_field.format_value(getattr(entity, form_field.command_member))
             for form_field in self.visible_fields()
         }
-        return {**held, VERSION_FIELD: str(thing.version)}
+        return {**values, VERSION_FIELD: str(entity.version)}
 
     def parse_form(self, form: Form) -> dict[str, object]:
-        """What was typed, as commands take it."""
+        """The submitted values, as commands take them."""
         return {
             form_field.command_member: form_field.parse_value(form)
             for form_field in self.visible_fields()
@@ -96,7 +90,7 @@ class ConsoleFormPage(ConsolePage, FormPage):
         }
 
     def decode_command(self, command: type[Decoded], values: Mapping[str, object]) -> Decoded:
-        """The command made from what was typed. Raises Invalid; of an empty field it tells which one it is."""
+        """The command for these values. Raises Invalid; errors for empty fields name the field."""
         try:
             return decode(command, values)
         except Invalid as refused:
@@ -109,25 +103,24 @@ class ConsoleFormPage(ConsolePage, FormPage):
             raise Invalid({**refused.fields, **empty}) from None
 
     def build_command(self, kind: type[Decoded], form: Form, **known: object) -> Decoded:
-        """The command made from what was typed, and what is known otherwise. Raises Invalid."""
+        """The command for the form and ``known`` further members. Raises Invalid."""
         return self.decode_command(kind, {**self.parse_form(form), **known})
 
 
 class CreatePage(ConsoleFormPage):
-    """Makes something, and leads to its page."""
+    """Creates an entity and redirects to its page."""
 
     is_creation = True
     command: ClassVar[type[Command]]
     submit_label = gettext_lazy("Create")
-    #: The addresses of the pages of what is made, without the id.
+    #: The path of detail pages, without the id.
     resource_path: ClassVar[str]
 
     def create(self, command: Any) -> Any:
-        """Make it."""
         raise NotImplementedError
 
     def initial_values(self) -> Mapping[str, FieldValue]:
-        """Of each choice, what the command takes by itself."""
+        """The command's defaults for fields with options."""
         usual = {name: item.default for name, item in self.command.model_fields.items()}
         return {
             form_field.name: form_field.format_value(usual[form_field.command_member])
@@ -142,7 +135,7 @@ class CreatePage(ConsoleFormPage):
 
 
 class EditPage(ResourcePage[Any], ConsoleFormPage):
-    """Changes a thing, and leads back to its page."""
+    """Changes an entity and redirects to its page."""
 
     path_suffix, permission_verb = "/edit", "write"
     command: ClassVar[type[Command]]

@@ -1,4 +1,4 @@
-"""Hooks of the console, for plugins that bring pages of their own."""
+"""Hooks of the console, for plugins with console pages."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING

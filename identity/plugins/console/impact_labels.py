@@ -1,11 +1,11 @@
-"""What falls with a thing, in words."""
+"""Labels for the impact of a deletion."""
 
 from identity.domain.deletion_impact import DeletionImpact
 from identity.domain.messages import Message, ngettext_lazy
 
 
 def impact_labels(effects: DeletionImpact) -> list[Message]:
-    """One line a kind, with its number; kinds of which there are none are left out."""
+    """One line with a count for each affected kind."""
     lines = (
         ngettext_lazy("{n} user", "{n} users", effects.users),
         ngettext_lazy("{n} service user", "{n} service users", effects.service_users),

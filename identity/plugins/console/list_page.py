@@ -1,5 +1,4 @@
-"""ListPage: a table that can be searched and leafed through; empty, it says what to do. Its newest rows are a section
-of other pages."""
+"""ListPage: a searchable, paged table with an empty state. Its first rows can be a section of other pages."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,15 +21,14 @@ from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.page_sections import PREVIEW_ROWS, TableSection
 from identity.storage.paging import PageRequest, ResultPage, SortOrder
 
-#: What a row shows, in the order of the columns; after them, where there are actions, the buttons.
+#: Cells in the order of the columns; the last one holds the buttons, if there are any.
 Cells = Sequence[object]
 
 
 @dataclass(frozen=True)
 class ListColumn:
-    """The head of a column: where it leads if one can sort by it, and which way the list is sorted by it now.
-
-    ``sort_options`` are the values and words of both ways.
+    """A column heading, with the link that sorts by it and the current sort direction. ``sort_options`` are value
+    and label of both directions.
     """
 
     text: str
@@ -40,22 +38,20 @@ class ListColumn:
 
 
 class ListPage(ConsolePage):
-    """Subclasses say what to fetch and what the cells of a row are."""
+    """Subclasses fetch the rows and build the cells."""
 
     template = "console/list.html"
-    #: One sentence below the heading.
+    #: Shown below the heading.
     lead: ClassVar[str] = ""
     columns: ClassVar[tuple[str, ...]]
-    #: What the list can be sorted by, the usual order first, and the column that shows it.
+    #: Sort key and column of each order, the default first.
     sort_orders: ClassVar[tuple[tuple[str, str], ...]] = ()
-    #: True if the last column holds buttons.
     has_row_buttons: ClassVar[bool] = False
     is_searchable: ClassVar[bool] = True
-    #: True if rows have a state by which one may choose.
     has_state_filter: ClassVar[bool] = True
     empty_title: ClassVar[str]
     empty_text: ClassVar[str]
-    #: The permission to make one more, the link that leads there, and what completes its words.
+    #: The permission to create an entity, the button, and the hidden end of its label.
     create_permission: ClassVar[str] = ""
     create_label: ClassVar[str] = gettext_lazy("New")
     entity_label: ClassVar[str] = ""
@@ -63,62 +59,58 @@ class ListPage(ConsolePage):
     section_id: ClassVar[str] = ""
     all_link_label: ClassVar[str] = ""
     read_permission: ClassVar[str] = ""
-    #: The sentences of the section, where they are others.
+    #: Texts of the section, where they differ.
     section_lead: ClassVar[str] = ""
     section_empty: ClassVar[str] = ""
-    #: True if the new ones are made from there alone.
+    #: True if entities are created from the section only.
     is_created_from_section: ClassVar[bool] = False
-    #: True if there is that link even where all are shown.
+    #: True to link to the list even if the section shows all rows.
     always_links_to_list: ClassVar[bool] = False
-    #: True if the page's first task is to make one.
+    #: True if creating an entity is the page's primary action.
     is_primary_task: ClassVar[bool] = False
 
     @property
     def list_path(self) -> str:
-        """The address of the list."""
         path: str = self.request.path
         return path
 
     def fetch_page(self, page_request: PageRequest) -> ResultPage[Any]:
-        """The rows that are asked for."""
         raise NotImplementedError
 
     def build_rows(self, found: Sequence[Any]) -> Sequence[Cells]:
-        """The cells of each; whatever else they need is looked up here, for all rows at once."""
+        """The cells of each row. Override to load related data in bulk."""
         return [self.build_cells(item) for item in found]
 
-    def build_cells(self, one: Any) -> Cells:
+    def build_cells(self, item: Any) -> Cells:
         """The cells of one row; the first one names it."""
         raise NotImplementedError
 
     def can_create(self) -> bool:
-        """True if whoever looks may make one more."""
         return bool(self.create_permission) and self.has_permission(self.create_permission)
 
     def create_button(self, kind: str = "primary") -> Markup:
-        """The way to make one more, for whoever may."""
+        """The button for callers who may create an entity, else empty."""
         if not self.can_create():
             return Markup()
         return self.button_link(
-            self.create_label, f"{self.list_path}/new", what=self.entity_label, kind=kind, symbol="plus"
+            self.create_label, f"{self.list_path}/new", hidden_label=self.entity_label, kind=kind, symbol="plus"
         )
 
     def filter_variables(self) -> Mapping[str, object]:
-        """Further variables of the template."""
         return {}
 
     def template_variables(self) -> Mapping[str, object]:
-        """One page of the list. Raises Invalid for a search that cannot be."""
+        """Raises Invalid for a malformed search."""
         page_request = read_page_request(self.request, orders=dict(self.sort_orders))
         page = self.fetch_page(page_request)
-        given = {name: value for name, value in self.request.GET.items() if name != CURSOR_PARAM}
-        columns = list(self._columns(page_request.sort, given))
+        parameters = {name: value for name, value in self.request.GET.items() if name != CURSOR_PARAM}
+        columns = list(self._columns(page_request.sort, parameters))
         return {
             "lead": self.translate(self.lead),
             "columns": columns,
             "sorts": [(value, label) for column in columns for value, label in column.sort_options],
-            # Sent along with a search even by whoever does not see the choice: the usual order is one, too.
-            "sort": self.request.GET.get(SORT_PARAM, "") or next((by for by, _ in self.sort_orders), ""),
+            # Always sent with a search; defaults to the first order.
+            "sort": self.request.GET.get(SORT_PARAM, "") or next((key for key, _ in self.sort_orders), ""),
             "actions": self.has_row_buttons,
             "rows": self.build_rows(page.items),
             "total": list_total(self.request, page),
@@ -132,20 +124,20 @@ class ListPage(ConsolePage):
             "empty_title": self.translate(self.empty_title),
             "empty_text": self.translate(self.empty_text),
             "new": "" if self.is_created_from_section else self.create_button(),
-            "first": self._list_path_with(given) if page_request.cursor is not None else "",
-            "next": self._next_page_path(page, given),
+            "first": self._list_path_with(parameters) if page_request.cursor is not None else "",
+            "next": self._next_page_path(page, parameters),
             **self.filter_variables(),
         }
 
     @classmethod
     def bind_to_page(cls, page: ConsolePage) -> Self:
-        """The same list on another page about the same thing."""
+        """The same list as a section of another page about the same resource."""
         list_page = cls(page.context, page.request)
         list_page.organization = page.organization
         return list_page
 
     def build_section(self, *, lead: str = "") -> TableSection | None:
-        """The first rows; None for whoever may not see them."""
+        """The first rows; None if the caller may not see them."""
         if self.read_permission and not self.has_permission(self.read_permission):
             return None
         page = self.fetch_page(PageRequest(limit=PREVIEW_ROWS))
@@ -164,41 +156,40 @@ class ListPage(ConsolePage):
         )
 
     def is_filtered(self) -> bool:
-        """True if something other than search and state narrows the list."""
+        """True if a filter besides search and state is set."""
         return False
 
     def empty_search_message(self, page_request: PageRequest) -> str:
-        """What is said where a search found nothing."""
         if page_request.query:
             return gettext_lazy("Nothing here has “{q}” in it.", q=page_request.query)
         return gettext_lazy("Nothing fits this search.")
 
-    def _columns(self, sort: SortOrder | None, given: Mapping[str, str]) -> Iterator["ListColumn"]:
-        orders = {label: by for by, label in self.sort_orders}
+    def _columns(self, sort: SortOrder | None, parameters: Mapping[str, str]) -> Iterator["ListColumn"]:
+        orders = {label: key for key, label in self.sort_orders}
         sort = sort or SortOrder(next(iter(orders.values()), ""))
         for label in self.columns:
-            text, by = self.translator.gettext(label), orders.get(label)
-            if by is None:
+            text, key = self.translator.gettext(label), orders.get(label)
+            if key is None:
                 yield ListColumn(text)
                 continue
-            chosen = by == sort.key
-            other = f"{DESCENDING_PREFIX}{by}" if chosen and not sort.descending else by
+            chosen = key == sort.key
+            other = f"{DESCENDING_PREFIX}{key}" if chosen and not sort.descending else key
             direction = ("descending" if sort.descending else "ascending") if chosen else ""
-            ways = (
-                (by, gettext_lazy("{column}, ascending", column=text)),
-                (f"{DESCENDING_PREFIX}{by}", gettext_lazy("{column}, descending", column=text)),
+            directions = (
+                (key, gettext_lazy("{column}, ascending", column=text)),
+                (f"{DESCENDING_PREFIX}{key}", gettext_lazy("{column}, descending", column=text)),
             )
             yield ListColumn(
                 text,
-                href=self._list_path_with({**given, SORT_PARAM: other}),
+                href=self._list_path_with({**parameters, SORT_PARAM: other}),
                 direction=direction,
-                sort_options=tuple((value, self.translator.gettext(message)) for value, message in ways),
+                sort_options=tuple((value, self.translator.gettext(message)) for value, message in directions),
             )
 
-    def _next_page_path(self, page: ResultPage[Any], given: Mapping[str, str]) -> str:
+    def _next_page_path(self, page: ResultPage[Any], parameters: Mapping[str, str]) -> str:
         cursor = encode_next_cursor(self.request, page.next_cursor)
-        return "" if cursor is None else self._list_path_with({**given, CURSOR_PARAM: cursor})
+        return "" if cursor is None else self._list_path_with({**parameters, CURSOR_PARAM: cursor})
 
-    def _list_path_with(self, given: Mapping[str, str]) -> str:
+    def _list_path_with(self, parameters: Mapping[str, str]) -> str:
         path: str = self.request.path
-        return f"{path}?{urlencode(given)}" if given else path
+        return f"{path}?{urlencode(parameters)}" if parameters else path

@@ -1,4 +1,4 @@
-"""What users hold: manager roles and project roles, as sections of their pages show them."""
+"""Manager roles and project roles of users, as sections of their pages."""
 
 from collections.abc import Collection, Mapping
 
@@ -19,7 +19,7 @@ _LEVEL_LABELS = {
 
 
 def manager_roles_section(page: ConsolePage, user_id: str) -> TableSection:
-    """The user's manager roles anywhere that whoever looks may know of, newest first."""
+    """The user's manager roles that the caller may see, newest first."""
     access = page.services.access_control
     managers: list[Manager] = [
         manager
@@ -48,7 +48,7 @@ def manager_roles_section(page: ConsolePage, user_id: str) -> TableSection:
 
 
 def _can_see_manager(page: ConsolePage, manager: Manager) -> bool:
-    """True for what lies in an organization that whoever looks sees, or in a project grant that it holds."""
+    """Managers of a project grant are visible with the grant, others with their organization."""
     access = page.services.access_control
     if manager.resource.level is ManagerLevel.PROJECT_GRANT:
         return bool(access.can_see_resource(page.principal, access.get_resource(manager.resource)))
@@ -56,10 +56,10 @@ def _can_see_manager(page: ConsolePage, manager: Manager) -> bool:
 
 
 def load_resource_links(page: ConsolePage, keys: Collection[ResourceKey]) -> Mapping[ResourceKey, EntityLink]:
-    """Name and page of each resource; what is gone is left out."""
+    """Name and page of each resource; deleted ones are missing."""
     storage = page.services.storage
 
-    def of(level: ManagerLevel) -> set[str]:
+    def ids_at(level: ManagerLevel) -> set[str]:
         return {key.id for key in keys if key.level is level}
 
     found = {
@@ -67,14 +67,14 @@ def load_resource_links(page: ConsolePage, keys: Collection[ResourceKey]) -> Map
         for key in keys
         if key.level is ManagerLevel.INSTANCE
     }
-    for organization in storage.organizations.find_many(of(ManagerLevel.ORGANIZATION)).values():
+    for organization in storage.organizations.find_many(ids_at(ManagerLevel.ORGANIZATION)).values():
         found[ResourceKey(ManagerLevel.ORGANIZATION, organization.id)] = EntityLink(
             organization.name, f"{CONSOLE_PATH}/organizations/{organization.id}"
         )
-    grants = storage.project_grants.find_many(of(ManagerLevel.PROJECT_GRANT))
+    grants = storage.project_grants.find_many(ids_at(ManagerLevel.PROJECT_GRANT))
     holders = storage.organizations.find_many({project_grant.organization_id for project_grant in grants.values()})
     projects = storage.projects.find_many(
-        of(ManagerLevel.PROJECT) | {project_grant.project_id for project_grant in grants.values()}
+        ids_at(ManagerLevel.PROJECT) | {project_grant.project_id for project_grant in grants.values()}
     )
     for key in keys:
         if key.level is ManagerLevel.PROJECT and key.id in projects:

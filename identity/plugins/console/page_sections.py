@@ -1,4 +1,4 @@
-"""Sections of pages, declared: a table, facts, things that one can do, a few words. Words are drawn by the page."""
+"""Sections of pages as data: tables, descriptions, actions and notes. The page renders them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,16 +6,16 @@ from typing import ClassVar
 
 from markupsafe import Markup
 
-#: How many rows a section shows before it leads to the whole list.
+#: Rows of a section that links to the whole list.
 PREVIEW_ROWS = 5
 
-#: Words and value of each; what has no value is left out.
+#: Label and value; rows without a value are left out.
 Descriptions = Sequence[tuple[str, object]]
 
 
 @dataclass(frozen=True)
 class PageSection:
-    """``id`` is what addresses link to."""
+    """``id`` is the HTML id."""
 
     template_macro: ClassVar[str]
 
@@ -27,9 +27,8 @@ class PageSection:
 
 @dataclass(frozen=True)
 class TableSection(PageSection):
-    """Rows with a cell for each column, and with ``has_row_buttons`` one for buttons.
-
-    ``empty`` is said where there is none; ``all_link`` are words and address of a link to all.
+    """``has_row_buttons`` adds a column for buttons. ``empty`` is the text without rows, ``all_link`` label and path
+    of the link to the whole list.
     """
 
     template_macro = "table"
@@ -43,8 +42,6 @@ class TableSection(PageSection):
 
 @dataclass(frozen=True)
 class DescriptionListSection(PageSection):
-    """Facts under a heading of their own."""
-
     template_macro = "facts"
 
     facts: Descriptions = ()
@@ -52,7 +49,7 @@ class DescriptionListSection(PageSection):
 
 @dataclass(frozen=True)
 class ActionSection(PageSection):
-    """What one can do: heading, sentence and button of each; ``empty`` is said where there is none."""
+    """Heading, text and button of each action; ``empty`` is the text without any."""
 
     template_macro = "panel"
 
@@ -62,7 +59,7 @@ class ActionSection(PageSection):
 
 @dataclass(frozen=True)
 class NoteSection:
-    """A sentence between sections; ``is_secondary`` if it only explains."""
+    """A note between sections; ``is_secondary`` mutes it."""
 
     template_macro: ClassVar[str] = "note"
 

@@ -1,4 +1,4 @@
-"""Fields for rules of policies: each is set, or left to the level above."""
+"""Form fields for policy rules: each rule is set or inherited."""
 
 import re
 from collections.abc import Sequence
@@ -30,14 +30,14 @@ _UNITS = {
 
 
 def format_duration(span: timedelta) -> str:
-    """A span as it is typed: 7d, 12h, 30m, 90s."""
+    """The duration in the form's syntax: 7d, 12h, 30m, 90s."""
     unit = next(unit for unit, item in _UNITS.items() if not span % item)
     return f"{span // _UNITS[unit]}{unit}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RuleSelectField(SelectField):
-    """One of the values of a rule, or what holds above."""
+    """One value of a rule, or inherited."""
 
     kind: Any = str
 
@@ -58,7 +58,7 @@ class RuleSelectField(SelectField):
 
 @dataclass(frozen=True, kw_only=True)
 class RuleCheckboxGroup(CheckboxGroup):
-    """Some of several; none leaves the rule to what holds above."""
+    """Several values; none is inherited."""
 
     def format_value(self, value: Any) -> FieldValue:
         return tuple(value or ())
@@ -69,7 +69,7 @@ class RuleCheckboxGroup(CheckboxGroup):
 
 @dataclass(frozen=True, kw_only=True)
 class RuleLinesField(LinesField):
-    """One thing a line; none leaves the rule to what holds above."""
+    """One value per line; empty is inherited."""
 
     def format_value(self, value: Any) -> FieldValue:
         return super().format_value(value or ())
@@ -80,7 +80,7 @@ class RuleLinesField(LinesField):
 
 @dataclass(frozen=True, kw_only=True)
 class RuleTextField(FormField):
-    """A number; empty leaves the rule to what holds above."""
+    """A number; empty is inherited."""
 
     def parse_value(self, form: Form) -> object:
         return form.text(self.name).strip() or None
@@ -88,7 +88,7 @@ class RuleTextField(FormField):
 
 @dataclass(frozen=True, kw_only=True)
 class RuleDurationField(RuleTextField):
-    """A span such as 30m, 12h or 7d."""
+    """A duration such as 30m, 12h or 7d."""
 
     def format_value(self, value: timedelta | None) -> FieldValue:
         return "" if value is None else format_duration(value)
@@ -96,17 +96,17 @@ class RuleDurationField(RuleTextField):
     def parse_value(self, form: Form) -> object:
         text = form.text(self.name).strip()
         match = _SPAN.match(text)
-        # What is no span goes on as what no command takes for one.
+        # The command's decoder refuses this value.
         return int(match[1]) * _UNITS[match[2]] if match else (f"={text}" if text else None)
 
 
 def rule_values(member: EntityField) -> Sequence[Any]:
-    """What a rule can be, where that can be told."""
+    """The possible values, if the rule has a finite number."""
     return [value for value in member.options.value_labels if value is not None]
 
 
 def rule_fields() -> tuple[FormField, ...]:
-    """A field for each rule; those that are not about signing in are folded away by what they are about."""
+    """A field for each rule; rules that are not about sign-in are in collapsible groups by subject."""
     return tuple(_rule_field(field) for field in editable_fields(Policy))
 
 
@@ -132,18 +132,18 @@ def _rule_field(rule: EntityField) -> FormField:
     if rule.type == tuple[str, ...]:
         return RuleLinesField(rule.name, field_options.label, field_options.hint, required=False, **extra)
     number = {"variant": "date", "autocomplete": "off"}
-    made = RuleDurationField if rule.type is timedelta else RuleTextField
-    return made(rule.name, field_options.label, field_options.hint, required=False, attributes=number, **extra)
+    field_class = RuleDurationField if rule.type is timedelta else RuleTextField
+    return field_class(rule.name, field_options.label, field_options.hint, required=False, attributes=number, **extra)
 
 
 def _rule_options(rule: EntityField) -> Any:
     def options(page: Any) -> Sequence[tuple[str, object]]:
-        shown = RuleSelectField("", "").format_value
+        format_value = RuleSelectField("", "").format_value
         allowed = [rule_value for rule_value in rule_values(rule) if page.is_value_allowed(rule.name, rule_value)]
         inherited = page.translator.gettext(gettext_lazy("As above: {rule}", rule=page.inherited_value(rule.name)))
         return [
             ("", inherited),
-            *[(str(shown(item)), page.translate(rule.options.value_labels[item])) for item in allowed],
+            *[(str(format_value(item)), page.translate(rule.options.value_labels[item])) for item in allowed],
         ]
 
     return options

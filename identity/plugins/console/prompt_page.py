@@ -1,4 +1,4 @@
-"""A page with a form that is sent by GET, so that its answer has an address of its own."""
+"""Pages with a form that is sent by GET, so that each result has a URL."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -10,26 +10,26 @@ from identity.plugins.console.console_page import ConsolePage
 
 
 class PromptPage(ConsolePage):
-    """What was asked stands in the fields again, with what is wrong beside each."""
+    """Redisplays the submitted values with the problems beside their fields."""
 
-    #: The fields of the form, in its order.
+    #: In the order of the form.
     fields: ClassVar[tuple[str, ...]]
 
     def __init__(self, context: Any, request: Any) -> None:
         super().__init__(context, request)
-        #: What is wrong, by field; filled while the page is made.
+        #: Problems by field, filled while rendering.
         self.problems: dict[str, str] = {}
 
     def query(self) -> Mapping[str, str]:
-        """What was asked, by field; what was not is left out."""
-        given = {name: self.request.GET.get(name, "").strip() for name in self.fields}
-        return {name: value for name, value in given.items() if value}
+        """Submitted values by field, without empty ones."""
+        values = {name: self.request.GET.get(name, "").strip() for name in self.fields}
+        return {name: value for name, value in values.items() if value}
 
     def get(self) -> Response:
-        """The page; 422 if something in the form is wrong."""
-        shown = self.template_variables()
-        if not isinstance(shown, Mapping):
-            return shown
+        """Status 422 if a field has a problem."""
+        variables = self.template_variables()
+        if not isinstance(variables, Mapping):
+            return variables
         form = FormState(
             action=self.request.path,
             token="",
@@ -38,4 +38,4 @@ class PromptPage(ConsolePage):
             values=self.query(),
             errors=self.problems,
         )
-        return self.render({**shown, "form": form, "failed": form.has_errors}, status=422 if self.problems else 200)
+        return self.render({**variables, "form": form, "failed": form.has_errors}, status=422 if self.problems else 200)

@@ -1,4 +1,4 @@
-"""Pages about one resource, declared once for each kind: where they lie, what it is called, what is above it."""
+"""Base classes of pages about one resource: for each kind its path, name and parent pages."""
 
 from collections.abc import Callable, Mapping
 from types import FunctionType
@@ -19,7 +19,6 @@ from identity.http import route_contexts
 from identity.http.route_contexts import RouteContext
 from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs, ConsolePage
 
-#: The address of the list of organizations.
 ORGANIZATIONS_PATH = f"{CONSOLE_PATH}/organizations"
 ORGANIZATIONS_BREADCRUMBS: Breadcrumbs = ((gettext_lazy("Organizations"), ORGANIZATIONS_PATH),)
 
@@ -27,45 +26,46 @@ EntityT = TypeVar("EntityT")
 
 
 class ResourcePage(ConsolePage, Generic[EntityT]):
-    """A page about one thing. Each kind says where such pages lie and what their addresses name."""
+    """A page about one entity. Subclasses for each kind declare the path and its variables."""
 
     path: ClassVar[str]
     context_factory: ClassVar[Callable[[Request], RouteContext]]
-    #: What permissions call it, and the use cases that work on it.
+    #: The prefix of permissions, and the service.
     permission_subject: ClassVar[str]
     service_name: ClassVar[str]
-    #: Where the page lies below that of the thing, and the last part of the permission that it takes.
+    #: The path below the entity's, and the last part of the required permission.
     path_suffix: ClassVar[str] = ""
     permission_verb: ClassVar[str] = "read"
 
     @classmethod
-    def of(cls, kind: "type[ResourcePage[Any]]", /, **said: Any) -> type[Self]:
-        """Such a page about things of a kind, with what is said of it; a function of the page is asked when it is
-        drawn. Raises TypeError for what such pages say nothing of."""
-        unknown = said.keys() - {*dir(kind), *annotated_names(kind), *dir(cls), *annotated_names(cls)}
+    def for_resource(cls, kind: "type[ResourcePage[Any]]", /, **attributes: Any) -> type[Self]:
+        """The page for a kind of resource with these class attributes; functions become properties. Raises TypeError
+        for an unknown attribute.
+        """
+        unknown = attributes.keys() - {*dir(kind), *annotated_names(kind), *dir(cls), *annotated_names(cls)}
         if unknown:
             raise TypeError(f"{cls.__name__} says nothing of {', '.join(sorted(unknown))}")
-        members = {name: property(item) if isinstance(item, FunctionType) else item for name, item in said.items()}
-        made: type[Self] = type(cls.__name__, (kind, cls), {"__module__": kind.__module__, **members})
-        return made
+        members = {
+            name: property(item) if isinstance(item, FunctionType) else item for name, item in attributes.items()
+        }
+        page_class: type[Self] = type(cls.__name__, (kind, cls), {"__module__": kind.__module__, **members})
+        return page_class
 
     @classmethod
     def permission(cls) -> str:
-        """The permission that the page takes."""
         return f"{cls.permission_subject}.{cls.permission_verb}"
 
-    #: What follows the address of its page in that of a list, or of the section to get back to.
+    #: Appended to the entity's path for the list or section to return to.
     back_path_suffix: ClassVar[str] = ""
 
     @property
     def entity(self) -> EntityT:
-        """Which one."""
-        thing: EntityT = self.context.entity
-        return thing
+        entity: EntityT = self.context.entity
+        return entity
 
     @property
     def entity_name(self) -> str:
-        """What it is called; users by the name that is shown."""
+        """Users are named by their display name."""
         value = self.context.entity
         return str(value.display_name if isinstance(value, HumanUser | ServiceUser) else value.name)
 
@@ -75,12 +75,10 @@ class ResourcePage(ConsolePage, Generic[EntityT]):
 
     @property
     def resource_path(self) -> str:
-        """The address of its page."""
         return f"{CONSOLE_PATH}{self.path.partition('{')[0]}{self.context.entity.id}"
 
     @property
     def parent_breadcrumbs(self) -> Breadcrumbs:
-        """The pages above its own."""
         return self.list_breadcrumbs
 
     @property
@@ -89,23 +87,18 @@ class ResourcePage(ConsolePage, Generic[EntityT]):
 
     @property
     def cancel_path(self) -> str:
-        """The address of that list or section; of the page itself, where nothing is below."""
         return f"{self.resource_path}{self.back_path_suffix}"
 
     @property
     def list_path(self) -> str:
-        """The same."""
         return self.cancel_path
 
     @property
     def service(self) -> Any:
-        """What works on it."""
         return getattr(self.services, self.service_name)
 
 
 class OrganizationResourcePage(ResourcePage[Organization]):
-    """A page about one organization, which its navigation calls just that."""
-
     section = ""
     path, context_factory = "/organizations/{organization}", route_contexts.organization_context
     permission_subject, service_name = "organization", "organizations"
@@ -116,54 +109,43 @@ class OrganizationResourcePage(ResourcePage[Organization]):
 
 
 class UserResourcePage(ResourcePage[HumanUser]):
-    """A page about one person."""
-
     section, section_label = "users", gettext_lazy("Users")
     path, context_factory = "/users/{user}", route_contexts.user_context
     permission_subject, service_name = "user", "users"
 
     @property
     def person(self) -> Subject:
-        """The same, with the organization."""
+        """The user with their organization."""
         if self.organization is None:
             raise ValueError("a user belongs to an organization")
         return Subject(self.entity, self.organization)
 
 
 class ServiceUserResourcePage(ResourcePage[ServiceUser]):
-    """A page about one service user."""
-
     section, section_label = "service-users", gettext_lazy("Service users")
     path, context_factory = "/service-users/{service_user}", route_contexts.service_user_context
     permission_subject, service_name = "service_user", "service_users"
 
 
 class UpstreamProviderResourcePage(ResourcePage[UpstreamProvider]):
-    """A page about one identity provider."""
-
     section, section_label = "upstream-providers", gettext_lazy("Identity providers")
     path, context_factory = "/upstream-providers/{upstream_provider}", route_contexts.upstream_provider_context
     permission_subject, service_name = "upstream_provider", "upstream_providers"
 
 
 class ProjectResourcePage(ResourcePage[Project]):
-    """A page about one project, or about something that belongs to it."""
-
     section, section_label = "projects", gettext_lazy("Projects")
     path, context_factory = "/projects/{project}", route_contexts.project_context
     permission_subject, service_name = "project", "projects"
 
 
 class ApplicationResourcePage(ResourcePage[Application]):
-    """A page about one application."""
-
     section = "projects"
     path, context_factory = "/applications/{application}", route_contexts.application_context
     permission_subject, service_name = "application", "applications"
 
     @cached_property
     def project(self) -> Project:
-        """Whose."""
         return self.services.projects.get(self.entity.project_id)
 
     @property
@@ -172,7 +154,7 @@ class ApplicationResourcePage(ResourcePage[Application]):
 
 
 class ProjectGrantResourcePage(ResourcePage[ProjectGrant]):
-    """A page about one project grant, for those who gave it and those who hold it."""
+    """For managers of both organizations, the granting and the grantee."""
 
     path, context_factory = "/project-grants/{project_grant}", route_contexts.project_grant_context
     permission_subject, service_name = "project_grant", "project_grants"
@@ -183,12 +165,10 @@ class ProjectGrantResourcePage(ResourcePage[ProjectGrant]):
 
     @property
     def project(self) -> Project:
-        """Of which project."""
         return self.services.projects.get(self.entity.project_id)
 
     @property
     def holder_organization(self) -> Organization:
-        """Granted to which organization."""
         return self.services.organizations.get(self.entity.organization_id)
 
     @property
@@ -205,7 +185,7 @@ class ProjectGrantResourcePage(ResourcePage[ProjectGrant]):
 
     @property
     def parent_breadcrumbs(self) -> Breadcrumbs:
-        """The list in which whoever looks finds it; nothing for those who manage the grant alone."""
+        """The list in which the caller finds the grant; empty for managers of the grant alone."""
         access = self.services.access_control
         if is_holder_page(self, self.entity):
             if access.is_permitted(
@@ -219,22 +199,19 @@ class ProjectGrantResourcePage(ResourcePage[ProjectGrant]):
 
 
 def project_grant_path(grant: ProjectGrant) -> str:
-    """The address of a project grant's page."""
     return f"{CONSOLE_PATH}/project-grants/{grant.id}"
 
 
 def project_grant_name(project: Project, holder: Organization) -> str:
-    """What a project grant is called."""
     return gettext_lazy("{project} for {organization}", project=project.name, organization=holder.name)
 
 
 def is_holder_page(page: ConsolePage, grant: ProjectGrant) -> bool:
-    """True if the page is drawn for the organization that holds the grant, not for the one that gave it."""
+    """True if the page is shown to the grantee, not to the granting organization."""
     return page.organization is not None and page.organization.id == grant.organization_id
 
 
 def project_breadcrumbs(page: ConsolePage, project: Project) -> Breadcrumbs:
-    """List of projects and, below it, the project."""
     return [
         (gettext_lazy("Projects"), f"{page.base_path}/projects"),
         (project.name, f"{CONSOLE_PATH}/projects/{project.id}"),

@@ -1,4 +1,4 @@
-"""RolesFormPage: a choice of roles. SelectThenRolesPage: two steps, of which the first selects who gets them."""
+"""RolesFormPage: role checkboxes. SelectThenRolesPage: select a grantee first, then the roles."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,10 +15,9 @@ from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.page_sections import Descriptions
 from identity.storage.paging import PageRequest, ResultPage
 
-#: The field that holds the roles.
 ROLE_FIELD = "role"
 
-#: How many a search shows; whoever is not among them is found by more letters.
+#: Further candidates are found by searching.
 _MAX_CANDIDATES = 20
 
 
@@ -26,15 +25,15 @@ RoleOptions = Sequence[tuple[str, str, str]]
 
 
 class RolesFormPage(ConsoleFormPage):
-    """Roles as checkboxes; ``roles`` is what commands call them."""
+    """Roles as checkboxes; commands take them as ``roles``."""
 
     template = "console/role_selection.html"
     fields = (ROLE_FIELD,)
     field_aliases = {"roles": ROLE_FIELD}  # noqa: RUF012
     repeated_fields = frozenset({ROLE_FIELD})
-    #: False where none at all is a choice too.
+    #: False if no role is a valid choice.
     requires_role: ClassVar[bool] = True
-    #: What one has to know to choose, and what is said where there are no roles.
+    #: The hint above the roles, and the text if there are none to choose from.
     hint: ClassVar[str] = ""
     no_options_message: ClassVar[str] = gettext_lazy(
         "The project has no roles yet. Add one on the page of the project."
@@ -42,32 +41,32 @@ class RolesFormPage(ConsoleFormPage):
 
     @property
     def lead(self) -> str:
-        """Where the roles are held: a name, said below the heading."""
+        """The resource in which the roles are held, shown below the heading."""
         raise NotImplementedError
 
     @property
     def facts(self) -> Descriptions:
-        """Who or what gets them: words and value of each fact."""
+        """Label and value of each fact about the grantee."""
         return ()
 
     @property
     def notes(self) -> Sequence[str]:
-        """What has to be known before they are given, as sentences."""
+        """Warnings before roles are granted."""
         return ()
 
     def role_options(self) -> RoleOptions:
-        """The roles that may be chosen: value, label and a sentence."""
+        """Value, label and explanation of each role."""
         raise NotImplementedError
 
     def selected_roles(self, form: Form) -> frozenset[str]:
-        """The roles that are ticked. Raises Invalid if there has to be one."""
+        """Raises Invalid if a role is required and none is selected."""
         roles = frozenset(form.texts(ROLE_FIELD))
         if self.requires_role and not roles:
             raise Invalid({"roles": gettext_lazy("Choose at least one role.")})
         return roles
 
-    def entity_values(self, thing: Any) -> dict[str, FieldValue]:
-        return {ROLE_FIELD: tuple(sorted(thing.roles)), VERSION_FIELD: str(thing.version)}
+    def entity_values(self, entity: Any) -> dict[str, FieldValue]:
+        return {ROLE_FIELD: tuple(sorted(entity.roles)), VERSION_FIELD: str(entity.version)}
 
     def parse_form(self, form: Form) -> dict[str, object]:
         return {"roles": self.selected_roles(form)}
@@ -77,7 +76,7 @@ class RolesFormPage(ConsoleFormPage):
         return {
             "about": self.translate(self.lead),
             "step": 0,
-            "facts": [(self.translate(words), value) for words, value in self.facts],
+            "facts": [(self.translate(label), value) for label, value in self.facts],
             "notes": [self.translate(note) for note in self.notes],
             "options": options,
             "hint": self.translate(self.hint),
@@ -89,7 +88,7 @@ class RolesFormPage(ConsoleFormPage):
 
 @dataclass(frozen=True)
 class SelectionCandidate:
-    """Who or what can be selected; ``icon`` is one of the macro's, ``href`` leads to the second step."""
+    """``icon`` is a name that the template macro knows, ``href`` leads to step 2."""
 
     name: str
     note: str
@@ -98,13 +97,12 @@ class SelectionCandidate:
 
 
 class SelectThenRolesPage(RolesFormPage):
-    """Step 1 searches and selects, step 2 chooses roles. What was selected stands in the address."""
+    """Step 1 searches and selects, step 2 chooses roles. The selection is a query parameter."""
 
     is_creation = True
     submit_label = gettext_lazy("Add")
-    #: The parameter that names what was selected.
     selection_param: ClassVar[str]
-    #: The heading of step 1, and the link that leads back to it; the heading of step 2.
+    #: The heading of step 1 and the link back to it, and the heading of step 2.
     selection_title: ClassVar[str]
     reselect_label: ClassVar[str]
     roles_title: ClassVar[str] = gettext_lazy("Choose roles for {name}")
@@ -119,30 +117,26 @@ class SelectThenRolesPage(RolesFormPage):
 
     @property
     def selected_name(self) -> str:
-        """What was selected is called so. Raises NotFound for what cannot be."""
+        """Raises NotFound for what may not be selected."""
         raise NotImplementedError
 
     @property
     def selected_id(self) -> str:
-        """The id of what was selected; empty in step 1."""
+        """Empty in step 1."""
         identifier: str = self.request.GET.get(self.selection_param, "")
         return identifier
 
     @property
     def search_hint(self) -> str:
-        """What one searches by."""
         raise NotImplementedError
 
     def candidates(self, page_request: PageRequest) -> ResultPage[SelectionCandidate]:
-        """Who or what fits the search."""
         raise NotImplementedError
 
     def empty_search_message(self, page_request: PageRequest) -> str:
-        """What is said if nothing does."""
         return gettext_lazy("Nothing here has “{q}” in it.", q=page_request.query)
 
     def selection_path(self, identifier: str) -> str:
-        """The address of step 2 with this one selected."""
         return f"{self.form_action()}?{self.selection_param}={identifier}"
 
     def template_variables(self) -> Mapping[str, object]:
@@ -168,29 +162,27 @@ class SelectThenRolesPage(RolesFormPage):
 
 
 class SelectUserThenRolesPage(SelectThenRolesPage):
-    """The same where a user is selected, by any part of a name where whoever looks may read users.
-
-    Elsewhere one is found by the whole login name or id alone, so that nobody learns who there is.
+    """Selects a user, by any part of their name if the caller may read users. Otherwise only the whole login name or
+    id matches, so that nothing is disclosed about other users.
     """
 
     selection_param = "user_id"
     selection_title = gettext_lazy("Select a user")
     reselect_label = gettext_lazy("Select another user")
-    #: True if users of other organizations that whoever looks may know of are found as well.
+    #: True to include users of other organizations that the caller may see.
     includes_other_organizations: ClassVar[bool] = False
 
     @property
     def search_organization_id(self) -> str | None:
-        """Among the users of which organization one may select; None for all."""
+        """The organization whose users may be selected; None for all."""
         raise NotImplementedError
 
     def is_selectable(self, subject: Subject) -> bool:
-        """True if this user may be selected."""
         raise NotImplementedError
 
     @property
     def selected_subject(self) -> Subject:
-        """The user of step 2. Raises NotFound for one that may not be selected."""
+        """The user of step 2. Raises NotFound if they may not be selected."""
         subject: Subject | None = self.services.storage.users.find_subject(self.selected_id)
         if subject is None or not self.is_selectable(subject):
             raise NotFound("user", self.selected_id)
@@ -221,9 +213,11 @@ class SelectUserThenRolesPage(SelectThenRolesPage):
         return gettext_lazy("There is nobody to choose yet. Create a user or a service user first.")
 
     def candidates(self, page_request: PageRequest) -> ResultPage[SelectionCandidate]:
-        """Users of both kinds that fit the search."""
-        users, of = self.services.storage.users, self.search_organization_id
-        listed: ResultPage[User] = users.page(of, None, page_request) if can_read_users(self, of) else ResultPage(())
+        """People and service users that match the search."""
+        users, organization_id = self.services.storage.users, self.search_organization_id
+        listed: ResultPage[User] = (
+            users.page(organization_id, None, page_request) if can_read_users(self, organization_id) else ResultPage(())
+        )
         subjects = {subject.user.id: subject for subject in self._find_by_identifier(page_request.query)}
         subjects |= users.find_subjects({item.id for item in listed})
         visible = {
@@ -234,7 +228,7 @@ class SelectUserThenRolesPage(SelectThenRolesPage):
         return ResultPage(tuple(self._candidate(visible[item]) for item in ids if item in visible), listed.next_cursor)
 
     def _find_by_identifier(self, query: str) -> Iterator[Subject]:
-        """Who is meant by a whole login name or id, of those whom whoever looks may know of."""
+        """Users with exactly this login name or id that the caller may see."""
         users = self.services.storage.users
         subject = (users.find_by_login_name(query) or users.find_subject(query)) if query else None
         if (
@@ -255,14 +249,14 @@ class SelectUserThenRolesPage(SelectThenRolesPage):
 
 
 def can_read_users(page: ConsolePage, organization_id: str | None) -> bool:
-    """True if whoever looks may read users of both kinds: of the organization, or (None) of all."""
+    """True if the caller may read people and service users of the organization, or of all (None)."""
     resource = INSTANCE_RESOURCE if organization_id is None else organization_resource(organization_id)
-    held: frozenset[str] = page.services.access_control.list_permissions(page.principal, resource)
-    return {"user.read", "service_user.read"} <= held
+    permissions: frozenset[str] = page.services.access_control.list_permissions(page.principal, resource)
+    return {"user.read", "service_user.read"} <= permissions
 
 
 def role_options(page: ConsolePage, project_id: str, only: frozenset[str] | None = None) -> RoleOptions:
-    """The roles of a project, or those of them that are in ``only``: key, key again, display name."""
+    """Key, label and display name of the project's roles, or of those in ``only``."""
     roles = page.services.projects.list_roles(project_id)
     return [
         (role.key, role.key, role.display_name if role.display_name != role.key else "")

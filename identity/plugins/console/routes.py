@@ -1,4 +1,4 @@
-"""Routes of the console: the path of each page, what its address names, and which permission it takes."""
+"""Routes of the console: path, page, context factory and permission."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -15,7 +15,9 @@ from identity.plugins.console.resource_page import ResourcePage
 
 @dataclass(frozen=True)
 class ConsoleRoute:
-    """``path`` follows /console; ``context_factory`` finds what it names, and 404 for what one may not know of."""
+    """``path`` is relative to /console. ``context_factory`` finds the entity and answers 404 if the caller may not
+    know of it.
+    """
 
     path: str
     page: type[Page]
@@ -24,14 +26,13 @@ class ConsoleRoute:
 
 
 def resource_routes(*pages: type[ResourcePage[Any]]) -> tuple[ConsoleRoute, ...]:
-    """Where pages of a thing lie."""
     return tuple(
         ConsoleRoute(f"{page.path}{page.path_suffix}", page, page.permission(), page.context_factory) for page in pages
     )
 
 
 def add_console_routes(config: Configurator, console_routes: Iterable[ConsoleRoute]) -> None:
-    """A route and a view for each, for whoever is signed in and holds the permission."""
+    """Add a route and a view for each. Views require a signed-in user with the permission."""
     for console_route in console_routes:
         name = "console" + console_route.path.replace("/", ".").replace("{", "").replace("}", "")
         config.add_page(

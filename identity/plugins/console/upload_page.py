@@ -1,4 +1,4 @@
-"""A form of the console with a file (RFC 7578), which is not read before the form's token is checked."""
+"""A console form with a file upload (RFC 7578). The body is read after the form token is checked."""
 
 from collections.abc import Mapping
 from typing import IO, Any, ClassVar
@@ -15,9 +15,9 @@ from identity.plugins.console.form_page import ConsoleFormPage
 
 
 class UploadFormPage(ConsoleFormPage):
-    """``files`` are those that were chosen, by field, while the form is looked at."""
+    """``files`` are the uploads by field while the form is validated."""
 
-    #: The field of the file, at which is told that it is too large.
+    #: The field that shows the error for an upload that is too large.
     file_field: ClassVar[str]
 
     def __init__(self, context: Any, request: Any) -> None:
@@ -27,16 +27,14 @@ class UploadFormPage(ConsoleFormPage):
 
     @property
     def max_bytes(self) -> int | None:
-        """How large all of it may be; None for as large as documents."""
+        """The limit for the whole body; None for that of documents."""
         return None
 
     @property
     def too_large_message(self) -> str:
-        """What is said of more."""
         return gettext_lazy("This is too large")
 
     def post(self) -> Response:
-        """The answer to POST."""
         try:
             self._body = read_uploaded_document(self.request, max_bytes=self.max_bytes)
         except BodyTooLarge:

@@ -1,4 +1,4 @@
-"""How users are shown to whoever looks: by name where they may be known, else by where they belong."""
+"""Display of users: by name if the caller may see them, else by organization."""
 
 from collections.abc import Iterable, Mapping
 from typing import Protocol
@@ -11,15 +11,13 @@ from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
 
 
 class HasUserId(Protocol):
-    """Something that a user holds."""
-
     @property
     def user_id(self) -> str:
-        """Who."""
+        pass
 
 
 def display_user(page: ConsolePage, subject: Subject) -> EntityLink:
-    """Name and login name; of an organization that one does not see, no more than where and the id."""
+    """Name and login name; only organization and id for users whom the caller may not see."""
     if not page.services.access_control.can_see_organization(page.principal, subject.organization.id):
         where = subject.organization.name
         return EntityLink(
@@ -29,13 +27,13 @@ def display_user(page: ConsolePage, subject: Subject) -> EntityLink:
 
 
 def display_users(page: ConsolePage, has_user_ids: Iterable[HasUserId]) -> Mapping[str, EntityLink]:
-    """The same for the users of all these, by id."""
+    """Links by user id, loaded in bulk."""
     subjects = page.services.storage.users.find_subjects({has_user_id.user_id for has_user_id in has_user_ids})
     return {user_id: display_user(page, subject) for user_id, subject in subjects.items()}
 
 
 def user_path(page: ConsolePage, subject: Subject) -> str:
-    """The address of a user's page; empty for whoever may not read that user."""
+    """Empty if the caller may not read the user."""
     kind = "service_user" if isinstance(subject.user, ServiceUser) else "user"
     reads = page.services.access_control.is_permitted(
         page.principal, f"{kind}.read", organization_resource(subject.organization.id)

@@ -1,4 +1,4 @@
-"""UserSection: what a plugin adds to the page of a user, such as second factors."""
+"""UserSection: a section that a plugin adds to the page of a user, such as second factors."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from identity.plugins.console.page_sections import ActionSection
 
 @dataclass(frozen=True, kw_only=True)
 class UserSectionRow:
-    """A line of a section; ``action`` is a button-like link to a page of the plugin."""
+    """``action`` is a button that links to a page of the plugin."""
 
     name: str
     note: str = ""
@@ -20,7 +20,7 @@ class UserSectionRow:
 
 @dataclass(frozen=True, kw_only=True)
 class UserSection:
-    """Translated words and rows. ``id`` is what addresses link to; ``empty`` is said where there is no row."""
+    """Translated texts and rows. ``id`` is the HTML id; ``empty`` is the text without rows."""
 
     id: str
     title: str
@@ -30,10 +30,8 @@ class UserSection:
     action: NavigationItem | None = None
 
     def to_page_section(self, page: ConsolePage) -> ActionSection:
-        """The section as the page draws it."""
-
         def button(item: NavigationItem | None, **look: object) -> Markup:
             return Markup() if item is None else page.button_link(item.label, item.href, **look)  # type: ignore[arg-type]
 
-        rows = [(row.name, row.note, button(row.action, what=row.name, small=True)) for row in self.rows]
+        rows = [(row.name, row.note, button(row.action, hidden_label=row.name, small=True)) for row in self.rows]
         return ActionSection(self.id, self.title, self.lead, button(self.action), rows=rows, empty=self.empty)

@@ -35,22 +35,22 @@ class SchemaRow:
 class OpenApiReader:
     """The document, as the page asks it."""
 
-    def __init__(self, said: Mapping[str, Any]) -> None:
-        self.said = said
-        self.schemas: Mapping[str, Any] = said["components"]["schemas"]
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self.document = document
+        self.schemas: Mapping[str, Any] = document["components"]["schemas"]
 
     def operations_by_tag(self, tag: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
         """Method, path and operation of all that have this tag."""
-        for path, item in self.said["paths"].items():
+        for path, item in self.document["paths"].items():
             for method in _METHODS:
                 if method in item and tag in item[method]["tags"]:
                     yield method.upper(), path, item[method]
 
     def parameters(self, operation: Mapping[str, Any]) -> Sequence[SchemaRow]:
         """What the address of an operation and its headers take."""
-        known = self.said["components"]["parameters"]
-        given = [known[_reference_name(item["$ref"])] if "$ref" in item else item for item in operation["parameters"]]
-        return [_build_row(item["name"], item["schema"], item.get("required", False), item) for item in given]
+        known = self.document["components"]["parameters"]
+        found = [known[_reference_name(item["$ref"])] if "$ref" in item else item for item in operation["parameters"]]
+        return [_build_row(item["name"], item["schema"], item.get("required", False), item) for item in found]
 
     def members(self, schema: Mapping[str, Any]) -> Sequence[SchemaRow]:
         """What an object consists of."""
@@ -67,14 +67,14 @@ class OpenApiReader:
 
     def curl_example(self, method: str, path: str, operation: Mapping[str, Any]) -> str:
         """The request as one types it."""
-        address = f"{self.said['servers'][0]['url']}{path.replace('{', '$').replace('}', '')}"
+        address = f"{self.document['servers'][0]['url']}{path.replace('{', '$').replace('}', '')}"
         lines = [f'curl "{address}"' if method == "GET" else f'curl -X {method} "{address}"']
         lines.append('  -H "Authorization: Bearer $TOKEN"')
         takes = self.request_schema(operation)
         if takes:
             schema = self.schemas[takes]
-            shown = {name: self._sample_value(schema["properties"][name]) for name in schema.get("required", ())}
-            lines += ['  -H "Content-Type: application/json"', f"  -d '{json.dumps(shown, ensure_ascii=False)}'"]
+            sample = {name: self._sample_value(schema["properties"][name]) for name in schema.get("required", ())}
+            lines += ['  -H "Content-Type: application/json"', f"  -d '{json.dumps(sample, ensure_ascii=False)}'"]
         return " \\\n".join(lines)
 
     def _sample_value(self, schema: Mapping[str, Any]) -> Any:
@@ -87,8 +87,8 @@ class OpenApiReader:
         return "…" if schema.get("type") == "string" else None
 
 
-def _build_row(name: str, schema: Mapping[str, Any], required: bool, said: Mapping[str, Any]) -> SchemaRow:
-    return SchemaRow(name, _type_label(schema), _referenced_schema(schema), said.get("description", ""), required)
+def _build_row(name: str, schema: Mapping[str, Any], required: bool, source: Mapping[str, Any]) -> SchemaRow:
+    return SchemaRow(name, _type_label(schema), _referenced_schema(schema), source.get("description", ""), required)
 
 
 def _type_label(schema: Mapping[str, Any]) -> str:
@@ -117,8 +117,8 @@ def _referenced_schema(schema: Mapping[str, Any]) -> str:
     return ""
 
 
-def _json_schema(said: Mapping[str, Any]) -> str:
-    reference = said.get("content", {}).get(JSON_MEDIA_TYPE, {}).get("schema", {}).get("$ref", "")
+def _json_schema(message: Mapping[str, Any]) -> str:
+    reference = message.get("content", {}).get(JSON_MEDIA_TYPE, {}).get("schema", {}).get("$ref", "")
     return _reference_name(reference)
 
 
@@ -126,7 +126,7 @@ def format_code_spans(text: str) -> Markup:
     """The text with what stands between backquotes as code."""
     parts = text.split("`")
     code = Markup("<code>{}</code>")
-    return Markup("").join(code.format(part) if place % 2 else part for place, part in enumerate(parts))
+    return Markup("").join(code.format(part) if number % 2 else part for number, part in enumerate(parts))
 
 
 def _reference_name(reference: str) -> str:
@@ -139,14 +139,14 @@ def add_browser_routes(config: Configurator) -> None:
 
     @cache
     def known() -> tuple[OpenApiReader, bytes, str]:
-        said = build_document(base_url)
-        text = json.dumps(said, ensure_ascii=False, separators=(",", ":"))
-        return OpenApiReader(said), text.encode(), conditional_requests.text_etag(text)
+        document = build_document(base_url)
+        text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+        return OpenApiReader(document), text.encode(), conditional_requests.text_etag(text)
 
     def show_document(request: Request) -> Response:
         _, body, tag = known()
-        seen = request.environ.get("HTTP_IF_NONE_MATCH")
-        fresh = seen is not None and conditional_requests.matches_if_none_match(seen, tag)
+        if_none_match = request.environ.get("HTTP_IF_NONE_MATCH")
+        fresh = if_none_match is not None and conditional_requests.matches_if_none_match(if_none_match, tag)
         response = Response(b"" if fresh else body, status=304 if fresh else 200, charset=None)
         response.content_type = None if fresh else JSON_MEDIA_TYPE
         response.headers.update({"ETag": tag, "Cache-Control": f"public, max-age={_MAX_AGE}"})

@@ -189,13 +189,13 @@ class ApiResource:
             ),
         )
 
-    def find_child(self, call: OperationCall, found: Iterable[Any], by: str = "id") -> Any:
+    def find_child(self, call: OperationCall, found: Iterable[Any], attribute: str = "id") -> Any:
         """That part of those found which the address names. Raises NotFound."""
-        wanted = self.child_id(call)
+        identifier = self.child_id(call)
         for item in found:
-            if getattr(item, by) == wanted:
+            if getattr(item, attribute) == identifier:
                 return item
-        raise NotFound(self._path_variable.replace("_", " "), wanted)
+        raise NotFound(self._path_variable.replace("_", " "), identifier)
 
     def child_id(self, call: OperationCall) -> str:
         """What the address calls a part."""
@@ -232,5 +232,5 @@ class ApiResource:
         return values.with_items(items) if isinstance(values, ResultPage) else ResultPage(items)
 
 
-def _merge_options(usual: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    return usual | given
+def _merge_options(usual: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
+    return usual | overrides

@@ -8,7 +8,7 @@ from identity.plugins.management.representation import Representation
 
 _TAG = r'(?:W/)?"[\x21\x23-\x7e]{0,200}"'
 _LIST = re.compile(rf"\s*{_TAG}(?:\s*,\s*{_TAG})*\s*\Z")
-_ONE = re.compile(_TAG)
+_TAG_PATTERN = re.compile(_TAG)
 _LONGEST = 2000
 
 
@@ -43,4 +43,4 @@ def matches_if_none_match(if_none_match: str, tag: str) -> bool:
 def _parse_etags(header: str, name: str) -> list[str]:
     if len(header) > _LONGEST or not _LIST.match(header):
         raise MalformedRequest(f'{name} must be a list of entity tags such as "3", or *.')
-    return _ONE.findall(header)
+    return _TAG_PATTERN.findall(header)

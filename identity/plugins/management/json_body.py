@@ -28,7 +28,7 @@ def decode_members(command: type[Decoded], members: Mapping[str, Any]) -> Decode
 
     Types are those of the published schema, no more: forms give every value as a text, a JSON text has no need to.
     """
-    problems = _find_type_errors(command, members, lambda place: str(place[0]))
+    problems = _find_type_errors(command, members, lambda path: str(path[0]))
     try:
         found = decode(command, {name: value for name, value in members.items() if name not in problems})
     except Invalid as refused:
@@ -56,8 +56,8 @@ def _find_type_errors(
     """The sentence for each name; of several for one the first."""
     schema = input_schema(command)
     problems: dict[str, str] = {}
-    for place, problem in _object_errors((), members, schema, schema.get("$defs", {})):
-        problems.setdefault(name_of(place), problem)
+    for path, problem in _object_errors((), members, schema, schema.get("$defs", {})):
+        problems.setdefault(name_of(path), problem)
     return problems
 
 
@@ -75,24 +75,24 @@ def _field_type_errors(
     if kind == "null" or not isinstance(value, _JSON_TYPES[kind]) or (kind == "integer" and isinstance(value, bool)):
         yield path, _TYPE_ERROR_MESSAGES.get(kind, "")
     elif isinstance(value, list):
-        for number, one in enumerate(value):
-            yield from _field_type_errors((*path, number), one, schema["items"], definitions)
+        for number, item in enumerate(value):
+            yield from _field_type_errors((*path, number), item, schema["items"], definitions)
     elif isinstance(value, dict):
         yield from _object_errors(path, value, schema, definitions)
 
 
 def _any_of_errors(
-    place: FieldPath, value: Any, options: list[Mapping[str, Any]], definitions: Mapping[str, Any]
+    path: FieldPath, value: Any, options: list[Mapping[str, Any]], definitions: Mapping[str, Any]
 ) -> Iterator[tuple[FieldPath, str]]:
     """What is wrong by the first option, unless another one fits."""
-    found = [list(_field_type_errors(place, value, option, definitions)) for option in options]
+    found = [list(_field_type_errors(path, value, option, definitions)) for option in options]
     if all(found):
         yield from found[0]
 
 
 def _object_errors(
-    place: FieldPath, value: Mapping[str, Any], schema: Mapping[str, Any], definitions: Mapping[str, Any]
+    path: FieldPath, value: Mapping[str, Any], schema: Mapping[str, Any], definitions: Mapping[str, Any]
 ) -> Iterator[tuple[FieldPath, str]]:
     known = schema.get("properties", {})
-    for name, one in value.items():
-        yield from _field_type_errors((*place, name), one, known.get(name, {}), definitions)
+    for name, member in value.items():
+        yield from _field_type_errors((*path, name), member, known.get(name, {}), definitions)

@@ -126,7 +126,7 @@ def _paths() -> dict[str, Any]:
 
 
 def _operation_object(operation: Operation, tag: str) -> dict[str, Any]:
-    said: dict[str, Any] = {
+    document: dict[str, Any] = {
         "operationId": operation.name,
         "tags": [tag],
         "summary": operation.summary,
@@ -135,13 +135,13 @@ def _operation_object(operation: Operation, tag: str) -> dict[str, Any]:
         "x-permission": operation.permission,
     }
     if operation.description:
-        said["description"] = operation.description
+        document["description"] = operation.description
     once = sorted(one_time_members(operation, _READABLE)) if operation.method == "POST" else []
     if once:
-        said["x-shown-once"] = once
+        document["x-shown-once"] = once
     if operation.method in ("POST", "PATCH"):
-        said["requestBody"] = _request_body(operation)
-    return said
+        document["requestBody"] = _request_body(operation)
+    return document
 
 
 def _path_parameters(operation: Operation) -> list[dict[str, Any]]:
@@ -158,21 +158,21 @@ def _path_parameters(operation: Operation) -> list[dict[str, Any]]:
 
 
 def _query_parameters(operation: Operation) -> list[dict[str, Any]]:
-    given = [(parameter.name, parameter.description, parameter.schema) for parameter in operation.parameters]
+    parameters = [(parameter.name, parameter.description, parameter.schema) for parameter in operation.parameters]
     if operation.filters is not None:
         properties = _inline_schema(input_schema(operation.filters))
-        given += [(name, "", schema) for name, schema in properties.items()]
+        parameters += [(name, "", schema) for name, schema in properties.items()]
     return [
         {"name": name, "in": "query", "schema": schema} | ({"description": description} if description else {})
-        for name, description, schema in given
+        for name, description, schema in parameters
     ]
 
 
 def _inline_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The properties of query parameters: none of them is null, and references lead nowhere else."""
     found = {}
-    for name, one in schema["properties"].items():
-        options = [option for option in one.get("anyOf", [one]) if option.get("type") != "null"]
+    for name, member in schema["properties"].items():
+        options = [option for option in member.get("anyOf", [member]) if option.get("type") != "null"]
         [option] = options
         target = option.get("$ref")
         found[name] = option if target is None else schema["$defs"][target.rpartition("/")[2]]
@@ -228,17 +228,17 @@ def _success_response(operation: Operation) -> dict[str, Any]:
 
 
 def _error_response(status: int) -> dict[str, Any]:
-    said: dict[str, Any] = {
+    response: dict[str, Any] = {
         "description": _ERRORS[status],
         "content": {JSON_MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Error"}}},
     }
     if status == 421:
-        said["content"] = {"text/plain": {"schema": {"type": "string"}}}
+        response["content"] = {"text/plain": {"schema": {"type": "string"}}}
     if status == 401:
-        said["headers"] = _headers("WWW-Authenticate")
+        response["headers"] = _headers("WWW-Authenticate")
     if status == 503:
-        said["headers"] = _headers("Retry-After")
-    return said
+        response["headers"] = _headers("Retry-After")
+    return response
 
 
 def _headers(*names: str) -> dict[str, Any]:
@@ -251,18 +251,18 @@ def _response_name(status: int) -> str:
 
 def _schemas(operations: Iterable[Operation]) -> dict[str, Any]:
     sent: dict[type[BaseModel], None] = {}
-    shown: dict[type[BaseModel], None] = {}
+    returned: dict[type[BaseModel], None] = {}
     listed: dict[type[BaseModel], None] = {}
     for operation in operations:
         if operation.method in ("POST", "PATCH"):
             sent[operation.command or EmptyCommand] = None
         if operation.representation is not None:
-            shown[operation.representation] = None
+            returned[operation.representation] = None
             if operation.returns_list:
                 listed[operation.representation] = None
-    made = component_schemas([*sent], [*shown])
-    made |= {f"{component_name(model)}List": _list_schema(model) for model in listed}
-    return dict(sorted((made | {"Error": _ERROR}).items()))
+    schemas = component_schemas([*sent], [*returned])
+    schemas |= {f"{component_name(model)}List": _list_schema(model) for model in listed}
+    return dict(sorted((schemas | {"Error": _ERROR}).items()))
 
 
 def _list_schema(model: type[BaseModel]) -> dict[str, Any]:
@@ -286,8 +286,8 @@ def _list_schema(model: type[BaseModel]) -> dict[str, Any]:
 
 def _tag_description(resource: Any) -> str:
     """What a resource's module says of it, without its name."""
-    said = _docstring_paragraph(resource.__doc__).partition(": ")[2]
-    return said[:1].upper() + said[1:]
+    text = _docstring_paragraph(resource.__doc__).partition(": ")[2]
+    return text[:1].upper() + text[1:]
 
 
 def _docstring_paragraph(text: str | None) -> str:

@@ -63,8 +63,8 @@ _STATE_CHANGES = frozenset({"deactivate", "reactivate", "verify", "assert"})
 def sort_parameter(orders: Collection[str]) -> QueryParameter:
     """The order of a list that has several, the usual one first."""
     usual, *_ = orders
-    told = f"What the list is sorted by, `{usual}` unless given; with `-` before it, the other way round."
-    return QueryParameter(SORT_PARAM, told, {"type": "string", "enum": sort_values(orders)})
+    description = f"What the list is sorted by, `{usual}` unless given; with `-` before it, the other way round."
+    return QueryParameter(SORT_PARAM, description, {"type": "string", "enum": sort_values(orders)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,8 +136,8 @@ class Operation:
     @property
     def orders(self) -> tuple[str, ...]:
         """What the list can be sorted by."""
-        given = next((parameter.schema["enum"] for parameter in self.parameters if parameter.name == SORT_PARAM), ())
-        return tuple(item for item in given if not item.startswith(DESCENDING_PREFIX))
+        values = next((parameter.schema["enum"] for parameter in self.parameters if parameter.name == SORT_PARAM), ())
+        return tuple(item for item in values if not item.startswith(DESCENDING_PREFIX))
 
     @property
     def is_paged(self) -> bool:

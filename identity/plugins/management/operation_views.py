@@ -67,9 +67,9 @@ class ApiResponse:
         return json.dumps([self.body, self.tag, self.location]).encode()
 
     @classmethod
-    def from_bytes(cls, status: int, kept: bytes) -> "ApiResponse":
+    def from_bytes(cls, status: int, stored: bytes) -> "ApiResponse":
         """The inverse of ``kept``."""
-        body, tag, location = json.loads(kept)
+        body, tag, location = json.loads(stored)
         return cls(status, body, tag, location)
 
     def to_response(self) -> Response:
@@ -110,9 +110,9 @@ class OperationView:
         if self._operation.method == "GET":
             return self._find_representation(call, request)
         key = _idempotency_key(request) if self._operation.method == "POST" else None
-        kept = self._find_stored_response(call, request, key, sent.body)
-        if kept is not None:
-            return kept
+        stored = self._find_stored_response(call, request, key, sent.body)
+        if stored is not None:
+            return stored
         members = parse_json_object(sent.body) if sent.body and self._operation.method != "DELETE" else {}
         call = replace(
             self._bind_version(call, request), command=decode_command(self._operation.command or EmptyCommand, members)
@@ -140,8 +140,8 @@ class OperationView:
             )
             # Whoever has sent it before is told by its digest: all of it would be too much to compare.
             body.seek(0)
-            kept = self._find_stored_response(call, request, key, hashlib.file_digest(body, "sha256").digest())  # type: ignore[arg-type]
-            return kept or self._create_once(replace(call, command=document), request, key)
+            stored = self._find_stored_response(call, request, key, hashlib.file_digest(body, "sha256").digest())  # type: ignore[arg-type]
+            return stored or self._create_once(replace(call, command=document), request, key)
 
     def _create_once(self, call: OperationCall, request: Request, key: str | None) -> Response:
         answer = self._build_response(call, request)
@@ -214,40 +214,40 @@ class OperationView:
 
     def _bind_version(self, call: OperationCall, request: Request) -> OperationCall:
         """The call, bound to the version that the client has seen, if it names one. Raises PreconditionFailed."""
-        wanted = request.environ.get("HTTP_IF_MATCH")
-        if wanted is None:
+        if_match = request.environ.get("HTTP_IF_MATCH")
+        if if_match is None:
             return call
         present = None if self._reader is None else self._reader.handler(call)
         tag = conditional_requests.representation_etag(present) if isinstance(present, Representation) else ""
-        if not conditional_requests.matches_if_match(wanted, tag):
+        if not conditional_requests.matches_if_match(if_match, tag):
             raise PreconditionFailed("This was changed by somebody else meanwhile. Read it again, then repeat.")
         return replace(call, expected_version=getattr(present, "version", None))
 
     def _build_response(self, call: OperationCall, request: Request) -> ApiResponse:
-        made = self._operation.handler(call)
-        if made is None:
+        result = self._operation.handler(call)
+        if result is None:
             return ApiResponse(self._operation.status)
-        if isinstance(made, ResultPage):
-            cursor = encode_next_cursor(request, made.next_cursor) if self._operation.is_paged else None
-            items = [item.model_dump(mode="json") for item in made]
+        if isinstance(result, ResultPage):
+            cursor = encode_next_cursor(request, result.next_cursor) if self._operation.is_paged else None
+            items = [item.model_dump(mode="json") for item in result]
             # The cursor's text is another one each time.
-            tag = conditional_requests.text_etag(json.dumps([items, made.next_cursor and made.next_cursor.id]))
-            total = list_total(request, made)
-            said = {
+            tag = conditional_requests.text_etag(json.dumps([items, result.next_cursor and result.next_cursor.id]))
+            total = list_total(request, result)
+            body = {
                 "items": items,
                 "next_cursor": cursor,
                 "total": total and total.count,
                 "total_is_exact": total is not None and total.is_exact,
             }
-            return ApiResponse(self._operation.status, json.dumps(said), tag)
-        location = None if self._operation.location is None else self._location_url(request, made)
+            return ApiResponse(self._operation.status, json.dumps(body), tag)
+        location = None if self._operation.location is None else self._location_url(request, result)
         # What is made or changed may show a secret this once, which no tag is to be made of.
         tag_of = (
             conditional_requests.representation_etag
             if self._operation.method == "GET"
             else conditional_requests.version_etag
         )
-        return ApiResponse(self._operation.status, made.model_dump_json(), tag_of(made), location)
+        return ApiResponse(self._operation.status, result.model_dump_json(), tag_of(result), location)
 
     def _location_url(self, request: Request, representation: Representation) -> str:
         """The address of what was made: names in the pattern are members of it, or stand in this address."""
@@ -281,7 +281,7 @@ PATH_PREFIX = "/management/v1"
 def add_operations(config: Configurator, operations: Iterable[Operation]) -> None:
     """Route and view of every operation. Raises ValueError for a name or an address that stands twice."""
     table = tuple(operations)
-    shown = readable_representations(table)
+    readable = readable_representations(table)
     readers = {
         operation.path: operation for operation in table if operation.method == "GET" and not operation.returns_list
     }
@@ -299,7 +299,7 @@ def add_operations(config: Configurator, operations: Iterable[Operation]) -> Non
             request_method=operation.method,
             factory=operation.context_factory,
         )
-        view = OperationView(operation, readers.get(operation.entity_path), one_time_members(operation, shown))
+        view = OperationView(operation, readers.get(operation.entity_path), one_time_members(operation, readable))
         config.add_view(_as_function(view), route_name=name, permission=operation.permission)
 
 

@@ -68,14 +68,14 @@ def representation_fields(
     """Add to a representation what everybody who sees such a thing is shown, unless it says it itself."""
 
     def derive(representation: type[RepresentationT]) -> type[RepresentationT]:
-        given: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         for field in entity_fields(entity).values():
             name = "state" if field.name == "active" else field.name
             if field.is_visible and name not in {*without, *representation.model_fields}:
                 plain = ActiveState if name == "state" else _MEMBER_TYPES.get(field.type, field.type)
-                given[name] = (plain | None if field.nullable else plain, ...)
-        kind, said = representation.__name__, representation.__doc__
-        model: type[RepresentationT] = create_model(kind, __base__=representation, __doc__=said, **given)
+                members[name] = (plain | None if field.nullable else plain, ...)
+        kind, docstring = representation.__name__, representation.__doc__
+        model: type[RepresentationT] = create_model(kind, __base__=representation, __doc__=docstring, **members)
         model.__module__ = representation.__module__
         return model
 

@@ -261,4 +261,4 @@ def test_lists_are_searched_and_say_when_there_is_nothing(instance_owner: Browse
 
 def test_a_page_is_told_nothing_that_it_does_not_say() -> None:
     with pytest.raises(TypeError, match="DeletePage says nothing of lable, wya"):
-        DeletePage.of(ProjectResourcePage, lable="Delete project", wya=())
+        DeletePage.for_resource(ProjectResourcePage, lable="Delete project", wya=())

@@ -1,4 +1,4 @@
-"""The console's pages that belong to no single resource, and the table of all pages."""
+"""Console pages that belong to no single resource, and the registration of all pages."""
 
 from importlib import import_module
 
@@ -6,7 +6,7 @@ from pyramid.config import Configurator
 
 from identity.plugins.console.routes import add_console_routes
 
-# Paths with names come before paths with ids: Pyramid takes the first route that matches.
+# Literal paths come before paths with ids: Pyramid takes the first route that matches.
 _MODULES = tuple(
     import_module(f"identity.plugins.console.{name}")
     for name in (
@@ -46,6 +46,5 @@ _MODULES = tuple(
 
 
 def add_console_pages(config: Configurator) -> None:
-    """Add the routes of all pages."""
     for module in _MODULES:
         add_console_routes(config, module.ROUTES)

@@ -1,6 +1,5 @@
-"""Forms of applications, made from what the entity declares: register one in two steps, and change it.
-
-What its type has no use for is left out, as is what only others decide.
+"""Forms of applications, derived from the entity: registration in two steps, and editing. Fields that do not apply
+to the application's type, or that the caller may not decide, are left out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,13 +32,13 @@ from identity.plugins.console.routes import ConsoleRoute, resource_routes
 from identity.services.commands import Decoded
 from identity.services.commands.applications import ChangeApplication, RegisterApplication
 
-#: The parameter that names the type in the second step of the registration.
+#: The query parameter with the type in step 2 of the registration.
 TYPE_PARAM = "type"
 
 _URI_FIELDS = ("redirect_uris", "post_logout_redirect_uris")
 _MINUTE = timedelta(minutes=1)
 _MAX_LIFETIME_MINUTES = MAX_TOKEN_LIFETIME // _MINUTE
-#: In a list of errors each has to tell which lifetime it is.
+#: In the error summary each message names its lifetime.
 _LIFETIME_ERRORS = {
     "access_token_lifetime": gettext_lazy(
         "Enter the lifetime of access tokens as minutes from 1 to {most}.", most=_MAX_LIFETIME_MINUTES
@@ -58,22 +57,20 @@ _FIELDS = tuple(
 
 
 class ApplicationFormPage(ConsoleFormPage):
-    """The settings of an application, as far as its type has a use for them."""
-
     template = "console/application_form.html"
     form_fields = _FIELDS
-    #: The stored rule of consent, and the stored lifetimes.
+    #: The stored consent rule and lifetimes, when editing.
     stored_consent: ConsentRule | None = None
     stored_lifetimes: Mapping[str, timedelta | None] = {}
 
     @property
     def application_type(self) -> ApplicationType | None:
-        """Which type; None before one is chosen."""
+        """None until a type is chosen."""
         raise NotImplementedError
 
     @cached_property
     def can_set_consent_rule(self) -> bool:
-        """True for who may leave people unasked."""
+        """True if the caller may turn consent off."""
         return bool(self.services.applications.can_set_privileged_fields(self.principal))
 
     def visible_fields(self) -> Sequence[FormField]:
@@ -114,7 +111,7 @@ class ApplicationFormPage(ConsoleFormPage):
         return first if kind is None else {**super().template_variables(), **first}
 
     def validate(self, form: Form) -> None:
-        """The addresses and lifetimes, while they are typed. Raises Invalid."""
+        """Check URIs and lifetimes. Raises Invalid."""
         problems = self._redirect_uri_errors(form)
         for name, sentence in _LIFETIME_ERRORS.items():
             if form.text(name) and self._parse_lifetime(form, name) is None:
@@ -127,7 +124,7 @@ class ApplicationFormPage(ConsoleFormPage):
         return {**values, **{name: self._parse_lifetime(form, name) for name in _LIFETIME_ERRORS if name in values}}
 
     def build_command(self, kind: type[Decoded], form: Form, **known: object) -> Decoded:
-        """Raises Invalid for all that is wrong at once."""
+        """Raises Invalid with all errors at once."""
         problems: dict[str, str] = {}
         try:
             self.validate(form)
@@ -154,8 +151,9 @@ class ApplicationFormPage(ConsoleFormPage):
         return problems
 
     def _parse_lifetime(self, form: Form, name: str) -> timedelta | None:
-        """What was typed; None for nothing, and for what is no lifetime. Other than whole minutes, as programs may
-        set them, stays as it is."""
+        """The lifetime; None if empty or malformed. A stored lifetime that is not in whole minutes is kept if
+        unchanged.
+        """
         text, stored = form.text(name).strip(), self.stored_lifetimes.get(name)
         if stored is not None and text == format_minutes(stored):
             return stored
@@ -166,7 +164,7 @@ class ApplicationFormPage(ConsoleFormPage):
 
 
 class RegisterApplicationPage(ProjectResourcePage, ApplicationFormPage):
-    """Step 1: choose the type. Step 2: the rest, with defaults that fit the type."""
+    """Step 1: choose the type. Step 2: the other settings, with defaults for the type."""
 
     back_path_suffix = "/applications"
     is_creation = True
@@ -199,7 +197,7 @@ class RegisterApplicationPage(ProjectResourcePage, ApplicationFormPage):
         }
 
     def submit(self, form: Form) -> Response:
-        """Register it. Its secret, if it has one, is shown in the answer alone: there is nothing to redirect to."""
+        """Register it. The client secret is shown in this response only, so there is no redirect."""
         if self.application_type is None:
             return self.redirect(self.form_action())
         command = self.build_command(RegisterApplication, form, type=self.application_type)
@@ -210,13 +208,13 @@ class RegisterApplicationPage(ProjectResourcePage, ApplicationFormPage):
         href = f"{CONSOLE_PATH}/applications/{application.id}"
         if secret is None:
             return self.redirect(self.path_with_flash(href))
-        shown = {"client_id": application.id, "secret": secret, "back": href}
+        variables = {"client_id": application.id, "secret": secret, "back": href}
         registered = self.translator.gettext("Application registered")
-        return self.render({**shown, "title": registered}, template="console/client_secret_created.html")
+        return self.render({**variables, "title": registered}, template="console/client_secret_created.html")
 
 
 class ApplicationEditPage(ApplicationResourcePage, ApplicationFormPage, EditPage):
-    """Changes the settings; the type stays."""
+    """The type cannot be changed."""
 
     command = ChangeApplication
 

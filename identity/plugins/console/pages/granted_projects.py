@@ -1,4 +1,4 @@
-"""Granted projects: what other organizations let this one use."""
+"""Granted projects: projects of other organizations that this one may use."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from identity.storage.paging import PageRequest, ResultPage
 
 
 class GrantedProjectListPage(ListPage):
-    """One row a project, newest grant first."""
+    """One row per project, newest grant first."""
 
     section = "granted-projects"
     title = gettext_lazy("Granted projects")

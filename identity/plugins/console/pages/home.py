@@ -1,4 +1,4 @@
-"""/console: on to what one manages."""
+"""/console redirects to what the caller manages."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from identity.pages.signed_in_page import SignedInPage
 from identity.plugins.console.console_page import CONSOLE_PATH
 from identity.plugins.console.routes import ConsoleRoute
 
-#: Where one gets to who manages a single thing.
+#: Start pages of managers of a single resource.
 _LEVEL_PATHS = {
     ManagerLevel.PROJECT: "projects",
     ManagerLevel.PROJECT_GRANT: "project-grants",
@@ -20,23 +20,26 @@ _LEVEL_PATHS = {
 
 
 class ConsoleHomePage(SignedInPage):
-    """The own organization's overview first, then another's, then the single thing that one manages."""
+    """Redirects to the overview of the caller's own organization, else of another one, else to the single resource
+    that they manage.
+    """
 
     def template_variables(self) -> Mapping[str, object] | Response:
         access, principal = self.request.services.access_control, self.request.identity
-        own = self.subject.organization.id
+        own_organization_id = self.subject.organization.id
         if "organization.read" in access.list_permissions(principal, INSTANCE_RESOURCE):
-            return self._overview(own)
-        held = sorted(
-            principal.manager_entries, key=lambda manager: (manager.organization_id != own, manager.created_at)
+            return self._overview(own_organization_id)
+        managers = sorted(
+            principal.manager_entries,
+            key=lambda manager: (manager.organization_id != own_organization_id, manager.created_at),
         )
-        for manager in held:
+        for manager in managers:
             if manager.organization_id is None:
                 continue
             resource = organization_resource(manager.organization_id)
             if "organization.read" in access.list_permissions(principal, resource):
                 return self._overview(manager.organization_id)
-        for manager in held:
+        for manager in managers:
             if manager.resource.level in _LEVEL_PATHS:
                 return self.redirect(f"{CONSOLE_PATH}/{_LEVEL_PATHS[manager.resource.level]}/{manager.resource.id}")
         return self.redirect(f"{CONSOLE_PATH}/instance")

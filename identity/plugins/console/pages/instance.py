@@ -1,4 +1,4 @@
-"""The instance: its ids and addresses, what needs attention anywhere, who manages it, and its plugins."""
+"""The instance: ids and URLs, expiring credentials and refusals, managers and plugins."""
 
 from collections.abc import Mapping
 
@@ -17,7 +17,7 @@ from identity.plugins.console.routes import ConsoleRoute
 
 
 class InstancePage(ConsolePage):
-    """What programs have to know of it, for every manager; the rest for managers of the instance."""
+    """Every manager sees what programs need; the rest is for managers of the instance."""
 
     template = "console/instance.html"
     section = "instance"

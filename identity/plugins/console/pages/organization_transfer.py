@@ -1,4 +1,4 @@
-"""Moving organizations: one goes out as a document, and comes in as a new one."""
+"""Organization transfer: export as a document, and import as a new organization."""
 
 from collections.abc import Mapping
 
@@ -32,19 +32,19 @@ _DOCUMENT_FIELD, _PRESERVE_IDS_FIELD = "document", "keep_ids"
 
 
 class ExportOrganizationPage(OrganizationResourcePage, ConsoleFormPage):
-    """Says what is in the document, and answers it as a file."""
+    """Describes the document and serves it as a file."""
 
     template = "console/organization_export.html"
 
     title = gettext_lazy("Export {name}")
 
     def submit(self, form: Form) -> Response:
-        """The file. Raises Denied for whoever may not read all that is in it."""
+        """The file. Raises Denied if the caller may not read all of its content."""
         return organization_export_response(self.request, self.entity.id, principal=self.principal)
 
 
 class ImportOrganizationPage(UploadFormPage):
-    """Makes a new organization of a document, and leads to its page."""
+    """Creates an organization from a document and redirects to its page."""
 
     template = "console/organization_import.html"
     section = "organizations"
@@ -95,16 +95,16 @@ class ImportOrganizationPage(UploadFormPage):
         return incoming.document(values)
 
     def _errors_with_paths(self, problems: Mapping[str, str]) -> Mapping[str, str]:
-        """Each sentence with its place in the document; what is wrong with the text itself has none."""
+        """Errors prefixed with their path in the document; errors of the text itself have none."""
         if _DOCUMENT_FIELD in problems:
             return problems
         t = self.translator.gettext
         more = {name: item for name, item in problems.items() if name == FURTHER_PROBLEMS_KEY}
-        places = {place: item for place, item in problems.items() if place not in more}
-        said = {
-            place: gettext_lazy("{place}: {problem}", place=place, problem=t(item)) for place, item in places.items()
+        located = {path: item for path, item in problems.items() if path not in more}
+        messages = {
+            path: gettext_lazy("{place}: {problem}", place=path, problem=t(item)) for path, item in located.items()
         } | more
-        return {_DOCUMENT_FIELD: gettext_lazy("Some places in the document need a change."), **said}
+        return {_DOCUMENT_FIELD: gettext_lazy("Some places in the document need a change."), **messages}
 
 
 _PATH = "/organizations"

@@ -1,4 +1,4 @@
-"""Overview: what expires soon, what was refused lately, and what a new organization still lacks."""
+"""Overview: credentials that expire soon, recent refusals, and steps to get started."""
 
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode
@@ -18,11 +18,11 @@ from identity.plugins.console.page_sections import ActionSection, TableSection
 from identity.plugins.console.routes import ConsoleRoute
 from identity.services.overview import ExpiringCredential, ExpiringCredentialKind, RefusalSummary
 
-#: Where the pages of a user's keys and tokens lie below the user's own.
+#: Paths below the user's page.
 _CREDENTIAL_PATHS = {ExpiringCredentialKind.KEY: "keys", ExpiringCredentialKind.TOKEN: "personal-access-tokens"}
 
 
-#: The first things to do: its field of GettingStarted, what one does and why, the permission for it, and where.
+#: For each step: its field of GettingStarted, title and text, the permission, and the path.
 _GETTING_STARTED_STEPS = (
     (
         "project",
@@ -65,7 +65,9 @@ _GETTING_STARTED_STEPS = (
 
 
 def overview_sections(page: ConsolePage, organization_id: str | None) -> Sequence[TableSection]:
-    """What needs attention: of one organization, or (None) of all. Without what whoever looks may not read."""
+    """Expiring credentials and recent refusals of one organization, or of all (None), as far as the caller may read
+    them.
+    """
     access = page.services.access_control
     resource = INSTANCE_RESOURCE if organization_id is None else organization_resource(organization_id)
     sections = []
@@ -117,7 +119,7 @@ def overview_sections(page: ConsolePage, organization_id: str | None) -> Sequenc
 def _expiring_cells(
     page: ConsolePage, expiring_credential: ExpiringCredential, organization_id: str | None, *, may_write: bool
 ) -> Cells:
-    """Something that expires soon, with its organization where several are concerned, and the way to a new one."""
+    """With the organization if all are listed, and a button to add a new credential."""
     ui, t = page.template_macros, page.translator.gettext
     badge = page.render_badge(expiry_badge(expiring_credential.expires_at, page.services.now, page.translator))
     if expiring_credential.owner is None or expiring_credential.kind not in _CREDENTIAL_PATHS:
@@ -131,20 +133,20 @@ def _expiring_cells(
         f"{user}/{_CREDENTIAL_PATHS[expiring_credential.kind]}",
         expiring_credential.kind is ExpiringCredentialKind.KEY,
     )
-    what = ui.named(
+    credential_cell = ui.named(
         t("Key") if is_key else t("Personal access token"),
         href,
         expiring_credential.credential.id if is_key else getattr(expiring_credential.credential, "name", ""),
     )
-    whose = ui.link(name, user)
+    owner_cell = ui.link(name, user)
     if organization_id is None:
-        whose += ui.below(expiring_credential.owner.organization.name)
+        owner_cell += ui.below(expiring_credential.owner.organization.name)
     new = page.button_link(
-        gettext_lazy("New key") if is_key else gettext_lazy("New token"), f"{href}/new", what=name, small=True
+        gettext_lazy("New key") if is_key else gettext_lazy("New token"), f"{href}/new", hidden_label=name, small=True
     )
     return (
-        what,
-        whose,
+        credential_cell,
+        owner_cell,
         badge,
         ui.when(expiring_credential.expires_at),
         new if may_write and expiring_credential.owner.is_active else "",
@@ -152,7 +154,6 @@ def _expiring_cells(
 
 
 def _refusal_rows(page: ConsolePage, organization_id: str | None) -> Sequence[Cells]:
-    """Attempts that were refused."""
     refusal_summaries: tuple[RefusalSummary, ...] = page.services.overview.list_refused(
         organization_id, principal=page.principal
     )
@@ -174,15 +175,15 @@ def _refusal_rows(page: ConsolePage, organization_id: str | None) -> Sequence[Ce
 
 
 def _actor_link(parties: AuditEventNames, refusal: RefusalSummary) -> EntityLink:
-    """Who tried; where nobody was signed in, whom they tried to be."""
+    """The actor; for anonymous attempts the user they tried to sign in as."""
     if refusal.actor.id is None and refusal.object_id is not None:
         return parties.object_name(refusal.object_kind, refusal.object_id)
     return parties.actor_link(refusal)
 
 
 def _refusal_filters(refusal: RefusalSummary) -> dict[str, str]:
-    given = {"event": refusal.event, "actor": refusal.actor.id or "", "object": refusal.object_id or ""}
-    return {**{name: value for name, value in given.items() if value}, "result": Result.REFUSED.value}
+    filters = {"event": refusal.event, "actor": refusal.actor.id or "", "object": refusal.object_id or ""}
+    return {**{name: value for name, value in filters.items() if value}, "result": Result.REFUSED.value}
 
 
 def _audit_events_path(organization_id: str | None, filters: Mapping[str, str]) -> str:
@@ -191,7 +192,7 @@ def _audit_events_path(organization_id: str | None, filters: Mapping[str, str]) 
 
 
 class OverviewPage(ConsolePage):
-    """Of one organization, where the console begins: attention first, then what is missing."""
+    """The start page of an organization."""
 
     template = "console/overview.html"
     section = "overview"
@@ -205,7 +206,7 @@ class OverviewPage(ConsolePage):
             if not done and self.has_permission(permission):
                 kind = "primary" if first else ""
                 right, first = (
-                    self.button_link(gettext_lazy("Start"), f"{self.base_path}/{below}", what=title, kind=kind),
+                    self.button_link(gettext_lazy("Start"), f"{self.base_path}/{below}", hidden_label=title, kind=kind),
                     False,
                 )
             rows.append((title, text, right))

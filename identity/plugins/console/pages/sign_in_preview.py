@@ -1,4 +1,4 @@
-"""Policy preview: what a person would have to do who signs in, also under rules that are typed and not saved."""
+"""Policy preview: the steps of a person's sign-in, also under rules that are not saved yet."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -23,8 +23,6 @@ _RULE_FIELD_NAMES = tuple(form_field.name for form_field in rule_fields())
 
 
 class SignInPreviewPage(TokenPreviewPage):
-    """A form that asks who, and the answer below it."""
-
     template = "console/sign_in_preview.html"
     section = "policy"
     title = gettext_lazy("What would they have to do?")
@@ -35,18 +33,18 @@ class SignInPreviewPage(TokenPreviewPage):
         return [(POLICY_TITLE, f"{CONSOLE_PATH}/organizations/{self.context.entity.id}/policy")]
 
     def template_variables(self) -> Mapping[str, object]:
-        """The answer, if somebody is asked about; in any case whom to choose from."""
+        """The preview, if a user is selected, and the options to select from."""
         unsaved = self._unsaved_rules()
         self._unsaved_policy(unsaved)
-        asked = self.query()
+        parameters = self.query()
         asks = USER_PARAM in self.request.GET and (
-            USER_PARAM in asked or not asked.keys() & {USER_QUERY_FIELD, APPLICATION_QUERY_FIELD}
+            USER_PARAM in parameters or not parameters.keys() & {USER_QUERY_FIELD, APPLICATION_QUERY_FIELD}
         )
-        sign_in_preview = self._build_sign_in_preview(asked) if asks else None
+        sign_in_preview = self._build_sign_in_preview(parameters) if asks else None
         return {
             "unsaved": unsaved,
-            "users": self._user_options(asked),
-            "applications": self._application_options(asked),
+            "users": self._user_options(parameters),
+            "applications": self._application_options(parameters),
             "sections_of": []
             if sign_in_preview is None
             else [DescriptionListSection("steps", self.title, facts=list(self._descriptions(sign_in_preview)))],
@@ -54,7 +52,7 @@ class SignInPreviewPage(TokenPreviewPage):
         }
 
     def _unsaved_rules(self) -> Sequence[tuple[str, str]]:
-        """The rules that came along, as a form had them."""
+        """The unsaved rules, as the policy form sent them."""
         return [(name, value) for name, value in self.request.GET.items() if name in _RULE_FIELD_NAMES and value]
 
     def _unsaved_policy(self, unsaved: Sequence[tuple[str, str]]) -> None:
@@ -73,14 +71,14 @@ class SignInPreviewPage(TokenPreviewPage):
             return
         self.services.policies.override_policy(organization_id, policy)
 
-    def _build_sign_in_preview(self, asked: Mapping[str, str]) -> SignInPreview | None:
-        """None if somebody or something asked for cannot be."""
+    def _build_sign_in_preview(self, parameters: Mapping[str, str]) -> SignInPreview | None:
+        """None if the user or application cannot be used."""
         context = request_context(self.request)
-        subject = find_user(context, self.principal, asked.get(USER_PARAM, ""))
-        client = find_application(context, self.principal, asked.get(APPLICATION_PARAM, ""))
+        subject = find_user(context, self.principal, parameters.get(USER_PARAM, ""))
+        client = find_application(context, self.principal, parameters.get(APPLICATION_PARAM, ""))
         if subject is None or not isinstance(subject.user, HumanUser):
             self.problems[USER_PARAM] = gettext_lazy("Choose a person.")
-        if asked.get(APPLICATION_PARAM) and client is None:
+        if parameters.get(APPLICATION_PARAM) and client is None:
             self.problems[APPLICATION_PARAM] = gettext_lazy("There is no such application.")
         if self.problems or subject is None:
             return None
@@ -133,17 +131,17 @@ class SignInPreviewPage(TokenPreviewPage):
             )
 
     def _sign_in_method_labels(self, names: Sequence[str]) -> str:
-        ways = self.services.capabilities.sign_in_methods
-        return ", ".join(self.translate(ways.get(name, name)) for name in names)
+        labels = self.services.capabilities.sign_in_methods
+        return ", ".join(self.translate(labels.get(name, name)) for name in names)
 
     def _policy_descriptions(self, policy: Policy) -> Descriptions:
-        shown = (
+        labels = (
             ("remember_browser", gettext_lazy("Remember browsers for")),
             ("session_idle_age", gettext_lazy("End unused sessions after")),
             ("session_max_age", gettext_lazy("End all sessions after")),
             ("single_session", gettext_lazy("Browsers at a time")),
         )
-        facts = [(label, describe_rule(name, getattr(policy, name))) for name, label in shown]
+        facts = [(label, describe_rule(name, getattr(policy, name))) for name, label in labels]
         is_open = self.services.registration.is_open(self.context.entity)
         registers = (
             describe_rule("registration", policy.registration) if is_open else gettext_lazy("Nobody can register now")

@@ -1,4 +1,4 @@
-"""Token preview: which tokens and claims a user and an application would get, and why; nothing is issued."""
+"""Token preview: which tokens and claims a user and an application would get, and why. Nothing is issued."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -25,10 +25,10 @@ from identity.storage.stores.users import UserKind
 
 SCOPE_FIELD, RESPONSE_TYPE_FIELD = "scope", "response_type"
 
-#: Narrow the lists to choose from.
+#: They narrow the options.
 USER_QUERY_FIELD, APPLICATION_QUERY_FIELD = "user_query", "application_query"
 
-#: How many are offered to choose from; whoever is not among them is found by more letters.
+#: Further options are found by searching.
 _MAX_OPTIONS = 50
 
 _CARRIER_TITLES = {
@@ -50,7 +50,7 @@ _JWT = gettext_lazy("JWT: whoever receives it can read it.")
 
 
 def claims_lead(carried: PreviewedClaims) -> str:
-    """What it is good for; empty where there is nothing to say."""
+    """What the token is for; empty if there is nothing to explain."""
     if carried.format is not None:
         return _JWT if carried.format is TokenFormat.JWT else _OPAQUE
     return _CARRIER_LEADS.get(carried.carrier, "")
@@ -58,15 +58,13 @@ def claims_lead(carried: PreviewedClaims) -> str:
 
 @dataclass(frozen=True)
 class PreviewOptions:
-    """A list to choose from: values and texts, and whether there are more than these, or a search has narrowed it."""
+    """Values and labels; whether there are more than these, or a search narrowed them."""
 
     options: list[tuple[str, str]]
     has_more: bool
 
 
 class TokenPreviewPage(PromptPage):
-    """A form that asks, and the answer below it."""
-
     template = "console/token_preview.html"
     section = "token-preview"
     title = gettext_lazy("Token preview")
@@ -80,23 +78,23 @@ class TokenPreviewPage(PromptPage):
     )
 
     def query(self) -> Mapping[str, str]:
-        """What was asked; before that, what is usual."""
-        asked = {**({} if SCOPE_FIELD in self.request.GET else {SCOPE_FIELD: OPENID_SCOPE}), **super().query()}
-        named = find_user(request_context(self.request), self.principal, asked.get(USER_PARAM, ""))
-        return asked if named is None else {**asked, USER_PARAM: named.user.id}
+        """The query, with defaults before the first one."""
+        parameters = {**({} if SCOPE_FIELD in self.request.GET else {SCOPE_FIELD: OPENID_SCOPE}), **super().query()}
+        named = find_user(request_context(self.request), self.principal, parameters.get(USER_PARAM, ""))
+        return parameters if named is None else {**parameters, USER_PARAM: named.user.id}
 
     def template_variables(self) -> Mapping[str, object]:
-        """The answer, if somebody is asked about; in any case what to choose from."""
-        asked = self.query()
-        searches = not asked.keys() & {USER_PARAM, APPLICATION_PARAM} and asked.keys() & {
+        """The preview, if a user is selected, and the options to select from."""
+        parameters = self.query()
+        searches = not parameters.keys() & {USER_PARAM, APPLICATION_PARAM} and parameters.keys() & {
             USER_QUERY_FIELD,
             APPLICATION_QUERY_FIELD,
         }
-        answer = self._build_preview(asked) if USER_PARAM in self.request.GET and not searches else None
+        answer = self._build_preview(parameters) if USER_PARAM in self.request.GET and not searches else None
         response_types = self.request.registry.application.protocol_registry.response_types.values()
         return {
-            "users": self._user_options(asked),
-            "applications": self._application_options(asked),
+            "users": self._user_options(parameters),
+            "applications": self._application_options(parameters),
             "response_types": [(response_type.value, response_type.value) for response_type in response_types],
             "ways": () if answer is None else answer.grant_previews,
             "untold": () if answer is None else answer.unsupported_grant_types,
@@ -107,25 +105,25 @@ class TokenPreviewPage(PromptPage):
             "said": self.translate,
         }
 
-    def _build_preview(self, asked: Mapping[str, str]) -> TokenPreviewResult | None:
-        """None if something asked for cannot be."""
+    def _build_preview(self, parameters: Mapping[str, str]) -> TokenPreviewResult | None:
+        """None if a parameter is invalid."""
         try:
             return build_token_preview(
                 request_context(self.request),
                 self.principal,
-                user=asked.get(USER_PARAM, ""),
-                application=asked.get(APPLICATION_PARAM, ""),
-                scope=asked.get(SCOPE_FIELD, ""),
-                response_type=asked.get(RESPONSE_TYPE_FIELD, "code"),
+                user=parameters.get(USER_PARAM, ""),
+                application=parameters.get(APPLICATION_PARAM, ""),
+                scope=parameters.get(SCOPE_FIELD, ""),
+                response_type=parameters.get(RESPONSE_TYPE_FIELD, "code"),
             )
         except Invalid as refused:
             self.problems.update(refused.fields)
             return None
 
-    def _user_options(self, asked: Mapping[str, str]) -> PreviewOptions:
-        """The chosen user, then those that fit the search."""
-        context, query = request_context(self.request), asked.get(USER_QUERY_FIELD, "")
-        named = (find_user(context, self.principal, text) for text in (asked.get(USER_PARAM, ""), query))
+    def _user_options(self, parameters: Mapping[str, str]) -> PreviewOptions:
+        """The selected user, then those that match the search."""
+        context, query = request_context(self.request), parameters.get(USER_QUERY_FIELD, "")
+        named = (find_user(context, self.principal, text) for text in (parameters.get(USER_PARAM, ""), query))
         offered = {
             subject.user.id: (subject.user.display_name, subject.login_name) for subject in named if subject is not None
         }
@@ -135,10 +133,12 @@ class TokenPreviewPage(PromptPage):
         offered |= {item.id: (item.display_name, item.user_name) for item in self.filter_page(page)}
         return _build_options(offered, searched=bool(query) or page.next_cursor is not None)
 
-    def _application_options(self, asked: Mapping[str, str]) -> PreviewOptions:
-        """The same of applications."""
-        context, query = request_context(self.request), asked.get(APPLICATION_QUERY_FIELD, "")
-        named = (find_application(context, self.principal, text) for text in (asked.get(APPLICATION_PARAM, ""), query))
+    def _application_options(self, parameters: Mapping[str, str]) -> PreviewOptions:
+        """The selected application, then those that match the search."""
+        context, query = request_context(self.request), parameters.get(APPLICATION_QUERY_FIELD, "")
+        named = (
+            find_application(context, self.principal, text) for text in (parameters.get(APPLICATION_PARAM, ""), query)
+        )
         offered = {client.id: (client.application.name, client.project.name) for client in named if client is not None}
         found = (
             list(islice(self._search_applications(query), _MAX_OPTIONS + 1))
@@ -149,7 +149,7 @@ class TokenPreviewPage(PromptPage):
         return _build_options(offered, searched=bool(query) or len(found) > _MAX_OPTIONS)
 
     def _search_applications(self, query: str) -> Iterator[tuple[str, tuple[str, str]]]:
-        """Client id, name and project of those that the query finds by their own name or that of their project."""
+        """Client id with name and project; matches names of applications and of projects."""
         storage = self.services.storage
         for project in iterate_rows(
             lambda page_request: self.filter_page(storage.projects.page(self.context.entity.id, page_request))
@@ -160,7 +160,7 @@ class TokenPreviewPage(PromptPage):
 
 
 def _build_options(offered: Mapping[str, tuple[str, str]], *, searched: bool) -> PreviewOptions:
-    """Nothing, and what is offered."""
+    """An empty option, then these."""
     texts = [(value, f"{name} ({note})") for value, (name, note) in offered.items()]
     return PreviewOptions([("", "–"), *texts], searched)
 

@@ -89,21 +89,21 @@ class ApplicationListPage(ProjectResourcePage, ListPage):
 
 
 _ACTIONS = (
-    DeactivatePage.of(
+    DeactivatePage.for_resource(
         ApplicationResourcePage,
         title=gettext_lazy("Deactivate the application “{name}”?"),
         description=gettext_lazy("Nobody signs in to it any more. You can reactivate it later."),
         impact=(gettext_lazy("Nobody signs in to it, and it gets and checks no tokens."), REACTIVATION_HINT),
         submit_label=gettext_lazy("Deactivate application"),
     ),
-    ReactivatePage.of(
+    ReactivatePage.for_resource(
         ApplicationResourcePage,
         title=gettext_lazy("Reactivate the application “{name}”?"),
         description=gettext_lazy("People sign in to it again."),
         impact=(gettext_lazy("People sign in to it again, and its secrets work again."),),
         submit_label=gettext_lazy("Reactivate application"),
     ),
-    DeletePage.of(
+    DeletePage.for_resource(
         ApplicationResourcePage,
         title=gettext_lazy("Delete the application “{name}”?"),
         description=gettext_lazy("Removes the application and its secrets for ever."),
@@ -188,14 +188,14 @@ class ApplicationDetailPage(ApplicationResourcePage, ResourceDetailPage):
         return self.template_macros.code(value) if setting.type is str else super().format_value(setting, value)
 
     def _format_lifetime(self, name: str) -> Markup:
-        own: timedelta | None = getattr(self.entity, name)
-        span = own or getattr(self.request.registry.application.settings, name)
-        told = self.translator.ngettext("{n} minute", "{n} minutes", span // timedelta(minutes=1))
-        return told if own else told + " " + self.render_placeholder(gettext_lazy("as everywhere"))
+        configured: timedelta | None = getattr(self.entity, name)
+        span = configured or getattr(self.request.registry.application.settings, name)
+        text = self.translator.ngettext("{n} minute", "{n} minutes", span // timedelta(minutes=1))
+        return text if configured else text + " " + self.render_placeholder(gettext_lazy("as everywhere"))
 
     def _format_uris(self, addresses: Sequence[str]) -> Markup:
-        shown = [Markup("<div>{}</div>").format(self.template_macros.identifier(address)) for address in addresses]
-        return Markup().join(shown) or self.render_placeholder(gettext_lazy("None"))
+        lines = [Markup("<div>{}</div>").format(self.template_macros.identifier(address)) for address in addresses]
+        return Markup().join(lines) or self.render_placeholder(gettext_lazy("None"))
 
 
 ROUTES = (

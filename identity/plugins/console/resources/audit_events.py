@@ -86,10 +86,10 @@ class AuditEventListPage(PromptPage, ListPage):
                 parties.object_kind_label(event.object_kind),
                 parties.object_name(event.object_kind, event.object_id),
             )
-            what = self.translator.gettext(EVENT_LABELS.get(event.event, event.event))
+            event_label = self.translator.gettext(EVENT_LABELS.get(event.event, event.event))
             rows.append(
                 (
-                    ui.named(what, f"{CONSOLE_PATH}/{SECTION}/{event.id}", self._object_cell(event)),
+                    ui.named(event_label, f"{CONSOLE_PATH}/{SECTION}/{event.id}", self._object_cell(event)),
                     ui.moment(event.at),
                     self._stacked_cell(self.entity_link(parties.actor_link(event)), event.actor.client_address or ""),
                     self._stacked_cell(self.entity_link(entity_link), kind if entity_link.name != kind else ""),
@@ -102,8 +102,8 @@ class AuditEventListPage(PromptPage, ListPage):
         factor = factor_label(event, request_context(self.request).protocol.factors, self.translator)
         return " · ".join(filter(None, (event.event, factor)))
 
-    def _stacked_cell(self, words: Markup, below: str) -> Markup:
-        return words + self.template_macros.below(below) if below else words
+    def _stacked_cell(self, content: Markup, below: str) -> Markup:
+        return content + self.template_macros.below(below) if below else content
 
     def is_filtered(self) -> bool:
         return bool(self.query())
@@ -118,36 +118,36 @@ class AuditEventListPage(PromptPage, ListPage):
         events = [
             (
                 t(message),
-                [(subject, t("All of them")), *((name, t(said)) for name, said in _event_options(subject))],
+                [(subject, t("All of them")), *((name, t(label)) for name, label in _event_options(subject))],
             )
             for subject, message in SUBJECT_LABELS.items()
         ]
         return {"events": events, "results": [(result.value, t(message)) for result, message in _RESULT_LABELS.items()]}
 
     def _parse_filters(self) -> AuditFilter:
-        asked = self.query()
-        since, last = self._parse_day(FROM_FIELD, asked), self._parse_day(TO_FIELD, asked)
+        parameters = self.query()
+        since, last = self._parse_day(FROM_FIELD, parameters), self._parse_day(TO_FIELD, parameters)
         if since is not None and last is not None and last < since:
             self.problems[TO_FIELD] = gettext_lazy("Choose a day that is not before the first one.")
-        event = asked.get(EVENT_FIELD, "")
+        event = parameters.get(EVENT_FIELD, "")
         if event and event not in EVENT_LABELS and event not in SUBJECT_LABELS:
             self.problems[EVENT_FIELD] = gettext_lazy("Choose one of the values offered.")
-        result = asked.get(RESULT_FIELD, "")
+        result = parameters.get(RESULT_FIELD, "")
         if result and result not in set(Result):
             self.problems[RESULT_FIELD] = gettext_lazy("Choose one of the values offered.")
         return AuditFilter(
             organization_id=self.organization_id,
             event=event,
-            actor_id=self._resolve_identifier(ACTOR_FIELD, asked),
-            object_id=self._resolve_identifier(OBJECT_FIELD, asked),
-            request_id=asked.get(REQUEST_FIELD, ""),
+            actor_id=self._resolve_identifier(ACTOR_FIELD, parameters),
+            object_id=self._resolve_identifier(OBJECT_FIELD, parameters),
+            request_id=parameters.get(REQUEST_FIELD, ""),
             result=None if RESULT_FIELD in self.problems or not result else Result(result),
             since=since,
             until=None if last is None else last + _DAY,
         )
 
-    def _parse_day(self, field: str, asked: Mapping[str, str]) -> datetime | None:
-        text = asked.get(field)
+    def _parse_day(self, field: str, parameters: Mapping[str, str]) -> datetime | None:
+        text = parameters.get(field)
         if text is None:
             return None
         try:
@@ -158,9 +158,9 @@ class AuditEventListPage(PromptPage, ListPage):
             return None
         return datetime.combine(day, time(), UTC)
 
-    def _resolve_identifier(self, field: str, asked: Mapping[str, str]) -> str:
+    def _resolve_identifier(self, field: str, parameters: Mapping[str, str]) -> str:
         """The id that is meant: it stands there, or the login name or the name of a user does."""
-        text = asked.get(field, "")
+        text = parameters.get(field, "")
         if not text or is_id(text):
             return text
         users = self.services.storage.users
@@ -218,7 +218,7 @@ class AuditEventDetailPage(ConsolePage):
 
     def template_variables(self) -> Mapping[str, object]:
         erased = self.event.detail == ERASED
-        changes, told = ([], []) if erased else _split_detail(self.event)
+        changes, facts = ([], []) if erased else _split_detail(self.event)
         columns = (gettext_lazy("Field"), gettext_lazy("Before"), gettext_lazy("After"))
         sections = [
             TableSection("changes", gettext_lazy("What changed"), columns=columns, rows=self._format_cells(changes)),
@@ -226,7 +226,7 @@ class AuditEventDetailPage(ConsolePage):
                 "detail",
                 gettext_lazy("Detail"),
                 columns=(gettext_lazy("Field"), gettext_lazy("Value")),
-                rows=self._format_cells(told),
+                rows=self._format_cells(facts),
             ),
             self._registered_uris(),
         ]
@@ -261,9 +261,9 @@ class AuditEventDetailPage(ConsolePage):
         client = None if actor.client_id in (None, actor.id) else parties.actor_name(str(actor.client_id))
         organization = self.organization if event.organization_id else None
 
-        def identifier(of: str | None, named: EntityLink | None = None) -> Markup:
+        def identifier(value: str | None, named: EntityLink | None = None) -> Markup:
             """Left out where it is what the thing is called anyway."""
-            return ui.identifier(of) if of and (named is None or named.name != of) else Markup()
+            return ui.identifier(value) if value and (named is None or named.name != value) else Markup()
 
         return [
             (gettext_lazy("When"), ui.moment(event.at)),
@@ -293,7 +293,7 @@ def user_events_section(page: ConsolePage, user_id: str) -> ActionSection | None
     if not page.has_permission("audit_event.read"):
         return None
     href = f"{page.base_path}/{SECTION}"
-    ways = [
+    links = [
         (
             gettext_lazy("Done to this user"),
             gettext_lazy("Sign-ins, changes, and roles that were given or taken."),
@@ -302,8 +302,12 @@ def user_events_section(page: ConsolePage, user_id: str) -> ActionSection | None
         (gettext_lazy("Done by this user"), gettext_lazy("Changes that they made in this organization."), ACTOR_FIELD),
     ]
     rows = [
-        (title, text, page.button_link(gettext_lazy("Show"), f"{href}?{urlencode({by: user_id})}", what=title))
-        for title, text, by in ways
+        (
+            title,
+            text,
+            page.button_link(gettext_lazy("Show"), f"{href}?{urlencode({field: user_id})}", hidden_label=title),
+        )
+        for title, text, field in links
     ]
     return ActionSection(SECTION, AuditEventListPage.title, rows=rows)
 

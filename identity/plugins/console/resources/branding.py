@@ -140,10 +140,10 @@ class BrandingEditPage(BrandingResourcePage, ConsoleFormPage):
     def _decode_branding(self, form: Form, typed: dict[str, object]) -> tuple[ChangeBranding, dict[str, str]]:
         """The command without what is wrong, and what is wrong by field: of texts each has one of its own."""
         problems = {
-            f"{name}_{language}": said
+            f"{name}_{language}": problem
             for name, rule in TEXT_VALIDATORS.items()
             for language in LANGUAGES
-            if (text := form.text(f"{name}_{language}").strip()) and (said := rule(text))
+            if (text := form.text(f"{name}_{language}").strip()) and (problem := rule(text))
         }
         for name in TEXT_FIELDS:
             texts: Any = typed[name]
@@ -156,8 +156,10 @@ class BrandingEditPage(BrandingResourcePage, ConsoleFormPage):
 
     def _preview_variables(self, branding: Branding) -> Mapping[str, object]:
         """The template's variables, in the language that was asked for."""
-        wanted = "" if self._sent is None else self._sent.text(_LANGUAGE_FIELD)
-        translator = self.renderer.catalogs.translator(wanted if wanted in LANGUAGES else self.language)
+        requested_language = "" if self._sent is None else self._sent.text(_LANGUAGE_FIELD)
+        translator = self.renderer.catalogs.translator(
+            requested_language if requested_language in LANGUAGES else self.language
+        )
         organization, of_application = self.organization, isinstance(self.entity, Application)
         lower = (
             DEFAULT_BRANDING
@@ -170,8 +172,8 @@ class BrandingEditPage(BrandingResourcePage, ConsoleFormPage):
             merge_branding(branding, lower), translator.language, logo_owner_id=owner, fallback_name=called
         )
         domain = "acme.example" if organization is None else organization.primary_domain
-        shown = branding.display_name or self.entity_name
-        application = shown if of_application else str(translator.gettext("Your application"))
+        display_name = branding.display_name or self.entity_name
+        application = display_name if of_application else str(translator.gettext("Your application"))
         sender = self.request.registry.application.settings.smtp.sender
         return {
             **preview_variables(self.request, looks, translator, login_name=f"anna@{domain}"),
@@ -270,7 +272,7 @@ def branding_section(page: ResourcePage[Any]) -> PageSection:
     change = Markup()
     if page.has_permission(f"{page.permission_subject}.write"):
         change = page.button_link(
-            gettext_lazy("Change"), f"{page.resource_path}/branding", what=gettext_lazy("Branding")
+            gettext_lazy("Change"), f"{page.resource_path}/branding", hidden_label=gettext_lazy("Branding")
         )
     lead = gettext_lazy("What people see who sign in, and what stands in mails to them.")
     if branding == DEFAULT_BRANDING:
@@ -285,7 +287,7 @@ def branding_section(page: ResourcePage[Any]) -> PageSection:
 
 ROUTES = resource_routes(
     *(
-        page.of(kind)
+        page.for_resource(kind)
         for page in (BrandingEditPage, LogoUploadPage, DarkLogoUploadPage)
         for kind in (OrganizationResourcePage, ApplicationResourcePage)
     )

@@ -58,7 +58,9 @@ class DisconnectApplicationConsolePage(UserResourcePage, ActionPage):
     def connection(self) -> ConnectedApplication:
         """Which one. Raises NotFound."""
         connected_applications = self.services.users.list_connected_applications(self.entity.id)
-        connection: ConnectedApplication = find_child(self, connected_applications, "application", by="client.id")
+        connection: ConnectedApplication = find_child(
+            self, connected_applications, "application", attribute="client.id"
+        )
         return connection
 
     @property

@@ -54,10 +54,10 @@ class GranteeGrantListPage(ResourcePage[Any], UserGrantListPage):
         ]
 
     def _project_link(self, grant: UserGrant, project: Project | None) -> EntityLink:
-        of = f"projects/{grant.project_id}"
+        path = f"projects/{grant.project_id}"
         if grant.project_grant_id is not None:
-            of = f"project-grants/{grant.project_grant_id}"
-        return EntityLink(grant.project_id if project is None else project.name, f"{CONSOLE_PATH}/{of}")
+            path = f"project-grants/{grant.project_grant_id}"
+        return EntityLink(grant.project_id if project is None else project.name, f"{CONSOLE_PATH}/{path}")
 
 
 class GrantProjectToUserPage(ResourcePage[Any], SelectThenRolesPage):
@@ -134,8 +134,8 @@ class GrantProjectToUserPage(ResourcePage[Any], SelectThenRolesPage):
                 )
 
     def role_options(self) -> RoleOptions:
-        own = self.selected_project.organization_id == self.entity.organization_id
-        return source_role_options(self, (None if own else self._find_project_grant) or self.selected_project)
+        is_owner = self.selected_project.organization_id == self.entity.organization_id
+        return source_role_options(self, (None if is_owner else self._find_project_grant) or self.selected_project)
 
     @property
     def success_path(self) -> str:
@@ -146,7 +146,7 @@ class GrantProjectToUserPage(ResourcePage[Any], SelectThenRolesPage):
 
 
 _USERS = (UserResourcePage, ServiceUserResourcePage)
-HELD_GRANTS = {kind: GranteeGrantListPage.of(kind) for kind in _USERS}
+HELD_GRANTS = {kind: GranteeGrantListPage.for_resource(kind) for kind in _USERS}
 
 ROUTES = (
     *(
@@ -155,7 +155,10 @@ ROUTES = (
     ),
     *(
         ConsoleRoute(
-            f"{user.path}/grants/new", GrantProjectToUserPage.of(user), "user_grant.write", user.context_factory
+            f"{user.path}/grants/new",
+            GrantProjectToUserPage.for_resource(user),
+            "user_grant.write",
+            user.context_factory,
         )
         for user in _USERS
     ),

@@ -73,7 +73,7 @@ class LegalHoldListPage(ListPage):
                 self.button_link(
                     gettext_lazy("Lift"),
                     f"{_LIST_PATH}/{legal_hold.id}/lift",
-                    what=named[legal_hold.id].name,
+                    hidden_label=named[legal_hold.id].name,
                     small=True,
                 )
                 if self.has_permission(_WRITE_PERMISSION)
@@ -182,8 +182,8 @@ class _LegalHoldFormPage(ConsoleFormPage):
         return None
 
     def submit(self, form: Form) -> Response:
-        told = {**self.parse_form(form), "kind": self.legal_hold_kind, "held_id": self.target_id}
-        self.services.legal_holds.create(self.decode_command(CreateLegalHold, told))
+        values = {**self.parse_form(form), "kind": self.legal_hold_kind, "held_id": self.target_id}
+        self.services.legal_holds.create(self.decode_command(CreateLegalHold, values))
         return self.redirect(self.path_with_flash(self.cancel_path))
 
 
@@ -214,8 +214,8 @@ class CreateLegalHoldPage(ResourcePage[Any], _LegalHoldFormPage):
 
 def legal_hold_badges(page: ResourcePage[Any], *above: str) -> Sequence[Badge]:
     """Whether the thing has to stay, by itself or with one of these above it."""
-    held = not {page.context.entity.id, *above, ALL_TARGETS}.isdisjoint(page.services.legal_holds.list_holds())
-    return [Badge(page.translator.gettext("Legal hold"), "warning")] if held else []
+    is_held = not {page.context.entity.id, *above, ALL_TARGETS}.isdisjoint(page.services.legal_holds.list_holds())
+    return [Badge(page.translator.gettext("Legal hold"), "warning")] if is_held else []
 
 
 def legal_hold_section(page: ResourcePage[Any], *above: str) -> ActionSection | None:
@@ -229,8 +229,10 @@ def legal_hold_section(page: ResourcePage[Any], *above: str) -> ActionSection | 
         lift = page.button_link(gettext_lazy("Lift …"), f"{_LIST_PATH}/{legal_hold.id}/lift") if writes else Markup()
         rows.append((_hold_description(page, gettext_lazy("Held since {day}"), legal_hold), legal_hold.reason, lift))
     elif writes:
-        place = page.button_link(gettext_lazy("Place …"), f"{page.resource_path}{CreateLegalHoldPage.path_suffix}")
-        rows.append((gettext_lazy("Place a legal hold"), _RETENTION_MESSAGE, place))
+        place_button = page.button_link(
+            gettext_lazy("Place …"), f"{page.resource_path}{CreateLegalHoldPage.path_suffix}"
+        )
+        rows.append((gettext_lazy("Place a legal hold"), _RETENTION_MESSAGE, place_button))
     for hold in (holds[key] for key in (*above, ALL_TARGETS) if key in holds):
         message = gettext_lazy("Everything is held since {day}")
         if hold.kind is LegalHoldKind.ORGANIZATION:
@@ -239,8 +241,8 @@ def legal_hold_section(page: ResourcePage[Any], *above: str) -> ActionSection | 
     return ActionSection("legal-hold", gettext_lazy("Legal hold"), rows=rows) if rows else None
 
 
-def _hold_description(page: ConsolePage, words: str, hold: LegalHold) -> Markup:
-    return page.translator.gettext(words, day=page.template_macros.when(hold.since))
+def _hold_description(page: ConsolePage, message: str, hold: LegalHold) -> Markup:
+    return page.translator.gettext(message, day=page.template_macros.when(hold.since))
 
 
 ROUTES = (
@@ -252,7 +254,7 @@ ROUTES = (
         f"/{SECTION}/{{legal_hold}}/lift", LiftLegalHoldPage, _WRITE_PERMISSION, route_contexts.instance_context
     ),
     *resource_routes(
-        CreateLegalHoldPage.of(UserResourcePage, legal_hold_kind=LegalHoldKind.USER),
-        CreateLegalHoldPage.of(OrganizationResourcePage, legal_hold_kind=LegalHoldKind.ORGANIZATION),
+        CreateLegalHoldPage.for_resource(UserResourcePage, legal_hold_kind=LegalHoldKind.USER),
+        CreateLegalHoldPage.for_resource(OrganizationResourcePage, legal_hold_kind=LegalHoldKind.ORGANIZATION),
     ),
 )

@@ -79,10 +79,10 @@ class ManagerListPage(ResourceManagersPage, ListPage):
         return self.services.managers.page(self.resource, page_request, principal=self.principal)
 
     def build_rows(self, found: Sequence[Manager]) -> Sequence[Cells]:
-        shown, may_write = display_users(self, found), self.has_permission("manager.write")
+        users, may_write = display_users(self, found), self.has_permission("manager.write")
         return [
             (
-                self.entity_cell(user := shown[manager.user_id]),
+                self.entity_cell(user := users[manager.user_id]),
                 self.render_role_names(manager.roles),
                 self.template_macros.when(manager.created_at),
                 self.row_buttons(f"{CONSOLE_PATH}/managers/{manager.id}", user.name, remove=gettext_lazy("Remove …"))
@@ -90,7 +90,7 @@ class ManagerListPage(ResourceManagersPage, ListPage):
                 else "",
             )
             for manager in found
-            if manager.user_id in shown
+            if manager.user_id in users
         ]
 
 

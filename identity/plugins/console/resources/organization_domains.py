@@ -62,7 +62,7 @@ def domains_section(page: OrganizationResourcePage) -> TableSection:
         "domains",
         gettext_lazy("Domains"),
         gettext_lazy("The names that the organization can go by, and those that wait for a proof."),
-        page.button_link(gettext_lazy("New"), href, what=gettext_lazy("domain"), symbol="plus")
+        page.button_link(gettext_lazy("New"), href, hidden_label=gettext_lazy("domain"), symbol="plus")
         if may_write
         else Markup(),
         columns=(gettext_lazy("Domain"), gettext_lazy("State"), gettext_lazy("Proof")),

@@ -63,20 +63,20 @@ class OrganizationListPage(ListPage):
     def fetch_page(self, page_request: PageRequest) -> ResultPage[Organization]:
         return fetch_visible_organizations(self, page_request)
 
-    def build_cells(self, one: Organization) -> Cells:
+    def build_cells(self, organization: Organization) -> Cells:
         reads = self.services.access_control.is_permitted(
-            self.principal, "organization.read", organization_resource(one.id)
+            self.principal, "organization.read", organization_resource(organization.id)
         )
         return (
-            self.template_macros.named(one.name, f"{ORGANIZATIONS_PATH}/{one.id}" if reads else ""),
-            one.primary_domain,
-            self.render_badge(state_badge(one.active, self.translator)),
-            self.template_macros.when(one.created_at),
+            self.template_macros.named(organization.name, f"{ORGANIZATIONS_PATH}/{organization.id}" if reads else ""),
+            organization.primary_domain,
+            self.render_badge(state_badge(organization.active, self.translator)),
+            self.template_macros.when(organization.created_at),
         )
 
     def filter_variables(self) -> Mapping[str, object]:
         may, href = self.can_create(), f"{ORGANIZATIONS_PATH}/import"
-        return {"beside": self.button_link(gettext_lazy("Import"), href, what=self.entity_label) if may else ""}
+        return {"beside": self.button_link(gettext_lazy("Import"), href, hidden_label=self.entity_label) if may else ""}
 
 
 class OrganizationFormPage(ConsoleFormPage):
@@ -167,7 +167,7 @@ def _deactivation_impact(page: OrganizationResourcePage) -> Sequence[str]:
 
 
 _ACTIONS = (
-    DeactivatePage.of(
+    DeactivatePage.for_resource(
         OrganizationResourcePage,
         permission_verb="delete",
         title=gettext_lazy("Deactivate the organization “{name}”?"),
@@ -175,7 +175,7 @@ _ACTIONS = (
         impact=_deactivation_impact,
         submit_label=gettext_lazy("Deactivate organization"),
     ),
-    ReactivatePage.of(
+    ReactivatePage.for_resource(
         OrganizationResourcePage,
         permission_verb="delete",
         title=gettext_lazy("Reactivate the organization “{name}”?"),
@@ -183,7 +183,7 @@ _ACTIONS = (
         impact=(gettext_lazy("Its users and programs can sign in again."),),
         submit_label=gettext_lazy("Reactivate organization"),
     ),
-    DeletePage.of(
+    DeletePage.for_resource(
         OrganizationResourcePage,
         title=gettext_lazy("Delete the organization “{name}”?"),
         description=gettext_lazy("Removes the organization with its users, projects and grants for ever."),
@@ -213,7 +213,7 @@ class OrganizationDetailPage(OrganizationResourcePage, ResourceDetailPage):
         if not OrganizationTransfer(self.services).can_export(self.entity.id, principal=self.principal):
             return super().header_links
         return [
-            self.button_link(gettext_lazy("Export"), f"{self.resource_path}/export", what=self.entity_name),
+            self.button_link(gettext_lazy("Export"), f"{self.resource_path}/export", hidden_label=self.entity_name),
             *super().header_links,
         ]
 

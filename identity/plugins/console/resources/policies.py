@@ -69,8 +69,8 @@ class _PolicyPage(ConsolePage):
     def _sign_in_method_labels(self, value: Sequence[str] | None) -> Markup:
         if value is None:
             return self.translate(gettext_lazy("All that there are"))
-        ways = self.services.capabilities.sign_in_methods
-        return Markup(", ").join(self.translate(ways.get(item, item)) for item in value)
+        labels = self.services.capabilities.sign_in_methods
+        return Markup(", ").join(self.translate(labels.get(item, item)) for item in value)
 
 
 class PolicyDetailPage(_PolicyPage):
@@ -86,7 +86,9 @@ class PolicyDetailPage(_PolicyPage):
 
     def template_variables(self) -> Mapping[str, object]:
         rules = self.services.policies.list_effective_rules(self.policy_owner_id)
-        change = self.button_link(gettext_lazy("Change"), f"{self.policy_path}/edit", what=self.translate(POLICY_TITLE))
+        change = self.button_link(
+            gettext_lazy("Change"), f"{self.policy_path}/edit", hidden_label=self.translate(POLICY_TITLE)
+        )
         return {
             "lead": [self.translate(self._lead())],
             "badges": (),
@@ -112,7 +114,7 @@ class PolicyDetailPage(_PolicyPage):
             return None
         title = gettext_lazy("What would they have to do?")
         lead = gettext_lazy("What a person would have to do who signs in now. Nothing is issued or recorded here.")
-        show = self.button_link(gettext_lazy("Show"), f"{self.policy_path}/preview", what=self.translate(title))
+        show = self.button_link(gettext_lazy("Show"), f"{self.policy_path}/preview", hidden_label=self.translate(title))
         return ActionSection("preview", title, rows=[(gettext_lazy("Choose a person."), lead, show)])
 
     def _lead(self) -> str:
@@ -140,10 +142,10 @@ class PolicyDetailPage(_PolicyPage):
         source = self.translate(_SOURCE_LABELS[rule.source])
         if rule.changed_at is None:
             return source
-        who = self._author_name(rule.changed_by)
-        by = self.translator.gettext(gettext_lazy("by {name}", name=who)) if who else ""
+        author = self._author_name(rule.changed_by)
+        attribution = self.translator.gettext(gettext_lazy("by {name}", name=author)) if author else ""
         return Markup('{}<span class="table__sub">{} {}</span>').format(
-            source, self.template_macros.when(rule.changed_at), by
+            source, self.template_macros.when(rule.changed_at), attribution
         )
 
     def _author_name(self, user_id: str | None) -> str:
@@ -201,10 +203,10 @@ class PolicyEditPage(_PolicyPage, ConsoleFormPage):
 
     def sign_in_method_options(self) -> Sequence[Sequence[object]]:
         """The ways to sign in that may be allowed."""
-        ways = self.services.capabilities.sign_in_methods
+        methods = self.services.capabilities.sign_in_methods
         return [
             (name, self.translate(label), "")
-            for name, label in ways.items()
+            for name, label in methods.items()
             if self.is_value_allowed("factors", (name,))
         ]
 
@@ -252,11 +254,11 @@ class PolicyEditPage(_PolicyPage, ConsoleFormPage):
             )
 
     def initial_values(self) -> Mapping[str, FieldValue]:
-        held = {
+        values = {
             form_field.name: form_field.format_value(getattr(self.stored_policy.policy, form_field.command_member))
             for form_field in self.form_fields
         }
-        return {**held, VERSION_FIELD: str(self.stored_policy.version)}
+        return {**values, VERSION_FIELD: str(self.stored_policy.version)}
 
     def submit(self, form: Form) -> Response:
         command = self.build_command(ChangePolicy, form)

@@ -199,14 +199,14 @@ class WithdrawProjectGrantPage(ProjectGrantResourcePage, ResourceActionPage):
 
 
 _ACTIONS = (
-    DeactivatePage.of(
+    DeactivatePage.for_resource(
         ProjectGrantResourcePage,
         title=gettext_lazy("Deactivate the grant of {project} to {organization}?"),
         description=gettext_lazy("Its users lose access at once. You can reactivate it later."),
         impact=lambda page: [_access_loss_message(page), REACTIVATION_HINT],
         submit_label=gettext_lazy("Deactivate project grant"),
     ),
-    ReactivatePage.of(
+    ReactivatePage.for_resource(
         ProjectGrantResourcePage,
         title=gettext_lazy("Reactivate the grant of {project} to {organization}?"),
         description=gettext_lazy("Its users have their roles again."),

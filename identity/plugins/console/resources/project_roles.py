@@ -58,13 +58,13 @@ class ProjectRoleListPage(ProjectResourcePage, ListPage):
             RowTotal(len(fitting)),
         )
 
-    def build_cells(self, one: ProjectRole) -> Cells:
-        href = f"{self.list_path}/{quote(one.key, safe='')}"
+    def build_cells(self, role: ProjectRole) -> Cells:
+        href = f"{self.list_path}/{quote(role.key, safe='')}"
         return (
-            self.template_macros.code(one.key),
-            one.display_name,
-            one.group or self.render_placeholder(gettext_lazy("None")),
-            self.row_buttons(href, one.key, remove=gettext_lazy("Delete …"))
+            self.template_macros.code(role.key),
+            role.display_name,
+            role.group or self.render_placeholder(gettext_lazy("None")),
+            self.row_buttons(href, role.key, remove=gettext_lazy("Delete …"))
             if self.has_permission("project_role.write")
             else "",
         )
@@ -167,9 +167,9 @@ class DeleteProjectRolePage(ProjectRoleResourcePage, ActionPage):
             return []
         grants = self.filter_page(self.services.storage.project_grants.page("project_id", self.entity.id, _IMPACT_PAGE))
         some = [grant for grant in grants if self.role.key in grant.roles][:_MAX_LISTED_NAMES]
-        shown = load_holder_names(self, some)
+        names = load_holder_names(self, some)
         return [
-            shown[project_grant.organization_id] for project_grant in some if project_grant.organization_id in shown
+            names[project_grant.organization_id] for project_grant in some if project_grant.organization_id in names
         ]
 
     def _grantee_users(self) -> Sequence[str]:
@@ -178,8 +178,8 @@ class DeleteProjectRolePage(ProjectRoleResourcePage, ActionPage):
             return []
         grants = self.filter_page(self.services.storage.user_grants.page("project_id", self.entity.id, _IMPACT_PAGE))
         some = [grant for grant in grants if self.role.key in grant.roles][:_MAX_LISTED_NAMES]
-        shown = display_users(self, some)
-        return [shown[user_grant.user_id].name for user_grant in some if user_grant.user_id in shown]
+        users = display_users(self, some)
+        return [users[user_grant.user_id].name for user_grant in some if user_grant.user_id in users]
 
 
 def _abbreviate_names(names: Sequence[str], n: int) -> str:

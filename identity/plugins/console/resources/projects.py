@@ -82,21 +82,21 @@ class ProjectCreatePage(CreatePage):
 
 
 _ACTIONS = (
-    DeactivatePage.of(
+    DeactivatePage.for_resource(
         ProjectResourcePage,
         title=gettext_lazy("Deactivate the project “{name}”?"),
         description=gettext_lazy("Its applications stop working at once. You can reactivate it later."),
         impact=(gettext_lazy("Nobody signs in to its applications, and no token is issued for it."), REACTIVATION_HINT),
         submit_label=gettext_lazy("Deactivate project"),
     ),
-    ReactivatePage.of(
+    ReactivatePage.for_resource(
         ProjectResourcePage,
         title=gettext_lazy("Reactivate the project “{name}”?"),
         description=gettext_lazy("Its applications work again."),
         impact=(gettext_lazy("Its applications work again, but for those that are deactivated themselves."),),
         submit_label=gettext_lazy("Reactivate project"),
     ),
-    DeletePage.of(
+    DeletePage.for_resource(
         ProjectResourcePage,
         title=gettext_lazy("Delete the project “{name}”?"),
         description=gettext_lazy("Removes the project, its applications, roles and grants for ever."),
@@ -153,6 +153,8 @@ ROUTES = (
     ConsoleRoute(_LIST, ProjectListPage, "project.read", route_contexts.organization_or_child_context),
     ConsoleRoute(f"{_LIST}/new", ProjectCreatePage, "project.create", route_contexts.organization_context),
     *resource_routes(
-        ProjectDetailPage, EditPage.of(ProjectResourcePage, form_fields=_FIELDS, command=ChangeProject), *_ACTIONS
+        ProjectDetailPage,
+        EditPage.for_resource(ProjectResourcePage, form_fields=_FIELDS, command=ChangeProject),
+        *_ACTIONS,
     ),
 )

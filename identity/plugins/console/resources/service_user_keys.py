@@ -63,12 +63,12 @@ class ServiceUserKeyListPage(ServiceUserResourcePage, ListPage):
     def fetch_page(self, page_request: PageRequest) -> ResultPage[ServiceUserKey]:
         return self.services.service_users.page_keys(self.entity.id, page_request)
 
-    def build_cells(self, one: ServiceUserKey) -> Cells:
-        href = f"{self.list_path}/{one.id}"
-        remove = self.row_buttons(href, one.id, remove=gettext_lazy("Remove …"), change=False)
+    def build_cells(self, key: ServiceUserKey) -> Cells:
+        href = f"{self.list_path}/{key.id}"
+        remove = self.row_buttons(href, key.id, remove=gettext_lazy("Remove …"), change=False)
         return (
-            self.template_macros.identifier(one.id),
-            *expiration_cells(self, one),
+            self.template_macros.identifier(key.id),
+            *expiration_cells(self, key),
             remove if self.has_permission(self.create_permission) else "",
         )
 
@@ -126,8 +126,8 @@ class ServiceUserKeyCreatePage(CreateExpiringCredentialPage):
         size = form.text(_KEY_SIZE_FIELD) or _SIZES[0]
         command = self.decode_command(AddServiceUserKey, {"expires_at": expires_at, "key_size": _parse_size(size)})
         file = self.services.service_users.add_key(self.entity.id, command, principal=self.principal)
-        shown = {**_key_file_variables(file, self.entity), "back": self.resource_path}
-        return self.render(shown, template="console/service_user_key_created.html")
+        variables = {**_key_file_variables(file, self.entity), "back": self.resource_path}
+        return self.render(variables, template="console/service_user_key_created.html")
 
     def _upload(self, form: Form, expires_at: datetime) -> None:
         text = form.text(_PUBLIC_KEY_FIELD)

@@ -58,11 +58,13 @@ class PersonalAccessTokenListPage(ServiceUserResourcePage, ListPage):
     def fetch_page(self, page_request: PageRequest) -> ResultPage[PersonalAccessToken]:
         return self.services.service_users.page_personal_access_tokens(self.entity.id, page_request)
 
-    def build_cells(self, one: PersonalAccessToken) -> Cells:
-        remove = self.row_buttons(f"{self.list_path}/{one.id}", one.name, remove=gettext_lazy("Remove …"), change=False)
+    def build_cells(self, token: PersonalAccessToken) -> Cells:
+        remove = self.row_buttons(
+            f"{self.list_path}/{token.id}", token.name, remove=gettext_lazy("Remove …"), change=False
+        )
         return (
-            self.template_macros.bold(one.name),
-            *expiration_cells(self, one),
+            self.template_macros.bold(token.name),
+            *expiration_cells(self, token),
             remove if self.has_permission(self.create_permission) else "",
         )
 
@@ -101,9 +103,9 @@ class PersonalAccessTokenCreatePage(CreateExpiringCredentialPage):
         _, text = self.services.service_users.add_personal_access_token(
             self.entity.id, command, principal=self.principal
         )
-        shown = {"client_id": "", "secret": text, "back": self.cancel_path}
+        variables = {"client_id": "", "secret": text, "back": self.cancel_path}
         added = self.translator.gettext("Personal access token added")
-        return self.render({**shown, "title": added}, template="console/client_secret_created.html")
+        return self.render({**variables, "title": added}, template="console/client_secret_created.html")
 
 
 class RevokePersonalAccessTokenPage(ServiceUserResourcePage, ActionPage):
@@ -117,10 +119,10 @@ class RevokePersonalAccessTokenPage(ServiceUserResourcePage, ActionPage):
     @property
     def token(self) -> PersonalAccessToken:
         """Which one. Raises NotFound."""
-        wanted = path_value(self, "token")
-        personal_access_token = self.services.storage.credentials.find(PersonalAccessToken, wanted, self.entity.id)
+        token_id = path_value(self, "token")
+        personal_access_token = self.services.storage.credentials.find(PersonalAccessToken, token_id, self.entity.id)
         if personal_access_token is None:
-            raise NotFound("personal access token", wanted)
+            raise NotFound("personal access token", token_id)
         token: PersonalAccessToken = personal_access_token
         return token
 
@@ -139,7 +141,7 @@ class RevokePersonalAccessTokenPage(ServiceUserResourcePage, ActionPage):
         return self.resource_path
 
 
-_ONE = "/service-users/{service_user}"
+_SERVICE_USER_PATH = "/service-users/{service_user}"
 
 ROUTES = (
     *client_secret_routes(
@@ -148,19 +150,19 @@ ROUTES = (
         impact_message=gettext_lazy("Programs that use it lose access at once."),
     ),
     ConsoleRoute(
-        f"{_ONE}/personal-access-tokens",
+        f"{_SERVICE_USER_PATH}/personal-access-tokens",
         PersonalAccessTokenListPage,
         "service_user.read",
         route_contexts.service_user_context,
     ),
     ConsoleRoute(
-        f"{_ONE}/personal-access-tokens/new",
+        f"{_SERVICE_USER_PATH}/personal-access-tokens/new",
         PersonalAccessTokenCreatePage,
         "service_user.write",
         route_contexts.service_user_context,
     ),
     ConsoleRoute(
-        f"{_ONE}/personal-access-tokens/{{token}}/delete",
+        f"{_SERVICE_USER_PATH}/personal-access-tokens/{{token}}/delete",
         RevokePersonalAccessTokenPage,
         "service_user.write",
         route_contexts.service_user_context,

@@ -94,21 +94,21 @@ class ServiceUserCreatePage(CreatePage):
 
 
 _ACTIONS = (
-    DeactivatePage.of(
+    DeactivatePage.for_resource(
         ServiceUserResourcePage,
         title=gettext_lazy("Deactivate the service user “{name}”?"),
         description=gettext_lazy("Its tokens stop working at once. You can reactivate it later."),
         impact=(gettext_lazy("Its keys, secrets and tokens stop working at once."), REACTIVATION_HINT),
         submit_label=gettext_lazy("Deactivate service user"),
     ),
-    ReactivatePage.of(
+    ReactivatePage.for_resource(
         ServiceUserResourcePage,
         title=gettext_lazy("Reactivate the service user “{name}”?"),
         description=gettext_lazy("Its keys, secrets and tokens work again."),
         impact=(gettext_lazy("Its keys, secrets and tokens that have not expired work again."),),
         submit_label=gettext_lazy("Reactivate service user"),
     ),
-    DeletePage.of(
+    DeletePage.for_resource(
         ServiceUserResourcePage,
         title=gettext_lazy("Delete the service user “{name}”?"),
         description=gettext_lazy("Removes the service user, its keys and its roles for ever."),
@@ -161,7 +161,7 @@ ROUTES = (
     ConsoleRoute(f"{_LIST}/new", ServiceUserCreatePage, "service_user.write", route_contexts.organization_context),
     *resource_routes(
         ServiceUserDetailPage,
-        EditPage.of(ServiceUserResourcePage, form_fields=_FIELDS, command=ChangeServiceUser),
+        EditPage.for_resource(ServiceUserResourcePage, form_fields=_FIELDS, command=ChangeServiceUser),
         *_ACTIONS,
     ),
 )

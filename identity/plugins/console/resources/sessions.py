@@ -35,15 +35,15 @@ class SessionListPage(UserResourcePage, ListPage):
         """All at once: they are few."""
         return ResultPage(self.services.users.list_sessions(self.entity.id))
 
-    def build_cells(self, one: Session) -> Cells:
-        where, may_end = describe_user_agent(one.user_agent, self.translator), self.has_permission("session.delete")
-        what = Markup("{} {}").format(where, one.client_address)
+    def build_cells(self, session: Session) -> Cells:
+        where, may_end = describe_user_agent(session.user_agent, self.translator), self.has_permission("session.delete")
+        label = Markup("{} {}").format(where, session.client_address)
         return (
             self.template_macros.bold(where),
-            one.client_address or self.render_placeholder(gettext_lazy("Unknown")),
-            self.template_macros.when(one.started_at, clock=True),
-            self.template_macros.ago(one.last_seen_at),
-            self.row_buttons(f"{self.list_path}/{one.id}", what, remove=gettext_lazy("End …"), change=False)
+            session.client_address or self.render_placeholder(gettext_lazy("Unknown")),
+            self.template_macros.when(session.started_at, clock=True),
+            self.template_macros.ago(session.last_seen_at),
+            self.row_buttons(f"{self.list_path}/{session.id}", label, remove=gettext_lazy("End …"), change=False)
             if may_end
             else "",
         )

@@ -58,17 +58,17 @@ class SigningKeyListPage(ListPage):
         """All at once: they are few."""
         return ResultPage(self.services.signing_keys.list_key_states())
 
-    def build_cells(self, one: SigningKeyState) -> Cells:
+    def build_cells(self, state: SigningKeyState) -> Cells:
         badge = Badge(
-            self.translator.gettext(_STATE_LABELS[one.state]), "success" if one.state is KeyState.ACTIVE else ""
+            self.translator.gettext(_STATE_LABELS[state.state]), "success" if state.state is KeyState.ACTIVE else ""
         )
         return (
-            self.template_macros.identifier(one.key.id),
+            self.template_macros.identifier(state.key.id),
             self.render_badge(badge),
-            self.template_macros.when(one.key.active_at, clock=True),
-            self._format_moment(one.retires_at, gettext_lazy("Not before its successor")),
-            self._format_moment(one.published_until, gettext_lazy("No end yet")),
-            self._withdraw_button(one),
+            self.template_macros.when(state.key.active_at, clock=True),
+            self._format_moment(state.retires_at, gettext_lazy("Not before its successor")),
+            self._format_moment(state.published_until, gettext_lazy("No end yet")),
+            self._withdraw_button(state),
         )
 
     def _withdraw_button(self, key_state: SigningKeyState) -> Markup:
@@ -169,7 +169,7 @@ class WithdrawSigningKeyPage(ActionPage):
     def signing_key_state(self) -> SigningKeyState:
         """Which one. Raises NotFound."""
         key_state: SigningKeyState = find_child(
-            self, self.services.signing_keys.list_key_states(), "signing_key", by="key.id"
+            self, self.services.signing_keys.list_key_states(), "signing_key", attribute="key.id"
         )
         return key_state
 

@@ -54,12 +54,12 @@ class UpstreamProviderListPage(ListPage):
     def fetch_page(self, page_request: PageRequest) -> ResultPage[Any]:
         return self.services.storage.upstream_providers.page(self.context.entity.id, page_request)
 
-    def build_cells(self, one: UpstreamProvider) -> Cells:
+    def build_cells(self, provider: UpstreamProvider) -> Cells:
         return (
-            self.template_macros.named(one.name, f"{CONSOLE_PATH}/upstream-providers/{one.id}"),
-            self.translate(_kind_label(one)),
-            self.render_badge(state_badge(one.active, self.translator)),
-            self.template_macros.when(one.created_at),
+            self.template_macros.named(provider.name, f"{CONSOLE_PATH}/upstream-providers/{provider.id}"),
+            self.translate(_kind_label(provider)),
+            self.render_badge(state_badge(provider.active, self.translator)),
+            self.template_macros.when(provider.created_at),
         )
 
 
@@ -96,11 +96,11 @@ class UpstreamProviderFormPage(ConsoleFormPage):
         ]
 
     def parse_form(self, form: Form) -> dict[str, object]:
-        told = super().parse_form(form)
+        values = super().parse_form(form)
         return (
-            told
-            if told.get(_SECRET_FIELD.name)
-            else {name: item for name, item in told.items() if name != _SECRET_FIELD.name}
+            values
+            if values.get(_SECRET_FIELD.name)
+            else {name: item for name, item in values.items() if name != _SECRET_FIELD.name}
         )
 
 
@@ -138,10 +138,10 @@ class UpstreamProviderCreatePage(UpstreamProviderFormPage, CreatePage):
         return super().post()
 
     def submit(self, form: Form) -> Response:
-        wanted = (
+        needs_secret = (
             form.text("authentication") != UpstreamAuthentication.PRIVATE_KEY_JWT or form.text("kind") in _SECRET_KINDS
         )
-        if wanted and not form.text(_SECRET_FIELD.name):
+        if needs_secret and not form.text(_SECRET_FIELD.name):
             # It is not sent back where something else is wrong, and would be missed later.
             self.build_command(self.command, form)
             raise Invalid({_SECRET_FIELD.name: gettext_lazy("Enter the client secret.")})
@@ -177,12 +177,12 @@ class UpstreamProviderEditPage(UpstreamProviderResourcePage, UpstreamProviderFor
         ]
 
     def initial_values(self) -> Mapping[str, FieldValue]:
-        held = {
+        values = {
             form_field.name: form_field.format_value(getattr(self.entity, form_field.command_member))
             for form_field in self.visible_fields()
             if form_field.name != _SECRET_FIELD.name
         }
-        return {**held, VERSION_FIELD: str(self.entity.version)}
+        return {**values, VERSION_FIELD: str(self.entity.version)}
 
 
 class DeleteUpstreamProviderPage(UpstreamProviderResourcePage, ResourceActionPage):
@@ -206,7 +206,7 @@ class DeleteUpstreamProviderPage(UpstreamProviderResourcePage, ResourceActionPag
 
 
 _ACTIONS = (
-    DeactivatePage.of(
+    DeactivatePage.for_resource(
         UpstreamProviderResourcePage,
         title=gettext_lazy("Deactivate the identity provider “{name}”?"),
         description=gettext_lazy("Nobody signs in there any more. You can reactivate it later."),
@@ -216,7 +216,7 @@ _ACTIONS = (
         ),
         submit_label=gettext_lazy("Deactivate identity provider"),
     ),
-    ReactivatePage.of(
+    ReactivatePage.for_resource(
         UpstreamProviderResourcePage,
         title=gettext_lazy("Reactivate the identity provider “{name}”?"),
         description=gettext_lazy("People can sign in there again."),

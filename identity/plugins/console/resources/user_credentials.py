@@ -47,14 +47,14 @@ def _render_credential(
     if page.organization is None:
         raise ValueError("a user belongs to an organization")
     subject = Subject(user, page.organization)
-    by = page.principal.subject
+    actor = page.principal.subject
     is_mailed = hidden or initial.kind == _PASSWORD_KIND
     mailed = is_mailed and queue_initial_credential_mail(
-        page.request, subject, initial, new=new, by=by, language=page.language
+        page.request, subject, initial, new=new, by=actor, language=page.language
     )
     lifetime = page.services.passwords.reset_link_lifetime(user.id)
     back = f"{CONSOLE_PATH}/users/{user.id}"
-    shown = {
+    variables = {
         "title": page.translate(title),
         "login_name": subject.login_name,
         "kind": initial.kind,
@@ -66,7 +66,7 @@ def _render_credential(
         "back": back,
         "hand_over": f"{back}{CreateHandOverLinkPage.path_suffix}",
     }
-    return page.render(shown, template="console/initial_credential.html")
+    return page.render(variables, template="console/initial_credential.html")
 
 
 def _credential_options(page: ConsolePage) -> Sequence[Sequence[object]]:

@@ -25,7 +25,7 @@ def factors_section(page: UserResourcePage) -> TableSection:
     reset = page.button_link(
         gettext_lazy("Reset …"),
         f"{page.resource_path}{ResetFactorsPage.path_suffix}",
-        what=page.translator.gettext("Second factors"),
+        hidden_label=page.translator.gettext("Second factors"),
     )
     return TableSection(
         _SECTION_ID,

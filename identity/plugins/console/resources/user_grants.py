@@ -50,10 +50,12 @@ class UserGrantListPage(ListPage):
     def grant_cells(self, grant: UserGrant, named: EntityLink, query: str = "") -> Cells:
         """The cells of a grant to, or in, what is named."""
         href = f"{CONSOLE_PATH}/user-grants/{grant.id}"
-        held = self.render_role_names(grant.roles) or self.render_placeholder(gettext_lazy("None"))
+        role_names = self.render_role_names(grant.roles) or self.render_placeholder(gettext_lazy("None"))
         return (
             self.entity_cell(named),
-            held if grant.active else held + " " + self.render_badge(Badge(self.translator.gettext("Deactivated"))),
+            role_names
+            if grant.active
+            else role_names + " " + self.render_badge(Badge(self.translator.gettext("Deactivated"))),
             self.template_macros.when(grant.created_at),
             self.row_buttons(href, named.name, remove=gettext_lazy("Remove …"), query=query)
             if self.has_permission("user_grant.write")
@@ -83,17 +85,17 @@ class SourceGrantListPage(GrantSourcePage, UserGrantListPage):
 
     def fetch_page(self, page_request: PageRequest) -> ResultPage[UserGrant]:
         grants, key = self.services.user_grants, self.resource.key
-        of = grants.page_by_project_grant if key.level is ManagerLevel.PROJECT_GRANT else grants.page_by_project
-        page: ResultPage[UserGrant] = of(key.id, page_request, principal=self.principal)
+        fetch = grants.page_by_project_grant if key.level is ManagerLevel.PROJECT_GRANT else grants.page_by_project
+        page: ResultPage[UserGrant] = fetch(key.id, page_request, principal=self.principal)
         return page
 
     def build_rows(self, found: Sequence[UserGrant]) -> Sequence[Cells]:
         """With the names of the users; those of organizations that one does not see stay unnamed."""
-        shown = display_users(self, found)
+        users = display_users(self, found)
         return [
-            self.grant_cells(user_grant, shown[user_grant.user_id])
+            self.grant_cells(user_grant, users[user_grant.user_id])
             for user_grant in found
-            if user_grant.user_id in shown
+            if user_grant.user_id in users
         ]
 
     def can_create(self) -> bool:
@@ -201,10 +203,10 @@ class UserGrantResourcePage(ResourcePage[UserGrant]):
     @cached_property
     def origin_entity(self) -> ResourcePage[Any]:
         """What one came from: the user, the project or the project grant."""
-        thing: Any = self.grantee.user if self.is_opened_from_user else self.source
-        led: ResourcePage[Any] = _KINDS[type(thing)](route_contexts.RouteContext(self.resource, thing), self.request)
-        led.organization = self.grantee.organization if self.is_opened_from_user else self.organization
-        return led
+        entity: Any = self.grantee.user if self.is_opened_from_user else self.source
+        page: ResourcePage[Any] = _KINDS[type(entity)](route_contexts.RouteContext(self.resource, entity), self.request)
+        page.organization = self.grantee.organization if self.is_opened_from_user else self.organization
+        return page
 
     @property
     def section(self) -> str:  # type: ignore[override]
@@ -257,7 +259,7 @@ class RemoveUserGrantPage(UserGrantResourcePage, ResourceActionPage):
 
 
 _SOURCES = (ProjectResourcePage, ProjectGrantResourcePage)
-USER_GRANTS = {kind: SourceGrantListPage.of(kind) for kind in _SOURCES}
+USER_GRANTS = {kind: SourceGrantListPage.for_resource(kind) for kind in _SOURCES}
 
 ROUTES = (
     *(
@@ -266,7 +268,10 @@ ROUTES = (
     ),
     *(
         ConsoleRoute(
-            f"{source.path}/user-grants/new", GrantUserPage.of(source), "user_grant.write", source.context_factory
+            f"{source.path}/user-grants/new",
+            GrantUserPage.for_resource(source),
+            "user_grant.write",
+            source.context_factory,
         )
         for source in _SOURCES
     ),

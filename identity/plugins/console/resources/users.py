@@ -131,13 +131,13 @@ class UserEditPage(UserResourcePage, EditPage):
             for form_field in self.form_fields
         ]
 
-    def entity_values(self, thing: HumanUser) -> dict[str, Any]:
+    def entity_values(self, user: HumanUser) -> dict[str, Any]:
         user_name, *fields = self.form_fields
         profile = {
-            form_field.name: form_field.format_value(getattr(thing.profile, form_field.command_member))
+            form_field.name: form_field.format_value(getattr(user.profile, form_field.command_member))
             for form_field in fields
         }
-        return {user_name.name: thing.user_name, **profile, VERSION_FIELD: str(thing.version)}
+        return {user_name.name: user.user_name, **profile, VERSION_FIELD: str(user.version)}
 
 
 def _deactivation_impact(page: UserResourcePage) -> Sequence[str]:
@@ -155,26 +155,26 @@ def _reactivation_impact(page: UserResourcePage) -> Sequence[str]:
 
 
 def _delete_refusal_message(page: UserResourcePage) -> str:
-    held = page.services.legal_holds.list_holds_on_user(page.entity)
-    return gettext_lazy("This account is under a legal hold and cannot be deleted.") if held else ""
+    holds = page.services.legal_holds.list_holds_on_user(page.entity)
+    return gettext_lazy("This account is under a legal hold and cannot be deleted.") if holds else ""
 
 
 _ACTIONS = (
-    DeactivatePage.of(
+    DeactivatePage.for_resource(
         UserResourcePage,
         title=gettext_lazy("Deactivate the user “{name}”?"),
         description=gettext_lazy("The person is signed out and cannot sign in. You can reactivate it later."),
         impact=_deactivation_impact,
         submit_label=gettext_lazy("Deactivate user"),
     ),
-    ReactivatePage.of(
+    ReactivatePage.for_resource(
         UserResourcePage,
         title=gettext_lazy("Reactivate the user “{name}”?"),
         description=gettext_lazy("The person can sign in again."),
         impact=_reactivation_impact,
         submit_label=gettext_lazy("Reactivate user"),
     ),
-    DeletePage.of(
+    DeletePage.for_resource(
         UserResourcePage,
         title=gettext_lazy("Delete the user “{name}”?"),
         description=gettext_lazy("Removes the account with its roles and sessions for ever."),
@@ -284,7 +284,7 @@ class UserDetailPage(UserResourcePage, ResourceDetailPage):
 
     @property
     def sections(self) -> Sequence[PageSection | NoteSection | None]:
-        user, ways = (
+        user, actions = (
             self.entity,
             list(
                 self.action_rows(CreatePasswordLinkPage, CreateHandOverLinkPage, SetOneTimePasswordPage, UnlockUserPage)
@@ -293,7 +293,7 @@ class UserDetailPage(UserResourcePage, ResourceDetailPage):
         leaving = list(self.action_rows(CancelUserDeletionPage))
         return [
             ActionSection("deletion", gettext_lazy("Deletion"), rows=leaving) if leaving else None,
-            ActionSection("password", gettext_lazy("Password"), rows=ways) if ways and user.active else None,
+            ActionSection("password", gettext_lazy("Password"), rows=actions) if actions and user.active else None,
             factors_section(self),
             *self._plugin_sections(),
             SessionListPage.bind_to_page(self).build_section(),
@@ -305,8 +305,8 @@ class UserDetailPage(UserResourcePage, ResourceDetailPage):
         ]
 
     def _plugin_sections(self) -> Iterator[ActionSection]:
-        given = {"principal": self.principal, "user": self.entity}
-        return self.call_console_hook("console_user_sections", lambda item: item.to_page_section(self), **given)
+        arguments = {"principal": self.principal, "user": self.entity}
+        return self.call_console_hook("console_user_sections", lambda item: item.to_page_section(self), **arguments)
 
 
 _LIST = "/organizations/{organization}/users"

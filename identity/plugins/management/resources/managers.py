@@ -52,7 +52,7 @@ def _count_other_managers(call: OperationCall) -> OtherManagersRepresentation:
     return OtherManagersRepresentation(count=row_total.count, count_is_exact=row_total.is_exact)
 
 
-_OTHERS = ApiResource(
+_OTHER_MANAGERS = ApiResource(
     kind="other_managers",
     representation=OtherManagersRepresentation,
     path="/project-grants/{project_grant}/other-managers",
@@ -95,7 +95,7 @@ OPERATIONS = (
     *_level_operations(
         "project_grant", "/project-grants/{project_grant}", "a project grant", route_contexts.project_grant_context
     ),
-    _OTHERS.get_operation(
+    _OTHER_MANAGERS.get_operation(
         "Counts the managers of a project grant that the other organization has chosen.",
         _count_other_managers,
         name="count_other_project_grant_managers",

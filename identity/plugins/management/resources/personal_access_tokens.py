@@ -41,16 +41,16 @@ def _grant_scope(call: OperationCall) -> str:
 
     Raises Invalid.
     """
-    asked, subject = tuple(call.command.scope.split()), call.services.storage.users.find_subject(call.entity.id)
-    if not asked or subject is None:
+    requested, subject = tuple(call.command.scope.split()), call.services.storage.users.find_subject(call.entity.id)
+    if not requested or subject is None:
         return ""
     try:
-        words = resolve_scopes_without_client(subject, asked, call.context())
+        scopes = resolve_scopes_without_client(subject, requested, call.context())
     except InvalidScope as refused:
         raise Invalid({"scope": refused.description}) from None
-    if not words:
+    if not scopes:
         raise Invalid({"scope": gettext_lazy("There is no such scope.")})
-    return " ".join(words)
+    return " ".join(scopes)
 
 
 def _find_token(call: OperationCall) -> Any:

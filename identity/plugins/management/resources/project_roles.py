@@ -44,7 +44,9 @@ OPERATIONS = (
     ),
     _ROLES.get_operation(
         "Shows a role of a project.",
-        lambda call: _ROLES.find_child(call, call.services.storage.projects.list_roles(call.entity.id), by="key"),
+        lambda call: _ROLES.find_child(
+            call, call.services.storage.projects.list_roles(call.entity.id), attribute="key"
+        ),
     ),
     _ROLES.action_operation(
         "change", "PATCH", "Changes a role's display name and group.", _change, at="", command=ChangeProjectRole

@@ -52,7 +52,7 @@ _KEYS = ApiResource(
     represent=_represent,
 )
 
-_ONE = "/instance/signing-keys/{signing_key}"
+_KEY_PATH = "/instance/signing-keys/{signing_key}"
 
 OPERATIONS = (
     _KEYS.list_operation(
@@ -73,7 +73,7 @@ OPERATIONS = (
         description="The key list shows it no more, and tokens that it signed do not count here any more. If it was"
         " the active one, a new key signs from now on.",
         verb="withdraw",
-        path=_ONE,
+        path=_KEY_PATH,
         permission="signing_key.write",
     ),
 )

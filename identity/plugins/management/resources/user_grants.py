@@ -75,17 +75,17 @@ _GRANTS = ApiResource(
 def _source_operations(
     kind: str,
     path: str,
-    told: tuple[str, str],
+    summaries: tuple[str, str],
     target: Callable[[Request], RouteContext],
     fetch: Callable[[OperationCall], Any],
     add: Callable[[OperationCall], Any],
     command: type[Command],
 ) -> Iterator[Operation]:
     """The operations on the grants below one address: which there are, and one more."""
-    yield _GRANTS.list_operation(told[0], fetch, name=f"list_{kind}s", path=path, owner=target)
+    yield _GRANTS.list_operation(summaries[0], fetch, name=f"list_{kind}s", path=path, owner=target)
     yield _GRANTS.create_operation(
         "add",
-        told[1],
+        summaries[1],
         command,
         add,
         name=f"add_{kind}",
@@ -95,12 +95,12 @@ def _source_operations(
     )
 
 
-def _user_operations(kind: str, words: str, target: Callable[[Request], RouteContext]) -> Iterator[Operation]:
+def _user_operations(kind: str, grantee: str, target: Callable[[Request], RouteContext]) -> Iterator[Operation]:
     """The same of one user of a kind."""
-    told = f"Lists the grants of {words}, newest first.", f"Gives {words} roles of a project."
+    summaries = f"Lists the grants of {grantee}, newest first.", f"Gives {grantee} roles of a project."
     path = f"/{kind.replace('_', '-')}s/{{{kind}}}/grants"
     return _source_operations(
-        f"{kind}_grant", path, told, target, _list_user_grants, _add_grant_to_user, AddGrantToUserRequest
+        f"{kind}_grant", path, summaries, target, _list_user_grants, _add_grant_to_user, AddGrantToUserRequest
     )
 
 
