@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import closing
+from functools import partial
 
 from benchmarks.browser_sign_in import sign_in_visitor
 from benchmarks.installations import Installation, collect_responses, install_service
@@ -38,11 +39,8 @@ def _perform_requests(
     for case in (installation.cases[name] for name in CASES):
         if case.source_case is not None:
             collect_responses(case.source_case, count, installation.deployment, pool)
-        yield (
-            case.name,
-            count,
-            lambda case=case: collect_responses(case, count, installation.deployment, pool, alone=True),
-        )  # type: ignore[misc]
+        requests = partial(collect_responses, case, count, installation.deployment, pool, alone=True)
+        yield case.name, count, requests
     number = min(count, _MAX_SIGN_INS)
     yield "sign-in with a password", number, lambda: list(map(sign_in_visitor, [installation.fixtures] * number))
 
