@@ -16,7 +16,7 @@ from tests.house.service_processes import ROOT, ServiceProcess, cut_off, free_po
 @pytest.mark.skipif(os.name != "posix", reason="signals and file modes")
 class TestMakefile:
     REQUEST = re.compile(
-        r"[-0-9]+ [:,0-9]+ INFO +identity\.http\.request_log: (GET|POST) (\S+|no route) (\d+), \d+ ms\Z"
+        r"[-0-9]+ [:,0-9]+ INFO +identity\.http\.access_log: (GET|POST) (\S+|no route) (\d+), \d+ ms\Z"
     )
 
     @pytest.fixture(autouse=True)
