@@ -205,7 +205,7 @@ def test_so_many_are_checked_at_a_time(
     """Whoever's name server never answers holds up nobody else."""
     asked(api, organization)
     fair_semaphore = FairSemaphore(1)
-    monkeypatch.setattr(world.identity.domain_verifier, "_places", fair_semaphore)
+    monkeypatch.setattr(world.identity.domain_verifier, "_slots", fair_semaphore)
     fair_semaphore.acquire()
     answer = api.ask("POST", f"{path_of(organization, OWN)}/verify")
     check_api_error(answer, 503, "temporarily_unavailable")
