@@ -1,4 +1,4 @@
-"""The management API: JSON under /management/v1, with a bearer token meant for the own project."""
+"""The management API: JSON under /management/v1, with a bearer token for the service's own project."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -23,7 +23,6 @@ class ManagementPlugin:
 
     @hookimpl
     def identity_configure(self, config: "Configurator") -> None:
-        """Every operation of the API, its document, and the page to browse it."""
         from identity.plugins.management import api_browser
         from identity.plugins.management.operation_table import OPERATIONS
         from identity.plugins.management.operation_views import add_operations

@@ -1,4 +1,4 @@
-"""The document of the API and a page to browse it, both for whoever asks: neither holds anything secret."""
+"""The OpenAPI document and a page to browse it. Both are public: neither contains secrets."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ _MAX_AGE = 300
 
 @dataclass(frozen=True, slots=True)
 class SchemaRow:
-    """One member of an object, or one parameter; ``kind`` is its type in short, ``schema`` the one it is made of."""
+    """One member of an object, or one parameter; ``kind`` is its type in short, ``schema`` the schema it refers to."""
 
     name: str
     kind: str
@@ -33,40 +33,38 @@ class SchemaRow:
 
 
 class OpenApiReader:
-    """The document, as the page asks it."""
+    """Reads the document for the template."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self.document = document
         self.schemas: Mapping[str, Any] = document["components"]["schemas"]
 
     def operations_by_tag(self, tag: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-        """Method, path and operation of all that have this tag."""
+        """Method, path and operation of each operation with this tag."""
         for path, item in self.document["paths"].items():
             for method in _METHODS:
                 if method in item and tag in item[method]["tags"]:
                     yield method.upper(), path, item[method]
 
     def parameters(self, operation: Mapping[str, Any]) -> Sequence[SchemaRow]:
-        """What the address of an operation and its headers take."""
+        """Parameters in path, query and headers."""
         known = self.document["components"]["parameters"]
         found = [known[_reference_name(item["$ref"])] if "$ref" in item else item for item in operation["parameters"]]
         return [_build_row(item["name"], item["schema"], item.get("required", False), item) for item in found]
 
     def members(self, schema: Mapping[str, Any]) -> Sequence[SchemaRow]:
-        """What an object consists of."""
         required = schema.get("required", ())
         return [_build_row(name, item, name in required, item) for name, item in schema.get("properties", {}).items()]
 
     def request_schema(self, operation: Mapping[str, Any]) -> str:
-        """The schema of what is sent; empty for none."""
+        """The name of the body's schema; empty without a body."""
         return _json_schema(operation.get("requestBody", {}))
 
     def response_schema(self, operation: Mapping[str, Any]) -> str:
-        """The schema of a good answer; empty for none."""
+        """The name of the success response's schema; empty without a body."""
         return _json_schema(next(item for status, item in operation["responses"].items() if status.startswith("2")))
 
     def curl_example(self, method: str, path: str, operation: Mapping[str, Any]) -> str:
-        """The request as one types it."""
         address = f"{self.document['servers'][0]['url']}{path.replace('{', '$').replace('}', '')}"
         lines = [f'curl "{address}"' if method == "GET" else f'curl -X {method} "{address}"']
         lines.append('  -H "Authorization: Bearer $TOKEN"')
@@ -110,7 +108,7 @@ def _type_label(schema: Mapping[str, Any]) -> str:
 
 
 def _referenced_schema(schema: Mapping[str, Any]) -> str:
-    """The name of the schema to look at for a member; empty for plain types."""
+    """The name of the schema that a member refers to; empty for plain types."""
     for item in (schema, schema.get("items", {}), *schema.get("anyOf", ())):
         if "$ref" in item:
             return _reference_name(item["$ref"])
@@ -123,7 +121,7 @@ def _json_schema(message: Mapping[str, Any]) -> str:
 
 
 def format_code_spans(text: str) -> Markup:
-    """The text with what stands between backquotes as code."""
+    """The text with backquoted parts in ``code`` elements."""
     parts = text.split("`")
     code = Markup("<code>{}</code>")
     return Markup("").join(code.format(part) if number % 2 else part for number, part in enumerate(parts))
@@ -134,7 +132,6 @@ def _reference_name(reference: str) -> str:
 
 
 def add_browser_routes(config: Configurator) -> None:
-    """GET /openapi.json and the page at /."""
     base_url = config.registry.application.settings.base_url
 
     @cache
@@ -152,7 +149,7 @@ def add_browser_routes(config: Configurator) -> None:
         response.headers.update({"ETag": tag, "Cache-Control": f"public, max-age={_MAX_AGE}"})
         return response
 
-    # One for each language: it is the same for everybody, and takes its time to draw.
+    # By language: rendering is slow, and the page is the same for everyone.
     drawn: dict[str, bytes] = {}
 
     def show_page(request: Request) -> Response:

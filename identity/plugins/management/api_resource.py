@@ -1,4 +1,4 @@
-"""Resource: one kind of thing at the API. Whatever is alike for every kind is said here, once."""
+"""ApiResource derives the operations of one kind of resource from what they have in common."""
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
@@ -26,13 +26,13 @@ RepresentFunction = Callable[[OperationCall, Any], Representation]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiResource:
-    """Makes the operations on things of one kind, which stand at ``path``, and in lists at ``list_path``: one step up
-    unless given.
+    """Builds the operations on one kind of resource. ``path`` is that of an entity, ``list_path`` that of the list
+    (default: one segment up).
 
-    ``context_factory`` finds the thing that an address names, ``parent_context_factory`` that to which a list belongs.
-    Of parts of a thing the target finds the thing, which is their owner, and the last name in the path is theirs.
-    ``service`` names the service. ``represent`` makes a representation where that takes more than the thing.
-    Permissions are those on the kind, or on ``permission_subject``, which it is a part of.
+    ``context_factory`` loads the entity that a path names, ``parent_context_factory`` the owner of a list. For a
+    child of an entity ``context_factory`` loads the owner, and the last path variable names the child. ``service``
+    is the name of the service. ``represent`` builds a representation that needs more than the entity. Permissions
+    are those on the kind, or on ``permission_subject`` if the kind is part of it.
     """
 
     kind: str
@@ -59,7 +59,7 @@ class ApiResource:
         states: bool = True,
         **more: Any,
     ) -> Operation:
-        """A list; with ``orders`` it can be searched and sorted."""
+        """A list; ``orders`` make it searchable and sortable."""
         parameters: tuple[QueryParameter, ...] = PAGE_PARAMETERS if paged else ()
         parameters += (SEARCH_PARAMETER,) if orders else ()
         parameters += (STATE_PARAMETER,) if paged and states else ()
@@ -90,7 +90,7 @@ class ApiResource:
         location: str = "",
         **more: Any,
     ) -> Operation:
-        """What makes one; ``make`` returns the thing, or the representation where it says more than others."""
+        """``make`` returns the entity, or the representation where that has further members."""
         return Operation(
             name=name or f"{verb}_{self.kind}",
             method="POST",
@@ -109,7 +109,6 @@ class ApiResource:
     def get_operation(
         self, summary: str, find: Callable[[OperationCall], Any] = lambda call: call.entity, **more: Any
     ) -> Operation:
-        """What shows one."""
         usual = {"name": f"show_{self.kind}", "permission": f"{self.permission_subject or self.kind}.read"}
         return Operation(
             method="GET",
@@ -122,8 +121,6 @@ class ApiResource:
         )
 
     def update_operation(self, summary: str, command: type[Command], **more: Any) -> Operation:
-        """What changes one."""
-
         def change(call: OperationCall) -> Any:
             use_cases, expected = self._service(call), call.expected_version
             return use_cases.change(call.entity.id, call.command, principal=call.principal, expected_version=expected)
@@ -131,11 +128,9 @@ class ApiResource:
         return self.action_operation("change", "PATCH", summary, change, command=command, at="", **more)
 
     def deactivate_operation(self, summary: str, **more: Any) -> Operation:
-        """What deactivates one."""
         return self.action_operation("deactivate", "POST", summary, self._entity_handler("deactivate"), **more)
 
     def reactivate_operation(self, summary: str, **more: Any) -> Operation:
-        """What undoes that."""
         return self.action_operation("reactivate", "POST", summary, self._entity_handler("reactivate"), **more)
 
     def action_operation(
@@ -150,7 +145,7 @@ class ApiResource:
         at: str | None = None,
         **more: Any,
     ) -> Operation:
-        """What does something with one, at an address of its own below it; ``do`` returns it as it is then."""
+        """An action at a path below the entity's; ``do`` returns the changed entity."""
         below = f"/{verb}" if at is None else at
         return Operation(
             name=name or f"{verb}_{self.kind}",
@@ -168,7 +163,6 @@ class ApiResource:
     def delete_operation(
         self, summary: str, remove: Callable[[OperationCall], Any] | None = None, *, verb: str = "delete", **more: Any
     ) -> Operation:
-        """What ends one for good."""
         end = remove or self._entity_handler("remove")
 
         def do(call: OperationCall) -> None:
@@ -190,7 +184,7 @@ class ApiResource:
         )
 
     def find_child(self, call: OperationCall, found: Iterable[Any], attribute: str = "id") -> Any:
-        """That part of those found which the address names. Raises NotFound."""
+        """The child whose ``attribute`` equals the last path variable. Raises NotFound."""
         identifier = self.child_id(call)
         for item in found:
             if getattr(item, attribute) == identifier:
@@ -198,18 +192,16 @@ class ApiResource:
         raise NotFound(self._path_variable.replace("_", " "), identifier)
 
     def child_id(self, call: OperationCall) -> str:
-        """What the address calls a part."""
         return call.path_values[self._path_variable]
 
     def child_handler(self, use_case: str) -> Callable[[OperationCall], Any]:
-        """What calls a use case for the part that the address names."""
+        """A handler that calls a service method for the child."""
         return lambda call: getattr(self._service(call), use_case)(
             call.entity.id, self.child_id(call), principal=call.principal
         )
 
     @property
     def _path_variable(self) -> str:
-        """The last name in the path."""
         return self.path.rpartition("{")[2].rstrip("}").partition(":")[0]
 
     @property

@@ -1,4 +1,4 @@
-"""Conditional requests (RFC 9110 §13): which version a client has, and which one it wants to change."""
+"""Conditional requests (RFC 9110 §13)."""
 
 import hashlib
 import re
@@ -13,28 +13,27 @@ _LONGEST = 2000
 
 
 def version_etag(representation: Representation) -> str | None:
-    """The entity tag of what has a version: this, in quotes."""
+    """The entity tag of a representation with a version: the version in quotes."""
     version = getattr(representation, "version", None)
     return None if version is None else f'"{version}"'
 
 
 def representation_etag(representation: Representation) -> str:
-    """The entity tag of one thing."""
     return version_etag(representation) or text_etag(representation.model_dump_json())
 
 
 def text_etag(text: str) -> str:
-    """The entity tag of what has no version."""
+    """The entity tag of a representation without a version: a digest."""
     return f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
 
 
 def matches_if_match(if_match: str, tag: str) -> bool:
-    """True if the client speaks of the present version (§13.1.1, strong comparison). Raises MalformedRequest."""
+    """Strong comparison (§13.1.1). Raises MalformedRequest."""
     return if_match.strip() == "*" or tag in _parse_etags(if_match, "If-Match")
 
 
 def matches_if_none_match(if_none_match: str, tag: str) -> bool:
-    """True if the client has the present version (§13.1.2, weak comparison). Raises MalformedRequest."""
+    """Weak comparison (§13.1.2). Raises MalformedRequest."""
     if if_none_match.strip() == "*":
         return True
     return tag in {parse_etag.removeprefix("W/") for parse_etag in _parse_etags(if_none_match, "If-None-Match")}

@@ -1,4 +1,4 @@
-"""Bodies: the members of JSON objects, decoded into typed commands."""
+"""Request bodies: JSON objects decoded into typed commands."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -20,13 +20,13 @@ _JSON_TYPES: Mapping[str, type] = {"string": str, "boolean": bool, "integer": in
 
 
 class EmptyCommand(Command):
-    """What operations without members of their own are decoded into."""
+    """The command of operations without members."""
 
 
 def decode_members(command: type[Decoded], members: Mapping[str, Any]) -> Decoded:
-    """The command. Raises Invalid with a sentence for every member that is wrong.
+    """The command. Raises Invalid with a message for every invalid member.
 
-    Types are those of the published schema, no more: forms give every value as a text, a JSON text has no need to.
+    Types must match the published schema: unlike form fields, JSON values are not converted from text.
     """
     problems = _find_type_errors(command, members, lambda path: str(path[0]))
     try:
@@ -39,21 +39,21 @@ def decode_members(command: type[Decoded], members: Mapping[str, Any]) -> Decode
 
 
 def decode_command(command: type[Command], members: Mapping[str, Any]) -> Command:
-    """The command, or a document as far as it can be read: whoever walks that tells what is wrong."""
+    """The command. A document is decoded as far as possible; the import reports its problems."""
     if issubclass(command, Document):
         return decode_document(command, members, find_type_errors(command, members))
     return decode_members(command, members)
 
 
 def find_type_errors(command: type[Command], members: Mapping[str, Any]) -> Mapping[str, str]:
-    """What is wrong with the types of members, by places."""
+    """Type errors by path."""
     return _find_type_errors(command, members, format_field_path)
 
 
 def _find_type_errors(
     command: type[Command], members: Mapping[str, Any], name_of: Callable[[FieldPath], str]
 ) -> Mapping[str, str]:
-    """The sentence for each name; of several for one the first."""
+    """The first error for each name."""
     schema = input_schema(command)
     problems: dict[str, str] = {}
     for path, problem in _object_errors((), members, schema, schema.get("$defs", {})):
@@ -84,7 +84,7 @@ def _field_type_errors(
 def _any_of_errors(
     path: FieldPath, value: Any, options: list[Mapping[str, Any]], definitions: Mapping[str, Any]
 ) -> Iterator[tuple[FieldPath, str]]:
-    """What is wrong by the first option, unless another one fits."""
+    """The errors of the first option, unless the value fits another one."""
     found = [list(_field_type_errors(path, value, option, definitions)) for option in options]
     if all(found):
         yield from found[0]

@@ -1,4 +1,4 @@
-"""Schemas: what goes in and out, as JSON Schema made from the models that decode and show it."""
+"""JSON Schemas of request and response bodies, generated from the models that decode and encode them."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -11,7 +11,7 @@ from identity.domain.validators import MAX_TOKEN_LIFETIME
 
 _COMPONENT = "#/components/schemas/{model}"
 
-#: Names in the document that clients are generated from, where the class has another one.
+#: Published schema names that differ from the class names. Generated clients depend on them.
 _COMPONENT_NAMES: Mapping[str, str] = {
     "AddGrantToProjectRequest": "GrantOfProject",
     "AddGrantToUserRequest": "GrantToUser",
@@ -59,7 +59,7 @@ _COMPONENT_NAMES: Mapping[str, str] = {
 
 
 class _SchemaGenerator(GenerateJsonSchema):
-    """Lifetimes are whole seconds; sets are lists in which a value may stand twice."""
+    """Lifetimes are in seconds; sets accept duplicates."""
 
     def timedelta_schema(self, schema: Any) -> JsonSchemaValue:
         return {"type": "integer", "minimum": 1, "maximum": int(MAX_TOKEN_LIFETIME.total_seconds())}
@@ -76,12 +76,12 @@ class _SchemaGenerator(GenerateJsonSchema):
 
 @cache
 def input_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """The schema of what is sent, with its definitions."""
+    """The schema of a request body, with its definitions."""
     return model.model_json_schema(schema_generator=_SchemaGenerator, mode="validation")
 
 
 def component_schemas(request_models: list[type[BaseModel]], response_models: list[type[BaseModel]]) -> dict[str, Any]:
-    """The schemas of all models by name, as they stand in a document."""
+    """All schemas by component name."""
     modes: list[tuple[type[BaseModel], JsonSchemaMode]] = [
         *((model, "validation") for model in request_models),
         *((model, "serialization") for model in response_models),
@@ -92,12 +92,11 @@ def component_schemas(request_models: list[type[BaseModel]], response_models: li
 
 
 def schema_reference(model: type[BaseModel]) -> dict[str, str]:
-    """Where a model's schema stands in a document."""
     return {"$ref": _COMPONENT.format(model=component_name(model))}
 
 
 def component_name(model: type[BaseModel]) -> str:
-    """The name of a model's schema in the document, which stays when the class is renamed."""
+    """The published schema name, which stays when the class is renamed."""
     return _component_name(model.__name__)
 
 

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, made from the operations: it cannot say anything else than they do."""
+"""The OpenAPI 3.1 document, generated from the operations."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -72,7 +72,7 @@ _PARAMETERS: Mapping[str, str] = {
     "Idempotency-Key": "A word of the client's own, 1 to 255 printable characters, good for 24 hours.",
 }
 
-#: Tags that clients are generated from, where the module has another name.
+#: Published tags that differ from the module names. Generated clients depend on them.
 _TAGS: Mapping[str, str] = {
     "connected_applications": "Connections",
     "manager_roles": "Roles",
@@ -82,7 +82,7 @@ _TAGS: Mapping[str, str] = {
 
 
 def build_document(base_url: str) -> dict[str, Any]:
-    """The document of the service at this address, as plain values."""
+    """The document for this base URL."""
     operations = [operation for resource in RESOURCE_MODULES for operation in resource.OPERATIONS]
     return {
         "openapi": "3.1.0",
@@ -105,13 +105,12 @@ def build_document(base_url: str) -> dict[str, Any]:
 
 
 def resource_tag(resource: Any) -> str:
-    """How the document calls a resource: Service users for service_users."""
+    """The tag of a resource module: "Service users" for service_users."""
     name: str = resource.__name__.rpartition(".")[2]
     return _TAGS.get(name) or name.replace("_", " ").capitalize()
 
 
 def path_template(operation: Operation) -> str:
-    """The operation's path as the document writes it."""
     return _PATTERN.sub(r"{\1}", operation.path)
 
 
@@ -169,7 +168,7 @@ def _query_parameters(operation: Operation) -> list[dict[str, Any]]:
 
 
 def _inline_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The properties of query parameters: none of them is null, and references lead nowhere else."""
+    """Query parameters as inline schemas, without null and without references."""
     found = {}
     for name, member in schema["properties"].items():
         options = [option for option in member.get("anyOf", [member]) if option.get("type") != "null"]
@@ -285,11 +284,10 @@ def _list_schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _tag_description(resource: Any) -> str:
-    """What a resource's module says of it, without its name."""
+    """The module's docstring without the leading name."""
     text = _docstring_paragraph(resource.__doc__).partition(": ")[2]
     return text[:1].upper() + text[1:]
 
 
 def _docstring_paragraph(text: str | None) -> str:
-    """A docstring as one paragraph."""
     return " ".join((text or "").split())

@@ -1,4 +1,4 @@
-"""Operation: one method at one address of the API, as data. Routes, views and the OpenAPI document are made from it."""
+"""Operation: one method at one path, as data. Routes, views and the OpenAPI document are derived from it."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -32,14 +32,14 @@ from identity.storage.paging import PageRequest, ResultPage
 
 @dataclass(frozen=True, slots=True)
 class QueryParameter:
-    """A query parameter; ``schema`` is JSON Schema."""
+    """``schema`` is JSON Schema."""
 
     name: str
     description: str
     schema: Mapping[str, Any]
 
 
-#: What lists understand: pages of all of them, and of some a search, states and orders.
+#: Parameters of lists: paging for all, search, state and order for some.
 PAGE_PARAMETERS = (
     QueryParameter(
         LIMIT_PARAM,
@@ -61,7 +61,7 @@ _STATE_CHANGES = frozenset({"deactivate", "reactivate", "verify", "assert"})
 
 
 def sort_parameter(orders: Collection[str]) -> QueryParameter:
-    """The order of a list that has several, the usual one first."""
+    """The order of a list that has several, the default first."""
     usual, *_ = orders
     description = f"What the list is sorted by, `{usual}` unless given; with `-` before it, the other way round."
     return QueryParameter(SORT_PARAM, description, {"type": "string", "enum": sort_values(orders)})
@@ -69,11 +69,11 @@ def sort_parameter(orders: Collection[str]) -> QueryParameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationCall:
-    """One request to an operation, read and checked.
+    """One decoded and authorized request to an operation.
 
-    ``entity`` is what the address names and ``resource`` where permissions on it are judged, ``path_values`` the texts
-    that stand in the address. ``context`` makes what the protocol works with. ``expected_version`` is set if the
-    request says which version it is about (If-Match). ``request`` is for what has to commit before it asks others.
+    ``entity`` is what the path names, ``resource`` where permissions are checked, ``path_values`` the path
+    variables. ``context`` builds a protocol context. ``expected_version`` comes from If-Match. ``request`` is for
+    handlers that commit before they call another service.
     """
 
     services: Services
@@ -91,21 +91,20 @@ class OperationCall:
     expected_version: int | None = None
 
     def filter_page(self, page: ResultPage[Any]) -> ResultPage[Any]:
-        """The page without rows that a plugin denies to the caller."""
+        """The page without rows that plugins deny to the caller."""
         return self.services.access_control.filter_page(self.principal, page)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """What is done, who may, and what goes in and out.
+    """One operation: handler, permission, request and response models.
 
-    ``name`` is the operationId of the document, ``summary`` its reference. ``context_factory`` finds what the address
-    names and where ``permission`` is judged. ``command`` is what the body is decoded into; a Document holds others, and
-    problems are told by their place in it. ``filters`` is what an operation's own query parameters are. ``handler``
-    returns a ``representation``, a page of them where it ``returns_list``, or None for an answer without content; where
-    it ``is_streamed`` the answer itself, which is made while it is sent. ``location`` is the address of what was made,
-    with the names of members in braces. Where it ``accepts_stream`` the body is read as it comes, into an
-    organization's document. One that ``is_read_only`` answers a question, which can be asked again.
+    ``name`` is the operationId, ``summary`` its title. ``context_factory`` loads the entity and the resource on
+    which ``permission`` is checked. ``command`` is the model of the body; problems of a Document have paths.
+    ``filters`` is the model of the query parameters. ``handler`` returns a value for ``representation``, a page of
+    them if it ``returns_list``, None for an empty response, or the response itself if it ``is_streamed``.
+    ``location`` is the path of the created entity, with member names in braces. If it ``accepts_stream``, the body
+    is read as a stream into an organization's document. If it ``is_read_only``, it is safe to repeat.
     """
 
     name: str
@@ -128,31 +127,30 @@ class Operation:
 
     @property
     def status(self) -> int:
-        """The status of a good answer."""
+        """The status of a success response."""
         if self.representation is None:
             return 204
         return 200 if self.location is None else 201
 
     @property
     def orders(self) -> tuple[str, ...]:
-        """What the list can be sorted by."""
+        """The sort keys of the list."""
         values = next((parameter.schema["enum"] for parameter in self.parameters if parameter.name == SORT_PARAM), ())
         return tuple(item for item in values if not item.startswith(DESCENDING_PREFIX))
 
     @property
     def is_paged(self) -> bool:
-        """True for lists that come in pages."""
         return any(parameter.name == LIMIT_PARAM for parameter in self.parameters)
 
     @property
     def entity_path(self) -> str:
-        """The address of what the operation is about: for a state change, of what changes its state."""
+        """The path of the entity, also for state changes."""
         subject, _, last = self.path.rpartition("/")
         return subject if last in _STATE_CHANGES else self.path
 
 
 def readable_representations(operations: Iterable[Operation]) -> frozenset[type[Representation]]:
-    """The kinds of representations that some of these operations show whoever asks."""
+    """The representations that these operations return to any reader."""
     return frozenset(
         operation.representation
         for operation in operations
@@ -161,9 +159,8 @@ def readable_representations(operations: Iterable[Operation]) -> frozenset[type[
 
 
 def one_time_members(operation: Operation, readable: Collection[type[Representation]]) -> frozenset[str]:
-    """The members of an answer that can never be read again: all that stand in no readable kind.
-
-    They are secrets unless the opposite is shown: a kind that nobody thought of is taken for one.
+    """The members of a response that appear in no readable representation, so can never be read again. They count as
+    secrets, also in a representation that is new.
     """
     if operation.representation is None or operation.is_read_only:
         return frozenset()

@@ -1,4 +1,4 @@
-"""The table of the API: every resource with its operations."""
+"""All operations of the API."""
 
 from identity.plugins.management.resources import (
     applications,
@@ -31,7 +31,7 @@ from identity.plugins.management.resources import (
     users,
 )
 
-#: Every resource, in the order of the document.
+#: In the order of the document.
 RESOURCE_MODULES = (
     me,
     instance,

@@ -1,4 +1,4 @@
-"""The engine: makes routes and views of operations. What every request to the API has in common stands here, once."""
+"""Routes and views of operations, with the rules that all requests share."""
 
 import hashlib
 import json
@@ -52,7 +52,7 @@ _ALREADY_CREATED_MESSAGE = (
 
 @dataclass(frozen=True, slots=True)
 class ApiResponse:
-    """What is answered, in a form that can be kept and given again."""
+    """A response that can be stored and replayed."""
 
     status: int
     body: str = ""
@@ -63,17 +63,16 @@ class ApiResponse:
         return f"ApiResponse(status={self.status!r})"
 
     def to_bytes(self) -> bytes:
-        """All of it but the status, as bytes."""
+        """Everything but the status."""
         return json.dumps([self.body, self.tag, self.location]).encode()
 
     @classmethod
     def from_bytes(cls, status: int, stored: bytes) -> "ApiResponse":
-        """The inverse of ``kept``."""
+        """The inverse of ``to_bytes``."""
         body, tag, location = json.loads(stored)
         return cls(status, body, tag, location)
 
     def to_response(self) -> Response:
-        """The answer to a request."""
         headers = {"ETag": self.tag, "Location": self.location}
         response = Response(status=self.status, content_type=JSON_MEDIA_TYPE if self.body else None, charset=None)
         response.body = self.body.encode()
@@ -82,9 +81,8 @@ class ApiResponse:
 
 
 class OperationView:
-    """The view of one operation. ``reader`` shows what the operation is about, where there is such an operation.
-
-    ``once`` names the members of the answer that are shown once, and so are not kept.
+    """The view of one operation. ``reader`` is the operation that reads the same entity, if there is one. ``once``
+    names the response members that are shown once, so must not be stored.
     """
 
     def __init__(self, operation: Operation, reader: Operation | None, once: Collection[str]) -> None:
@@ -101,7 +99,7 @@ class OperationView:
         )
 
     def __call__(self, context: RouteContext, request: Request) -> Response:
-        """The answer. Raises DomainError and MalformedRequest, which the rim answers."""
+        """Raises DomainError and MalformedRequest."""
         self._validate_query(request)
         if self._operation.accepts_stream:
             return self._handle_stream(context, request)
@@ -119,7 +117,7 @@ class OperationView:
         )
         if self._operation.is_streamed:
             if key is not None:
-                # Too large to be kept, and sent when the transaction is over.
+                # Too large to store, and sent after the transaction.
                 call.services.idempotency.store_response(
                     self._operation.status, ApiResponse(self._operation.status).to_bytes()
                 )
@@ -128,7 +126,7 @@ class OperationView:
         return self._create_once(call, request, key)
 
     def _handle_stream(self, context: RouteContext, request: Request) -> Response:
-        """The same for a document that comes as a stream: it is read and checked before anybody has to wait for it."""
+        """The response to a streamed document, which is read and checked before it takes a lock."""
         key = _idempotency_key(request)
         body = read_uploaded_document(request)
         if request.content_length and request.content_type.lower() != JSON_MEDIA_TYPE:
@@ -138,7 +136,7 @@ class OperationView:
             document = incoming.document(
                 parse_json_stream(body, incoming.list_consumers) if request.content_length else {}
             )
-            # Whoever has sent it before is told by its digest: all of it would be too much to compare.
+            # A repeated request is recognized by its digest; the whole body is too large to compare.
             body.seek(0)
             stored = self._find_stored_response(call, request, key, hashlib.file_digest(body, "sha256").digest())  # type: ignore[arg-type]
             return stored or self._create_once(replace(call, command=document), request, key)
@@ -147,14 +145,14 @@ class OperationView:
         answer = self._build_response(call, request)
         if key is not None:
             again = replace(answer, body="") if self._has_one_time_secret(answer) else answer
-            # Of other services than before, if the operation has committed in between.
+            # The services of the current transaction: the operation may have committed meanwhile.
             request.services.idempotency.store_response(answer.status, again.to_bytes())
         return answer.to_response()
 
     def _find_stored_response(
         self, call: OperationCall, request: Request, key: str | None, body: bytes
     ) -> Response | None:
-        """The answer that was given under this key."""
+        """The response stored under this idempotency key."""
         if key is None:
             return None
         fingerprint = b"\n".join((request.method.encode(), request.path_qs.encode(), body))
@@ -166,7 +164,7 @@ class OperationView:
         )
 
     def _replay_response(self, answer: ApiResponse, request: Request) -> Response:
-        """The answer to a request that was answered before."""
+        """The stored response, to a repeated request."""
         if self._operation.representation is None or (answer.body and not self._has_one_time_secret(answer)):
             return answer.to_response()
         refusal = api_error_response(request, 409, "conflict", _ALREADY_CREATED_MESSAGE)
@@ -175,7 +173,7 @@ class OperationView:
         return refusal
 
     def _has_one_time_secret(self, answer: ApiResponse) -> bool:
-        """True if the answer holds what is shown once."""
+        """True if the response has members that are shown once."""
         members = json.loads(answer.body) if self._once and answer.body else {}
         return any(members[name] is not None for name in self._once if name in members)
 
@@ -213,7 +211,7 @@ class OperationView:
         return ApiResponse(304, tag=answer.tag).to_response()
 
     def _bind_version(self, call: OperationCall, request: Request) -> OperationCall:
-        """The call, bound to the version that the client has seen, if it names one. Raises PreconditionFailed."""
+        """The call with the version from If-Match. Raises PreconditionFailed."""
         if_match = request.environ.get("HTTP_IF_MATCH")
         if if_match is None:
             return call
@@ -230,7 +228,7 @@ class OperationView:
         if isinstance(result, ResultPage):
             cursor = encode_next_cursor(request, result.next_cursor) if self._operation.is_paged else None
             items = [item.model_dump(mode="json") for item in result]
-            # The cursor's text is another one each time.
+            # The cursor's text differs each time.
             tag = conditional_requests.text_etag(json.dumps([items, result.next_cursor and result.next_cursor.id]))
             total = list_total(request, result)
             body = {
@@ -241,7 +239,7 @@ class OperationView:
             }
             return ApiResponse(self._operation.status, json.dumps(body), tag)
         location = None if self._operation.location is None else self._location_url(request, result)
-        # What is made or changed may show a secret this once, which no tag is to be made of.
+        # Responses to changes may contain a one-time secret, which must not go into a tag.
         tag_of = (
             conditional_requests.representation_etag
             if self._operation.method == "GET"
@@ -250,7 +248,7 @@ class OperationView:
         return ApiResponse(self._operation.status, result.model_dump_json(), tag_of(result), location)
 
     def _location_url(self, request: Request, representation: Representation) -> str:
-        """The address of what was made: names in the pattern are members of it, or stand in this address."""
+        """The URL of the created entity; the pattern's names are its members or path variables of the request."""
 
         def fill(match: re.Match[str]) -> str:
             name = match[1]
@@ -274,12 +272,12 @@ class OperationView:
             raise Invalid(problems)
 
 
-#: Where the API lives on the base host.
+#: The API's path on the base host.
 PATH_PREFIX = "/management/v1"
 
 
 def add_operations(config: Configurator, operations: Iterable[Operation]) -> None:
-    """Route and view of every operation. Raises ValueError for a name or an address that stands twice."""
+    """Add route and view of each operation. Raises ValueError for a duplicate name or path."""
     table = tuple(operations)
     readable = readable_representations(table)
     readers = {

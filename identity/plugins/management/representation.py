@@ -1,4 +1,4 @@
-"""Representation: how a thing looks to clients of the API; the model doubles as the schema in the document."""
+"""Representation: how the API returns an entity. The model is also the published schema."""
 
 from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timedelta
@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, crea
 from identity.domain.entity import entity_fields
 from identity.domain.expirations import NEVER, NEVER_TEXT
 
-#: A moment in UTC and whole seconds (RFC 3339).
+#: UTC, in whole seconds (RFC 3339).
 DateTime = AwareDatetime
 
 
@@ -29,26 +29,24 @@ def _seconds(span: timedelta | None) -> int | None:
     return None if span is None else int(span.total_seconds())
 
 
-#: When something ends.
+#: A moment or "never".
 Expiration = Annotated[DateTime | Literal["never"], BeforeValidator(_format_expiration)]
 ActiveState = Annotated[Literal["active", "deactivated"], BeforeValidator(_state)]
-#: A set, in the order of the alphabet.
+#: A set in alphabetical order.
 SortedTexts = Annotated[tuple[str, ...], BeforeValidator(_sort_values)]
 LifetimeSeconds = Annotated[int | None, BeforeValidator(_seconds)]
 
-#: How fields of these types are shown.
+#: API types of field types.
 _MEMBER_TYPES: dict[Any, Any] = {frozenset[str]: SortedTexts, timedelta: LifetimeSeconds, datetime: DateTime}
-#: Members that are called otherwise inside.
+#: Members whose attribute has another name.
 _SOURCES = {"state": "active"}
 
 RepresentationT = TypeVar("RepresentationT", bound="Representation")
 
 
 class Representation(BaseModel):
-    """Base of all representations.
-
-    What has a ``version`` is known by it (ETag), anything else by what it shows. ``has_volatile_members`` says that it
-    shows more than its version stands for, so that an equal version does not mean that nothing is new.
+    """Base of all representations. The entity tag is the ``version``, or without one a digest of the content.
+    ``has_volatile_members`` marks representations that can change while the version stays.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
@@ -57,7 +55,7 @@ class Representation(BaseModel):
 
     @classmethod
     def from_value(cls, value: object, **overrides: Any) -> Self:
-        """The value as it is shown: each member is its attribute of that name, unless given."""
+        """Each member is the attribute of that name, unless overridden."""
         members = {name: getattr(value, _SOURCES.get(name, name)) for name in cls.model_fields if name not in overrides}
         return cls.model_validate(members | overrides)
 
@@ -65,7 +63,7 @@ class Representation(BaseModel):
 def representation_fields(
     entity: type, *, without: Collection[str] = ()
 ) -> Callable[[type[RepresentationT]], type[RepresentationT]]:
-    """Add to a representation what everybody who sees such a thing is shown, unless it says it itself."""
+    """Add the entity's visible fields to a representation, unless it declares them itself."""
 
     def derive(representation: type[RepresentationT]) -> type[RepresentationT]:
         members: dict[str, Any] = {}

@@ -1,1 +1,1 @@
-"""The console's pages for each kind of resource."""
+"""The console's pages of each kind of resource."""

@@ -1,4 +1,4 @@
-"""Applications of a project: look at, deactivate and delete."""
+"""Applications of a project: list, detail page, deactivate and delete."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -30,7 +30,7 @@ from identity.plugins.console.routes import ConsoleRoute, resource_routes
 from identity.provider.endpoints import metadata
 from identity.storage.paging import PageRequest, ResultPage
 
-#: The addresses of the service that applications are set up with, by their names in the discovery document.
+#: URLs that applications are configured with, by their names in the discovery document.
 _ENDPOINT_LABELS = {
     "authorization_endpoint": gettext_lazy("Authorization endpoint"),
     "token_endpoint": gettext_lazy("Token endpoint"),
@@ -43,8 +43,6 @@ _ENDPOINT_LABELS = {
 
 
 class ApplicationListPage(ProjectResourcePage, ListPage):
-    """One row an application, by name."""
-
     back_path_suffix = "/applications"
 
     title = gettext_lazy("Applications")
@@ -72,7 +70,7 @@ class ApplicationListPage(ProjectResourcePage, ListPage):
         return self.services.storage.applications.page(self.entity.id, page_request)
 
     def build_rows(self, found: Sequence[Application]) -> Sequence[Cells]:
-        """With their secrets in one badge; public ones have none by their nature."""
+        """With their secrets in one badge; public clients have none."""
         counts = self.services.storage.applications.count_secrets([application.id for application in found])
         return [
             (
@@ -114,14 +112,13 @@ _ACTIONS = (
 
 
 class ApplicationDetailPage(ApplicationResourcePage, ResourceDetailPage):
-    """All about one: what it is set up with here, and what it has to be set up with there."""
+    """The application's settings, and the service's URLs to configure it with."""
 
     actions = _ACTIONS
     hidden_fields = ("name", "redirect_uris", "post_logout_redirect_uris", "development")
 
     @property
     def has_sign_in(self) -> bool:
-        """True if people sign in to it."""
         return self.entity.type is not ApplicationType.API
 
     @property

@@ -1,4 +1,4 @@
-"""Audit events: who did what, when, from where and with what result; of one organization, and of all."""
+"""Audit events of one organization or of all."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -37,9 +37,9 @@ REQUEST_FIELD = "request"
 
 _RESULT_LABELS = {Result.SUCCESS: gettext_lazy("Done"), Result.REFUSED: gettext_lazy("Refused")}
 _DAY = timedelta(days=1)
-#: How many users are looked through for the one of a name.
+#: Search results among which a user is looked for by their exact name.
 _MAX_NAME_MATCHES = 50
-#: What a refusal tells of an address that was sent, and where the registered ones stand.
+#: Detail members with a refused URI, and the application fields with the registered ones.
 _URI_FIELDS = {"redirect_uri": "redirect_uris", "post_logout_redirect_uri": "post_logout_redirect_uris"}
 _ERASED_NOTE = NoteSection(
     gettext_lazy("This person is deleted. What the event told of them is erased."), is_secondary=True
@@ -47,8 +47,6 @@ _ERASED_NOTE = NoteSection(
 
 
 class AuditEventListPage(PromptPage, ListPage):
-    """One row an event, newest first."""
-
     template = "console/audit_events.html"
     section = SECTION
     fields = (FROM_FIELD, TO_FIELD, EVENT_FIELD, RESULT_FIELD, ACTOR_FIELD, OBJECT_FIELD, REQUEST_FIELD)
@@ -67,12 +65,12 @@ class AuditEventListPage(PromptPage, ListPage):
 
     @property
     def organization_id(self) -> str | None:
-        """Of which organization; None for all."""
+        """None for all organizations."""
         organization_id: str = self.context.entity.id
         return organization_id
 
     def fetch_page(self, page_request: PageRequest) -> ResultPage[AuditEvent]:
-        """The events that fit the filters; none if a filter cannot be understood."""
+        """The events that match the filters; none if a filter is invalid."""
         audit_filter = self._parse_filters()
         if self.problems:
             return ResultPage(())
@@ -151,7 +149,7 @@ class AuditEventListPage(PromptPage, ListPage):
         if text is None:
             return None
         try:
-            # The day after the last one has no date.
+            # date.max has no next day.
             day = min(date.fromisoformat(text), date.max - _DAY)
         except ValueError:
             self.problems[field] = gettext_lazy("Enter a date such as 2027-12-31.")
@@ -159,7 +157,7 @@ class AuditEventListPage(PromptPage, ListPage):
         return datetime.combine(day, time(), UTC)
 
     def _resolve_identifier(self, field: str, parameters: Mapping[str, str]) -> str:
-        """The id that is meant: it stands there, or the login name or the name of a user does."""
+        """The id for an id, login name or user name."""
         text = parameters.get(field, "")
         if not text or is_id(text):
             return text
@@ -175,13 +173,11 @@ class AuditEventListPage(PromptPage, ListPage):
         meant = exact or found_by_name
         if len(meant) > 1:
             self.problems[field] = gettext_lazy("Several users have this name. Enter the login name.")
-        # Applications, keys and whatever is gone by now go by ids alone.
+        # Other kinds of objects, and deleted ones, are found by id only.
         return meant[0].id if len(meant) == 1 else text
 
 
 class InstanceAuditEventListPage(AuditEventListPage):
-    """Of all organizations and of the instance."""
-
     is_instance_page = True
     title = gettext_lazy("All audit events")
 
@@ -191,14 +187,11 @@ class InstanceAuditEventListPage(AuditEventListPage):
 
 
 class AuditEventDetailPage(ConsolePage):
-    """All about one event."""
-
     template = "console/detail.html"
     section = SECTION
 
     @property
     def event(self) -> AuditEvent:
-        """Which one."""
         event: AuditEvent = self.context.entity
         return event
 
@@ -240,7 +233,7 @@ class AuditEventDetailPage(ConsolePage):
         }
 
     def _registered_uris(self) -> TableSection:
-        """The addresses of which one would have been taken, where one was sent that is not registered."""
+        """The registered URIs, if an unregistered one was refused."""
         sent = next((name for name in _URI_FIELDS if name in self.event.detail), "")
         application = self.services.storage.applications.find(self.event.object_id or "") if sent else None
         uris = () if application is None else getattr(application, _URI_FIELDS[sent])
@@ -257,12 +250,12 @@ class AuditEventDetailPage(ConsolePage):
             self.template_macros,
         )
         entity_link, link = parties.actor_link(event), parties.object_name(event.object_kind, event.object_id)
-        # Service users, and applications that act for themselves, are their own clients.
+        # Service users, and applications that act on their own behalf, are their own clients.
         client = None if actor.client_id in (None, actor.id) else parties.actor_name(str(actor.client_id))
         organization = self.organization if event.organization_id else None
 
         def identifier(value: str | None, named: EntityLink | None = None) -> Markup:
-            """Left out where it is what the thing is called anyway."""
+            """Empty if the name is the id."""
             return ui.identifier(value) if value and (named is None or named.name != value) else Markup()
 
         return [
@@ -289,7 +282,7 @@ class AuditEventDetailPage(ConsolePage):
 
 
 def user_events_section(page: ConsolePage, user_id: str) -> ActionSection | None:
-    """The ways from a user's page to what they did, and to what was done to them, their roles and keys included."""
+    """Links to the events of which the user is the actor, and to those of which they are the object."""
     if not page.has_permission("audit_event.read"):
         return None
     href = f"{page.base_path}/{SECTION}"
@@ -313,13 +306,12 @@ def user_events_section(page: ConsolePage, user_id: str) -> ActionSection | None
 
 
 def result_badge(event: AuditEvent, page: ConsolePage) -> Badge:
-    """Done, or refused."""
     kind = "danger" if event.result is Result.REFUSED else "success"
     return Badge(page.translator.gettext(_RESULT_LABELS[event.result]), kind)
 
 
 def reason_label(event: AuditEvent, page: ConsolePage) -> str:
-    """Why it was refused, in words; empty where there is nothing to say."""
+    """Empty without a reason."""
     reason = event.reason or ""
     return page.translator.gettext(REASON_LABELS.get(reason, reason))
 
@@ -329,7 +321,7 @@ def _event_options(subject: str) -> list[tuple[str, str]]:
 
 
 def _split_detail(event: AuditEvent) -> tuple[list[Sequence[str]], list[Sequence[str]]]:
-    """The changes (field, before, after) and the plain facts (field, value) among an event's detail."""
+    """The changes (field, before, after) and the other members (field, value) of an event's detail."""
     changes: list[Sequence[str]] = []
     facts: list[Sequence[str]] = []
     for name, value in event.detail.items():
@@ -343,7 +335,7 @@ def _split_detail(event: AuditEvent) -> tuple[list[Sequence[str]], list[Sequence
 
 
 def _build_differences(name: str, before: object, after: object) -> list[Sequence[str]]:
-    """A change; of a value with members, those that changed."""
+    """One row; for a value with members, a row for each changed member."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         names = dict.fromkeys((*before, *after))
         return [

@@ -1,4 +1,4 @@
-"""Branding of an organization or an application: a form with a preview, and the logo on a page of its own."""
+"""Branding of an organization or an application: a form with a preview, and logo uploads."""
 
 import base64
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ from identity.services.images import MAX_UPLOAD_BYTES
 
 _LOGO_FIELD, _DARK_LOGO_FIELD, _REMOVE_FIELD = "logo", "logo_dark", "remove"
 _PREVIEW_FIELD, _LANGUAGE_FIELD = "preview", "preview_language"
-#: What a form with a file has besides the file.
+#: Allowance for the multipart body besides the file.
 _MULTIPART_OVERHEAD_BYTES = 16 * 1024
 
 _MULTILINE_FIELDS = frozenset({"mail_intro", "mail_footer"})
@@ -62,25 +62,22 @@ def _branding_fields() -> tuple[FormField, ...]:
 
 
 class BrandingResourcePage(ResourcePage[Any]):
-    """A page about how something looks."""
-
     permission_verb = "write"
 
     @property
     def branding(self) -> Branding:
-        """What is set of it."""
         return self.services.branding.own_branding(self.entity)
 
 
 class BrandingEditPage(BrandingResourcePage, ConsoleFormPage):
-    """The form. Its second button shows what is typed, and saves nothing; script presses it while one types."""
+    """The second button renders a preview without saving; a script triggers it on input."""
 
     path_suffix = "/branding"
     back_path_suffix = "#looks"
     template = "console/branding_edit.html"
     title = gettext_lazy("Branding of {name}")
     form_fields = _branding_fields()
-    #: What was sent, once it was read.
+    #: The submitted form, once it was read.
     _sent: Form | None = None
 
     def initial_values(self) -> Mapping[str, FieldValue]:
@@ -111,7 +108,7 @@ class BrandingEditPage(BrandingResourcePage, ConsoleFormPage):
         form = self._sent
         branding = self.branding
         if form is not None:
-            # As far as it can be taken.
+            # Without invalid values.
             typed = self.parse_form(form)
             command, _ = self._decode_branding(form, typed)
             branding = self.services.branding.preview_change(self.entity, command)
@@ -123,7 +120,7 @@ class BrandingEditPage(BrandingResourcePage, ConsoleFormPage):
         }
 
     def submit(self, form: Form) -> Response:
-        """Save it, or show it with what is typed."""
+        """Save, or redisplay with a preview."""
         command, problems = self._decode_branding(form, self.parse_form(form))
         if problems:
             raise Invalid(problems)
@@ -138,7 +135,7 @@ class BrandingEditPage(BrandingResourcePage, ConsoleFormPage):
         return self._sent
 
     def _decode_branding(self, form: Form, typed: dict[str, object]) -> tuple[ChangeBranding, dict[str, str]]:
-        """The command without what is wrong, and what is wrong by field: of texts each has one of its own."""
+        """The command without invalid values, and the problems by field. Texts are checked one language at a time."""
         problems = {
             f"{name}_{language}": problem
             for name, rule in TEXT_VALIDATORS.items()
@@ -155,7 +152,7 @@ class BrandingEditPage(BrandingResourcePage, ConsoleFormPage):
             return decode(ChangeBranding, good), {**refused.fields, **problems}
 
     def _preview_variables(self, branding: Branding) -> Mapping[str, object]:
-        """The template's variables, in the language that was asked for."""
+        """In the language that was chosen for the preview."""
         requested_language = "" if self._sent is None else self._sent.text(_LANGUAGE_FIELD)
         translator = self.renderer.catalogs.translator(
             requested_language if requested_language in LANGUAGES else self.language
@@ -185,8 +182,6 @@ class BrandingEditPage(BrandingResourcePage, ConsoleFormPage):
 
 
 class LogoUploadPage(BrandingResourcePage, UploadFormPage):
-    """The logo: choose another one, or remove it."""
-
     path_suffix = "/branding/logo"
     back_path_suffix = "#looks"
     template = "console/logo_upload.html"
@@ -222,7 +217,7 @@ class LogoUploadPage(BrandingResourcePage, UploadFormPage):
         }
 
     def submit(self, form: Form) -> Response:
-        """Make it harmless and keep it."""
+        """Sanitize and store the logo."""
         file = self.files.get(self.file_field)
         if file is None and not form.text(_REMOVE_FIELD):
             raise Invalid({self.file_field: gettext_lazy("Choose a PNG, WebP or SVG file.")})
@@ -233,7 +228,7 @@ class LogoUploadPage(BrandingResourcePage, UploadFormPage):
 
 
 class DarkLogoUploadPage(LogoUploadPage):
-    """The logo in the place of the other one on dark pages, where that would need a light ground."""
+    """Replaces the logo on dark pages, where it would otherwise need a light background."""
 
     path_suffix = "/branding/logo-dark"
     title = gettext_lazy("Logo of {name} for dark pages")
@@ -245,7 +240,6 @@ class DarkLogoUploadPage(LogoUploadPage):
 
 
 def branding_section(page: ResourcePage[Any]) -> PageSection:
-    """How it looks, on its own page, with the ways to change that."""
     branding = page.services.branding.own_branding(page.entity)
     known = entity_fields(Branding)
     looks = build_page_branding(branding, page.language, logo_owner_id=page.entity.id, fallback_name=page.entity_name)

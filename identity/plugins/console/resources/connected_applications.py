@@ -1,4 +1,4 @@
-"""Connections of a user: what applications hold of the person, and the end of that."""
+"""Applications that a user is connected to, and disconnecting them."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ from identity.plugins.console.routes import ConsoleRoute
 
 
 def connected_applications_section(page: UserResourcePage) -> TableSection | None:
-    """What has access to the account, for whoever may see that."""
+    """None if the caller may not see them."""
     if not page.has_permission("session.read"):
         return None
     ui, may_end = page.template_macros, page.has_permission("session.delete")
@@ -45,7 +45,7 @@ def connected_applications_section(page: UserResourcePage) -> TableSection | Non
 
 
 class DisconnectApplicationConsolePage(UserResourcePage, ActionPage):
-    """Asks before the application loses its access, and what the person agreed to is forgotten."""
+    """Revokes the application's access and forgets the person's consent."""
 
     back_path_suffix = "#connections"
 
@@ -56,7 +56,7 @@ class DisconnectApplicationConsolePage(UserResourcePage, ActionPage):
 
     @property
     def connection(self) -> ConnectedApplication:
-        """Which one. Raises NotFound."""
+        """Raises NotFound."""
         connected_applications = self.services.users.list_connected_applications(self.entity.id)
         connection: ConnectedApplication = find_child(
             self, connected_applications, "application", attribute="client.id"

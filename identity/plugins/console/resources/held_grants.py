@@ -1,4 +1,4 @@
-"""User grants as users show them: one row a project, and one more in two steps."""
+"""User grants on the page of their user: one row per project, and granting a project in two steps."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -30,8 +30,6 @@ from identity.storage.paging import PageRequest, ResultPage
 
 
 class GranteeGrantListPage(ResourcePage[Any], UserGrantListPage):
-    """One row a project."""
-
     back_path_suffix = "/grants"
 
     lead = gettext_lazy("Roles in projects, which applications receive as claims.")
@@ -61,8 +59,6 @@ class GranteeGrantListPage(ResourcePage[Any], UserGrantListPage):
 
 
 class GrantProjectToUserPage(ResourcePage[Any], SelectThenRolesPage):
-    """Step 1: select a project. Step 2: choose roles of it."""
-
     selection_param = "project_id"
     selection_title = gettext_lazy("Select a project")
     reselect_label = gettext_lazy("Select another project")
@@ -87,7 +83,7 @@ class GrantProjectToUserPage(ResourcePage[Any], SelectThenRolesPage):
 
     @property
     def selected_project(self) -> Project:
-        """The project of step 2. Raises NotFound for one that the user's organization neither owns nor was granted."""
+        """The project of step 2. Raises NotFound unless the user's organization owns it or was granted it."""
         project: Project | None = self.services.storage.projects.find(self.selected_id)
         if project is None or (
             project.organization_id != self.entity.organization_id and self._find_project_grant is None
@@ -97,7 +93,7 @@ class GrantProjectToUserPage(ResourcePage[Any], SelectThenRolesPage):
 
     @property
     def _find_project_grant(self) -> ProjectGrant | None:
-        """The active grant of the project that the user's organization holds."""
+        """The active project grant to the user's organization."""
         stored = self.services.storage.project_grants
         grant: ProjectGrant | None = stored.find_for_organization(self.selected_id, self.entity.organization_id)
         return grant if grant is not None and grant.active else None

@@ -1,4 +1,4 @@
-"""Legal holds: all that there are; on the pages of users and organizations how each stands; placed and lifted."""
+"""Legal holds: the list, sections of user and organization pages, placing and lifting."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -44,7 +44,7 @@ _RETENTION_MESSAGE = gettext_lazy(
 
 
 class LegalHoldListPage(ListPage):
-    """All that there are, the oldest first."""
+    """Oldest first."""
 
     section = SECTION
     is_instance_page = True
@@ -59,7 +59,7 @@ class LegalHoldListPage(ListPage):
     empty_text = gettext_lazy("They are placed on the pages of users and organizations.")
 
     def fetch_page(self, page_request: PageRequest) -> ResultPage[LegalHold]:
-        """All at once: they are few."""
+        """Not paged: there are few."""
         return ResultPage(tuple(self.services.legal_holds.list_holds().values()))
 
     def build_rows(self, found: Sequence[LegalHold]) -> Sequence[Cells]:
@@ -90,7 +90,7 @@ class LegalHoldListPage(ListPage):
 
 
 def _target_links(page: ConsolePage, holds: Sequence[LegalHold]) -> Mapping[str, EntityLink]:
-    """What each holds, by the id of the hold."""
+    """The held user or organization, by the hold's id."""
     storage = page.services.storage
     people = storage.users.find_subjects(
         [legal_hold.target_id for legal_hold in holds if legal_hold.kind is LegalHoldKind.USER]
@@ -118,8 +118,6 @@ def _target_links(page: ConsolePage, holds: Sequence[LegalHold]) -> Mapping[str,
 
 
 class LiftLegalHoldPage(ActionPage):
-    """Asks before what is held may go, and leads to the page of that."""
-
     section = SECTION
     is_instance_page = True
     breadcrumbs = ((LegalHoldListPage.title, _LIST_PATH),)
@@ -129,7 +127,7 @@ class LiftLegalHoldPage(ActionPage):
 
     @cached_property
     def legal_hold(self) -> LegalHold:
-        """Which one. Raises NotFound."""
+        """Raises NotFound."""
         return self.services.legal_holds.get(self.request.matchdict["legal_hold"])
 
     @property
@@ -161,8 +159,6 @@ class LiftLegalHoldPage(ActionPage):
 
 
 class _LegalHoldFormPage(ConsoleFormPage):
-    """Asks why something is to be held."""
-
     form_fields = (
         TextArea(
             "reason",
@@ -173,12 +169,10 @@ class _LegalHoldFormPage(ConsoleFormPage):
     )
     lead = _RETENTION_MESSAGE
     submit_label = gettext_lazy("Place legal hold")
-    #: What is held.
     legal_hold_kind: ClassVar[LegalHoldKind]
 
     @property
     def target_id(self) -> str | None:
-        """Which one."""
         return None
 
     def submit(self, form: Form) -> Response:
@@ -188,7 +182,7 @@ class _LegalHoldFormPage(ConsoleFormPage):
 
 
 class CreateInstanceLegalHoldPage(_LegalHoldFormPage):
-    """Holds all organizations, and what is of none."""
+    """A hold on all organizations and on data of the instance."""
 
     section = SECTION
     is_instance_page = True
@@ -198,8 +192,6 @@ class CreateInstanceLegalHoldPage(_LegalHoldFormPage):
 
 
 class CreateLegalHoldPage(ResourcePage[Any], _LegalHoldFormPage):
-    """Holds a thing, whose page leads there."""
-
     path_suffix = "/legal-hold"
     title = gettext_lazy("Place a legal hold on “{name}”?")
 
@@ -213,13 +205,15 @@ class CreateLegalHoldPage(ResourcePage[Any], _LegalHoldFormPage):
 
 
 def legal_hold_badges(page: ResourcePage[Any], *above: str) -> Sequence[Badge]:
-    """Whether the thing has to stay, by itself or with one of these above it."""
+    """A badge if the entity, or one of these ids above it, is held."""
     is_held = not {page.context.entity.id, *above, ALL_TARGETS}.isdisjoint(page.services.legal_holds.list_holds())
     return [Badge(page.translator.gettext("Legal hold"), "warning")] if is_held else []
 
 
 def legal_hold_section(page: ResourcePage[Any], *above: str) -> ActionSection | None:
-    """By which holds the thing has to stay, and the way to place or lift its own; nothing for whoever may not know."""
+    """The holds that apply to the entity, and buttons to place or lift its own; None if the caller may not read
+    them.
+    """
     if not page.has_permission(_READ_PERMISSION):
         return None
     holds, writes = page.services.legal_holds.list_holds(), page.has_permission(_WRITE_PERMISSION)

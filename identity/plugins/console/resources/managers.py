@@ -27,8 +27,6 @@ from identity.storage.paging import PageRequest, ResultPage
 
 
 class ResourceManagersPage(ConsolePage):
-    """A page about the managers of one resource."""
-
     @property
     def is_instance_page(self) -> bool:  # type: ignore[override]
         return self.level is ManagerLevel.INSTANCE
@@ -39,7 +37,6 @@ class ResourceManagersPage(ConsolePage):
 
     @property
     def level(self) -> ManagerLevel:
-        """At which of the four levels."""
         return self.resource.key.level
 
     @property
@@ -48,13 +45,11 @@ class ResourceManagersPage(ConsolePage):
 
     @cached_property
     def managed_resource_link(self) -> EntityLink:
-        """The resource's name, and the address of its page."""
         key = self.resource.key
         return load_resource_links(self, {key})[key]
 
     @property
     def list_path(self) -> str:
-        """The address of the list."""
         return f"{self.managed_resource_link.href}/managers"
 
     @property
@@ -63,8 +58,6 @@ class ResourceManagersPage(ConsolePage):
 
 
 class ManagerListPage(ResourceManagersPage, ListPage):
-    """All managers of the resource, newest first."""
-
     title = gettext_lazy("Managers")
     lead = gettext_lazy("Users who manage it, here and everything below.")
     columns = (gettext_lazy("User"), gettext_lazy("Roles"), gettext_lazy("Since"))
@@ -95,11 +88,8 @@ class ManagerListPage(ResourceManagersPage, ListPage):
 
 
 class _ManagerSubpage(ResourceManagersPage):
-    """A page below the list."""
-
     @property
     def cancel_path(self) -> str:
-        """The list."""
         return self.list_path
 
     @property
@@ -108,8 +98,6 @@ class _ManagerSubpage(ResourceManagersPage):
 
 
 class ManagerRolesPage(_ManagerSubpage, RolesFormPage):
-    """The choice of roles for one manager."""
-
     hint = gettext_lazy("You can grant roles whose permissions you hold yourself.")
     no_options_message = gettext_lazy("There is no role here whose permissions you hold yourself.")
 
@@ -127,8 +115,6 @@ class ManagerRolesPage(_ManagerSubpage, RolesFormPage):
 
 
 class AddManagerPage(ManagerRolesPage, SelectUserThenRolesPage):
-    """Step 1: select a user. Step 2: choose roles."""
-
     includes_other_organizations = True
 
     @property
@@ -137,14 +123,15 @@ class AddManagerPage(ManagerRolesPage, SelectUserThenRolesPage):
 
     def is_selectable(self, subject: Subject) -> bool:
         home, holder = subject.organization.id, self.resource.grantee
-        # Each side of a project grant chooses among its own people.
+        # Both sides of a project grant choose from their own users.
         chosen_here = holder is None or home in (self.resource.organization_id, holder.id)
         return chosen_here and self._can_see_organization(home)
 
     @property
     def search_organization_id(self) -> str | None:
-        """That of the resource; of a project grant the side that one sees, first the one that holds it. All for whoever
-        manages the instance."""
+        """The organization of the resource; for a project grant the side that the caller sees, the grantee first.
+        All for managers of the instance.
+        """
         holder = self.resource.grantee
         if holder is not None and self._can_see_organization(holder.id):
             return holder.id
@@ -182,14 +169,12 @@ class AddManagerPage(ManagerRolesPage, SelectUserThenRolesPage):
 
 
 class ManagerResourcePage(_ManagerSubpage, ResourcePage[Manager]):
-    """A page about one manager; its resource is where the roles are held."""
-
     path, context_factory = "/managers/{manager}", route_contexts.manager_context
     permission_subject, service_name = "manager", "managers"
 
     @cached_property
     def user(self) -> EntityLink:
-        """As whoever looks may know them."""
+        """Named as far as the caller may see them."""
         subject = self.services.storage.users.find_subject(self.entity.user_id)
         return EntityLink(self.entity.user_id) if subject is None else display_user(self, subject)
 
@@ -200,8 +185,6 @@ class ManagerResourcePage(_ManagerSubpage, ResourcePage[Manager]):
 
 
 class ManagerEditPage(ManagerResourcePage, ManagerRolesPage, EditPage):
-    """Other roles."""
-
     title = gettext_lazy("Choose roles for {name}")
     command = ChangeManager
 
@@ -215,8 +198,6 @@ class ManagerEditPage(ManagerResourcePage, ManagerRolesPage, EditPage):
 
 
 class RemoveManagerPage(ManagerResourcePage, ResourceActionPage):
-    """Asks before the roles are gone."""
-
     path_suffix, permission_verb = "/delete", "write"
     title = gettext_lazy("Remove the manager {name} of {resource}?")
     impact = (gettext_lazy("{name} loses {roles} of {resource} at once."),)

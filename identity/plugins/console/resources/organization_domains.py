@@ -1,4 +1,4 @@
-"""Domains of an organization: what it goes by, what it waits for, and how that is proven."""
+"""Domains of an organization: pending and verified ones, and their verification."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
@@ -28,7 +28,7 @@ from identity.plugins.console.routes import ConsoleRoute, resource_routes
 from identity.services.commands.organizations import AddDomain, ChangeOrganization
 from identity.services.domains import ASSERT_PERMISSION
 
-#: The permission to add, prove, remove and make primary.
+#: To add, verify, remove and make primary.
 WRITE_PERMISSION = "organization_domain.write"
 
 _PROOF_LABELS = {
@@ -42,7 +42,6 @@ _PRIMARY_LABEL = gettext_lazy("Primary domain")
 
 
 def domains_section(page: OrganizationResourcePage) -> TableSection:
-    """The names that an organization has."""
     rows = [
         (
             page.template_macros.named(
@@ -78,7 +77,7 @@ def _badge(page: ConsolePage, domain: OrganizationDomain) -> Badge:
 
 
 class AddDomainPage(OrganizationResourcePage, ConsoleFormPage):
-    """Asks for a domain, and leads to what proves it."""
+    """Adds a domain and redirects to the instructions for verifying it."""
 
     back_path_suffix = "#domains"
 
@@ -106,19 +105,17 @@ class AddDomainPage(OrganizationResourcePage, ConsoleFormPage):
 
 
 class OrganizationDomainResourcePage(OrganizationResourcePage):
-    """A page about one domain, below its organization."""
-
     path: ClassVar[str] = f"{OrganizationResourcePage.path}/domains/{{domain}}"
     permission_verb = "write"
 
     @classmethod
     def permission(cls) -> str:
-        """To change a domain takes more than to change the organization."""
+        """Changing domains needs a permission of its own."""
         return WRITE_PERMISSION if cls.permission_verb == "write" else super().permission()
 
     @cached_property
     def domain(self) -> OrganizationDomain:
-        """Which one. Raises NotFound."""
+        """Raises NotFound."""
         return self.services.domains.get(self.entity.id, path_value(self, "domain"))
 
     @property
@@ -131,7 +128,6 @@ class OrganizationDomainResourcePage(OrganizationResourcePage):
 
     @property
     def organization_href(self) -> str:
-        """The address of the organization's page."""
         return super().resource_path
 
     @property
@@ -144,11 +140,11 @@ class OrganizationDomainResourcePage(OrganizationResourcePage):
 
     @property
     def is_primary(self) -> bool:
-        """True for the one that login names have."""
+        """True for the domain of login names."""
         return self.entity_name == self.entity.primary_domain
 
     def sign_in_loss_message(self, *, primary: bool = False) -> Sequence[str]:
-        """How many people elsewhere lose signing in by address by it, as a sentence; none if nobody does."""
+        """How many people of other organizations can no longer sign in by email address; empty for none."""
         lost = self.services.login_names.count_losing_email_sign_in(self.entity.id, self.entity_name, primary=primary)
         if not lost:
             return []
@@ -162,7 +158,7 @@ class OrganizationDomainResourcePage(OrganizationResourcePage):
 
 
 class VerifyDomainPage(OrganizationDomainResourcePage, ResourceActionPage):
-    """Says what proves it, and looks for that."""
+    """Shows how to verify the domain, and checks."""
 
     path_suffix = "/verify"
     template = "console/verify_domain.html"
@@ -182,7 +178,7 @@ class VerifyDomainPage(OrganizationDomainResourcePage, ResourceActionPage):
         return {**super().template_variables(), "domain": self.domain}
 
     def submit(self, form: Form) -> Response:
-        """Look for the proof. Raises FormRedisplay if it is not there."""
+        """Check now. Raises FormRedisplay if the proof is not found."""
         try:
             verify_domain(self.request, self.entity.id, self.domain.name)
         except ServerBusy as problem:
@@ -193,8 +189,6 @@ class VerifyDomainPage(OrganizationDomainResourcePage, ResourceActionPage):
 
 
 class AssertDomainPage(OrganizationDomainResourcePage, ResourceActionPage):
-    """Asks before it counts without a proof."""
-
     path_suffix = "/assert"
     action_labels = (gettext_lazy("Assert"), gettext_lazy("Assert …"))
     description = gettext_lazy("Say without a proof that the domain belongs to this organization.")
@@ -212,7 +206,8 @@ class AssertDomainPage(OrganizationDomainResourcePage, ResourceActionPage):
 
     @property
     def impact(self) -> Sequence[str]:
-        # Told to whoever may assert alone: of a domain that is not theirs yet nobody learns whose addresses are known.
+        # Shown only to callers who may assert domains: others must not learn which addresses of an unverified domain
+        # are known.
         return [
             gettext_lazy("The organization can go by this name at once, without a proof. Assert only what you know."),
             gettext_lazy("No other organization can have it until it is removed here."),
@@ -224,8 +219,6 @@ class AssertDomainPage(OrganizationDomainResourcePage, ResourceActionPage):
 
 
 class SetPrimaryDomainPage(OrganizationDomainResourcePage, ResourceActionPage):
-    """Asks before all login names change."""
-
     path_suffix = "/primary"
     is_destructive = False
     action_labels = (gettext_lazy("Make primary"), gettext_lazy("Make primary …"))
@@ -253,7 +246,7 @@ class SetPrimaryDomainPage(OrganizationDomainResourcePage, ResourceActionPage):
         ]
 
     def perform(self) -> str:
-        """Do it. Raises Conflict for one that waits."""
+        """Raises Conflict for a pending domain."""
         if not self.domain.is_effective:
             raise Conflict(gettext_lazy("This domain has to be proven first."))
         command = ChangeOrganization(primary_domain=self.domain.name)
@@ -262,8 +255,6 @@ class SetPrimaryDomainPage(OrganizationDomainResourcePage, ResourceActionPage):
 
 
 class RemoveDomainPage(OrganizationDomainResourcePage, ResourceActionPage):
-    """Asks before others can have it."""
-
     path_suffix = "/delete"
     action_labels = (gettext_lazy("Remove"), gettext_lazy("Remove …"))
     title = gettext_lazy("Remove the domain {name}?")
@@ -271,7 +262,6 @@ class RemoveDomainPage(OrganizationDomainResourcePage, ResourceActionPage):
 
     @property
     def description(self) -> str:  # type: ignore[override]
-        """What follows."""
         return (
             gettext_lazy("Others can have it then.")
             if self.domain.is_effective
@@ -301,8 +291,6 @@ class RemoveDomainPage(OrganizationDomainResourcePage, ResourceActionPage):
 
 
 class DomainDetailPage(OrganizationDomainResourcePage, ResourceDetailPage):
-    """How it stands."""
-
     permission_verb = "read"
     actions = (VerifyDomainPage, AssertDomainPage, SetPrimaryDomainPage, RemoveDomainPage)
     actions_title = gettext_lazy("What you can do")
@@ -333,7 +321,7 @@ class DomainDetailPage(OrganizationDomainResourcePage, ResourceDetailPage):
 _LIST = "/organizations/{organization}/domains"
 
 ROUTES = (
-    # Before names of domains, which have a dot.
+    # Before domain names, which contain a dot.
     ConsoleRoute(f"{_LIST}/new", AddDomainPage, WRITE_PERMISSION, route_contexts.organization_context),
     *resource_routes(DomainDetailPage, VerifyDomainPage, AssertDomainPage, SetPrimaryDomainPage, RemoveDomainPage),
 )

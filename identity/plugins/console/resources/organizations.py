@@ -1,4 +1,4 @@
-"""Organizations: list, make, look at, change, deactivate and delete."""
+"""Organizations: list, create, detail page, edit, deactivate and delete."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -37,12 +37,11 @@ from identity.storage.paging import PageRequest, ResultPage
 
 
 def fetch_visible_organizations(page: ConsolePage, page_request: PageRequest) -> ResultPage[Organization]:
-    """The organizations that whoever looks may know of."""
     return page.services.access_control.page_organizations(page.principal, page_request)
 
 
 class OrganizationListPage(ListPage):
-    """One row an organization, by name; those of which one manages a part alone have no link."""
+    """By name; organizations of which the caller manages only a part have no link."""
 
     section = "organizations"
     is_instance_page = True
@@ -80,8 +79,6 @@ class OrganizationListPage(ListPage):
 
 
 class OrganizationFormPage(ConsoleFormPage):
-    """The fields of an organization."""
-
     form_fields = form_fields(Organization)
 
     def visible_fields(self) -> Sequence[FormField]:
@@ -97,12 +94,11 @@ class OrganizationFormPage(ConsoleFormPage):
         ]
 
     def domain_hint(self) -> Message:
-        """What the domain is for."""
         raise NotImplementedError
 
 
 class OrganizationCreatePage(OrganizationFormPage, CreatePage):
-    """Makes one, and leads to its page; without a primary domain one is derived from the name."""
+    """Without a primary domain one is derived from the name."""
 
     section = "organizations"
     is_instance_page = True
@@ -125,12 +121,10 @@ class OrganizationCreatePage(OrganizationFormPage, CreatePage):
 
 
 class OrganizationEditPage(OrganizationResourcePage, OrganizationFormPage, EditPage):
-    """Name, primary domain, and whether people may register."""
-
     command = ChangeOrganization
 
     def visible_fields(self) -> Sequence[FormField]:
-        """What takes more than the name is left out for whoever may not change it."""
+        """Callers who may not change more than the name see only that."""
         needed = {"primary_domain": "organization_domain.write", "registration": "organization_policy.write"}
         return [
             form_field
@@ -143,7 +137,6 @@ class OrganizationEditPage(OrganizationResourcePage, OrganizationFormPage, EditP
 
 
 def _is_own_organization(page: OrganizationResourcePage) -> bool:
-    """True if whoever looks is of the organization, and goes along."""
     return bool(page.subject.organization.id == page.entity.id)
 
 
@@ -195,8 +188,6 @@ _ACTIONS = (
 
 
 class OrganizationDetailPage(OrganizationResourcePage, ResourceDetailPage):
-    """All about one: facts, domains, managers."""
-
     actions = _ACTIONS
     label_overrides = {"registration": gettext_lazy("Registration")}  # noqa: RUF012
 

@@ -1,4 +1,4 @@
-"""Policies of the instance and of organizations: which rules of signing in hold, who set them, and changing them."""
+"""Policies of the instance and of organizations: effective rules with their source, and editing."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -30,9 +30,9 @@ from identity.services.policies import INSTANCE_OWNER_ID, StoredPolicy
 
 _RULE_FIELDS = entity_fields(Policy)
 POLICY_TITLE = gettext_lazy("Sign-in policy")
-#: The button that asks what the rules would mean.
+#: The button that previews the rules.
 PREVIEW_FIELD = "preview"
-#: What was said of the sessions that end.
+#: The digest of the ended sessions that the caller confirmed.
 CONFIRMED_FIELD = "confirmed"
 _SOURCE_LABELS = {
     PolicySource.SETTINGS: gettext_lazy("The settings of the service"),
@@ -42,22 +42,17 @@ _SOURCE_LABELS = {
 
 
 class _PolicyPage(ConsolePage):
-    """What the pages about one policy have in common."""
-
     section = "policy"
 
     @property
     def policy_owner_id(self) -> str:
-        """INSTANCE_OWNER_ID, or the id of an organization."""
         return INSTANCE_OWNER_ID if self.is_instance_page else str(self.context.entity.id)
 
     @property
     def policy_path(self) -> str:
-        """Where the pages of the policy lie."""
         return f"{CONSOLE_PATH}/instance/policy" if self.is_instance_page else f"{self.base_path}/policy"
 
     def describe_rule(self, name: str, value: Any) -> Markup:
-        """What a rule with this value means, in the page's language."""
         if name == "factors":
             return self._sign_in_method_labels(value)
         if value is None:
@@ -74,14 +69,13 @@ class _PolicyPage(ConsolePage):
 
 
 class PolicyDetailPage(_PolicyPage):
-    """Each rule as it holds, in words, and where it comes from."""
+    """Each effective rule with its source."""
 
     template = "console/detail.html"
     title = POLICY_TITLE
 
     @property
     def write_permission(self) -> str:
-        """The permission to change it."""
         return "instance.write" if self.policy_owner_id == INSTANCE_OWNER_ID else "organization_policy.write"
 
     def template_variables(self) -> Mapping[str, object]:
@@ -158,7 +152,7 @@ class PolicyDetailPage(_PolicyPage):
 
 
 class PolicyEditPage(_PolicyPage, ConsoleFormPage):
-    """Sets rules, or leaves them to the level above."""
+    """Sets rules or leaves them inherited."""
 
     title = gettext_lazy("Change the sign-in policy")
     template = "console/policy_edit.html"
@@ -178,31 +172,29 @@ class PolicyEditPage(_PolicyPage, ConsoleFormPage):
             "What is set here holds from the next sign-in or request on, also for whoever is signed in."
         )
 
-    #: What is confirmed by saving again; empty where nothing is to be.
+    #: What saving again confirms; empty if there is nothing to confirm.
     confirmation_digest = ""
 
     @cached_property
     def stored_policy(self) -> StoredPolicy:
-        """What is stored."""
         return self.services.policies.get_stored_policy(self.policy_owner_id)
 
     @cached_property
     def parent_policy(self) -> Policy:
-        """What holds where nothing is set here."""
+        """The inherited rules."""
         return self.services.policies.preview_policy(self.policy_owner_id, Policy())
 
     def is_value_allowed(self, name: str, value: Any) -> bool:
-        """True if the level may set the rule to this."""
+        """True if this level may set the rule to this value."""
         return self.policy_owner_id == INSTANCE_OWNER_ID or not looser_rules(
             self.services.policies.instance_policy(), Policy(**{name: value})
         )
 
     def inherited_value(self, name: str) -> Markup:
-        """What holds if nothing is set here."""
         return self.describe_rule(name, getattr(self.parent_policy, name))
 
     def sign_in_method_options(self) -> Sequence[Sequence[object]]:
-        """The ways to sign in that may be allowed."""
+        """The sign-in methods that may be allowed."""
         methods = self.services.capabilities.sign_in_methods
         return [
             (name, self.translate(label), "")
@@ -240,7 +232,7 @@ class PolicyEditPage(_PolicyPage, ConsoleFormPage):
         }
 
     def _refuse_unconfirmed(self, policy: Policy, form: Form) -> None:
-        """Raise FormRedisplay if the rules end sessions, until whoever saves them has seen how many."""
+        """Raise FormRedisplay if the rules end sessions, until the caller has confirmed their number."""
         ended = self.services.sessions.count_ended_by_policy(self.policy_owner_id, policy)
         self.confirmation_digest = _confirmation_digest(ended)
         if self.confirmation_digest and form.text(CONFIRMED_FIELD) != self.confirmation_digest:
@@ -273,7 +265,7 @@ class PolicyEditPage(_PolicyPage, ConsoleFormPage):
 
 
 def parse_policy_change(form: Form) -> ChangePolicy:
-    """The change that was typed. Raises Invalid."""
+    """Raises Invalid."""
     return decode(
         ChangePolicy,
         {form_field.command_member: form_field.parse_value(form) for form_field in PolicyEditPage.form_fields},
@@ -281,7 +273,7 @@ def parse_policy_change(form: Form) -> ChangePolicy:
 
 
 def _confirmation_digest(ended: EndedSessionCount) -> str:
-    """What a confirmation is about: other numbers need another one."""
+    """Other numbers need another confirmation."""
     return (
         f"{ended.sessions}{'+' if ended.has_more else ''}{' own' if ended.includes_own else ''}"
         if ended.sessions
@@ -290,15 +282,11 @@ def _confirmation_digest(ended: EndedSessionCount) -> str:
 
 
 class InstancePolicyDetailPage(PolicyDetailPage):
-    """What holds where no organization says more."""
-
     title = gettext_lazy("Sign-in policy of the instance")
     is_instance_page, section = True, "instance/policy"
 
 
 class InstancePolicyEditPage(PolicyEditPage):
-    """The same to be changed."""
-
     title = gettext_lazy("Change the sign-in policy of the instance")
     is_instance_page, section = True, "instance/policy"
 

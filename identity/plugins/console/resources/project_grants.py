@@ -36,14 +36,12 @@ from identity.storage.paging import PageRequest, ResultPage
 
 
 def load_holder_names(page: ConsolePage, grants: Sequence[ProjectGrant]) -> Mapping[str, str]:
-    """The names of the organizations that hold the grants, by id."""
+    """By organization id."""
     holders = page.services.storage.organizations.find_many({grant.organization_id for grant in grants})
     return {key: organization.name for key, organization in holders.items()}
 
 
 class ProjectGrantListPage(ProjectResourcePage, ListPage):
-    """One row an organization, newest first."""
-
     back_path_suffix = "/grants"
 
     title = gettext_lazy("Project grants")
@@ -78,7 +76,7 @@ class ProjectGrantListPage(ProjectResourcePage, ListPage):
 
 
 class ProjectGrantCreatePage(ProjectResourcePage, SelectThenRolesPage):
-    """Step 1: select an organization. Step 2: choose the roles that it may give."""
+    """Step 1: select an organization. Step 2: choose the roles that it may grant."""
 
     back_path_suffix = "/grants"
 
@@ -123,7 +121,7 @@ class ProjectGrantCreatePage(ProjectResourcePage, SelectThenRolesPage):
         return gettext_lazy("Its whole primary domain or id; of organizations that you manage, any part of the name.")
 
     def candidates(self, page_request: PageRequest) -> ResultPage[SelectionCandidate]:
-        """Other organizations: those one may know of by name, any by what only those who know it can type."""
+        """Visible organizations by name; others only by an identifier that the caller must already know."""
         page = fetch_visible_organizations(self, page_request)
         organizations = self.services.storage.organizations
         named = organizations.find_by_domain(page_request.query.lower()) or organizations.find(page_request.query)
@@ -154,8 +152,6 @@ class ProjectGrantCreatePage(ProjectResourcePage, SelectThenRolesPage):
 
 
 class ProjectGrantEditPage(ProjectGrantResourcePage, RolesFormPage, EditPage):
-    """Other roles."""
-
     requires_role = False
     title = gettext_lazy("Choose roles for {name}")
     hint = gettext_lazy("Users of the organization lose a role at once that is not granted any more.")
@@ -180,8 +176,6 @@ def _access_loss_message(page: ProjectGrantResourcePage) -> str:
 
 
 class WithdrawProjectGrantPage(ProjectGrantResourcePage, ResourceActionPage):
-    """Asks before the grant is gone."""
-
     path_suffix, permission_verb = "/delete", "delete"
     action_labels = (gettext_lazy("Withdraw"), gettext_lazy("Withdraw …"))
     title = gettext_lazy("Withdraw the grant of {project} to {organization}?")
@@ -193,7 +187,6 @@ class WithdrawProjectGrantPage(ProjectGrantResourcePage, ResourceActionPage):
         return [_access_loss_message(self), gettext_lazy("Its user grants and managers are removed for ever.")]
 
     def perform(self) -> str:
-        """Do it; then to the other grants of the project."""
         self.services.project_grants.remove(self.entity.id, principal=self.principal)
         return f"{CONSOLE_PATH}/projects/{self.entity.project_id}/grants"
 
@@ -223,8 +216,6 @@ _MANAGERS_LEAD = gettext_lazy(
 
 
 class ProjectGrantDetailPage(ProjectGrantResourcePage, ResourceDetailPage):
-    """All about one: facts, who has roles by it, who manages it."""
-
     lead = (gettext_lazy("Project grant"),)
     actions = _ACTIONS
     actions_title = gettext_lazy("Deactivate or withdraw")
@@ -255,7 +246,7 @@ class ProjectGrantDetailPage(ProjectGrantResourcePage, ResourceDetailPage):
 
     @property
     def _other_managers(self) -> str:
-        """How many there are; they are known to their own organization."""
+        """The number of managers on the other side, who are visible to their own organization only."""
         row_total = self.services.managers.count_hidden(self.resource, principal=self.principal)
         if not row_total.count and row_total.is_exact:
             return ""

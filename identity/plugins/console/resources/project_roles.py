@@ -1,4 +1,4 @@
-"""Roles of a project: what its applications understand."""
+"""Roles of a project."""
 
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote
@@ -23,14 +23,12 @@ from identity.plugins.console.user_display import display_users
 from identity.services.commands.projects import AddProjectRole, ChangeProjectRole
 from identity.storage.paging import PageCursor, PageRequest, ResultPage, RowTotal, build_page
 
-#: How many of those who lose a role are named, and how many grants are looked through for them.
+#: Limits of the names shown and of the grants loaded to find them.
 _MAX_LISTED_NAMES = 5
 _IMPACT_PAGE = PageRequest(limit=200)
 
 
 class ProjectRoleListPage(ProjectResourcePage, ListPage):
-    """One row a role, by key."""
-
     back_path_suffix = "/roles"
 
     title = gettext_lazy("Roles")
@@ -71,8 +69,6 @@ class ProjectRoleListPage(ProjectResourcePage, ListPage):
 
 
 class ProjectRoleSubpage(ProjectResourcePage):
-    """A page about the roles of one project."""
-
     back_path_suffix = "/roles"
 
     @property
@@ -84,8 +80,6 @@ _FIELDS = form_fields(ProjectRole)
 
 
 class ProjectRoleCreatePage(ProjectRoleSubpage, ConsoleFormPage):
-    """Adds one."""
-
     form_fields = _FIELDS
     is_creation = True
     title = gettext_lazy("New role")
@@ -99,11 +93,9 @@ class ProjectRoleCreatePage(ProjectRoleSubpage, ConsoleFormPage):
 
 
 class ProjectRoleResourcePage(ProjectRoleSubpage):
-    """A page about one role."""
-
     @property
     def role(self) -> ProjectRole:
-        """Which one. Raises NotFound."""
+        """Raises NotFound."""
         role: ProjectRole = find_child(self, self.services.projects.list_roles(self.entity.id), "role", "key", "key")
         return role
 
@@ -113,7 +105,7 @@ class ProjectRoleResourcePage(ProjectRoleSubpage):
 
 
 class ProjectRoleEditPage(ProjectRoleResourcePage, ConsoleFormPage):
-    """Changes display name and group; the key stays."""
+    """The key cannot be changed."""
 
     form_fields = tuple(field for field in _FIELDS if field.name in ChangeProjectRole.model_fields)
     title = gettext_lazy("Change the role {key}")
@@ -129,14 +121,12 @@ class ProjectRoleEditPage(ProjectRoleResourcePage, ConsoleFormPage):
 
 
 class DeleteProjectRolePage(ProjectRoleResourcePage, ActionPage):
-    """Asks before everybody loses it."""
-
     title = gettext_lazy("Delete the role {key} of {project}?")
     submit_label = gettext_lazy("Delete role")
 
     @property
     def impact(self) -> Sequence[str]:
-        """Who loses it: some by name, all in numbers."""
+        """Some affected users and organizations by name, all by number."""
         falls = self.services.storage.deletion_impact.count_role_grants(self.entity.id, self.role.key)
         grants, users = falls.project_grants, falls.user_grants
         if not grants and not users:
@@ -162,7 +152,7 @@ class DeleteProjectRolePage(ProjectRoleResourcePage, ActionPage):
         self.services.projects.remove_role(self.entity.id, self.role.key)
 
     def _grantee_organizations(self) -> Sequence[str]:
-        """Organizations whose project grant has the role, for whoever may read that."""
+        """Organizations whose project grant has the role; empty if the caller may not read them."""
         if not self.has_permission("project_grant.read"):
             return []
         grants = self.filter_page(self.services.storage.project_grants.page("project_id", self.entity.id, _IMPACT_PAGE))
@@ -173,7 +163,7 @@ class DeleteProjectRolePage(ProjectRoleResourcePage, ActionPage):
         ]
 
     def _grantee_users(self) -> Sequence[str]:
-        """Users whose grant has the role, for whoever may read that."""
+        """Users whose grant has the role; empty if the caller may not read them."""
         if not self.has_permission("user_grant.read"):
             return []
         grants = self.filter_page(self.services.storage.user_grants.page("project_id", self.entity.id, _IMPACT_PAGE))
@@ -187,7 +177,7 @@ def _abbreviate_names(names: Sequence[str], n: int) -> str:
 
 
 _LIST = "/projects/{project}/roles"
-# Keys may hold slashes.
+# Keys may contain slashes.
 _ROLE_PATH = f"{_LIST}/{{key:.+}}"
 
 ROUTES = (

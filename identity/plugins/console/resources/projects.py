@@ -1,4 +1,4 @@
-"""Projects: list, make, look at, change, deactivate and delete."""
+"""Projects: list, create, detail page, edit, deactivate and delete."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -28,7 +28,7 @@ from identity.storage.paging import PageRequest, ResultPage
 
 
 class ProjectListPage(ListPage):
-    """One row a project, by name; who manages single ones sees these alone."""
+    """By name; managers of single projects see these only."""
 
     section = "projects"
     title = gettext_lazy("Projects")
@@ -68,8 +68,6 @@ _FIELDS = form_fields(Project)
 
 
 class ProjectCreatePage(CreatePage):
-    """Makes one, and leads to its page."""
-
     section, section_label = "projects", gettext_lazy("Projects")
     title = gettext_lazy("New project")
     form_fields = _FIELDS
@@ -107,8 +105,6 @@ _ACTIONS = (
 
 
 class ProjectDetailPage(ProjectResourcePage, ResourceDetailPage):
-    """All about one: facts, applications, roles, who has them, who manages it."""
-
     actions = _ACTIONS
 
     @property

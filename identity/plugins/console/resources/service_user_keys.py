@@ -1,4 +1,4 @@
-"""Keys of a service user: all of them, a new one with its key file shown once, and the end of one."""
+"""Keys of a service user: list, add with a key file that is shown once, remove."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -41,8 +41,6 @@ _SIGNATURE_HINT = gettext_lazy("A program signs its assertion with the private k
 
 
 class ServiceUserKeyListPage(ServiceUserResourcePage, ListPage):
-    """All keys, newest first."""
-
     back_path_suffix = "/keys"
 
     columns = (gettext_lazy("Key id"), *EXPIRY_COLUMNS)
@@ -82,7 +80,7 @@ def _source_options(page: ConsolePage) -> Sequence[Sequence[object]]:
 
 
 class ServiceUserKeyCreatePage(CreateExpiringCredentialPage):
-    """Expiration date → Add, which shows the key file once (service description §2.2)."""
+    """Adds a key and shows the key file once (service description §2.2)."""
 
     form_fields = (
         DateField(
@@ -117,7 +115,7 @@ class ServiceUserKeyCreatePage(CreateExpiringCredentialPage):
         return {**super().initial_values(), _SOURCE_FIELD: _GENERATE, _KEY_SIZE_FIELD: _SIZES[0]}
 
     def submit(self, form: Form) -> Response:
-        """Add it. The answer is the only one that ever holds the private key: there is nothing to redirect to."""
+        """Add it. The private key is in this response only, so there is no redirect."""
         expires_at = parse_expiration(form)
         self.redeem_submission_id(form, ALREADY_CREATED_MESSAGE)
         if form.text(_SOURCE_FIELD) == _UPLOAD:
@@ -142,7 +140,7 @@ def _parse_size(text: str) -> object:
 
 
 def _key_file_variables(file: KeyFile, user: ServiceUser) -> dict[str, object]:
-    """The key file as its page shows it: name, content, and the address that downloads it without script."""
+    """Variables of the key file's page: name, content, and a data URI to download it without a script."""
     content = file.to_json()
     return {
         "content": content,
@@ -152,8 +150,6 @@ def _key_file_variables(file: KeyFile, user: ServiceUser) -> dict[str, object]:
 
 
 class RemoveServiceUserKeyPage(ServiceUserResourcePage, ActionPage):
-    """Asks before programs lose access."""
-
     back_path_suffix = "#keys"
 
     title = gettext_lazy("Remove the key {id} of {name}?")
@@ -161,7 +157,7 @@ class RemoveServiceUserKeyPage(ServiceUserResourcePage, ActionPage):
 
     @property
     def key(self) -> ServiceUserKey:
-        """Which one. Raises NotFound."""
+        """Raises NotFound."""
         return self.services.service_users.get_key(self.entity.id, path_value(self, "key"))
 
     @property

@@ -1,4 +1,4 @@
-"""Client secrets and personal access tokens of a service user: what programs use that cannot sign."""
+"""Client secrets and personal access tokens of a service user, for programs that cannot sign."""
 
 from collections.abc import Mapping, Sequence
 
@@ -33,15 +33,12 @@ from identity.storage.paging import PageRequest, ResultPage
 
 
 def service_user_secret_section(page: ServiceUserResourcePage) -> TableSection:
-    """The client secrets."""
     lead = gettext_lazy("Only for programs that use the client credentials grant; a key is safer.")
     empty = gettext_lazy("No client secret")
     return client_secret_section(page, "secret", gettext_lazy("Client secret"), lead, empty=empty, first=False)
 
 
 class PersonalAccessTokenListPage(ServiceUserResourcePage, ListPage):
-    """All personal access tokens, newest first."""
-
     back_path_suffix = "/personal-access-tokens"
 
     columns = (gettext_lazy("Name"), *EXPIRY_COLUMNS)
@@ -70,7 +67,7 @@ class PersonalAccessTokenListPage(ServiceUserResourcePage, ListPage):
 
 
 class PersonalAccessTokenCreatePage(CreateExpiringCredentialPage):
-    """Makes a personal access token, and shows it once."""
+    """Creates a personal access token and shows it once."""
 
     back_path_suffix = "#tokens"
 
@@ -109,8 +106,6 @@ class PersonalAccessTokenCreatePage(CreateExpiringCredentialPage):
 
 
 class RevokePersonalAccessTokenPage(ServiceUserResourcePage, ActionPage):
-    """Asks before programs lose access."""
-
     back_path_suffix = "#tokens"
 
     title = gettext_lazy("Remove the token “{token}” of {name}?")
@@ -118,7 +113,7 @@ class RevokePersonalAccessTokenPage(ServiceUserResourcePage, ActionPage):
 
     @property
     def token(self) -> PersonalAccessToken:
-        """Which one. Raises NotFound."""
+        """Raises NotFound."""
         token_id = path_value(self, "token")
         personal_access_token = self.services.storage.credentials.find(PersonalAccessToken, token_id, self.entity.id)
         if personal_access_token is None:

@@ -1,4 +1,4 @@
-"""Service users: list, make, look at, change, deactivate and delete."""
+"""Service users: list, create, detail page, edit, deactivate and delete."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,8 +31,6 @@ from identity.storage.stores.users import UserKind
 
 
 class ServiceUserListPage(ListPage):
-    """One row a service user, by name."""
-
     section = "service-users"
     title = gettext_lazy("Service users")
     lead = gettext_lazy("Programs that sign in without a person, with a key or a secret.")
@@ -81,8 +79,6 @@ _FIELDS = form_fields(ServiceUser)
 
 
 class ServiceUserCreatePage(CreatePage):
-    """Makes one, and leads to its page."""
-
     section, section_label = "service-users", gettext_lazy("Service users")
     title = gettext_lazy("New service user")
     form_fields = _FIELDS
@@ -119,8 +115,6 @@ _ACTIONS = (
 
 
 class ServiceUserDetailPage(ServiceUserResourcePage, ResourceDetailPage):
-    """All about one: facts, keys, secrets, personal access tokens, what it may."""
-
     actions = _ACTIONS
 
     @property

@@ -1,4 +1,4 @@
-"""Sessions of a user: where the person is signed in, and the end of one or of all."""
+"""Sessions of a user: the list, ending one or all."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,7 +17,7 @@ from identity.storage.paging import PageRequest, ResultPage
 
 
 class SessionListPage(UserResourcePage, ListPage):
-    """All that are live, last seen first."""
+    """Live sessions, last seen first."""
 
     back_path_suffix = "/sessions"
 
@@ -32,7 +32,7 @@ class SessionListPage(UserResourcePage, ListPage):
     section_id, all_link_label = "sessions", gettext_lazy("All sessions …")
 
     def fetch_page(self, page_request: PageRequest) -> ResultPage[Session]:
-        """All at once: they are few."""
+        """Not paged: there are few."""
         return ResultPage(self.services.users.list_sessions(self.entity.id))
 
     def build_cells(self, session: Session) -> Cells:
@@ -65,8 +65,6 @@ class _EndSessionsPage(UserResourcePage, ActionPage):
 
 
 class EndSessionPage(_EndSessionsPage):
-    """Asks before the person is signed out of one."""
-
     title = gettext_lazy("Sign {name} out of {device}?")
     impact = (
         gettext_lazy("Applications that were opened in this session lose access at once, unless they stay connected."),
@@ -75,7 +73,7 @@ class EndSessionPage(_EndSessionsPage):
 
     @property
     def session(self) -> Session:
-        """Which one. Raises NotFound."""
+        """Raises NotFound."""
         session: Session = find_child(self, self.services.users.list_sessions(self.entity.id), "session")
         return session
 
@@ -88,8 +86,6 @@ class EndSessionPage(_EndSessionsPage):
 
 
 class EndAllSessionsPage(_EndSessionsPage):
-    """Asks before the person is signed out everywhere."""
-
     title = gettext_lazy("Sign {name} out everywhere?")
     submit_label = gettext_lazy("End all sessions")
 

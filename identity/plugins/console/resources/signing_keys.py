@@ -1,4 +1,4 @@
-"""Signing keys: where each stands, and the next one."""
+"""Signing keys: states, rotation and withdrawal."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -34,8 +34,6 @@ _STATE_LABELS = {
 
 
 class SigningKeyListPage(ListPage):
-    """All that are stored, newest first."""
-
     section = SECTION
     is_instance_page = True
     title = gettext_lazy("Signing keys")
@@ -55,7 +53,7 @@ class SigningKeyListPage(ListPage):
     empty_text = gettext_lazy("The operator makes the first one with identity bootstrap.")
 
     def fetch_page(self, page_request: PageRequest) -> ResultPage[SigningKeyState]:
-        """All at once: they are few."""
+        """Not paged: there are few."""
         return ResultPage(self.services.signing_keys.list_key_states())
 
     def build_cells(self, state: SigningKeyState) -> Cells:
@@ -92,8 +90,6 @@ class SigningKeyListPage(ListPage):
 
 
 class RotateSigningKeyPage(ActionPage):
-    """Asks how the next key is to take over."""
-
     template = "console/rotate_signing_keys.html"
     section = SECTION
     is_instance_page = True
@@ -141,7 +137,7 @@ class RotateSigningKeyPage(ActionPage):
         return settings
 
     def submit(self, form: Form) -> Response:
-        """Make the next key. Raises Conflict if one waits already that will do."""
+        """Create the next key. Raises Conflict if a suitable one is already announced."""
         mode = form.text(MODE_FIELD) or _NORMAL
         if mode not in (_NORMAL, _EMERGENCY):
             raise Invalid({MODE_FIELD: gettext_lazy("Choose one of the values offered.")})
@@ -157,7 +153,7 @@ class RotateSigningKeyPage(ActionPage):
 
 
 class WithdrawSigningKeyPage(ActionPage):
-    """Asks before what a key signed counts no more."""
+    """Withdrawal makes everything invalid that the key signed."""
 
     section = SECTION
     is_instance_page = True
@@ -167,7 +163,7 @@ class WithdrawSigningKeyPage(ActionPage):
 
     @property
     def signing_key_state(self) -> SigningKeyState:
-        """Which one. Raises NotFound."""
+        """Raises NotFound."""
         key_state: SigningKeyState = find_child(
             self, self.services.signing_keys.list_key_states(), "signing_key", attribute="key.id"
         )

@@ -1,4 +1,4 @@
-"""Identity providers at which people of an organization can sign in: list, add, look at, change, deactivate, delete."""
+"""Identity providers for the people of an organization: list, add, detail page, edit, deactivate, delete."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -39,8 +39,6 @@ def _kind_label(provider: UpstreamProvider) -> str:
 
 
 class UpstreamProviderListPage(ListPage):
-    """One row a provider, newest first."""
-
     section = "upstream-providers"
     title = gettext_lazy("Identity providers")
     lead = gettext_lazy("Where people can sign in instead of here: at an OpenID provider, or at GitHub.")
@@ -63,7 +61,7 @@ class UpstreamProviderListPage(ListPage):
         )
 
 
-#: A client secret, or the text of a private key: it is never sent back.
+#: A client secret, or the PEM text of a private key; never sent back to the browser.
 _SECRET_FIELD = TextArea(
     "client_secret",
     gettext_lazy("Client secret"),
@@ -72,7 +70,7 @@ _SECRET_FIELD = TextArea(
     attributes={"rows": 2, "autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"},
 )
 _UNCHANGED_SECRET_HINT = gettext_lazy("As the provider gave it; of Apple the private key. Empty leaves it as it is.")
-#: These have no other way than a secret.
+#: They support no other authentication.
 _SECRET_KINDS = (UpstreamKind.APPLE, UpstreamKind.GITHUB)
 
 
@@ -83,8 +81,6 @@ def _provider_fields(*without: str) -> tuple[FormField, ...]:
 
 
 class UpstreamProviderFormPage(ConsoleFormPage):
-    """What is alike where one is added and changed."""
-
     secret_fields = frozenset({_SECRET_FIELD.name})
 
     def visible_fields(self) -> Sequence[FormField]:
@@ -110,8 +106,9 @@ def _requires_instance_permission(form_field: FormField) -> bool:
 
 
 class UpstreamProviderCreatePage(UpstreamProviderFormPage, CreatePage):
-    """Adds one, and leads to its page. Its redirect URI is there from the start: the provider wants to know it before
-    it gives a client id and a secret."""
+    """Adds a provider. The form shows its redirect URI from the start, because providers ask for it before they
+    issue a client id and secret.
+    """
 
     section, section_label = "upstream-providers", gettext_lazy("Identity providers")
     title = gettext_lazy("New identity provider")
@@ -142,7 +139,7 @@ class UpstreamProviderCreatePage(UpstreamProviderFormPage, CreatePage):
             form.text("authentication") != UpstreamAuthentication.PRIVATE_KEY_JWT or form.text("kind") in _SECRET_KINDS
         )
         if needs_secret and not form.text(_SECRET_FIELD.name):
-            # It is not sent back where something else is wrong, and would be missed later.
+            # Report other errors first: the redisplayed form would lose the secret.
             self.build_command(self.command, form)
             raise Invalid({_SECRET_FIELD.name: gettext_lazy("Enter the client secret.")})
         return super().submit(form)
@@ -158,12 +155,12 @@ class UpstreamProviderCreatePage(UpstreamProviderFormPage, CreatePage):
 
     @property
     def _provider_id(self) -> str:
-        """Of the provider that this form makes, however often it is drawn; nobody else's, and of nobody's choice."""
+        """Stable over redisplays of the form, and not chosen by the client."""
         return derive_id("upstream_provider", self.principal.id or "", self.context.entity.id, self._submission_id)
 
 
 class UpstreamProviderEditPage(UpstreamProviderResourcePage, UpstreamProviderFormPage, EditPage):
-    """Changes one; the kind stays."""
+    """The kind cannot be changed."""
 
     form_fields = _provider_fields("kind")
     command = ChangeUpstreamProvider
@@ -186,8 +183,6 @@ class UpstreamProviderEditPage(UpstreamProviderResourcePage, UpstreamProviderFor
 
 
 class DeleteUpstreamProviderPage(UpstreamProviderResourcePage, ResourceActionPage):
-    """Asks before it is gone."""
-
     path_suffix, permission_verb = "/delete", "delete"
     action_labels = (gettext_lazy("Delete"), gettext_lazy("Delete …"))
     title = gettext_lazy("Delete the identity provider “{name}”?")
@@ -199,7 +194,6 @@ class DeleteUpstreamProviderPage(UpstreamProviderResourcePage, ResourceActionPag
     submit_label = gettext_lazy("Delete identity provider")
 
     def perform(self) -> str:
-        """Do it; then to the others."""
         back = self.parent_breadcrumbs[-1][1]
         self.services.upstream_providers.remove(self.entity.id, principal=self.principal)
         return back
@@ -228,8 +222,6 @@ _ACTIONS = (
 
 
 class UpstreamProviderDetailPage(UpstreamProviderResourcePage, ResourceDetailPage):
-    """All about one: how it is reached, and what becomes of people who come from it."""
-
     actions = _ACTIONS
     hidden_fields = ("name", "kind", "claims")
 

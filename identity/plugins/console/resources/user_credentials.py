@@ -1,4 +1,4 @@
-"""How a person first gets in, or gets in again: a new account, a link for a password, a one-time password."""
+"""Initial credentials and recovery: create a user, send a password link, set a one-time password."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,17 +32,14 @@ _VALIDITY_MESSAGE = gettext_lazy("It stays good until the person changes it.")
 
 
 def _can_mail_credential(page: ConsolePage, email: str) -> bool:
-    """True if what the person gets can be mailed to them."""
     return page.services.mails.is_enabled and bool(email)
 
 
 def _render_credential(
     page: ConsolePage, user: HumanUser, initial: InitialCredential, title: str, *, new: bool, hidden: bool
 ) -> Response:
-    """The only answer that ever holds it: there is nothing to redirect to.
-
-    A ``hidden`` link is mailed and never shown: it proves that the person reads the mailbox. A one-time password is
-    both, where it can be mailed.
+    """The credential is in this response only, so there is no redirect. A ``hidden`` link is mailed but not shown,
+    because using it proves access to the mailbox. A one-time password is shown, and mailed if possible.
     """
     if page.organization is None:
         raise ValueError("a user belongs to an organization")
@@ -79,7 +76,7 @@ def _credential_options(page: ConsolePage) -> Sequence[Sequence[object]]:
     ]
 
 
-#: What a new account is told in another way than an old one.
+#: New accounts have a hint of their own.
 _HINTS = {
     "user_name": gettext_lazy("Unique in the organization, without spaces. For example {example}", example="anna"),
     "email": gettext_lazy("The link or password is sent there."),
@@ -92,7 +89,7 @@ _FIELDS = tuple(
 
 
 class UserCreatePage(ConsoleFormPage):
-    """Makes an account, and shows once what its person first enters it by."""
+    """Creates a user and shows the initial credential once."""
 
     section = "users"
     form_fields = (
@@ -113,7 +110,7 @@ class UserCreatePage(ConsoleFormPage):
         ]
 
     def initial_values(self) -> dict[str, str]:
-        """A link: then nobody but the person ever knows the password."""
+        """Defaults to a link: only the person then knows the password."""
         return {"initial": _LINK_KIND}
 
     def submit(self, form: Form) -> Response:
@@ -131,16 +128,15 @@ class _NewCredentialPage(UserResourcePage, ResourceActionPage):
     permission_verb = "write"
     is_destructive = False
     is_creation = True
-    #: The heading of the page that shows it.
+    #: The heading of the page with the credential.
     created_label: ClassVar[str]
 
     @property
     def is_mailed(self) -> bool:
-        """True if only the person gets to see it."""
+        """True if the credential is mailed and not shown."""
         return False
 
     def create_credential(self) -> InitialCredential:
-        """What the person gets."""
         raise NotImplementedError
 
     def submit(self, form: Form) -> Response:
@@ -160,14 +156,14 @@ class _PasswordLinkPage(_NewCredentialPage):
     )
 
     def create_credential(self) -> InitialCredential:
-        # The mail goes there, even if the person has another address by now.
+        # The mail goes to this address, even if it was changed meanwhile.
         to = self.entity.profile.email if self.is_mailed else ""
         link = self.services.users.issue_password_link(self.entity.id, principal=self.principal, mailed_to=to)
         return InitialCredential(_LINK_KIND, link)
 
 
 class CreatePasswordLinkPage(_PasswordLinkPage):
-    """Asks before a link is made by which the person chooses a new password. It is mailed where that can be done."""
+    """Creates a link to choose a new password. It is mailed if possible."""
 
     path_suffix = "/password-link"
     action_labels = (gettext_lazy("New password link"), gettext_lazy("Make link …"))
@@ -190,7 +186,7 @@ class CreatePasswordLinkPage(_PasswordLinkPage):
 
 
 class CreateHandOverLinkPage(_PasswordLinkPage):
-    """The same for a link that is shown here, and therefore proves nothing."""
+    """The link is shown here, so using it proves no access to the mailbox."""
 
     path_suffix = "/link-to-hand-over"
     title = gettext_lazy("Make a link to hand over to {name}?")
@@ -205,8 +201,6 @@ class CreateHandOverLinkPage(_PasswordLinkPage):
 
 
 class SetOneTimePasswordPage(_NewCredentialPage):
-    """Asks before the present password is replaced."""
-
     path_suffix = "/one-time-password"
     action_labels = (gettext_lazy("One-time password"), gettext_lazy("Set password …"))
     description = gettext_lazy("Replaces the present password at once.")

@@ -1,4 +1,4 @@
-"""What a person has set up to prove who they are by: listed without what it is, and reset."""
+"""Second factors of a user: list and reset."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ _SECTION_ID = "second-factors"
 
 
 def factors_section(page: UserResourcePage) -> TableSection:
-    """All of them, with the way to reset them for whoever may."""
+    """The enrolments, with a button to reset them if permitted."""
     ui, enrolments = page.template_macros, page.services.factors.list_enrolments(page.entity.id)
     rows = [
         (*_enrolment_labels(page, enrolment), ui.when(enrolment.added_at), page.relative_time(enrolment.last_used_at))
@@ -41,7 +41,7 @@ def factors_section(page: UserResourcePage) -> TableSection:
 
 
 def _enrolment_labels(page: UserResourcePage, enrolment: Enrolment) -> tuple[str, str]:
-    """What it is called, and what is known of it."""
+    """The label and its details."""
     factor = request_context(page.request).protocol.factors.get(enrolment.factor)
     label = enrolment.factor if factor is None else page.translator.gettext(factor.label)
     if enrolment.name and enrolment.name != label:
@@ -50,7 +50,7 @@ def _enrolment_labels(page: UserResourcePage, enrolment: Enrolment) -> tuple[str
 
 
 class ResetFactorsPage(UserResourcePage, ActionPage):
-    """Asks before a person's factors are removed, for whoever has lost them."""
+    """Removes all factors of a person who lost them."""
 
     path_suffix, permission_verb = "/factors/reset", "write"
     back_path_suffix = f"#{_SECTION_ID}"

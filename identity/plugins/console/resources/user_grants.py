@@ -1,6 +1,5 @@
-"""User grants: roles of projects that users hold, as projects and project grants show them, and each by itself.
-
-Two sections lead to the pages about one grant. The user's says so in its links, so that one gets back to where one was.
+"""User grants of a project or project grant, and the pages of a single grant. A grant's page is linked from its user
+and from its project. Links from the user carry a query parameter, so that the page leads back there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,13 +33,10 @@ from identity.plugins.console.user_display import display_user, display_users
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
 from identity.storage.paging import PageRequest, ResultPage
 
-#: The parameter, and its value, of links that stand on a user's page.
 ORIGIN_PARAM, USER_ORIGIN = "of", "user"
 
 
 class UserGrantListPage(ListPage):
-    """User grants, newest first, as one or the other side shows them."""
-
     title = gettext_lazy("User grants")
     has_row_buttons = True
     empty_title = gettext_lazy("No user grants yet")
@@ -48,7 +44,6 @@ class UserGrantListPage(ListPage):
     all_link_label = gettext_lazy("All user grants …")
 
     def grant_cells(self, grant: UserGrant, named: EntityLink, query: str = "") -> Cells:
-        """The cells of a grant to, or in, what is named."""
         href = f"{CONSOLE_PATH}/user-grants/{grant.id}"
         role_names = self.render_role_names(grant.roles) or self.render_placeholder(gettext_lazy("None"))
         return (
@@ -64,20 +59,16 @@ class UserGrantListPage(ListPage):
 
 
 class GrantSourcePage(ResourcePage[Any]):
-    """A page about the user grants of a project or of a project grant."""
-
     back_path_suffix = "/user-grants"
 
     def can_add_grant(self) -> bool:
-        """True if whoever looks sees the users who could be given roles."""
+        """True if the caller may see users to whom roles can be granted."""
         value = self.entity
         sees: bool = self.services.access_control.can_see_organization(self.principal, value.organization_id)
         return sees and self.has_permission("user_grant.write") and (isinstance(value, Project) or value.active)
 
 
 class SourceGrantListPage(GrantSourcePage, UserGrantListPage):
-    """One row a user."""
-
     lead = gettext_lazy("Users with roles of the project, which applications receive as claims.")
     columns = (gettext_lazy("User"), gettext_lazy("Roles"), gettext_lazy("Since"))
     empty_text = gettext_lazy("Select a user and choose the roles that applications are to receive.")
@@ -90,7 +81,7 @@ class SourceGrantListPage(GrantSourcePage, UserGrantListPage):
         return page
 
     def build_rows(self, found: Sequence[UserGrant]) -> Sequence[Cells]:
-        """With the names of the users; those of organizations that one does not see stay unnamed."""
+        """Users whom the caller may not see have no name."""
         users = display_users(self, found)
         return [
             self.grant_cells(user_grant, users[user_grant.user_id])
@@ -103,8 +94,6 @@ class SourceGrantListPage(GrantSourcePage, UserGrantListPage):
 
 
 class GrantUserPage(GrantSourcePage, SelectUserThenRolesPage):
-    """Step 1: select a user. Step 2: choose roles of the project."""
-
     @property
     def breadcrumbs(self) -> Breadcrumbs:
         return [*super().breadcrumbs, (UserGrantListPage.title, self.list_path)]
@@ -140,7 +129,7 @@ class GrantUserPage(GrantSourcePage, SelectUserThenRolesPage):
 
 
 def add_user_grant(page: RolesFormPage, form: Form, user_id: str, project_id: str) -> Response:
-    """Give a user the roles that are chosen, and lead to where that is seen."""
+    """Grant the selected roles and redirect to the page that shows them."""
     command = page.decode_command(AddUserGrant, {"user_id": user_id, "project_id": project_id, **page.parse_form(form)})
     page.redeem_submission_id(form)
     page.services.user_grants.add(command, principal=page.principal)
@@ -148,39 +137,35 @@ def add_user_grant(page: RolesFormPage, form: Form, user_id: str, project_id: st
 
 
 def source_project(page: ConsolePage, source: Project | ProjectGrant) -> Project:
-    """The project, or the one that is granted."""
     return source if isinstance(source, Project) else page.services.projects.get(source.project_id)
 
 
 def source_role_options(page: ConsolePage, source: Project | ProjectGrant) -> RoleOptions:
-    """The roles of a project, or those that it is granted with."""
+    """The roles of the project, or those that were granted with it."""
     if isinstance(source, ProjectGrant):
         return role_options(page, source.project_id, source.roles)
     return role_options(page, source.id)
 
 
 class UserGrantResourcePage(ResourcePage[UserGrant]):
-    """A page about one user grant."""
-
     path, context_factory = "/user-grants/{user_grant}", route_contexts.user_grant_context
     permission_subject, service_name = "user_grant", "user_grants"
     permission_verb = "write"
 
     @property
     def project(self) -> Project:
-        """Of which project."""
         return self.services.projects.get(self.entity.project_id)
 
     @property
     def source(self) -> Project | ProjectGrant:
-        """The project, or the project grant from which the roles derive."""
+        """The project, or the project grant that the roles derive from."""
         if self.entity.project_grant_id is None:
             return self.project
         return self.services.project_grants.get(self.entity.project_grant_id)
 
     @cached_property
     def grantee(self) -> Subject:
-        """Whose roles. Raises NotFound."""
+        """Raises NotFound."""
         subject: Subject | None = self.services.storage.users.find_subject(self.entity.user_id)
         if subject is None:
             raise NotFound("user", self.entity.user_id)
@@ -197,12 +182,11 @@ class UserGrantResourcePage(ResourcePage[UserGrant]):
 
     @cached_property
     def is_opened_from_user(self) -> bool:
-        """True if one came here from the user's page."""
         return bool(self.request.GET.get(ORIGIN_PARAM) == USER_ORIGIN and display_user(self, self.grantee).href)
 
     @cached_property
     def origin_entity(self) -> ResourcePage[Any]:
-        """What one came from: the user, the project or the project grant."""
+        """The entity whose page linked here: user, project or project grant."""
         entity: Any = self.grantee.user if self.is_opened_from_user else self.source
         page: ResourcePage[Any] = _KINDS[type(entity)](route_contexts.RouteContext(self.resource, entity), self.request)
         page.organization = self.grantee.organization if self.is_opened_from_user else self.organization
@@ -230,8 +214,6 @@ _KINDS: Mapping[type, type[ResourcePage[Any]]] = {
 
 
 class UserGrantEditPage(UserGrantResourcePage, RolesFormPage, EditPage):
-    """Other roles."""
-
     title = gettext_lazy("Choose roles for {name}")
     command = ChangeUserGrant
 
@@ -244,8 +226,6 @@ class UserGrantEditPage(UserGrantResourcePage, RolesFormPage, EditPage):
 
 
 class RemoveUserGrantPage(UserGrantResourcePage, ResourceActionPage):
-    """Asks before the roles are gone."""
-
     path_suffix = "/delete"
     title = gettext_lazy("Remove the user grant of {name} in {project}?")
     submit_label = gettext_lazy("Remove user grant")

@@ -1,4 +1,4 @@
-"""Users: people's accounts: list, make, look at, change, deactivate and delete."""
+"""Users (people): list, detail page, edit, deactivate and delete."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -56,8 +56,6 @@ _STATE_LABELS = {
 
 
 class UserListPage(ListPage):
-    """One row a person, by user name."""
-
     section = "users"
     title = gettext_lazy("Users")
     lead = gettext_lazy("People who sign in.")
@@ -104,17 +102,16 @@ class UserListPage(ListPage):
 
 
 def _user_badges(state: UserState, locked: bool, page: ConsolePage) -> Sequence[Badge]:
-    """How a person's account stands."""
     badge = Badge(page.translator.gettext(_STATE_LABELS[state]), "success" if state is UserState.ACTIVE else "")
     return [badge, Badge(page.translator.gettext("Locked"), "danger")] if locked else [badge]
 
 
-#: These come first in the form and on the page, the others as the profile has them.
+#: First in the form and on the page; the other fields follow in the profile's order.
 _LEADING_FIELDS = ("given_name", "family_name", "display_name", "nickname", "email", "phone", "locale")
 
 
 class UserEditPage(UserResourcePage, EditPage):
-    """Changes names, and how the person is reached. The rest is said on the person's own pages."""
+    """Name and contact data; people change the rest on their account pages."""
 
     command = ChangeHumanUser
     form_fields = (*form_fields(HumanUser), *form_fields(Profile, *_LEADING_FIELDS))
@@ -186,7 +183,7 @@ _ACTIONS = (
 
 
 class UnlockUserPage(UserResourcePage, ResourceActionPage):
-    """Asks before the password can be tried everywhere again."""
+    """Lets the password be tried again everywhere."""
 
     path_suffix, permission_verb = "/unlock", "write"
     is_destructive = False
@@ -212,7 +209,7 @@ class UnlockUserPage(UserResourcePage, ResourceActionPage):
 
 
 class CancelUserDeletionPage(UserResourcePage, ResourceActionPage):
-    """Asks before an account stays whose person wanted it deleted."""
+    """Keeps an account whose deletion the person requested."""
 
     path_suffix, permission_verb = "/keep", "write"
     is_destructive = False
@@ -237,8 +234,6 @@ class CancelUserDeletionPage(UserResourcePage, ResourceActionPage):
 
 
 class UserDetailPage(UserResourcePage, ResourceDetailPage):
-    """All about one: facts, sessions, what they may, how they prove who they are."""
-
     actions = _ACTIONS
 
     @property

@@ -1,1 +1,1 @@
-"""One file per resource of the API, each with its operations."""
+"""The operations of each resource of the API."""

@@ -27,8 +27,9 @@ class ActorRepresentation(Representation):
 
 
 class AuditEventRepresentation(Representation):
-    """One line of the audit trail. It holds no secret; `detail` says what became of what, or `erased` where that was
-    about a person who is deleted. The rest never changes."""
+    """One entry of the audit trail, without secrets. `detail` describes the change, or is `erased` if it was about a
+    person who is deleted. The rest never changes.
+    """
 
     id: str
     at: DateTime
@@ -44,7 +45,7 @@ class AuditEventRepresentation(Representation):
 
 
 class FilterAuditEvents(Command):
-    """Which events are wanted: those that fit everything given."""
+    """Filters of audit events; an event has to match all of them."""
 
     event: str = ""
     actor_id: str = ""

@@ -13,17 +13,18 @@ from identity.services.commands.branding import ChangeBranding
 
 @representation_fields(branding.Branding)
 class BrandingRepresentation(Representation):
-    """How pages and mails look, and what they say. What is empty is the organization's, or else the service's.
+    """How pages and mails look, and what they say. Empty members are inherited from the organization, or else from the
+    service.
 
-    Texts stand by language. The logo is the picture in base64, as it was made harmless. The version is that of the
-    organization or application.
+    Texts are by language. The logo is the sanitized image in base64. The version is that of the organization or
+    application.
     """
 
     version: int
 
 
 def _represent(call: OperationCall, _branding: Any = None) -> BrandingRepresentation:
-    """What it is now. A change makes another version of its owner."""
+    """Its version is that of the owner, which a change increments."""
     services, brandings = call.services, call.services.branding
     owners = services.applications if isinstance(call.entity, Application) else services.organizations
     owner = owners.get(call.entity.id)

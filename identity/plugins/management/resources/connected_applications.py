@@ -8,8 +8,9 @@ from identity.plugins.management.representation import DateTime, Representation
 
 
 class ConnectedApplicationRepresentation(Representation):
-    """What an application holds of a person, and what the person agreed to; the id is the client id. `offline` if it
-    stays connected without a session."""
+    """The access of an application to a person's account, and what the person agreed to; the id is the client id.
+    `offline` if it stays connected without a session.
+    """
 
     id: str
     application: str

@@ -1,4 +1,4 @@
-"""Legal holds: people and organizations that are not to go, with what tells of them."""
+"""Legal holds: people and organizations that must not be deleted, with the data about them."""
 
 from identity.domain.legal_holds import LegalHold, LegalHoldKind
 from identity.http import route_contexts
@@ -9,8 +9,9 @@ from identity.services.commands.legal_holds import CreateLegalHold
 
 
 class LegalHoldRepresentation(Representation):
-    """A hold: on a person or an organization (`held_id`), or with `instance` on everything there is; since when, and
-    why. `organization_id` is that of the organization, or of the person's."""
+    """A hold on a person or an organization (`held_id`), or with `instance` on everything: since when, and why.
+    `organization_id` is the held organization, or that of the person.
+    """
 
     id: str
     kind: LegalHoldKind

@@ -1,4 +1,4 @@
-"""Manager roles: what there is to be given, and what it brings."""
+"""Manager roles: which ones can be granted, and their permissions."""
 
 from identity.domain.permissions import ManagerLevel
 from identity.http import route_contexts

@@ -63,7 +63,6 @@ _OTHER_MANAGERS = ApiResource(
 def _level_operations(
     level: str, prefix: str, name: str, target: Callable[[Request], RouteContext]
 ) -> Iterator[Operation]:
-    """The operations on the managers of one level."""
     yield _MANAGERS.list_operation(
         f"Lists the managers of {name}, newest first.",
         lambda call: call.services.managers.page(call.resource, call.page, principal=call.principal),

@@ -1,4 +1,4 @@
-"""Domains of an organization: asked for, proven, asserted."""
+"""Domains of an organization: pending, proven, asserted."""
 
 from identity.domain.domains import DomainProof, OrganizationDomain
 from identity.http import route_contexts
@@ -30,10 +30,10 @@ class OrganizationDomainRepresentation(Representation):
 
 
 def _represent(call: OperationCall, domain: OrganizationDomain) -> OrganizationDomainRepresentation:
-    # Of a domain that is not theirs yet, an organization's managers learn of nobody.
+    # Managers must not learn who uses addresses of an unverified domain.
     lost, primary = None, domain.name == call.entity.primary_domain
     if domain.is_verified:
-        # Of other services than before, if the operation has committed in between.
+        # The services of the current transaction: the operation may have committed meanwhile.
         login_names = call.request.services.login_names
         lost = login_names.count_losing_email_sign_in(call.entity.id, domain.name, primary=primary)
     return OrganizationDomainRepresentation.from_value(domain, counts=domain.is_effective, people_losing_sign_in=lost)

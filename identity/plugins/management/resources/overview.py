@@ -21,7 +21,7 @@ class ExpiringCredentialRepresentation(Representation):
 
 
 class RefusalSummaryRepresentation(Representation):
-    """Attempts of one party at one thing, refused for one reason: how many, and when the last one was."""
+    """Refused attempts of one actor at one object for one reason: how many, and when the last one was."""
 
     event: str
     actor: ActorRepresentation
@@ -33,7 +33,7 @@ class RefusalSummaryRepresentation(Representation):
 
 
 class GettingStartedRepresentation(Representation):
-    """Which of the first things the organization has."""
+    """Which steps to get started the organization has taken."""
 
     project: bool
     application: bool
@@ -52,7 +52,7 @@ class OverviewRepresentation(Representation):
 
 
 class OrganizationOverviewRepresentation(OverviewRepresentation):
-    """The same for an organization, with its first steps."""
+    """The overview of an organization, with its steps to get started."""
 
     first_steps: GettingStartedRepresentation
 

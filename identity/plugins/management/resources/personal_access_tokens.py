@@ -37,9 +37,8 @@ def _create_token(call: OperationCall) -> NewPersonalAccessTokenRepresentation:
 
 
 def _grant_scope(call: OperationCall) -> str:
-    """The scope, as the service user would be granted it with its key: words can say where somebody belongs.
-
-    Raises Invalid.
+    """The scope that the service user would be granted with its key; scopes may name its organization. Raises
+    Invalid.
     """
     requested, subject = tuple(call.command.scope.split()), call.services.storage.users.find_subject(call.entity.id)
     if not requested or subject is None:

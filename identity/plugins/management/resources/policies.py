@@ -19,7 +19,7 @@ class PolicyRulesRepresentation(Representation):
 
 
 class RuleSourceRepresentation(Representation):
-    """Which level a rule that holds comes from, and when it was set there, by the user of this id."""
+    """The level that an effective rule comes from, when it was set there, and the id of the user who set it."""
 
     rule: str
     source: PolicySource
@@ -28,8 +28,7 @@ class RuleSourceRepresentation(Representation):
 
 
 class PolicyRepresentation(Representation):
-    """The rules that a level sets itself (`own`) and those that hold there (`effective`). What holds also depends on
-    the level above."""
+    """The level's own rules (`own`) and the effective ones (`effective`), which also depend on the level above."""
 
     has_volatile_members = True
 
@@ -70,8 +69,9 @@ def _change(call: OperationCall) -> PolicyRepresentation:
 
 
 class PolicyImpactRepresentation(Representation):
-    """How many sessions a change would end, whether there may be more than were looked at, and whether the caller's own
-    is among them."""
+    """How many sessions a change would end, whether there may be more than were counted, and whether the caller's
+    own is among them.
+    """
 
     sessions: int
     more: bool

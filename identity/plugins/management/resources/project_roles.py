@@ -23,7 +23,7 @@ def _change(call: OperationCall) -> Any:
 _ROLES = ApiResource(
     kind="project_role",
     representation=ProjectRoleRepresentation,
-    # Keys may hold slashes.
+    # Keys may contain slashes.
     path="/projects/{project}/roles/{role:.+}",
     context_factory=route_contexts.project_context,
     delete_permission="write",

@@ -35,7 +35,7 @@ class NewServiceUserKeyRepresentation(ServiceUserKeyRepresentation):
 
 
 class AddServiceUserKeyRequest(AddServiceUserKey):
-    """Add a key: a generated one or, with `public_key` (PEM or a JWK as text), one whose private half stays away."""
+    """Add a key: a generated one or, with `public_key` (PEM or a JWK as text), the public half of your own."""
 
     public_key: str | None = None
 

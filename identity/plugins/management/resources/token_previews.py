@@ -1,4 +1,4 @@
-"""Token preview: which tokens and claims would come out for a user and an application, and why."""
+"""Token preview: which tokens and claims a user and an application would get, and why."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ class TokenPreviewRequest(Command):
 
 
 class ExplainedClaimRepresentation(Representation):
-    """A claim with the reason for which it is there; `value` is null where it is a new one each time."""
+    """A claim and the reason for it; `value` is null if it differs each time."""
 
     name: str
     value: Any
@@ -32,7 +32,7 @@ class ExplainedClaimRepresentation(Representation):
 
 
 class PreviewedClaimsRepresentation(Representation):
-    """A token, or an answer about the access token, with its claims."""
+    """A token, or a response about the access token, with its claims."""
 
     carrier: ClaimsCarrier
     format: TokenFormat | None
@@ -41,21 +41,21 @@ class PreviewedClaimsRepresentation(Representation):
 
 
 class OmittedItemRepresentation(Representation):
-    """What was asked for or could be expected, and why it is not there."""
+    """What was requested or could be expected, and why it is missing."""
 
     what: str
     why: str
 
 
 class OAuthErrorRepresentation(Representation):
-    """The error that the client would be told."""
+    """The error that the client would get."""
 
     error: str
     error_description: str
 
 
 class GrantPreviewRepresentation(Representation):
-    """What one way brings: a grant type, or (null) a sign-in by an authorization request."""
+    """The result of one grant type, or (null) of a sign-in by an authorization request."""
 
     grant_type: str | None
     scope: list[str]
@@ -66,7 +66,7 @@ class GrantPreviewRepresentation(Representation):
 
 
 class TokenPreviewRepresentation(Representation):
-    """What would come out, way by way. Nothing is issued or recorded. `untold` are grant types that do not tell."""
+    """The results by grant type. Nothing is issued or recorded. `untold` are grant types without a preview."""
 
     has_volatile_members = True
 

@@ -9,7 +9,7 @@ from identity.services.commands.upstream_providers import ChangeUpstreamProvider
 
 @representation_fields(upstream_providers.UpstreamProvider)
 class UpstreamProviderRepresentation(Representation):
-    """An identity provider. Its client secret is shown to nobody; secret_changed_at says since when there is one."""
+    """An identity provider. Its client secret is never returned; `secret_changed_at` is when it was last set."""
 
 
 _PROVIDERS = ApiResource(

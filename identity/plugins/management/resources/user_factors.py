@@ -1,4 +1,4 @@
-"""Second factors: by what a person proves who they are, besides the password."""
+"""Second factors: how a person proves who they are, besides the password."""
 
 from identity.http import route_contexts
 from identity.plugins.management.api_resource import ApiResource
@@ -6,8 +6,9 @@ from identity.plugins.management.representation import DateTime, Representation
 
 
 class EnrolmentRepresentation(Representation):
-    """Something that a person has set up: of which `factor`, what they call it, and since when. What it is, nobody is
-    shown."""
+    """A second factor that a person has set up: its `factor`, the name that they gave it, and since when. Its secret
+    is never returned.
+    """
 
     id: str
     factor: str

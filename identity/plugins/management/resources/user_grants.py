@@ -81,7 +81,7 @@ def _source_operations(
     add: Callable[[OperationCall], Any],
     command: type[Command],
 ) -> Iterator[Operation]:
-    """The operations on the grants below one address: which there are, and one more."""
+    """List and create operations below one path."""
     yield _GRANTS.list_operation(summaries[0], fetch, name=f"list_{kind}s", path=path, owner=target)
     yield _GRANTS.create_operation(
         "add",
@@ -96,7 +96,7 @@ def _source_operations(
 
 
 def _user_operations(kind: str, grantee: str, target: Callable[[Request], RouteContext]) -> Iterator[Operation]:
-    """The same of one user of a kind."""
+    """List and create operations for one kind of user."""
     summaries = f"Lists the grants of {grantee}, newest first.", f"Gives {grantee} roles of a project."
     path = f"/{kind.replace('_', '-')}s/{{{kind}}}/grants"
     return _source_operations(

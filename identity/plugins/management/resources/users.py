@@ -34,14 +34,16 @@ class UserRepresentation(Representation):
 
 
 class InitialCredentialRepresentation(Representation):
-    """What a new account is first entered by, shown this once: a link to send on, or a one-time password to tell."""
+    """The initial credential of a new account, shown this once: a link to send on, or a one-time password to pass
+    on.
+    """
 
     kind: Literal["link", "one_time_password"]
     secret: str
 
 
 class InvitedUserRepresentation(UserRepresentation):
-    """A new account, and what its person first enters it by."""
+    """A new account and its initial credential."""
 
     initial: InitialCredentialRepresentation
 
@@ -59,7 +61,7 @@ class OneTimePasswordRepresentation(Representation):
 
 
 def _user_members(call: OperationCall, users: Sequence[HumanUser]) -> list[dict[str, Any]]:
-    """What User shows of each account beside its own attributes."""
+    """The members of User besides the attributes of each account."""
     states = call.services.users.user_states(users)
     return [_profile_members(user.profile) | {"state": states[user.id]} for user in users]
 
