@@ -22,7 +22,7 @@ def routes_of_pages(world: World) -> set[str]:
 
 
 def test_every_page_is_opened_in_a_browser(world: World) -> None:
-    """Otherwise: a line in tests/browser/*_pages.py, or a reason in tests/browser/table.py."""
+    """Otherwise: a line in tests/browser/*_pages.py, or a reason in tests/browser/page_table.py."""
     url = world.identity.settings.login_url
     opened = {name: route_of(world, url + page_under_test.path) for name, page_under_test in PAGES.items()}
     assert {name for name, route in opened.items() if route is None} == {"error-not-found", "error-not-found-signed-in"}
