@@ -6,10 +6,12 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
+from identity.plugin_host import ENTRY_POINT_GROUP
 from identity.plugins.sql import SqlBackend, SqlPluginSettings
 from identity.plugins.sql.migrations.runner import oldest_compatible_revision, script_directory
 from identity.testing.mariadb import drop_database as drop_from_mariadb
@@ -80,14 +82,15 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("before")
     archive = _git("archive", commit, "identity", "setup.cfg")
     subprocess.run(["tar", "--extract", "--directory", folder], input=archive, check=True)
-    # Without metadata of its own it would look for its plugins where they are today.
+    # The entry points of what is installed name today's classes: those of that release hide them.
     config = configparser.ConfigParser()
     config.read(folder / "setup.cfg")
-    metadata = folder / f"{config['metadata']['name']}-0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text(f"Name: {config['metadata']['name']}\nVersion: 0\n")
-    groups = config["options.entry_points"].items()
-    (metadata / "entry_points.txt").write_text("".join(f"[{group}]{points}\n" for group, points in groups))
+    lines = "".join(f"[{group}]{points}\n" for group, points in config["options.entry_points"].items())
+    for name in {point.dist.name for point in entry_points(group=ENTRY_POINT_GROUP) if point.dist}:
+        metadata = folder / f"{name.replace('-', '_')}-0.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text(f"Name: {name}\nVersion: 0\n")
+        (metadata / "entry_points.txt").write_text(lines)
     return folder
 
 
