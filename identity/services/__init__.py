@@ -1,1 +1,1 @@
-"""Use cases: rules, stores and the audit trail put together. No HTTP, no protocol words."""
+"""Services: the rules, the stores and the audit trail combined. They know nothing of HTTP or protocols."""

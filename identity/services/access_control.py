@@ -1,4 +1,4 @@
-"""Who may do what: roles add, deny hooks subtract, the default is no."""
+"""Authorization: roles add permissions, deny hooks remove them, the default is no."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
@@ -33,7 +33,7 @@ from identity.storage.backend import Storage
 from identity.storage.paging import PageRequest, ResultPage, single_page
 from identity.storage.stores.organizations import ORGANIZATION_SORT_KEYS
 
-#: What lists show, and where plugins may leave rows out.
+#: Entities in lists, from which deny hooks can remove rows.
 VisibleEntity = Organization | Project | ProjectGrant | UserGrant | Manager | Subject | AuditEvent
 VisibleEntityT = TypeVar("VisibleEntityT", bound=VisibleEntity)
 
@@ -43,9 +43,9 @@ DenyHook = Callable[["Principal", str, Resource, Lookup], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who asks for something: a user with all manager roles held anywhere, read at request time.
+    """The caller: a user with all of their manager roles, read at request time.
 
-    ``subject`` is None for the operator on the machine, who may do everything.
+    ``subject`` is None for the operator on the machine, who has every permission.
     """
 
     subject: Subject | None
@@ -57,12 +57,12 @@ class Principal:
         return None if self.subject is None else self.subject.user.id
 
 
-#: Whoever can run the program with the ini file; HTTP never makes one.
+#: The operator: can run the program with the ini file. HTTP never creates one.
 OPERATOR_PRINCIPAL = Principal(None)
 
 
 class AccessControl:
-    """Answers for one transaction."""
+    """Authorization checks of one transaction."""
 
     def __init__(
         self,
@@ -79,11 +79,11 @@ class AccessControl:
         self._instance = instance
 
     def load_principal(self, subject: Subject) -> Principal:
-        """The user as a principal, with the roles held right now."""
+        """The user as a principal, with their current roles."""
         return Principal(subject, self._storage.managers.list_for_user(subject.user.id))
 
     def list_permissions(self, principal: Principal, resource: Resource) -> frozenset[str]:
-        """Everything that the principal's roles allow at the resource, before any veto."""
+        """All permissions that the principal's roles grant at the resource, before deny hooks."""
         if principal.subject is None:
             return PERMISSIONS
         if not principal.subject.is_active:
@@ -101,12 +101,12 @@ class AccessControl:
         return self.denial_reason(principal, permission, resource) is None
 
     def denial_reason(self, principal: Principal, permission: str, resource: Resource) -> str | None:
-        """Why the principal may not, as a sentence; None if it may."""
+        """Why the principal lacks the permission, as a sentence; None if it has it."""
         if permission not in self.list_permissions(principal, resource):
             return gettext_lazy("This needs the permission {permission}.", permission=permission)
-        # Whoever manages the instance signs in by what is decided there.
-        own = permission in SIGN_IN_PERMISSIONS and self._is_own(resource)
-        if own and INSTANCE_WRITE not in self.list_permissions(principal, INSTANCE_RESOURCE):
+        # Instance managers sign in at the instance's own organization.
+        is_own = permission in SIGN_IN_PERMISSIONS and self._is_own(resource)
+        if is_own and INSTANCE_WRITE not in self.list_permissions(principal, INSTANCE_RESOURCE):
             return gettext_lazy(
                 "In the instance's own organization this needs {permission}.", permission=INSTANCE_WRITE
             )
@@ -115,7 +115,7 @@ class AccessControl:
         return self._deny(principal, permission, resource, Lookup(self._look))
 
     def denial_reason_within(self, principal: Principal, permission: str, resource: Resource) -> str | None:
-        """The same for something that one may do to parts of the resource: None if it may for at least one of them."""
+        """The same for an action on parts of the resource: None if it is permitted for at least one of them."""
         if self.permitted_children(principal, permission, resource) == frozenset():
             return gettext_lazy("This needs the permission {permission}.", permission=permission)
         if self._deny is None or principal.subject is None:
@@ -140,8 +140,9 @@ class AccessControl:
         )
 
     def can_see_organization(self, principal: Principal, organization_id: str | None) -> bool:
-        """True if the principal may know that the organization exists: it holds a role at the instance, there, at a
-        project of it, or belongs to it and manages a project grant that it gave or holds. None stands for the instance.
+        """True if the principal may know that the organization exists: it has a role at the instance, in the
+        organization or at one of its projects, or it belongs to the organization and manages a project grant on
+        either side. None stands for the instance.
 
         A project grant shows neither side to the other: its managers see the organization that they belong to.
         """
@@ -153,8 +154,9 @@ class AccessControl:
         return any(known == organization_id for _, known in self._known_by(principal, reaching))
 
     def can_see_resource(self, principal: Principal, resource: Resource) -> bool:
-        """True if the principal may know that the resource exists: it sees its organization, or the one that holds it,
-        or has a role there or above."""
+        """True if the principal may know that the resource exists: it sees its organization or the one that holds it,
+        or has a role there or above.
+        """
         if self.can_see_organization(principal, resource.organization_id):
             return True
         if resource.grantee is not None and self.can_see_organization(principal, resource.grantee.id):
@@ -162,9 +164,9 @@ class AccessControl:
         return any(manager.resource in resource.lineage for manager in self._reaching(principal))
 
     def visible_manager_organizations(self, principal: Principal, resource: Resource) -> frozenset[str] | None:
-        """Whose people the principal may know among the managers of the resource, by organization; None for all.
+        """The organizations whose users the principal may see among the managers of the resource; None for all.
 
-        At a project grant there are two sides, and each is shown its own.
+        A project grant has two sides, and each sees only its own.
         """
         if resource.grantee is None or self.visible_organization_ids(principal) is None:
             return None
@@ -175,37 +177,37 @@ class AccessControl:
         )
 
     def page_organizations(self, principal: Principal, request: PageRequest) -> ResultPage[Organization]:
-        """The organizations that the principal may know of, usually by name; those of a few are all on one page."""
-        stored, seen = self._storage.organizations, self.visible_organization_ids(principal)
+        """The organizations that the principal may see, usually by name. A short list is always one page."""
+        stored, visible_ids = self._storage.organizations, self.visible_organization_ids(principal)
         page = (
             stored.page(request)
-            if seen is None
-            else single_page(stored.find_many(seen).values(), request, ORGANIZATION_SORT_KEYS)
+            if visible_ids is None
+            else single_page(stored.find_many(visible_ids).values(), request, ORGANIZATION_SORT_KEYS)
         )
         return self.filter_page(principal, page)
 
     def filter_page(self, principal: Principal, page: ResultPage[VisibleEntityT]) -> ResultPage[VisibleEntityT]:
-        """The page without rows that a plugin denies to the principal. Where plugins deny, nobody is told a total."""
+        """The page without rows that a plugin denies to the principal. With deny hooks it has no total."""
         if self._deny is None or principal.subject is None:
             return page
         return ResultPage(tuple(self.filter_visible(principal, page)), page.next_cursor)
 
     def filter_visible(self, principal: Principal, found: Iterable[VisibleEntityT]) -> Iterable[VisibleEntityT]:
-        """What no plugin denies to the principal of what its roles let it read; each place is asked about once."""
+        """The rows that no plugin denies to the principal. Each permission and resource is checked once."""
         if self._deny is None or principal.subject is None:
             return found
-        verdicts: dict[tuple[str, Resource], str | None] = {}
+        denial_reasons: dict[tuple[str, Resource], str | None] = {}
         rows = []
         for row in found:
-            place = self._place(row)
-            if place not in verdicts:
-                verdicts[place] = self._deny(principal, *place, Lookup(self._look))
-            if verdicts[place] is None:
+            question = self._read_permission(row)
+            if question not in denial_reasons:
+                denial_reasons[question] = self._deny(principal, *question, Lookup(self._look))
+            if denial_reasons[question] is None:
                 rows.append(row)
         return rows
 
-    def _place(self, row: VisibleEntity) -> tuple[str, Resource]:
-        """Which permission lets the row be read, and where it is judged."""
+    def _read_permission(self, row: VisibleEntity) -> tuple[str, Resource]:
+        """The permission that reading the row needs, and the resource where it is checked."""
         match row:
             case Organization():
                 return "organization.read", organization_resource(row.id)
@@ -228,25 +230,25 @@ class AccessControl:
         )
 
     def visible_organization_ids(self, principal: Principal) -> frozenset[str] | None:
-        """The ids of the organizations that the principal may know of; None for all."""
+        """The organizations that the principal may see; None for all."""
         if principal.subject is None or "organization.read" in self.list_permissions(principal, INSTANCE_RESOURCE):
             return None
         return frozenset(known for _, known in self._known_by(principal, self._reaching(principal)))
 
     def list_grantable_roles(self, principal: Principal, resource: Resource) -> tuple[ManagerRole, ...]:
         """The roles of the resource's level that the principal may grant there, in the order of the plugins."""
-        held = self.list_permissions(principal, resource)
+        permissions = self.list_permissions(principal, resource)
         roles = self._roles.values()
-        return tuple(role for role in roles if role.level is resource.key.level and role.permissions <= held)
+        return tuple(role for role in roles if role.level is resource.key.level and role.permissions <= permissions)
 
     def require(self, principal: Principal, permission: str, resource: Resource) -> None:
-        """Raise Denied, saying why, unless the principal may."""
+        """Raise Denied with the reason unless the principal has the permission."""
         reason = self.denial_reason(principal, permission, resource)
         if reason is not None:
             raise Denied(reason, permission=permission)
 
     def get_resource(self, key: ResourceKey) -> Resource:
-        """The named resource with what lies above it. Raises NotFound."""
+        """The resource with its parents. Raises NotFound."""
         if key.level is ManagerLevel.INSTANCE:
             return INSTANCE_RESOURCE
         if key.level is ManagerLevel.ORGANIZATION:
@@ -265,26 +267,27 @@ class AccessControl:
         return project_grant_resource(grant, project)
 
     def require_not_more_privileged(self, principal: Principal, user: User) -> None:
-        """Raise Denied if the user holds, at the instance or in the organization that it belongs to, a permission that
-        the principal lacks there.
+        """Raise Denied if the user has, at the instance or in their own organization, a permission that the principal
+        lacks there.
 
-        Whoever could issue a key for such a user, or change its state, would gain power. A role elsewhere trusts the
-        organization to which the user belongs, and takes nothing from those who manage users there.
+        Otherwise the principal could gain rights by issuing a key for the user or changing their state. A role in
+        another organization is not considered: it was granted in trust of the organization that manages the user.
         """
         if self._above(principal, lambda: self._storage.managers.list_for_user(user.id), home=user.organization_id):
             raise Denied(gettext_lazy("This user holds manager roles beyond your own."))
 
     def require_no_more_privileged_role(self, principal: Principal, user_id: str) -> None:
-        """The same for roles held anywhere: for whoever decides over the user's roles, and not over the user."""
+        """The same for roles at any resource. Use it to change a user's roles rather than the user."""
         if self._above(principal, lambda: self._storage.managers.list_for_user(user_id)):
             raise Denied(gettext_lazy("This user holds manager roles beyond your own."))
 
     def require_no_more_privileged_user(
         self, principal: Principal, organization_id: str, *, except_instance_managers: bool = False
     ) -> None:
-        """The same for every user of the organization: what happens to it happens to all who live there.
+        """The same for every user of the organization, for changes that affect all of them.
 
-        With ``except_instance_managers`` it does not happen to those who have a role at the instance.
+        ``except_instance_managers`` leaves out users with a role at the instance, where the change does not affect
+        them.
         """
         managers = self._storage.managers.list_for_users_of_organization(organization_id)
         spared = (
@@ -311,31 +314,32 @@ class AccessControl:
             )
 
     def _above(self, principal: Principal, find: Callable[[], Iterable[Manager]], *, home: str | None = None) -> bool:
-        """True if one of the managers holds more than the principal does there; with a ``home`` those count alone who
-        are managers at the instance, in that organization, or of what was granted to it."""
+        """True if one of the managers has a permission that the principal lacks. With a ``home`` only managers of the
+        instance, of that organization and of project grants to it count.
+        """
         if principal.subject is None:
             return False
         for manager in find():
             resource = self.get_resource(manager.resource)
             concerned = (resource.organization_id, None if resource.grantee is None else resource.grantee.id)
-            elsewhere = home is not None and resource.organization_id is not None and home not in concerned
-            if not elsewhere and not self._of_roles(manager.roles) <= self.list_permissions(principal, resource):
+            is_foreign = home is not None and resource.organization_id is not None and home not in concerned
+            if not is_foreign and not self._of_roles(manager.roles) <= self.list_permissions(principal, resource):
                 return True
         return False
 
     def _is_own(self, resource: Resource) -> bool:
-        """True for the organization that holds the service itself."""
+        """True for the instance's own organization."""
         instance = self._instance()
         return instance is not None and instance.organization_id == resource.organization_id
 
     def _reaching(self, principal: Principal) -> tuple[Manager, ...]:
-        """Where the principal holds a role that brings anything."""
+        """The principal's manager roles that grant at least one permission."""
         if principal.subject is None or not principal.subject.is_active:
             return ()
         return tuple(manager for manager in principal.manager_entries if self._of_roles(manager.roles))
 
     def _known_by(self, principal: Principal, managers: tuple[Manager, ...]) -> Iterator[tuple[Manager, str]]:
-        """Each manager with an organization of which the role tells the principal."""
+        """Each manager with an organization that its role lets the principal see."""
         at_grants = {
             manager.resource.id for manager in managers if manager.resource.level is ManagerLevel.PROJECT_GRANT
         }
@@ -353,7 +357,7 @@ class AccessControl:
     def _of_roles(self, names: frozenset[str]) -> frozenset[str]:
         permissions: set[str] = set()
         for name in names:
-            # A role whose plugin is no longer loaded brings nothing.
+            # A role whose plugin is no longer loaded grants nothing.
             role = self._roles.get(name)
             if role is not None:
                 permissions |= role.permissions

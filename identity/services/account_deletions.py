@@ -1,4 +1,4 @@
-"""Deletions: people delete their accounts, and have two weeks to change their minds."""
+"""Account deletion on the user's own request, with two weeks to cancel it."""
 
 import logging
 from datetime import datetime, timedelta
@@ -17,18 +17,19 @@ from identity.services.users import UserService
 
 log = logging.getLogger(__name__)
 
-#: How long somebody can change their mind.
+#: How long a user can cancel the deletion.
 DELETION_DELAY = timedelta(days=14)
 
-#: How long an account under a legal hold is left alone.
+#: How long to wait before checking an account under a legal hold again.
 _HELD_FOR = timedelta(days=1)
 
 _AT_ONCE = 100
 
 
 class AccountDeletionService(EntityService[HumanUser]):
-    """Until the day comes the account is as it was, but that nobody is signed in to it: whoever signs in is asked first
-    whether it is to stay."""
+    """Until the deletion is due the account is unchanged, but the user is signed out. At the next sign-in they are
+    first asked whether to keep the account.
+    """
 
     kind = "user"
     store = "users"
@@ -47,13 +48,13 @@ class AccountDeletionService(EntityService[HumanUser]):
         self._sessions, self._users = sessions, users
 
     def is_allowed(self, subject: Subject) -> bool:
-        """True if the policy lets people of the organization delete their accounts."""
+        """True if the policy lets users of the organization delete their accounts."""
         return bool(self._policies.subject_policy(subject).account_deletion)
 
     def schedule(self, subject: Subject) -> datetime:
-        """When the account goes, from which the person is signed out everywhere; what was opened as them ends.
+        """Schedule the deletion, end all sessions and revoke access; returns when the account is deleted.
 
-        Raises Denied where the policy does not allow it, Conflict for the last owner and under a legal hold, NotFound.
+        Raises Denied if the policy does not allow it, Conflict for the last owner and under a legal hold, NotFound.
         """
         if not self.is_allowed(subject):
             raise Denied(gettext_lazy("People of this organization cannot delete their accounts."))
@@ -66,26 +67,27 @@ class AccountDeletionService(EntityService[HumanUser]):
         return at
 
     def cancel_own(self, subject: Subject) -> None:
-        """Have the account stay, as the person wants who has proved who they are. Raises NotFound, Conflict."""
+        """Keep the account, on request of its authenticated user. Raises NotFound, Conflict."""
         before = self._users.get(subject.user.id)
         with self._audit.acting_as(before.id):
             self._update("user.deletion_withdrawn", before, self._next_version(before, deletion_at=None))
 
     def cancel(self, user_id: str, *, principal: Principal) -> HumanUser:
-        """The same by whoever manages the person. Raises NotFound, Conflict; Denied if they hold more rights."""
+        """Keep the account, on request of a manager. Raises NotFound, Conflict; Denied if the user has more rights."""
         before = self._users.get(user_id)
         self._access.require_not_more_privileged(principal, before)
         return self._update("user.deletion_withdrawn", before, self._next_version(before, deletion_at=None))
 
     def list_due(self) -> tuple[str, ...]:
-        """Whose day has come, by id: as many as are taken up at a time."""
+        """The ids of the next batch of users whose deletion is due."""
         return self._storage.users.list_due_deletions(self._now, _AT_ONCE)
 
     def delete_account(self, user_id: str) -> bool:
-        """Delete the account; False if it has to stay, as its person has become the last owner: then nothing is due.
+        """Delete the account. False if it must stay because its user has become the last owner; the deletion is
+        cancelled.
 
-        Under a legal hold it stays for another day, and is looked at again. Raises NotFound; Conflict if the person
-        changed their mind at this very moment.
+        Under a legal hold it is postponed by a day. Raises NotFound; Conflict if the user cancels at the same
+        moment.
         """
         before = self._users.get(user_id)
         if before.deletion_at is None or before.deletion_at > self._now:
@@ -100,7 +102,7 @@ class AccountDeletionService(EntityService[HumanUser]):
             log.warning("the account of the last owner is kept, which was to be deleted")
             self._update("user.deletion_withdrawn", before, self._next_version(before, deletion_at=None))
             return False
-        # Written first, so that nobody keeps an account that goes, nor the other way round.
+        # Written first, so that deletion and cancellation cannot both succeed.
         with translate_storage_errors("user", user_id):
             self._store.update(self._next_version(before))
         self._users.remove(user_id, principal=OPERATOR_PRINCIPAL)

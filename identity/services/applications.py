@@ -26,10 +26,10 @@ from identity.services.crud import DeactivatableEntityService
 from identity.services.last_used_tracker import LastUsedTracker
 from identity.services.projects import ProjectService
 
-#: Compared when there is no such client, so that an unknown id costs what a wrong secret costs.
+#: Compared for an unknown client id, so that it costs as much time as a wrong secret.
 _NO_SECRET = token_digest("no secret has this digest")
 
-#: What follows from the type where nothing is said of it.
+#: The default authentication method of each application type.
 _METHODS: Mapping[ApplicationType, str] = {
     ApplicationType.WEB: "client_secret_basic",
     ApplicationType.NATIVE: "none",
@@ -39,16 +39,16 @@ _METHODS: Mapping[ApplicationType, str] = {
 
 _ADDRESSES = ("redirect_uris", "post_logout_redirect_uris")
 
-#: What it takes to decide for people whom an application does not belong to.
+#: Needed to decide for users of other organizations.
 INSTANCE_WRITE = "instance.write"
 
 
 class ApplicationService(DeactivatableEntityService[Application]):
-    """OIDC clients of projects. One that is deactivated gets and introspects no tokens.
+    """OIDC clients of projects. A deactivated one neither gets nor introspects tokens.
 
-    Some of them are the instance's: those of its own project, whose secret opens the tokens with which the instance is
-    managed, and those that may manage in their users' names. Whatever makes or changes one raises Denied unless ``by``
-    holds instance.write, and so does ``consent=never``. What else the caller may is for addresses and documents to say.
+    Some belong to the instance: those of its own project, whose secrets introspect the tokens that manage the
+    instance, and those that may manage on behalf of their users. Creating or changing one raises Denied unless
+    ``principal`` has instance.write, and so does ``consent=never``. Callers check all other permissions.
     """
 
     kind = "application"
@@ -66,10 +66,10 @@ class ApplicationService(DeactivatableEntityService[Application]):
         self._access, self._projects, self._choices, self._uses = access, projects, choices, uses
 
     def find_client(self, client_id: str) -> ApplicationClient | None:
-        """The application with project and organization, active or not; nothing is proved by its id."""
+        """The application with its project and organization, active or not. This does not authenticate the client."""
         with self._look() as storage:
             client = storage.applications.find_client(client_id)
-        # Nobody further on needs the digests, hooks least of all.
+        # Callers do not need the digests, and hooks must not see them.
         return None if client is None else _without_secrets(client)
 
     def is_web_origin(self, origin: str) -> bool:
@@ -78,20 +78,20 @@ class ApplicationService(DeactivatableEntityService[Application]):
             return storage.applications.is_registered_origin(origin)
 
     def can_change(self, owner: Project | Application, *, principal: Principal) -> bool:
-        """True if whoever may change applications of a project may change those of this one, or this very one."""
+        """True if the caller, who may change applications of the project, may change those of this one, or this one."""
         return not self._is_of_instance(owner) or self.can_set_privileged_fields(principal)
 
     def can_set_privileged_fields(self, principal: Principal) -> bool:
-        """True if the caller may let applications manage, and leave people unasked."""
+        """True if the caller may let applications manage on behalf of users, and skip consent."""
         return self._access.is_permitted(principal, INSTANCE_WRITE, INSTANCE_RESOURCE)
 
     def register_with_secret(
         self, project_id: str, command: RegisterApplication, *, principal: Principal
     ) -> tuple[Application, str | None]:
-        """A new application and its client secret, shown this once; None for a public client.
+        """Register an application; returns it and its client secret, shown only once, or None for a public client.
 
-        Raises NotFound, Denied; Invalid for what the service does not offer, and for settings that do not fit each
-        other.
+        Raises NotFound, Denied; Invalid for values that the service does not offer and for settings that contradict
+        each other.
         """
         application = self.register(project_id, command, principal=principal)
         return application, None if application.is_public else self._new_secret(application)[1]
@@ -104,11 +104,11 @@ class ApplicationService(DeactivatableEntityService[Application]):
         principal: Principal,
         id: str | None = None,  # noqa: A002
     ) -> Application:
-        """The same without a secret, which it can get later; ``id`` is a client id that it had before.
+        """The same without a secret, which can be added later; ``id`` is the former client id.
 
         Raises NotFound, Denied, Invalid.
         """
-        values = {**self.type_defaults(command.type), **self._given(command)}
+        values = {**self.type_defaults(command.type), **self._decoded_values(command)}
         application = self._new_entity(Application, id=id or new_client_id(), project_id=project_id, **values)
         self._govern(application, principal)
         application = self._consistent(application, command)
@@ -125,13 +125,14 @@ class ApplicationService(DeactivatableEntityService[Application]):
         principal: Principal,
         expected_version: int | None = None,
     ) -> Application:
-        """The changed application. One that becomes public loses its secrets; one that was gets one on request.
+        """Change the application. One that becomes public loses its secrets; one that becomes confidential has none
+        yet.
 
-        Raises NotFound, Denied, Conflict; Invalid for what the service does not offer, and for settings that do not fit
-        each other.
+        Raises NotFound, Denied, Conflict; Invalid for values that the service does not offer and for settings that
+        contradict each other.
         """
         before = self._get_authorized(application_id, principal)
-        after = self._next_version(before, command, expected_version=expected_version, **self._given(command))
+        after = self._next_version(before, command, expected_version=expected_version, **self._decoded_values(command))
         if after.consent is not before.consent or after.may_manage:
             self._govern(after, principal)
         after = self._consistent(after, command)
@@ -146,7 +147,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
         return self._storage.applications.list_secrets(self.get(application_id).id)
 
     def add_secret(self, application_id: str, *, principal: Principal) -> tuple[ClientSecret, str]:
-        """A second live secret and its text, shown this once, so that the first can be replaced without a gap.
+        """Add a second live secret, so that the first can be replaced without a gap. Its text is shown only once.
 
         Raises NotFound, Denied; Conflict if two are live, and for a public client.
         """
@@ -160,7 +161,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
         return self._new_secret(application)
 
     def replace_oldest_secret(self, application_id: str, *, principal: Principal) -> str:
-        """A new secret, shown this once; if two are live already, the older one ends. Raises NotFound, Denied."""
+        """A new secret, shown only once. If two are live already, the older one is revoked. Raises NotFound, Denied."""
         secrets = self._storage.applications.list_secrets(application_id, locked=True)
         if len(secrets) >= MAX_LIVE_SECRETS:
             self.remove_secret(application_id, secrets[0].id, principal=principal)
@@ -168,29 +169,30 @@ class ApplicationService(DeactivatableEntityService[Application]):
         return text
 
     def remove_secret(self, application_id: str, secret_id: str, *, principal: Principal) -> None:
-        """End one secret, and the tokens that the application got for itself by it. Raises NotFound, Denied."""
+        """Revoke a secret and the tokens that the application got for itself with it. Raises NotFound, Denied."""
         application = self._get_authorized(application_id, principal)
         with translate_storage_errors("client secret", secret_id):
             self._storage.applications.remove_secret(application_id, secret_id)
         self._record_secret("client_secret.removed", application, secret_id)
 
     def authenticate(self, client_id: str, secret: str) -> ApplicationClient | None:
-        """The active client that this secret belongs to; None otherwise, with equal work."""
+        """The active client with this secret, or None. Both take equal work."""
         with self._look() as storage:
             client = storage.applications.find_client(client_id)
-        given = token_digest(secret)
+        digest = token_digest(secret)
         stored = client.secrets if client is not None else ()
         if not stored:
-            constant_time_equal(_NO_SECRET, given)
-        matching = [client_secret.id for client_secret in stored if constant_time_equal(client_secret.digest, given)]
+            constant_time_equal(_NO_SECRET, digest)
+        matching = [client_secret.id for client_secret in stored if constant_time_equal(client_secret.digest, digest)]
         if client is None or not client.is_active or not matching:
             return None
         self._uses.record_client_secret(matching[0], self._now)
         return ApplicationClient(client.application, (), client.project, client.organization, matching[0])
 
     def type_defaults(self, type: ApplicationType) -> dict[str, Any]:  # noqa: A002
-        """What follows from the type where a command says nothing, by its fields: people sign in with a code, if the
-        service offers that, and nobody signs in to an API."""
+        """Defaults for fields that a command leaves out: the authorization code flow if the service offers it, and no
+        sign-in for an API.
+        """
         values: dict[str, Any] = {"authentication_method": _METHODS[type]}
         if type is not ApplicationType.API:
             responses = self._choices.responses_by_type.items()
@@ -202,12 +204,12 @@ class ApplicationService(DeactivatableEntityService[Application]):
             )
         return values
 
-    def _authorize(self, thing: Application, principal: Principal) -> None:
-        if self._is_of_instance(thing):
-            self._govern(thing, principal)
+    def _authorize(self, application: Application, principal: Principal) -> None:
+        if self._is_of_instance(application):
+            self._govern(application, principal)
 
     def _govern(self, application: Application, principal: Principal) -> None:
-        """Raise Denied if only who manages the instance could make an application what this one is."""
+        """Raise Denied if the application needs instance.write and the caller lacks it."""
         beyond = self._is_of_instance(application) or application.consent is ConsentRule.NEVER
         if beyond and not self.can_set_privileged_fields(principal):
             raise Denied(
@@ -218,14 +220,14 @@ class ApplicationService(DeactivatableEntityService[Application]):
                 permission=INSTANCE_WRITE,
             )
 
-    def _is_of_instance(self, of: Project | Application) -> bool:
-        if isinstance(of, Project):
-            return self._projects.is_own_project(of.id)
-        return of.may_manage or self._projects.is_own_project(of.project_id)
+    def _is_of_instance(self, owner: Project | Application) -> bool:
+        if isinstance(owner, Project):
+            return self._projects.is_own_project(owner.id)
+        return owner.may_manage or self._projects.is_own_project(owner.project_id)
 
-    def _given(self, command: RegisterApplication | ChangeApplication) -> dict[str, Any]:
-        """What the command says, known names alone and each once. Raises Invalid."""
-        given = {name: value for name, value in dict(command).items() if value is not None}
+    def _decoded_values(self, command: RegisterApplication | ChangeApplication) -> dict[str, Any]:
+        """The command's values, checked against what is offered, without duplicates. Raises Invalid."""
+        values = {name: value for name, value in dict(command).items() if value is not None}
         problems: dict[str, str] = {}
         if command.response_types is not None:
             offered = {
@@ -235,9 +237,9 @@ class ApplicationService(DeactivatableEntityService[Application]):
                 response_type: offered.get(frozenset(response_type.split()), response_type)
                 for response_type in command.response_types
             }
-            given["response_types"] = frozenset(named.values())
+            values["response_types"] = frozenset(named.values())
         for field, known in self._choices.application_field_values.items():
-            value = given.get(field, ())
+            value = values.get(field, ())
             unknown = ({value} if isinstance(value, str) else {*value}) - {*known}
             if unknown:
                 problems[field] = gettext_lazy(
@@ -248,14 +250,14 @@ class ApplicationService(DeactivatableEntityService[Application]):
         if problems:
             raise Invalid(problems)
         for field in _ADDRESSES:
-            if field in given:
-                given[field] = tuple(dict.fromkeys(given[field]))
-        return given
+            if field in values:
+                values[field] = tuple(dict.fromkeys(values[field]))
+        return values
 
     def _consistent(self, application: Application, command: RegisterApplication | ChangeApplication) -> Application:
-        """The application with the grant type implicit exactly if it has a response type with tokens (RFC 7591 §2.1).
+        """The application, with grant type implicit exactly if it has a response type with tokens (RFC 7591 §2.1).
 
-        Raises Invalid, for every field at once, unless the settings fit each other.
+        Raises Invalid, with all fields at once, if the settings contradict each other.
         """
         tokens = self._choices.uses_front_channel(application.response_types)
         problems = {**dict(_problems(application)), **dict(self._problems_of_grants(application))}
@@ -265,11 +267,11 @@ class ApplicationService(DeactivatableEntityService[Application]):
             )
         if problems:
             raise Invalid(problems)
-        others = application.grant_types - {IMPLICIT}
-        return replace(application, grant_types=others | ({IMPLICIT} if tokens else set()))
+        explicit_grant_types = application.grant_types - {IMPLICIT}
+        return replace(application, grant_types=explicit_grant_types | ({IMPLICIT} if tokens else set()))
 
     def _problems_of_grants(self, application: Application) -> Iterator[tuple[str, str]]:
-        """What is wrong with its grant types, by what each says of itself."""
+        """What the grant types' own rules find wrong with the application."""
         chosen, choices = application.grant_types, self._choices
         confidential = sorted(
             chosen
@@ -311,8 +313,8 @@ class ApplicationService(DeactivatableEntityService[Application]):
             detail={"secret_id": secret_id},
         )
 
-    def _organization_id(self, thing: Application) -> str | None:
-        project = self._storage.projects.find(thing.project_id)
+    def _organization_id(self, application: Application) -> str | None:
+        project = self._storage.projects.find(application.project_id)
         return None if project is None else project.organization_id
 
 

@@ -1,4 +1,4 @@
-"""Attempts at passwords: who may try, what is taken back, and when it is forgotten."""
+"""Rate limits of password attempts: reserve, release and reset."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -25,11 +25,11 @@ log.addFilter(RepeatedMessageFilter())
 ADDRESS_COUNTER = "address"
 REQUEST_COUNTER = "requests"
 
-#: How keys of attempts at further factors begin.
+#: Prefix of keys of attempts at second factors.
 _FACTOR = "factor:"
-#: … and those of attempts at a browser that the account knows.
+#: Prefix of keys of attempts from browsers known to the account.
 _BROWSER = "browser:"
-#: How keys begin that may belong to nobody, and then do not go with an account.
+#: Prefixes of keys that may belong to no account and are not deleted with one.
 _UNOWNED_PREFIXES = ("beyond:", "entry:", "name:")
 
 ACCOUNT_LIMIT_REASON = "too many attempts at one account"
@@ -37,9 +37,9 @@ ADDRESS_LIMIT_REASON = "too many attempts from one address"
 
 
 class TooManyAttempts(DomainError):
-    """The next attempt has to wait: ``seconds``; with ``exhausted`` there is none. The request is to change nothing.
+    """The next attempt must wait ``seconds``; with ``exhausted`` there is none. The request must change nothing.
 
-    ``address`` is True where not the account but the network address has failed too often.
+    ``address`` is True if the limit of the network address is reached, not that of the account.
     """
 
     def __init__(self, seconds: int, *, exhausted: bool = False, address: bool = False) -> None:
@@ -51,11 +51,11 @@ class TooManyAttempts(DomainError):
 
 @dataclass(frozen=True, slots=True)
 class AttemptReservation:
-    """An attempt that stands as a failure, under each of the keys, until it succeeds or is given back.
+    """An attempt that counts as a failure, under each of the keys, until it succeeds or is released.
 
-    ``is_rate_limited`` is True where the account has no attempt left that the login name still shows: the password must
-    not be looked at, and the answer is the one to a wrong password. ``error`` is the answer to a wrong password where
-    the organization's limit is reached and the instance's is not: a right one counts for whom the latter holds.
+    ``is_rate_limited`` is True if the account has no attempts left although the login name has: do not check the
+    password, and answer as for a wrong one. ``error`` is the answer to a wrong password if the organization's limit
+    is reached and the instance's is not: the right one still works for users to whom the instance's limit applies.
     """
 
     reserved_at: datetime
@@ -66,17 +66,15 @@ class AttemptReservation:
 
     @property
     def is_known_browser(self) -> bool:
-        """True if the account knows the browser."""
         return any(key.startswith(_BROWSER) for key, _ in self.counters)
 
 
 class AttemptService(Service):
-    """Only failures that were looked at count. What is refused tells nothing of an account that might be there.
+    """Counts only failures of checked passwords. A refusal does not reveal whether the account exists.
 
-    What a stranger sees is counted by the login name that is typed, in one form for all its spellings, whether or not
-    somebody has it, and apart for each who has it in turn: nobody gets a name together with the failures at whoever had
-    it before. That a bare and a full name are one account is for the account to know: it is counted beside, over all
-    its names, whatever it is called. A browser that the account knows is counted for itself.
+    What a client sees is counted by the normalized login name, whether or not it exists, and separately for each of
+    its successive owners, so that a name is not passed on with its failures. The account itself is counted
+    separately, over all of its names. Known browsers have their own counters.
     """
 
     def __init__(
@@ -88,12 +86,11 @@ class AttemptService(Service):
     def reserve_password_attempt(
         self, login_name: LoginName, subject: Subject | None, browser_id: str | None, *, by_email: bool = False
     ) -> AttemptReservation:
-        """Ask for one attempt, to be committed before the password is looked at.
+        """Reserve one attempt. Commit before you check the password.
 
-        ``subject`` is whose name it is, None if nobody could sign in by it; ``browser_id`` the id under which the
-        account knows the browser. ``by_email`` is True where not the login name but the email address is theirs: whom
-        an address means depends on the page, so what a stranger sees of it is counted for nobody. Raises
-        TooManyAttempts.
+        ``subject`` is the user with this name, None if there is none who could sign in; ``browser_id`` is the id
+        under which the account knows the browser. With ``by_email`` the name is the user's email address: which user
+        an address means depends on the page, so the visible counter belongs to no account. Raises TooManyAttempts.
         """
         address = self._count(ADDRESS_COUNTER, subject)
         if subject is not None and browser_id is not None:
@@ -101,7 +98,7 @@ class AttemptService(Service):
             return AttemptReservation(
                 self._now, address, ((key, self._reserve(key, subject, self._limits_of(subject))),)
             )
-        # By what is typed alone: how soon one has to wait tells nothing of an account.
+        # Counted by the typed name alone: the waiting time reveals nothing about an account.
         owner = None if by_email else subject
         name = _name(login_name) if owner is None else _name_of(owner, login_name)
         counted, refusal = self._reserve_shown(name, subject, self._limits_shown(login_name), is_owned=not by_email)
@@ -119,10 +116,10 @@ class AttemptService(Service):
     def _reserve_shown(
         self, name: str, subject: Subject | None, attempt_limits: AttemptLimits, *, is_owned: bool
     ) -> tuple[tuple[tuple[str, AttemptAllowance], ...], TooManyAttempts | None]:
-        """What a stranger sees, by the limits shown.
+        """Reserve by the visible limits.
 
-        What these refuse and the instance's would not is refused after the password was looked at, or as long as that
-        takes: nobody learns for whom the instance's limits hold.
+        Where these refuse but the instance's would not, the refusal follows the password check or takes as long, so
+        that it does not reveal to whom the instance's limits apply.
 
         Raises TooManyAttempts.
         """
@@ -130,7 +127,7 @@ class AttemptService(Service):
         if attempt_limits == self._limits_of_instance:
             return ((name, self._reserve(name, subject, attempt_limits, is_owned=is_owned)),), None
         user_id = subject.user.id if subject is not None and is_owned else None
-        # In the order in which `succeeded` clears them: who waits for a row holds none that comes later.
+        # In the order in which `succeeded` clears them, to avoid deadlocks.
         also = self._storage.attempts.reserve(
             beyond, reserved_at=self._now, user_id=user_id, limits=self._limits_of_instance
         )
@@ -150,9 +147,9 @@ class AttemptService(Service):
     def reserve_directory_entry(
         self, reservation: AttemptReservation, entry: str, organization: Organization
     ) -> AttemptReservation:
-        """The attempt, counted beside for an entry of a directory of the organization, whatever name it was found by.
+        """The attempt, also counted for the entry of the organization's directory, by whichever name it was found.
 
-        It is ``held`` where the entry has no attempt left. To be committed before the password is looked at.
+        It is rate limited if the entry has no attempts left. Commit before you check the password.
         """
         key, limits = (
             f"entry:{token_digest(entry).hex()}",
@@ -165,22 +162,23 @@ class AttemptService(Service):
         return replace(reservation, counters=(*reservation.counters, (key, attempt)))
 
     def release(self, reservation: AttemptReservation) -> None:
-        """The password was not looked at after all."""
+        """Undo the reservation: the password was not checked."""
         self._uncount(reservation)
         for key, attempt in reservation.counters:
             self._storage.attempts.release(key, attempt, released_at=reservation.reserved_at)
 
     def confirm_password(self, reservation: AttemptReservation, subject: Subject) -> None:
-        """The password was right: nothing is counted, and the account starts from nought."""
+        """The password was right: nothing is counted, and the account's counter is reset."""
         self._uncount(reservation)
         for key in sorted(key for key, _ in reservation.counters if key.startswith(_UNOWNED_PREFIXES)):
             self._storage.attempts.clear(key)
-        # Whoever knows the password alone does not get the attempts at further factors back.
+        # The right password does not reset the attempts at second factors.
         self._storage.attempts.clear_for_user(subject.user.id, except_prefix=_FACTOR)
 
     def reserve_factor_attempt(self, subject: Subject | None, browser: str | None) -> AttemptReservation:
-        """The same for another factor than the password, counted apart from it, over all factors together; where it
-        is nobody's that is known, for the network address alone. Raises TooManyAttempts."""
+        """The same for a second factor, counted separately from the password and over all factors together; without a
+        known user, for the network address alone. Raises TooManyAttempts.
+        """
         address = self._count(ADDRESS_COUNTER, subject)
         if subject is None:
             return AttemptReservation(self._now, address, ())
@@ -188,17 +186,18 @@ class AttemptService(Service):
         return AttemptReservation(self._now, address, ((key, self._reserve(key, subject, self._limits_of(subject))),))
 
     def confirm_factor(self, reservation: AttemptReservation, subject: Subject) -> None:
-        """The factor was right: nothing is counted, and the account starts from nought."""
+        """The factor was right: nothing is counted, and the account's counter is reset."""
         self._uncount(reservation)
         self.reset(subject)
 
     def reset(self, subject: Subject) -> None:
-        """The account starts from nought, at every browser and under each of its names."""
+        """Reset the account's counters, for every browser and each of its names."""
         self._storage.attempts.clear_for_user(subject.user.id)
 
     def count_failures(self, subjects: Iterable[Subject]) -> Mapping[str, int]:
-        """How many failures in a row stand against browsers that the accounts do not know, at passwords or at further
-        factors, whichever are more; by user id."""
+        """The consecutive failures of each account from unknown browsers, by user id: the larger of passwords and
+        second factors.
+        """
         keys = {
             subject.user.id: (
                 f"user:{subject.user.id}",
@@ -212,16 +211,16 @@ class AttemptService(Service):
         return {user_id: max(found.get(key, 0) for key in of_one) for user_id, of_one in keys.items()}
 
     def count_request(self) -> AttemptReservation:
-        """Count one request of a kind that strangers could repeat at will. Raises TooManyAttempts."""
+        """Count a request that anonymous clients could repeat at will. Raises TooManyAttempts."""
         return AttemptReservation(self._now, self._count(REQUEST_COUNTER, None), ())
 
     def _count(self, kind: str, subject: Subject | None) -> str | None:
-        """The key under which the client's address was counted; None where it is not."""
+        """The key under which the client's address was counted; None if it is not counted."""
         address, most = self._audit.actor.client_address, self._settings.attempts_per_address
         if not address or not most:
             return None
         if address == self._settings.trusted_proxy:
-            # It speaks for everybody, so one stranger's failures would hold up all others.
+            # All requests share the proxy's address: one client's failures would block all others.
             log.warning("the proxy %s does not say whose requests it passes on; no limit per address holds", address)
             return None
         key = f"{kind}:{client_network(address) or address}"
@@ -233,7 +232,7 @@ class AttemptService(Service):
         return key
 
     def _uncount(self, reservation: AttemptReservation) -> None:
-        # In the order in which they were counted: who waits for a row holds none that comes later.
+        # In the order in which they were counted, to avoid deadlocks.
         if reservation.address_key is not None:
             self._storage.attempts.release_use(
                 reservation.address_key, released_at=reservation.reserved_at, window=ADDRESS_WINDOW
@@ -243,7 +242,7 @@ class AttemptService(Service):
         return policy_limits(self._policies.subject_policy(subject))
 
     def _limits_shown(self, login_name: LoginName) -> AttemptLimits:
-        """The limits where the name leads, whether or not somebody has it."""
+        """The limits of the organization that the name leads to, whether or not the name exists."""
         organization = self._domains.find_organization(login_name.domain) if login_name.domain else None
         return policy_limits(
             self._policies.instance_policy()
@@ -254,7 +253,7 @@ class AttemptService(Service):
     def _reserve(
         self, key: str, subject: Subject | None, limits: AttemptLimits, *, is_owned: bool = True
     ) -> AttemptAllowance:
-        """The key goes with the account unless it is not ``is_owned``; the audit trail tells of the account anyway."""
+        """The key is deleted with the account only if ``is_owned``; the audit trail names the account in any case."""
         user_id = subject.user.id if subject is not None and is_owned else None
         attempt = self._storage.attempts.reserve(key, reserved_at=self._now, user_id=user_id, limits=limits)
         if not attempt.allowed:
@@ -269,7 +268,7 @@ class AttemptService(Service):
         return max(1, int((moment - self._now).total_seconds()))
 
     def record_refusal(self, subject: Subject | None, reason: str) -> None:
-        """Have the audit trail tell of an attempt that came to nothing."""
+        """Record a refused attempt in the audit trail."""
         self._audit.record_refusal(
             "authentication.refused",
             kind="user",
@@ -280,16 +279,15 @@ class AttemptService(Service):
 
 
 def _name(login_name: LoginName) -> str:
-    # One key for what is one name here, and for nothing more: a spelling that nobody has would tell by its own key
-    # whether somebody has the usual one. What directories take for one is counted by the entry.
+    # One key for all spellings that are the same name here, and for no others: a separate key for a spelling would
+    # reveal whether the usual one exists. Names that a directory treats as equal are counted by its entry.
     return f"name:{token_digest(login_name.comparison_key).hex()}"
 
 
 def _name_of(subject: Subject, login_name: LoginName) -> str:
-    """The key of a name by which the account is called; it goes with the name and with the account."""
+    """The key of a name of the account; it is deleted with the name and with the account."""
     return f"{_name(login_name)}:{subject.user.id}"
 
 
 def policy_limits(policy: Policy) -> AttemptLimits:
-    """How many failures in a row a policy leaves."""
     return AttemptLimits(policy.free_attempts or DEFAULT_LIMITS.free, policy.most_attempts or DEFAULT_LIMITS.max)

@@ -1,4 +1,4 @@
-"""The audit trail: changes are recorded with the change, refusals survive the abort."""
+"""The audit trail: changes are recorded in their own transaction, refusals survive the abort."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,12 +16,12 @@ from identity.storage.backend import Storage
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
 
 _MINUTE = timedelta(minutes=1)
-#: How many refused attempts of strangers are written in a minute for one thing, or for all that is unknown.
+#: How many refusals of anonymous clients are written per minute for one object, or for all unknown ones together.
 MAX_ANONYMOUS_REFUSALS = 60
 
 
 class AuditRecorder:
-    """Collects what happens in one request: ``recorded_events`` is written already, ``refused_events`` waits for its
+    """Collects the events of one request: ``recorded_events`` are written already, ``refused_events`` wait for their
     own transaction after the abort.
     """
 
@@ -44,7 +44,7 @@ class AuditRecorder:
 
     @property
     def actor(self) -> Actor:
-        """Who acts; where that is told by a function, it is asked once, when it is first needed."""
+        """The actor. If a function finds it, it is called once, on first use."""
         if not isinstance(self._actor, Actor):
             self._actor = self._actor()
         return self._actor
@@ -55,9 +55,9 @@ class AuditRecorder:
 
     @contextmanager
     def acting_as(self, user_id: str, *, client_id: str | None = None, session_id: str | None = None) -> Iterator[None]:
-        """Within, the request acts as this person, who has proved it by a password, a session or a link.
+        """Within the context the request acts as this user, authenticated by a password, a session or a link.
 
-        Where the request has proved already who acts, it is still them.
+        An actor that the request has authenticated before stays.
         """
         before = self.actor
         if before.kind is ActorKind.ANONYMOUS:
@@ -80,14 +80,14 @@ class AuditRecorder:
     ) -> None:
         """Write a change's event in the change's own transaction.
 
-        ``actor`` replaces who acts; ``user_id`` is the user whose the object is, where the detail does not name them.
+        ``actor`` replaces the request's actor; ``user_id`` is the object's owner if the detail does not name them.
         """
         self.write_event(self._event(event, kind, id, organization_id, detail or {}, actor=actor, user_id=user_id))
 
     def record_many(
         self, event: str, kind: str, organization_id: str, details: Iterable[tuple[str, Mapping[str, object]]]
     ) -> None:
-        """Write the same event of many things, by their ids, each with its detail."""
+        """Write the same event for many objects, by id, each with its detail."""
         events = [self._event(event, kind, id_, organization_id, detail) for id_, detail in details]
         self._storage.audit.append_many(events)
         for audit_event in events:
@@ -116,10 +116,10 @@ class AuditRecorder:
         organization_id: str | None = None,
         detail: Mapping[str, object] | None = None,
     ) -> None:
-        """Remember a refused attempt; it is written later, at most once a minute for one party, object and reason.
+        """Remember a refusal; it is written later, at most once a minute for one client, object and reason.
 
-        Nothing that was sent stands in ``id``, ``reason`` or ``detail`` but the id of a thing that is there, and an
-        address to return to that is not registered, in its presentable form.
+        ``id``, ``reason`` and ``detail`` must not contain request data, except for ids of existing objects and
+        unregistered redirect URIs in presentable form.
         """
         minute = int(self._now.timestamp()) // 60
         once = f"{event}|{self.actor.id or ''}|{kind}|{id or ''}|{reason}|{minute}"
@@ -128,10 +128,10 @@ class AuditRecorder:
         )
 
     def write_refusal(self, event: AuditEvent) -> bool:
-        """Write a refused attempt; False if it is there already.
+        """Write a refusal; False if it is written already.
 
-        Of what nobody known has tried, a few a minute are written for each known thing, and as many for all that is
-        unknown: a stranger can make attempts without end, and must neither fill the trail nor hide what others do.
+        For anonymous clients a few a minute are written for each known object, and as many for all unknown ones
+        together: attempts without end must neither fill the trail nor hide other events.
         """
         if event.actor.id is None:
             key = f"refused:{event.object_id or ''}"
@@ -143,7 +143,7 @@ class AuditRecorder:
         return self.write_event(event)
 
     def write_event(self, event: AuditEvent) -> bool:
-        """Write an event as it is; False if its ``once`` is there already."""
+        """Write an event unchanged; False if its ``once`` is written already."""
         if not self._storage.audit.append(event):
             return False
         self._written(event)
@@ -192,17 +192,17 @@ class AuditRecorder:
 
 
 class AuditTrail:
-    """What was recorded and refused, to be read."""
+    """Reads recorded events and refusals."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
 
     def page(self, filter: AuditFilter, request: PageRequest = FIRST_PAGE) -> ResultPage[AuditEvent]:  # noqa: A002
-        """Events that fit the filter, newest first."""
+        """The events that match the filter, newest first."""
         return self._storage.audit.page(request, filter)
 
     def get(self, event_id: str) -> AuditEvent:
-        """The event. Raises NotFound."""
+        """Raises NotFound."""
         event = self._storage.audit.find(event_id)
         if event is None:
             raise NotFound("audit event", event_id)
@@ -210,7 +210,7 @@ class AuditTrail:
 
 
 def event_to_dict(event: AuditEvent) -> dict[str, object]:
-    """The event in plain values, as programs get it."""
+    """The event as JSON values."""
     actor = event.actor
     return {
         "id": event.id,
@@ -235,7 +235,7 @@ def event_to_dict(event: AuditEvent) -> dict[str, object]:
 
 
 def diff_fields(before: Any, after: Any) -> dict[str, dict[str, object]]:
-    """What a change did, field by field, as plain values: {"name": {"before": …, "after": …}}."""
+    """The changed fields as JSON values: {"name": {"before": …, "after": …}}."""
     return {
         name: {"before": to_json_value(getattr(before, name)), "after": to_json_value(getattr(after, name))}
         for name, field in entity_fields(type(after)).items()
@@ -244,7 +244,7 @@ def diff_fields(before: Any, after: Any) -> dict[str, dict[str, object]]:
 
 
 def dump_fields(value: Any) -> dict[str, object]:
-    """What was created, field by field, as plain values."""
+    """All fields as JSON values."""
     return {
         name: to_json_value(getattr(value, name))
         for name, field in entity_fields(type(value)).items()
@@ -253,7 +253,7 @@ def dump_fields(value: Any) -> dict[str, object]:
 
 
 def to_json_value(value: Any) -> object:
-    """The value as JSON has it: moments as RFC 3339 texts (or "never"), spans in whole seconds, sets in order."""
+    """The value as JSON: times in RFC 3339 (or "never"), durations in whole seconds, sets sorted."""
     if isinstance(value, Enum):
         return value.value
     if value == NEVER:

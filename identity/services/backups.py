@@ -1,9 +1,9 @@
-"""Backups: everything that a storage holds in one file, and such a file read again.
+"""Backups: write the whole storage to one file, and read it back.
 
-The file is a zip of a file for each table (a JSON array in each line: the names of the columns, then the rows, bytes
-in base64 as an array of one), ``manifest.json`` (which tables with how many rows, and the digest of each) and
-``seals.json`` (the manifest's digest, sealed under each master key). Who has none of these keys can neither make a
-backup that is accepted nor change one.
+The file is a zip with one file for each table (each line is a JSON array: first the column names, then the rows,
+with bytes in base64 as an array of one), ``manifest.json`` (the tables with row counts and digests) and
+``seals.json`` (the manifest's digest, sealed under each master key). Without one of these keys a backup can be
+neither forged nor changed.
 """
 
 import hashlib
@@ -28,29 +28,27 @@ FORMAT = "identity-backup"
 VERSION = 1
 
 _MANIFEST, _SEALS = "manifest.json", "seals.json"
-_PLACE = "manifest of a backup"
-#: Beyond this it is no manifest.
+_SEALING_CONTEXT = "manifest of a backup"
+#: Anything larger is not a manifest.
 _LARGEST_MANIFEST = 1 << 20
-#: Twice as fast as the usual one for a tenth more bytes.
+#: Twice as fast as the default, for ten percent more bytes.
 _EFFORT = 3
 _AT_A_TIME = 1000
 
 
 class InvalidBackup(DomainError):
-    """The file is no backup, is damaged, or is not for these master keys; the message says which."""
+    """The file is not a backup, is damaged, or belongs to other master keys; the message says which."""
 
 
-#: What reading a damaged zip raises, whichever byte it is.
+#: Exceptions raised when reading a damaged zip, whichever byte is affected.
 _DAMAGE = (BadZipFile, KeyError, EOFError, zlib.error, RuntimeError)
 
-#: Is told how many more rows are done.
+#: Called with the number of further rows that are done.
 ProgressCallback = Callable[[int], None]
 
 
 @dataclass(frozen=True)
 class TableManifest:
-    """What the manifest says of a table."""
-
     name: str
     rows: int
     sha256: str
@@ -58,8 +56,6 @@ class TableManifest:
 
 @dataclass(frozen=True)
 class BackupManifest:
-    """What a backup tells of itself."""
-
     made_at: str
     made_by: str
     schema: str
@@ -68,11 +64,11 @@ class BackupManifest:
 
     @property
     def rows(self) -> int:
-        """How many rows there are in all tables."""
+        """The number of rows in all tables."""
         return sum(table.rows for table in self.tables)
 
     def record_event(self, audit: AuditRecorder, event: str) -> None:
-        """Write an audit event of this backup."""
+        """Record an audit event of this backup."""
         detail = {"made_at": self.made_at, "made_by": self.made_by, "rows": self.rows}
         audit.record(event, kind="instance", id=None, organization_id=None, detail=detail)
 
@@ -86,9 +82,7 @@ def write_backup(
     program_version: str,
     progress: ProgressCallback,
 ) -> BackupManifest:
-    """Write everything, row by row, into an empty file that can be sought in. ``program_version`` is the version that
-    does it.
-    """
+    """Write all tables to an empty seekable file. ``program_version`` is stored in the manifest."""
     moment = created_at.timetuple()[:6]
     with ZipFile(file, "w", ZIP_DEFLATED, compresslevel=_EFFORT) as archive:
         tables = [_write(archive, part, moment, progress) for part in dump.tables]
@@ -97,7 +91,10 @@ def write_backup(
         )
         text = json.dumps({"format": FORMAT, "version": VERSION, **asdict(manifest)}, indent=1).encode()
         digest = hashlib.sha256(text).digest()
-        seals = {key: b64encode(sealer.seal(digest, associated_data=_PLACE, key_id=key)).decode() for key in sealer.ids}
+        seals = {
+            key: b64encode(sealer.seal(digest, associated_data=_SEALING_CONTEXT, key_id=key)).decode()
+            for key in sealer.ids
+        }
         archive.writestr(ZipInfo(_MANIFEST, moment), text)
         archive.writestr(ZipInfo(_SEALS, moment), json.dumps(seals).encode())
     return manifest
@@ -125,14 +122,14 @@ def _lines(part: TableRows) -> Iterator[bytes]:
 
 
 def _bytes_as_list(value: object) -> list[str]:
-    # What is neither text, number nor truth value is bytes, in one of the forms that drivers have for them.
+    # Anything but text, numbers and booleans is bytes, in one of the types that drivers use.
     return [b64encode(memoryview(value)).decode()]  # type: ignore[arg-type]
 
 
 class BackupReader:
-    """A backup that is read: its ``manifest``, and what it holds.
+    """A backup opened for reading: its ``manifest`` and its rows.
 
-    Raises InvalidBackup unless the file is one whose manifest was made by somebody who had these master keys.
+    Raises InvalidBackup unless the manifest is sealed under these master keys.
     """
 
     def __init__(self, path: Path, sealer: Sealer) -> None:
@@ -147,11 +144,10 @@ class BackupReader:
             raise
 
     def close(self) -> None:
-        """Close the file."""
         self._archive.close()
 
     def verify(self, say: ProgressCallback) -> None:
-        """Read all of it once. Raises InvalidBackup for a table that is not as it was written."""
+        """Read every table once. Raises InvalidBackup for a table that was changed."""
         for table in self.manifest.tables:
             digest, count = hashlib.sha256(), 0
             for line in self._read(table):
@@ -163,7 +159,7 @@ class BackupReader:
                 raise _damaged(table)
 
     def read_dump(self, say: ProgressCallback) -> StorageDump:
-        """Everything in it, read while the dump is gone through, which raises InvalidBackup."""
+        """All rows, read while you iterate over the dump, which raises InvalidBackup."""
         return StorageDump(
             self.manifest.schema, self.manifest.numbers, (self._rows(table, say) for table in self.manifest.tables)
         )
@@ -186,10 +182,10 @@ class BackupReader:
             if values.pop("format") != FORMAT or not sealed:
                 raise ValueError("another format")
             version = values.pop("version")
-            made = {key: b64decode(value) for key, value in sealed.items()}
+            digests = {key: b64decode(value) for key, value in sealed.items()}
         except (*_DAMAGE, ValueError, TypeError, AttributeError):
             raise InvalidBackup(f"{path} is no backup, or a damaged one.") from None
-        _check_seals(made, hashlib.sha256(text).digest(), sealer)
+        _check_seals(digests, hashlib.sha256(text).digest(), sealer)
         if version != VERSION:
             raise InvalidBackup(
                 f"{path} has the format {version}, and this version reads {VERSION}. Install a newer one."
@@ -206,7 +202,7 @@ class BackupReader:
 
 
 def _check_seals(seals: Mapping[str, bytes], digest: bytes, sealer: Sealer) -> None:
-    """Raise InvalidBackup unless every master key of that time is here, and has sealed this digest."""
+    """Raise InvalidBackup unless every master key of the backup is present and has sealed this digest."""
     missing = sorted(set(seals) - set(sealer.ids))
     if missing:
         raise InvalidBackup(
@@ -215,7 +211,7 @@ def _check_seals(seals: Mapping[str, bytes], digest: bytes, sealer: Sealer) -> N
         )
     for key, sealed in seals.items():
         try:
-            right = constant_time_equal(sealer.open(sealed, associated_data=_PLACE), digest)
+            right = constant_time_equal(sealer.open(sealed, associated_data=_SEALING_CONTEXT), digest)
         except UnsealingError:
             raise InvalidBackup(
                 f"The master key {key} in identity.master_keys is not the one with which the backup was made, or the"

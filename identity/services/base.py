@@ -1,4 +1,4 @@
-"""What every use case that changes a stored thing does alike."""
+"""What all services that change stored entities share."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -15,9 +15,9 @@ from identity.storage.errors import DuplicateValue, RowNotFound, StaleRow
 
 Value = TypeVar("Value")
 
-#: Opens a storage to read from; see Services.look.
+#: Opens a storage for reading; see Services.read_session.
 ReadSessionFactory = Callable[[], AbstractContextManager[Storage]]
-#: Tells the instance; see Services.instance.
+#: Finds the instance; see Services.find_instance.
 InstanceGetter = Callable[[], Instance | None]
 
 
@@ -29,10 +29,10 @@ _VALUE_TAKEN = gettext_lazy("This value is taken.")
 def translate_storage_errors(
     kind: str, identifier: str, duplicate_messages: Mapping[str, str] | None = None
 ) -> Iterator[None]:
-    """Turn a store's answer into a use case's.
+    """Turn a store's result into a domain error.
 
-    Missing becomes NotFound, Stale becomes Conflict, Duplicate becomes Invalid with the sentence that
-    ``duplicate_messages`` has for the field.
+    Missing becomes NotFound, Stale becomes Conflict, Duplicate becomes Invalid with the field's message from
+    ``duplicate_messages``.
     """
     try:
         yield
@@ -46,14 +46,14 @@ def translate_storage_errors(
 
 
 def refuse_stale(version: int, expected: int | None) -> None:
-    """Raise Conflict unless the version is the one that is expected, or none is."""
+    """Raise Conflict unless the version matches the expected one, if any."""
     if expected is not None and version != expected:
         raise Conflict(_CHANGED)
 
 
 @dataclass(slots=True)
 class TransactionState:
-    """What the services of one transaction share; for ``look`` see Services."""
+    """Shared by the services of one transaction; for ``look`` see Services.read_session."""
 
     storage: Storage
     audit: AuditRecorder
@@ -62,7 +62,7 @@ class TransactionState:
 
 
 class Service:
-    """Base of the services. Each is made with the others that it works with, which ``container`` puts together."""
+    """Base of the services. ``container`` constructs each with its collaborators."""
 
     def __init__(self, state: TransactionState) -> None:
         self._storage, self._audit = state.storage, state.audit

@@ -1,4 +1,4 @@
-"""How the pages of a sign-in and mails look for an organization or an application, and what they say."""
+"""Branding: appearance and texts of sign-in pages and mails, for an organization or an application."""
 
 import json
 from collections.abc import Mapping
@@ -20,24 +20,20 @@ from identity.services.commands.branding import ChangeBranding
 from identity.services.images import SanitizedImage, sanitize_base64_image
 from identity.storage.stores.records import RecordStore
 
-#: Whose a branding is.
 BrandingOwner = Organization | Application
 
 _BRANDING = "branding"
 
 
 class BrandingService(Service):
-    """One for each organization and each application; what an application has counts before what its organization has.
-
-    Nothing is looked for where none was set.
-    """
+    """One for each organization and each application; an application's values override its organization's."""
 
     def __init__(self, state: TransactionState, applications: ApplicationService) -> None:
         super().__init__(state)
         self._applications = applications
 
     def own_branding(self, owner: BrandingOwner) -> Branding:
-        """The owner's own, with nothing of what it is above."""
+        """The owner's own values, without inherited ones."""
         if not owner.branded:
             return DEFAULT_BRANDING
         with self._look() as storage:
@@ -45,16 +41,16 @@ class BrandingService(Service):
         return DEFAULT_BRANDING if record is None else _read(record.value)
 
     def effective_branding(self, organization: Organization | None, application: Application | None = None) -> Branding:
-        """What people see who sign in to the application, or have to do with the organization alone."""
+        """The values that apply to sign-in at the application, or to pages of the organization."""
         lower = DEFAULT_BRANDING if organization is None else self.own_branding(organization)
         return lower if application is None else merge_branding(self.own_branding(application), lower)
 
     def organization_display_name(self, organization: Organization) -> str:
-        """What people know the organization by: the name that its pages show, else its own."""
+        """The name that pages of the organization show, else its own name."""
         return self.own_branding(organization).display_name or organization.name
 
     def find_logo(self, owner_id: str, name: str) -> SanitizedImage | None:
-        """The picture of this name that the organization or application has now."""
+        """The current logo of this file name of the organization or application."""
         with self._look() as storage:
             records = [storage.records.find(CORE_NAMESPACE, kind, token_digest(owner_id)) for kind in LOGO_FIELDS]
         for record in records:
@@ -63,15 +59,15 @@ class BrandingService(Service):
         return None
 
     def own_logos_base64(self, owner: BrandingOwner) -> dict[str, str]:
-        """The owner's own logos in base64; empty where there is none."""
+        """The owner's own logos in base64; empty if there is none."""
         branding = self.own_branding(owner)
         pictures = {name: self.find_logo(owner.id, getattr(branding, name)) for name in LOGO_FIELDS}
         return {name: "" if picture is None else picture.base64_text for name, picture in pictures.items()}
 
     def preview_change(self, owner: BrandingOwner, command: ChangeBranding) -> Branding:
-        """What would be without the picture, if this was changed."""
-        given = {name: _tidied(value) for name, value in command if value is not None and name not in LOGO_FIELDS}
-        return replace(self.own_branding(owner), **given)
+        """The branding after this change, without its pictures."""
+        values = {name: _tidied(value) for name, value in command if value is not None and name not in LOGO_FIELDS}
+        return replace(self.own_branding(owner), **values)
 
     def change(
         self,
@@ -81,9 +77,9 @@ class BrandingService(Service):
         principal: Principal,
         expected_version: int | None = None,
     ) -> Branding:
-        """The changed branding; it belongs to the owner, whose version counts.
+        """Change the branding; it shares the version of its owner.
 
-        Raises NotFound, Denied, Conflict; Invalid for a picture that cannot be made harmless.
+        Raises NotFound, Denied, Conflict; Invalid for a picture that cannot be sanitized.
         """
         if isinstance(owner, Application) and not self._applications.can_change(owner, principal=principal):
             sentence = gettext_lazy("Only who manages the instance can change applications of its own project.")
@@ -93,10 +89,10 @@ class BrandingService(Service):
         refuse_stale(owner.version, expected_version)
         before, after = self.own_branding(owner), self.preview_change(owner, command)
         pictures = {name: self._picture(name, getattr(command, name)) for name in LOGO_FIELDS}
-        given = {name: picture for name, picture in pictures.items() if getattr(command, name) is not None}
+        sent_pictures = {name: picture for name, picture in pictures.items() if getattr(command, name) is not None}
         named: dict[str, Any] = {
             name: "" if sanitized_image is None else sanitized_image.file_name
-            for name, sanitized_image in given.items()
+            for name, sanitized_image in sent_pictures.items()
         }
         after = replace(after, **named)
         detail = diff_fields(before, after)
@@ -106,7 +102,7 @@ class BrandingService(Service):
         with translate_storage_errors(kind, owner.id):
             getattr(self._storage, f"{kind}s").update(changed)
         self._keep(_BRANDING, owner, {} if after == DEFAULT_BRANDING else _written(after))
-        for name, picture in given.items():
+        for name, picture in sent_pictures.items():
             if getattr(after, name) != getattr(before, name):
                 self._keep(
                     name, owner, {} if picture is None else {"name": picture.file_name, "content": picture.base64_text}
@@ -117,15 +113,16 @@ class BrandingService(Service):
         return after
 
     def _picture(self, name: str, sent: str | None) -> SanitizedImage | None:
-        """What was sent as this picture, made harmless; None for nothing. Raises Invalid."""
+        """The sanitized picture; None for an empty value. Raises Invalid."""
         try:
             return sanitize_base64_image(sent) if sent else None
         except Invalid as refused:
             raise Invalid(dict.fromkeys((name,), *refused.fields.values())) from None
 
     def _keep(self, kind: str, owner: BrandingOwner, value: Mapping[str, Any]) -> None:
-        """Put a value in the place of what was kept; nothing for an empty one. The owner's row is written already, so
-        that nobody else is about it."""
+        """Replace the stored value; an empty one deletes it. The owner's row is already written, which serializes
+        writers.
+        """
         self._storage.records.delete(CORE_NAMESPACE, kind, _key(owner))
         if not value:
             return
@@ -148,7 +145,7 @@ class BrandingService(Service):
 
 
 def delete_branding(records: RecordStore, organization_id: str) -> None:
-    """Let go of what an organization had that is removed; what applications had goes with these."""
+    """Delete the branding of a removed organization. Its applications' brandings are deleted with them."""
     for kind in (_BRANDING, *LOGO_FIELDS):
         records.delete(CORE_NAMESPACE, kind, token_digest(organization_id))
 
@@ -158,7 +155,7 @@ def _key(owner: BrandingOwner) -> bytes:
 
 
 def _tidied(value: Any) -> Any:
-    """Texts without those that are empty; colours in small letters."""
+    """Without empty texts; colours in lower case."""
     if isinstance(value, Mapping):
         stripped = {language: text.replace("\r\n", "\n").strip() for language, text in value.items()}
         return {language: text for language, text in sorted(stripped.items()) if text}
@@ -166,13 +163,13 @@ def _tidied(value: Any) -> Any:
 
 
 def _written(branding: Branding) -> dict[str, Any]:
-    """What is not empty."""
+    """The values that are not empty."""
     values = {field.name: getattr(branding, field.name) for field in fields(branding)}
     return json.loads(json.dumps({name: value for name, value in values.items() if value}))  # type: ignore[no-any-return]
 
 
 def _read(stored: Mapping[str, Any]) -> Branding:
-    """What a version of the service wrote that may have known more."""
+    """Ignores unknown members, which a newer version may have written."""
     values: dict[str, Any] = {name: stored[name] for name in TEXT_FIELDS if isinstance(stored.get(name), Mapping)}
-    others = {field.name for field in fields(Branding)} - {*TEXT_FIELDS}
-    return Branding(**values, **{name: stored[name] for name in others if isinstance(stored.get(name), str)})
+    logo_fields = {field.name for field in fields(Branding)} - {*TEXT_FIELDS}
+    return Branding(**values, **{name: stored[name] for name in logo_fields if isinstance(stored.get(name), str)})

@@ -1,4 +1,4 @@
-"""Choices: what the loaded plugins offer for applications to be registered with."""
+"""What the loaded plugins offer for the registration of applications."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -6,16 +6,16 @@ from typing import Any
 
 from identity.domain.users import Subject
 
-#: Whether a person, given with the services, could sign in by a way while holding a role at the instance.
+#: Whether a user, given with the services, could sign in by a method while holding a role at the instance.
 HasSignInMethod = Callable[[Subject, Any], bool]
 
-#: The registered name of what response types with tokens are: no grant of the token endpoint, and no choice of its own.
+#: The registered name for response types with tokens: neither a grant of the token endpoint nor a choice of its own.
 IMPLICIT = "implicit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantTypeCapability:
-    """What a grant type says of itself; see ``identity.provider.grant_type.GrantType``."""
+    """See ``identity.provider.grant_type.GrantType``."""
 
     accepts_codes: bool = False
     issues_refresh_tokens: bool = False
@@ -25,7 +25,7 @@ class GrantTypeCapability:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseTypeCapability:
-    """What a response type brings: a code and nothing else, or tokens that pass through the browser."""
+    """What a response type returns: only a code, or tokens that pass through the browser."""
 
     is_code_only: bool = False
     uses_front_channel: bool = False
@@ -33,12 +33,12 @@ class ResponseTypeCapability:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """Names, in the order in which plugins offer them; of ``sign_in_methods`` to sign in also what people know them as.
+    """Names, in the order of the plugins; ``sign_in_methods`` also have labels.
 
-    Of the ways ``passwordless_factors`` names the factors that take the place of a password, ``federated_methods``
-    those that lead to somebody else who knows people, ``second_factors`` the factors that count beside a password here,
-    and ``mail_factors`` those of them that take a mailbox. ``sign_in_method_checks`` tells of ways that the core does
-    not know itself, each with its factor, whether a person has it.
+    ``passwordless_factors`` are the methods that replace a password, ``federated_methods`` those of other identity
+    providers, ``second_factors`` the factors that count beside a password, and ``mail_factors`` those of them that
+    need a mailbox. ``sign_in_method_checks`` tell for methods of plugins, each with its factor, whether a user has
+    set it up.
     """
 
     authentication_methods: tuple[str, ...]
@@ -53,17 +53,15 @@ class Capabilities:
 
     @property
     def grant_types(self) -> tuple[str, ...]:
-        """The names of the grants."""
         return tuple(self.grants_by_type)
 
     @property
     def response_types(self) -> tuple[str, ...]:
-        """The names of the response types."""
         return tuple(self.responses_by_type)
 
     @property
     def application_field_values(self) -> Mapping[str, tuple[str, ...]]:
-        """The names that each field of an application may hold."""
+        """The values that each field of an application may have."""
         return {
             "authentication_method": self.authentication_methods,
             "grant_types": (
@@ -74,7 +72,7 @@ class Capabilities:
         }
 
     def uses_front_channel(self, response_types: Iterable[str]) -> bool:
-        """True if tokens of one of them pass through the browser."""
+        """True if one of them returns tokens through the browser."""
         return any(
             self.responses_by_type[response_type].uses_front_channel
             for response_type in response_types
@@ -82,7 +80,7 @@ class Capabilities:
         )
 
     def select_grant_types(self, which: Callable[[GrantTypeCapability], bool]) -> frozenset[str]:
-        """The names of those grants."""
+        """The names of the grants that match."""
         return frozenset(
             name for name, grant_type_capability in self.grants_by_type.items() if which(grant_type_capability)
         )

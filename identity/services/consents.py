@@ -1,4 +1,4 @@
-"""What people agree to that applications get of them."""
+"""Users' consents to what applications get."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -15,21 +15,23 @@ _KIND = "consent"
 
 
 class ConsentService(Service):
-    """Given once for a set of scopes, remembered, and taken back with all that came of it (Users.disconnect)."""
+    """A consent covers a set of scopes; withdrawing it also revokes what the application got
+    (UserService.disconnect).
+    """
 
     def covers_scopes(self, subject: Subject, client: ApplicationClient, scope: Iterable[str]) -> bool:
-        """True if the person has agreed that the application gets all of this."""
+        """True if the user has consented to all of these scopes."""
         with self._look() as storage:
-            record = storage.records.find(*_place(subject.user.id, client.id))
+            record = storage.records.find(*_record_key(subject.user.id, client.id))
         return record is not None and {*scope} <= {*_scope(record)}
 
     def list_by_user(self, user_id: str) -> tuple[Consent, ...]:
-        """All that the person has agreed to, last given first."""
+        """The user's consents, newest first."""
         return tuple(map(_consent, self._storage.records.list_for_owner(CORE_NAMESPACE, _KIND, user_id=user_id)))
 
     def grant_consent(self, subject: Subject, client: ApplicationClient, scope: tuple[str, ...]) -> None:
-        """Remember that the person agrees, beside what they agreed to before. Raises NotFound."""
-        plugin, kind, key = _place(subject.user.id, client.id)
+        """Add these scopes to the user's consent. Raises NotFound."""
+        plugin, kind, key = _record_key(subject.user.id, client.id)
         new = Record(
             plugin=plugin,
             kind=kind,
@@ -47,19 +49,19 @@ class ConsentService(Service):
                     self._storage.records.replace(replace(new, value={"scope": both}, version=before.version + 1))
                     break
                 except (StaleRow, RowNotFound):
-                    # In another tab they have agreed to more meanwhile, or taken it back.
+                    # Another request added or withdrew the consent meanwhile.
                     before = self._storage.records.add(new)
         self._record("consent.given", subject, client.id, scope)
 
     def record_refusal(self, subject: Subject, client: ApplicationClient, scope: tuple[str, ...]) -> None:
-        """Note that the person does not agree; what they agreed to before stays."""
+        """Record that the user refuses; an earlier consent stays."""
         self._record("consent.refused", subject, client.id, scope)
 
     def withdraw_consent(self, subject: Subject, client_id: str) -> bool:
-        """Forget what the person agreed to, so that they are asked again; False if there was nothing."""
-        place = _place(subject.user.id, client_id)
-        before = self._storage.records.find(*place)
-        if before is None or not self._storage.records.delete(*place):
+        """Delete the user's consent, so that they are asked again; False if there was none."""
+        record_key = _record_key(subject.user.id, client_id)
+        before = self._storage.records.find(*record_key)
+        if before is None or not self._storage.records.delete(*record_key):
             return False
         self._record("consent.withdrawn", subject, client_id, _scope(before))
         return True
@@ -75,12 +77,12 @@ class ConsentService(Service):
             )
 
 
-def _place(user_id: str, application_id: str) -> tuple[str, str, bytes]:
+def _record_key(user_id: str, application_id: str) -> tuple[str, str, bytes]:
     return CORE_NAMESPACE, _KIND, token_digest(f"{user_id}\n{application_id}")
 
 
 def _consent(record: Record) -> Consent:
-    """What the record says. It names both, since it goes with either."""
+    """The record names user and application, since it is deleted with either."""
     return Consent(
         user_id=record.user_id or "",
         application_id=record.application_id or "",

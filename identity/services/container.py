@@ -1,4 +1,4 @@
-"""Services: every use case, for one transaction, as endpoints, pages and plugins see them."""
+"""Services: all services of one transaction, as endpoints, pages and plugins see them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -60,11 +60,10 @@ from identity.storage.backend import Storage
 
 
 class Services(ABC):
-    """One attribute per service, constructed on first use with the others that it works with.
+    """One attribute per service, constructed on first use with its collaborators.
 
-    ``storage`` is what they work on, to read from: the services know the rules of changes. ``now`` is the moment at
-    which all of it happens, ``audit`` what is recorded and refused. ``language`` is the one that whoever acts would
-    read; empty where nobody said so.
+    ``storage`` is for reading only: the services know the rules of changes. ``now`` is the time of the whole
+    transaction, ``audit`` collects events and refusals. ``language`` is that of the actor, empty if unknown.
     """
 
     storage: Storage
@@ -79,35 +78,34 @@ class Services(ABC):
 
     @abstractmethod
     def read_session(self) -> AbstractContextManager[Storage]:
-        """A storage to look things up in without making writers wait: nothing is locked before the first write.
+        """A storage for reads that do not block writers: it locks nothing before the first write.
 
-        What is found may be gone when it is written about; stores then answer Missing.
+        Rows that you find may be deleted before you write; stores then return Missing.
         """
 
     @abstractmethod
     def find_instance(self) -> Instance | None:
-        """The instance, None before bootstrap. It never changes, so a process asks once."""
+        """The instance, None before bootstrap. It never changes, so a process reads it once."""
 
     @abstractmethod
     def _note_queued(self, kind: str) -> None:
-        """Remember that a message of this kind is to be sent after the commit."""
+        """Remember to send a message of this kind after the commit."""
 
     @property
     def recorded_events(self) -> list[AuditEvent]:
-        """The events that were written in this transaction."""
+        """The events recorded in this transaction."""
         return self.audit.recorded_events
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the loaded plugins offer."""
         return self._process.capabilities
 
     def deletion_impact(self, removed: DeletionTarget, id: str) -> DeletionImpact:  # noqa: A002
-        """What falls with a thing that is removed, in numbers; sessions and tokens count while they are live."""
+        """The number of dependent entities that a removal deletes; of sessions and tokens only live ones."""
         return self.storage.deletion_impact.count(removed, id, self.now)
 
     def record_service(self, name_space: RecordNamespace) -> RecordService:
-        """What a plugin keeps in its own name space."""
+        """The records of a plugin, in its own namespace."""
         return RecordService(self._state, self._sealer, name_space)
 
     @cached_property
@@ -115,24 +113,21 @@ class Services(ABC):
         return self.record_service(RecordNamespace(CORE_NAMESPACE))
 
     def _has_way(self, subject: Subject, allows: Callable[[str], bool]) -> bool:
-        """True if a plugin knows of an allowed way in which the person can sign in."""
+        """True if a plugin offers an allowed sign-in method that the user has set up."""
         return any(allows(factor) and has(subject, self) for factor, has in self.capabilities.sign_in_method_checks)
 
     @cached_property
     def access_control(self) -> AccessControl:
-        """Who may do what."""
         return AccessControl(
             self.storage, self._process.manager_roles, self._process.deny_hook, self.read_session, self.find_instance
         )
 
     @cached_property
     def lookup(self) -> Lookup:
-        """What hooks may read."""
         return Lookup(self.read_session)
 
     @cached_property
     def audit_trail(self) -> AuditTrail:
-        """What was recorded and refused, to be read."""
         return AuditTrail(self.storage)
 
     @cached_property
@@ -153,7 +148,7 @@ class Services(ABC):
 
     @cached_property
     def projects(self) -> ProjectService:
-        # Every token needs projects, which need managers, and so half of the services, only to create one.
+        # Deferred: creating tokens needs projects, which would construct managers and half of the services.
         def add_creator(user_id: str, resource: Resource) -> None:
             self.managers.add_creator(user_id, resource)
 

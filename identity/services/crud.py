@@ -1,4 +1,4 @@
-"""Lifecycle: what can be done with every kind of thing that is made, changed, deactivated, reactivated and removed."""
+"""Create, change, deactivate, reactivate and remove, for every kind of entity."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,10 +16,10 @@ EntityT = TypeVar("EntityT")
 
 
 class EntityService(Service, Generic[EntityT]):
-    """The use cases of one kind of thing that is kept, under the rules that it adds.
+    """Manages one kind of stored entity under the rules of its subclass.
 
-    ``kind`` is how events call it, ``store`` where it is kept, ``duplicate_messages`` what is said of a value that is
-    another's.
+    ``kind`` is its name in events, ``store`` its store, ``duplicate_messages`` the messages for values that must be
+    unique.
     """
 
     kind: ClassVar[str]
@@ -27,45 +27,45 @@ class EntityService(Service, Generic[EntityT]):
     duplicate_messages: ClassVar[Mapping[str, str]] = {}
 
     def get(self, id: str) -> EntityT:  # noqa: A002
-        """The thing. Raises NotFound."""
+        """Raises NotFound."""
         found: EntityT | None = self._store.find(id)
         return self._require_found(found, self._kind_label, id)
 
     def remove(self, id: str, *, principal: Principal) -> None:  # noqa: A002
-        """Delete the thing with all that is its own. Raises NotFound; Denied and Conflict by its rules."""
-        thing = self._get_authorized(id, principal)
-        self._refuse_deactivation(thing)
-        self._refuse_removal(thing)
-        organization_id = self._organization_id(thing)
-        self._before_removal(thing)
+        """Delete the entity with its parts. Raises NotFound; Denied and Conflict by its rules."""
+        entity = self._get_authorized(id, principal)
+        self._refuse_deactivation(entity)
+        self._refuse_removal(entity)
+        organization_id = self._organization_id(entity)
+        self._before_removal(entity)
         with translate_storage_errors(self._kind_label, id):
             self._store.delete(id)
-        self._record_event(f"{self.kind}.removed", thing, organization_id, dump_fields(thing))
-        self._after_removal(thing)
+        self._record_event(f"{self.kind}.removed", entity, organization_id, dump_fields(entity))
+        self._after_removal(entity)
 
     # --- rules -----------------------------------------------------------------------------------------------------
 
-    def _authorize(self, thing: EntityT, principal: Principal) -> None:
-        """Raise Denied if the caller may not change the thing, whatever the permission that addresses ask for."""
+    def _authorize(self, entity: EntityT, principal: Principal) -> None:
+        """Raise Denied if the caller may not change the entity, whatever permission the route requires."""
 
-    def _refuse_deactivation(self, thing: EntityT) -> None:
-        """Raise Conflict if the thing has to stay as it is."""
+    def _refuse_deactivation(self, entity: EntityT) -> None:
+        """Raise Conflict if the entity must stay active."""
 
-    def _refuse_removal(self, thing: EntityT) -> None:
-        """Raise Conflict if the thing has to be there, whatever its state."""
+    def _refuse_removal(self, entity: EntityT) -> None:
+        """Raise Conflict if the entity must not be removed in any state."""
 
-    def _before_removal(self, thing: EntityT) -> None:
-        """Note what has to stay when the thing is gone."""
+    def _before_removal(self, entity: EntityT) -> None:
+        """Read what must outlive the entity."""
 
-    def _after_removal(self, thing: EntityT) -> None:
-        """Forget what goes with the thing."""
+    def _after_removal(self, entity: EntityT) -> None:
+        """Delete what belongs to the entity."""
 
-    def _organization_id(self, thing: Any) -> str | None:
-        """The organization whose audit trail tells of it."""
-        organization_id: str | None = thing.organization_id
+    def _organization_id(self, entity: Any) -> str | None:
+        """The organization whose audit trail records the event."""
+        organization_id: str | None = entity.organization_id
         return organization_id
 
-    # --- for use cases ---------------------------------------------------------------------------------------------
+    # --- for subclasses --------------------------------------------------------------------------------------------
 
     @property
     def _store(self) -> Any:
@@ -76,80 +76,79 @@ class EntityService(Service, Generic[EntityT]):
         return self.kind.replace("_", " ")
 
     def _get_authorized(self, id: str, principal: Principal) -> EntityT:  # noqa: A002
-        """The thing, if the caller may change it. Raises NotFound, Denied."""
-        thing = self.get(id)
-        self._authorize(thing, principal)
-        return thing
+        """The entity, if the caller may change it. Raises NotFound, Denied."""
+        entity = self.get(id)
+        self._authorize(entity, principal)
+        return entity
 
-    def _new_entity(self, kind: type[EntityT], command: Command | None = None, **given: Any) -> EntityT:
-        """A new thing of this moment: what was given and, besides, what the command says."""
+    def _new_entity(self, kind: type[EntityT], command: Command | None = None, **values: Any) -> EntityT:
+        """A new entity, created now, with these values and those of the command."""
         declared = entity_fields(kind)
-        said = {name: value for name, value in command or () if name in declared}
+        from_command = {name: value for name, value in command or () if name in declared}
         stamps = {name: self._now for name in ("created_at", "changed_at") if name in declared}
-        given["id"] = given.get("id") or new_id()
-        return kind(**{**stamps, **said, **given})
+        values["id"] = values.get("id") or new_id()
+        return kind(**{**stamps, **from_command, **values})
 
     def _next_version(
-        self, before: EntityT, command: Command | None = None, *, expected_version: int | None = None, **given: Any
+        self, before: EntityT, command: Command | None = None, *, expected_version: int | None = None, **values: Any
     ) -> EntityT:
-        """The thing with what was given and, besides, what the command says, as its next version. Raises Conflict.
+        """The next version of the entity, with these values and those of the command. Raises Conflict.
 
-        None says nothing, unless it was sent and is one of the field's values.
+        None in the command changes nothing, unless it was sent and the field is nullable.
         """
-        thing: Any = before
-        refuse_stale(thing.version, expected_version)
-        declared, sent = entity_fields(type(thing)), set() if command is None else command.model_fields_set
-        said = {
+        entity: Any = before
+        refuse_stale(entity.version, expected_version)
+        declared, sent = entity_fields(type(entity)), set() if command is None else command.model_fields_set
+        from_command = {
             name: value
             for name, value in command or ()
             if name in declared and (value is not None or (declared[name].nullable and name in sent))
         }
-        after: EntityT = replace(thing, **{**said, **given}, version=thing.version + 1, changed_at=self._now)
+        after: EntityT = replace(entity, **{**from_command, **values}, version=entity.version + 1, changed_at=self._now)
         return after
 
-    def _add(self, event: str, thing: Any, organization_id: str | None, *, parent: tuple[str, str]) -> None:
-        """Store a new thing, with its event. ``parent`` names what it belongs to: kind and id. Raises NotFound,
+    def _add(self, event: str, entity: Any, organization_id: str | None, *, parent: tuple[str, str]) -> None:
+        """Store a new entity and record the event. ``parent`` is kind and id of its parent. Raises NotFound,
         Invalid.
         """
         with translate_storage_errors(*parent, self.duplicate_messages):
-            self._store.add(thing)
-        self._record_event(event, thing, organization_id, dump_fields(thing))
+            self._store.add(entity)
+        self._record_event(event, entity, organization_id, dump_fields(entity))
 
     def _update(self, event: str, before: EntityT, after: EntityT, *, organization_id: str | None = None) -> EntityT:
-        """What is stored from now on, with its event. What changes nothing is neither: ``before`` stays.
+        """Store the changed entity and record the event. If nothing has changed, do neither and return ``before``.
 
-        Without an ``organization_id`` it is told to the usual one. Raises NotFound, Conflict, Invalid.
+        ``organization_id`` replaces the one that usually gets the event. Raises NotFound, Conflict, Invalid.
         """
-        thing: Any = before
-        # Not what events tell: a secret that takes the place of another within a second shows in none of it.
+        entity: Any = before
+        # Not the events' diff: it does not show a secret that replaces another within a second.
         if _is_same(before, after):
             return before
         detail = diff_fields(before, after)
         organization_id = organization_id or self._organization_id(before)
-        with translate_storage_errors(self._kind_label, thing.id, self.duplicate_messages):
+        with translate_storage_errors(self._kind_label, entity.id, self.duplicate_messages):
             self._store.update(after)
         self._record_event(event, after, organization_id, detail)
         return after
 
-    def _record_event(self, event: str, thing: Any, organization_id: str | None, detail: Mapping[str, object]) -> None:
-        """Record what happened to the thing, for this organization."""
+    def _record_event(self, event: str, entity: Any, organization_id: str | None, detail: Mapping[str, object]) -> None:
         self._audit.record(
             event,
             kind=self.kind,
-            id=thing.id,
+            id=entity.id,
             organization_id=organization_id,
             detail=detail,
-            user_id=self._user_id(thing),
+            user_id=self._user_id(entity),
         )
 
-    def _user_id(self, thing: Any) -> str | None:
-        """The user whose the thing is, if it is one's."""
-        user_id: str | None = getattr(thing, "user_id", None) if self.kind in USER_OWNED_KINDS else None
+    def _user_id(self, entity: Any) -> str | None:
+        """The id of the user who owns the entity, if its kind has one."""
+        user_id: str | None = getattr(entity, "user_id", None) if self.kind in USER_OWNED_KINDS else None
         return user_id
 
 
 def _is_same(before: Any, after: Any) -> bool:
-    """True if they differ in nothing but what each version sets."""
+    """True if they differ at most in fields that every new version sets."""
     declared = entity_fields(type(after))
     return all(
         getattr(before, name) == getattr(after, name)
@@ -159,10 +158,10 @@ def _is_same(before: Any, after: Any) -> bool:
 
 
 class DeactivatableEntityService(EntityService[EntityT]):
-    """The same for things that can be deactivated."""
+    """The same for entities that can be deactivated."""
 
     def deactivate(self, id: str, *, principal: Principal) -> EntityT:  # noqa: A002
-        """The thing, without effect until it is reactivated. Raises NotFound; Denied and Conflict by its rules."""
+        """Suspend the entity until it is reactivated. Raises NotFound; Denied and Conflict by its rules."""
         before = self._get_authorized(id, principal)
         self._refuse_deactivation(before)
         return self._update(f"{self.kind}.deactivated", before, self._next_version(before, active=False))

@@ -1,4 +1,4 @@
-"""Cursors: where the next page of a list starts, in a text that nobody but the service can make."""
+"""Cursors: where the next page of a list starts, sealed so that only the service can create one."""
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -11,28 +11,32 @@ from identity.storage.paging import PageCursor
 
 
 class CursorService(Service):
-    """Each text is bound to the name of its list: the cursor of one list opens nothing in another."""
+    """Each cursor is bound to the name of its list and cannot be used for another."""
 
     def __init__(self, state: TransactionState, sealer: Sealer) -> None:
         super().__init__(state)
         self._sealer = sealer
 
     def encode(self, cursor: PageCursor | None, list_name: str) -> str | None:
-        """The cursor as a text for an address; None for None, which is the end of the list."""
+        """The cursor as URL-safe text; None for None, which is the end of the list."""
         if cursor is None:
             return None
         plain = json.dumps([cursor.value, cursor.id]).encode()
-        return urlsafe_b64encode(self._sealer.seal(plain, associated_data=_place(list_name))).rstrip(b"=").decode()
+        return (
+            urlsafe_b64encode(self._sealer.seal(plain, associated_data=_sealing_context(list_name)))
+            .rstrip(b"=")
+            .decode()
+        )
 
     def decode(self, text: str, list_name: str) -> PageCursor:
-        """The cursor that was given out as this text. Raises Invalid."""
+        """The cursor from its text. Raises Invalid."""
         try:
             sealed = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
-            value, identifier = json.loads(self._sealer.open(sealed, associated_data=_place(list_name)))
+            value, identifier = json.loads(self._sealer.open(sealed, associated_data=_sealing_context(list_name)))
         except (UnsealingError, ValueError):
             raise Invalid({"cursor": gettext_lazy("This list has changed. Start it again.")}) from None
         return PageCursor(value, identifier)
 
 
-def _place(list_name: str) -> str:
+def _sealing_context(list_name: str) -> str:
     return f"cursor {list_name}"

@@ -9,10 +9,10 @@ Store = TypeVar("Store")
 
 
 class _Deferred(Generic[Store]):
-    """A store of the storage that is opened by the first of them."""
+    """A store; the first access to any of them opens the storage."""
 
-    def __init__(self, of: Callable[[Storage], Store]) -> None:
-        self._of = of
+    def __init__(self, select: Callable[[Storage], Store]) -> None:
+        self._select = select
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -20,14 +20,14 @@ class _Deferred(Generic[Store]):
     def __get__(self, deferred: "DeferredStorage", owner: type) -> Store:
         if deferred._storage is None:
             deferred._storage = deferred._open()
-        store = deferred.__dict__[self._name] = self._of(deferred._storage)
+        store = deferred.__dict__[self._name] = self._select(deferred._storage)
         return store
 
 
 class DeferredStorage(Storage):
-    """A Storage that is opened when its first store is asked for: until then nobody waits for it.
+    """A storage that is opened on first access to one of its stores, so that nothing waits for it before.
 
-    Asking for a store raises what opening raises.
+    The access raises what opening raises.
     """
 
     def __init__(self, open_storage: Callable[[], Storage]) -> None:
@@ -36,7 +36,7 @@ class DeferredStorage(Storage):
 
     @property
     def opened(self) -> bool:
-        """True once a store was asked for."""
+        """True once a store was accessed."""
         return self._storage is not None
 
     organizations = _Deferred(lambda storage: storage.organizations)

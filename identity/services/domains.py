@@ -22,13 +22,13 @@ _KIND = "domain"
 _FEW = 10
 #: Beyond this whoever makes the organization has to think of a domain.
 _NUMBERS = 100
-_HELD = gettext_lazy(
+_DOMAIN_TAKEN = gettext_lazy(
     "Another organization has this domain, or had it until it was deleted. Who manages the instance can release it."
 )
 _NOT_SEEN = gettext_lazy(
     "Neither the record nor the file was found. It can take a while until changes of DNS are seen."
 )
-_ASKED = gettext_lazy("The organization has this domain already, or waits for it.")
+_DOMAIN_REQUESTED = gettext_lazy("The organization has this domain already, or waits for it.")
 _TOO_MANY = gettext_lazy("An organization can have {n} domains. Remove one first.", n=MAX_DOMAINS)
 
 
@@ -73,7 +73,7 @@ class OrganizationDomainService(Service):
         """
         name = command.domain
         if self._storage.organizations.find_domain(organization_id, name) is not None:
-            raise Invalid({"domain": _ASKED})
+            raise Invalid({"domain": _DOMAIN_REQUESTED})
         self._refuse_unfit(organization_id, name)
         if self._gives_out(organization_id, name):
             return self._bind(self._new(organization_id, name), DomainProof.NAME_SPACE)
@@ -112,7 +112,7 @@ class OrganizationDomainService(Service):
         except RowNotFound:
             raise NotFound(_KIND, expected.name) from None
         except DuplicateValue:
-            raise Conflict(_HELD) from None
+            raise Conflict(_DOMAIN_TAKEN) from None
         self._record("domain.verified", proven)
         return proven
 
@@ -128,7 +128,7 @@ class OrganizationDomainService(Service):
         try:
             return self._bind(stored, DomainProof.ASSERTED, principal=principal)
         except Invalid:
-            raise Conflict(_HELD) from None
+            raise Conflict(_DOMAIN_TAKEN) from None
 
     def remove(self, organization_id: str, name: str, *, principal: Principal) -> None:
         """Take it from the organization; others can have it then.
@@ -146,12 +146,12 @@ class OrganizationDomainService(Service):
     def derive_free_domain(self, name: str, organization_id: str) -> str:
         """A domain in the name space that the organization of this name can have: acme, else acme-2 and so on."""
         space = self._settings.reserved_domains
-        first = made = domain_from_name(name, space.domain)
+        first = candidate = domain_from_name(name, space.domain)
         for number in range(2, _NUMBERS):
-            holder = self._storage.organizations.find_effective_domain(made)
-            if space.contains(made) and (holder is None or holder.organization_id == organization_id):
-                return made
-            made = domain_from_name(name, space.domain, number=number)
+            holder = self._storage.organizations.find_effective_domain(candidate)
+            if space.contains(candidate) and (holder is None or holder.organization_id == organization_id):
+                return candidate
+            candidate = domain_from_name(name, space.domain, number=number)
         return first
 
     def ensure_bound(self, organization: Organization) -> None:
@@ -191,7 +191,7 @@ class OrganizationDomainService(Service):
 
     def _wait(self, organization_id: str, name: str) -> OrganizationDomain:
         domain = self._new(organization_id, name)
-        with translate_storage_errors(_KIND, name, {"domain": _ASKED}):
+        with translate_storage_errors(_KIND, name, {"domain": _DOMAIN_REQUESTED}):
             self._add(domain)
         self._record("domain.asked", domain)
         return domain
@@ -208,7 +208,7 @@ class OrganizationDomainService(Service):
             else:
                 self._storage.organizations.prove_domain(bound)
         except DuplicateValue:
-            raise Invalid({"domain": _HELD}) from None
+            raise Invalid({"domain": _DOMAIN_TAKEN}) from None
         if proof is DomainProof.ASSERTED:
             self._record("domain.asserted", bound)
         return bound
@@ -219,7 +219,7 @@ class OrganizationDomainService(Service):
         if holder is None or holder.organization_id == domain.organization_id:
             return
         if self._storage.organizations.find(holder.organization_id) is not None or not self.can_assert(principal):
-            raise Invalid({"domain": _HELD})
+            raise Invalid({"domain": _DOMAIN_TAKEN})
         self._remove(holder)
 
     def _add(self, domain: OrganizationDomain) -> None:

@@ -63,7 +63,7 @@ class FactorService(Service):
         record = self._records.find(_KIND, key)
         if record is None:
             raise NotFound("user", subject.user.id)
-        self._tell("factor.added", subject, {"factor": factor, "name": name})
+        self._record_event("factor.added", subject, {"factor": factor, "name": name})
         return _enrolment(record)
 
     def update_after_use(self, enrolment: Enrolment, value: Mapping[str, Any]) -> Enrolment:
@@ -82,7 +82,7 @@ class FactorService(Service):
         if before.name == name:
             return before
         after = self._replaced(before, name=name)
-        self._tell("factor.changed", subject, {"factor": after.factor, "name": after.name})
+        self._record_event("factor.changed", subject, {"factor": after.factor, "name": after.name})
         return after
 
     def remove(self, subject: Subject, enrolment_id: str) -> Enrolment:
@@ -91,7 +91,7 @@ class FactorService(Service):
         if not self._storage.records.delete(CORE_NAMESPACE, _KIND, removed.record.key):
             raise NotFound("factor", enrolment_id)
         self._remembered_browsers.forget_all(subject.user.id)
-        self._tell("factor.removed", subject, {"factor": removed.factor, "name": removed.name})
+        self._record_event("factor.removed", subject, {"factor": removed.factor, "name": removed.name})
         return removed
 
     def replace_all(self, subject: Subject, factor: str, value: Mapping[str, Any], *, name: str = "") -> Enrolment:
@@ -117,13 +117,13 @@ class FactorService(Service):
 
     def record_backup_code_used(self, enrolment: Enrolment, subject: Subject, left: int) -> None:
         """Have the audit trail tell that one of few was used up, of which so many are left."""
-        self._tell("factor.used", subject, {"factor": enrolment.factor, "left": left})
+        self._record_event("factor.used", subject, {"factor": enrolment.factor, "left": left})
 
     def _replaced(self, enrolment: Enrolment, **changed: Any) -> Enrolment:
         content = {**enrolment.record.value, **changed}
         return _enrolment(self._records.replace(enrolment.record, content))
 
-    def _tell(self, event: str, subject: Subject, detail: Mapping[str, object]) -> None:
+    def _record_event(self, event: str, subject: Subject, detail: Mapping[str, object]) -> None:
         """Record what the person did, who has proved it even where they are not signed in yet."""
         with self._audit.acting_as(subject.user.id):
             self._record(event, subject, detail)

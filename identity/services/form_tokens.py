@@ -26,7 +26,7 @@ class FormTokenService(Service):
         """A text for a form, which brings the content back within this time."""
         ends_at = int((self._now + lifetime).timestamp())
         plain = json.dumps([new_id(), ends_at, dict(content)]).encode()
-        return base64url.encode(self._sealer.seal(plain, associated_data=_place(purpose)))
+        return base64url.encode(self._sealer.seal(plain, associated_data=_sealing_context(purpose)))
 
     def redeem(self, purpose: str, token: str) -> Mapping[str, Any] | None:
         """What it carries, for the first who shows it; None if it is too old, was used, or is for something else.
@@ -35,7 +35,7 @@ class FormTokenService(Service):
         """
         try:
             id_, ends_at, content = json.loads(
-                self._sealer.open(base64url.decode(token), associated_data=_place(purpose))
+                self._sealer.open(base64url.decode(token), associated_data=_sealing_context(purpose))
             )
         except (UnsealingError, ValueError):
             return None
@@ -53,5 +53,5 @@ class FormTokenService(Service):
         return content if record is None else None
 
 
-def _place(purpose: str) -> str:
+def _sealing_context(purpose: str) -> str:
     return f"ticket {purpose}"

@@ -111,10 +111,10 @@ def _raster(content: bytes) -> bytes:
     for box in _BOXES:
         fitting = image.copy()
         fitting.thumbnail(box)
-        kept = io.BytesIO()
-        fitting.save(kept, "WEBP", lossless=True, exact=True)
-        if kept.tell() <= MAX_STORED_BYTES:
-            return kept.getvalue()
+        output = io.BytesIO()
+        fitting.save(output, "WEBP", lossless=True, exact=True)
+        if output.tell() <= MAX_STORED_BYTES:
+            return output.getvalue()
     raise _refused(gettext_lazy("This picture has too many colours for a logo. Use a simpler one."))
 
 

@@ -20,9 +20,9 @@ def iterencode(value: Any, indent: str = "") -> Iterator[str]:
 
 def _laid_out(begin: str, end: str, parts: Iterator[tuple[str, Any]], indent: str) -> Iterator[str]:
     inside, between = indent + "  ", begin
-    for name, one in parts:
+    for name, member in parts:
         yield f"{between}\n{inside}{name}"
-        yield from iterencode(one, inside)
+        yield from iterencode(member, inside)
         between = ","
     yield f"\n{indent}{end}" if between == "," else begin + end
 

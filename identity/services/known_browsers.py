@@ -27,27 +27,33 @@ class KnownBrowserService(Service):
         browser = new_id()
         ends_at = int((self._now + KNOWN_BROWSER_LIFETIME).timestamp())
         plain = f"{user_id} {self._password_of(user_id)} {ends_at}"
-        sealed = self._sealer.seal(plain.encode(), associated_data=_place(browser))
+        sealed = self._sealer.seal(plain.encode(), associated_data=_sealing_context(browser))
         return browser, urlsafe_b64encode(sealed).rstrip(b"=").decode()
 
     def identify(self, user_id: str, presented: Mapping[str, str]) -> str | None:
         """The id under which the account knows a browser that shows these texts by id; None if it does not."""
         known = self.list_ids(user_id, presented)
-        wanted = (user_id, self._password_of(user_id) if known else "")
+        expected = (user_id, self._password_of(user_id) if known else "")
         for browser in known:
             owner, password, ends_at = self._read(browser, presented[browser])
-            if (owner, password) == wanted and self._now.timestamp() < int(ends_at):
+            if (owner, password) == expected and self._now.timestamp() < int(ends_at):
                 return browser
         return None
 
-    def list_ids(self, user_id: str, shown: Mapping[str, str]) -> list[str]:
+    def list_ids(self, user_id: str, presented: Mapping[str, str]) -> list[str]:
         """The ids of texts that were made for this user, also of those that are no longer good; newest first."""
-        return [browser for browser in sorted(shown, reverse=True) if self._read(browser, shown[browser])[0] == user_id]
+        return [
+            browser
+            for browser in sorted(presented, reverse=True)
+            if self._read(browser, presented[browser])[0] == user_id
+        ]
 
     def _read(self, browser: str, text: str) -> tuple[str, str, str]:
         try:
             sealed = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
-            owner, password, ends_at = self._sealer.open(sealed, associated_data=_place(browser)).decode().split(" ")
+            owner, password, ends_at = (
+                self._sealer.open(sealed, associated_data=_sealing_context(browser)).decode().split(" ")
+            )
         except (UnsealingError, ValueError):
             return "", "", "0"
         return owner, password, ends_at
@@ -58,5 +64,5 @@ class KnownBrowserService(Service):
         return "0" if stored is None else str(int(stored.changed_at.timestamp()))
 
 
-def _place(browser: str) -> str:
+def _sealing_context(browser: str) -> str:
     return f"known browser {browser}"

@@ -35,28 +35,28 @@ class LastUsedTracker:
 
     def drain(self) -> dict[tuple[str, str], datetime]:
         """All that was noted since the last time; it is forgotten here."""
-        taken: dict[tuple[str, str], datetime] = {}
+        uses: dict[tuple[str, str], datetime] = {}
         while self._noted:
             key, at = self._noted.popitem()
-            taken[key] = at
-        return taken
+            uses[key] = at
+        return uses
 
-    def restore(self, taken: dict[tuple[str, str], datetime]) -> None:
+    def restore(self, uses: dict[tuple[str, str], datetime]) -> None:
         """Note again what could not be written."""
-        for key, at in taken.items():
+        for key, at in uses.items():
             self._noted.setdefault(key, at)
 
 
-def write_last_used(taken: dict[tuple[str, str], datetime], storage: Storage) -> None:
+def write_last_used(last_used: dict[tuple[str, str], datetime], storage: Storage) -> None:
     """Move "last used" forward in the storage."""
 
-    def of(kind: str) -> dict[str, datetime]:
-        return {identifier: at for (item, identifier), at in taken.items() if item == kind}
+    def select_kind(kind: str) -> dict[str, datetime]:
+        return {identifier: at for (item, identifier), at in last_used.items() if item == kind}
 
     for uses, touch in (
-        (of(_CLIENT_SECRET), storage.applications.update_secrets_last_used),
-        (of(_SERVICE_USER_SECRET), partial(storage.credentials.update_last_used, ServiceUserSecret)),
-        (of(_PERSONAL_ACCESS_TOKEN), partial(storage.credentials.update_last_used, PersonalAccessToken)),
+        (select_kind(_CLIENT_SECRET), storage.applications.update_secrets_last_used),
+        (select_kind(_SERVICE_USER_SECRET), partial(storage.credentials.update_last_used, ServiceUserSecret)),
+        (select_kind(_PERSONAL_ACCESS_TOKEN), partial(storage.credentials.update_last_used, PersonalAccessToken)),
     ):
         if uses:
             touch(uses)

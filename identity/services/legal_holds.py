@@ -55,16 +55,16 @@ class LegalHoldService(Service):
 
         Raises Invalid if there is no such thing; Conflict if it is held already, or if there are very many holds.
         """
-        held, organization_id = self._named(command)
+        target_id, organization_id = self._named(command)
         record = self._record()
-        if held in record.value:
+        if target_id in record.value:
             raise Conflict(gettext_lazy("This is held already."))
         if len(record.value) >= MAX_HOLDS:
             raise Conflict(gettext_lazy("There are {n} legal holds. Hold whole organizations, or all.", n=MAX_HOLDS))
         hold = LegalHold(
-            id=new_id(), target_id=held, organization_id=organization_id, since=self._now, reason=command.reason
+            id=new_id(), target_id=target_id, organization_id=organization_id, since=self._now, reason=command.reason
         )
-        self._keep(record, {**record.value, held: _kept(hold)})
+        self._keep(record, {**record.value, target_id: _hold_to_json(hold)})
         # Whoever was just removing it has been waited for.
         self._named(command)
         self._record_change("legal_hold.placed", hold)
@@ -76,7 +76,7 @@ class LegalHoldService(Service):
         record = self._record()
         if record.value.get(hold.target_id, {}).get("id") != hold_id:
             raise NotFound("legal hold", hold_id)
-        self._keep(record, {held: item for held, item in record.value.items() if held != hold.target_id})
+        self._keep(record, {target_id: item for target_id, item in record.value.items() if target_id != hold.target_id})
         self._record_change("legal_hold.released", hold)
 
     def _named(self, command: CreateLegalHold) -> tuple[str, str | None]:
@@ -108,21 +108,21 @@ class LegalHoldService(Service):
             self._storage.records.find(CORE_NAMESPACE, _KIND, _KEY, locked=locked), "legal_hold", _KIND
         )
 
-    def _keep(self, record: Record, held: Mapping[str, object]) -> None:
+    def _keep(self, record: Record, holds: Mapping[str, object]) -> None:
         with translate_storage_errors("legal_hold", _KIND):
-            self._storage.records.replace(replace(record, value=held, version=record.version + 1))
+            self._storage.records.replace(replace(record, value=holds, version=record.version + 1))
 
     def _record_change(self, event: str, hold: LegalHold) -> None:
         """Tell the trail. One on a person is no event about them: people read those of themselves, with the reason."""
-        kind, of, about = hold.kind.value, hold.organization_id, {}
+        kind, object_id, about = hold.kind.value, hold.organization_id, {}
         if hold.kind is LegalHoldKind.USER:
-            kind, of, about = "legal_hold", hold.id, {"user_id": hold.target_id}
+            kind, object_id, about = "legal_hold", hold.id, {"user_id": hold.target_id}
         detail = {**about, "reason": hold.reason}
-        self._audit.record(event, kind=kind, id=of, organization_id=hold.organization_id, detail=detail)
+        self._audit.record(event, kind=kind, id=object_id, organization_id=hold.organization_id, detail=detail)
 
 
 def _holds(record: Record) -> Mapping[str, LegalHold]:
-    holds = [_hold(held, item) for held, item in record.value.items()]
+    holds = [_hold(target_id, item) for target_id, item in record.value.items()]
     return {hold.target_id: hold for hold in sorted(holds, key=lambda hold: hold.id)}
 
 
@@ -130,7 +130,7 @@ def _over(user: User, holds: Mapping[str, LegalHold]) -> tuple[LegalHold, ...]:
     return tuple(holds[item] for item in (user.id, user.organization_id, ALL_TARGETS) if item in holds)
 
 
-def _kept(hold: LegalHold) -> dict[str, object]:
+def _hold_to_json(hold: LegalHold) -> dict[str, object]:
     return {
         "id": hold.id,
         "organization_id": hold.organization_id,
@@ -139,11 +139,11 @@ def _kept(hold: LegalHold) -> dict[str, object]:
     }
 
 
-def _hold(held: str, kept: Mapping[str, object]) -> LegalHold:
+def _hold(target_id: str, values: Mapping[str, object]) -> LegalHold:
     return LegalHold(
-        id=str(kept["id"]),
-        target_id=held,
-        organization_id=None if kept["organization_id"] is None else str(kept["organization_id"]),
-        since=datetime.fromtimestamp(float(str(kept["since"])), UTC),
-        reason=str(kept["reason"]),
+        id=str(values["id"]),
+        target_id=target_id,
+        organization_id=None if values["organization_id"] is None else str(values["organization_id"]),
+        since=datetime.fromtimestamp(float(str(values["since"])), UTC),
+        reason=str(values["reason"]),
     )

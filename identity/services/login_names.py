@@ -69,8 +69,10 @@ class LoginNameService(Service):
         if login_name.domain:
             return self._storage.users.find_by_login_name(login_name.comparison_key)
         instance = self._instance()
-        own = "" if instance is None else instance.organization_id
-        return self._storage.users.find_by_user_name_alone(login_name.user_key, preferred_organization_id=own)
+        instance_organization_id = "" if instance is None else instance.organization_id
+        return self._storage.users.find_by_user_name_alone(
+            login_name.user_key, preferred_organization_id=instance_organization_id
+        )
 
     def count_losing_email_sign_in(self, organization_id: str, domain: str, *, primary: bool = False) -> int:
         """How many people elsewhere cannot sign in by their address of the domain, or could not, if the organization
@@ -79,8 +81,10 @@ class LoginNameService(Service):
         lost = 0
         for key in users.list_email_keys_verified_in_other_organizations(organization_id, domain, MOST_LOSING):
             proving = users.find_by_verified_email(key, is_proven=True, active=True, limit=_MOST_PROVING)
-            elsewhere = [subject for subject in proving if subject.organization.id != organization_id]
-            if len(elsewhere) > 1 or any(self._holders.is_instance_manager(subject.user.id) for subject in proving):
+            other_subjects = [subject for subject in proving if subject.organization.id != organization_id]
+            if len(other_subjects) > 1 or any(
+                self._holders.is_instance_manager(subject.user.id) for subject in proving
+            ):
                 continue
             subjects = users.find_by_verified_email(key, organization_id=organization_id, active=True, limit=_TWO)
             named = primary and users.find_by_name(organization_id, key.rpartition("@")[0]) is not None
@@ -100,11 +104,11 @@ class LoginNameService(Service):
                 if subject.is_active and self._policies.subject_policy(subject).sign_in_by_email
             ]
 
-        def of(organization_id: str) -> list[Subject]:
+        def subjects_in(organization_id: str) -> list[Subject]:
             return usable(users.find_by_verified_email(key, organization_id=organization_id, active=True, limit=_TWO))
 
         if login_name.organization is not None:
-            subjects = of(login_name.organization.id)
+            subjects = subjects_in(login_name.organization.id)
             if subjects:
                 return _only(subjects)
         ranking = usable(holders)
@@ -112,7 +116,7 @@ class LoginNameService(Service):
             return _only(ranking)
         domain = organizations.find_effective_domain(email_domain(key))
         if domain is not None and domain.is_verified:
-            home = of(domain.organization_id)
+            home = subjects_in(domain.organization_id)
             if len(home) == 1:
                 return home[0]
         return _only(usable(proving))

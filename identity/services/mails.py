@@ -144,8 +144,8 @@ class MailService(Service):
         ``password_reset`` is queued in its place, a few times an hour for one mailbox. Raises ValueError where nothing
         takes mails.
         """
-        whose = f"{reason}:{verified_by}" if mail.to else "nowhere"
-        counted = self._count(whose, mail.to or instead_of, _MORE.get(reason, MAX_MAILS_PER_ADDRESS))
+        counter = f"{reason}:{verified_by}" if mail.to else "nowhere"
+        counted = self._count(counter, mail.to or instead_of, _MORE.get(reason, MAX_MAILS_PER_ADDRESS))
         content = (mail if counted else replace(mail, to="")).content
         if password_reset is not None and self._may_look(password_reset, instead_of) and not mail.to:
             content = password_reset.content
@@ -157,8 +157,8 @@ class MailService(Service):
 
         For an account that proved the address each kind of notice is counted apart, so that none hides another.
         """
-        whose = f"{MailReason.NOTICE}:{notice.template}:{proved_by}" if proved_by else f"{MailReason.NOTICE}:"
-        counted = self._count(whose, notice.to)
+        counter = f"{MailReason.NOTICE}:{notice.template}:{proved_by}" if proved_by else f"{MailReason.NOTICE}:"
+        counted = self._count(counter, notice.to)
         if counted:
             self._outbox.queue(
                 MAIL_KIND, notice.content, lifetime=_NOTICE_LASTS, organization_id=notice.organization_id, bulk=True
@@ -167,12 +167,12 @@ class MailService(Service):
 
     def _may_look(self, forgotten: PasswordResetMail, typed: str) -> bool:
         """True if the accounts of the address are to be looked for; it takes the same work where they are not."""
-        whose, most = (_FORGOTTEN, _MOST_FORGOTTEN) if forgotten.key else ("nowhere", MAX_MAILS_PER_ADDRESS)
-        key = f"mails:{whose}:{token_digest(forgotten.key or name_key(typed)).hex()}"
+        counter, most = (_FORGOTTEN, _MOST_FORGOTTEN) if forgotten.key else ("nowhere", MAX_MAILS_PER_ADDRESS)
+        key = f"mails:{counter}:{token_digest(forgotten.key or name_key(typed)).hex()}"
         over = self._storage.attempts.count_use(key, used_at=self._now, window=MAIL_WINDOW, limit=most)
         return bool(forgotten.key) and over is None
 
-    def _count(self, whose: str, address: str, most: int = MAX_MAILS_PER_ADDRESS) -> bool:
+    def _count(self, counter: str, address: str, most: int = MAX_MAILS_PER_ADDRESS) -> bool:
         # What is no address was typed in place of one.
-        key = f"mails:{whose}:{token_digest(email_key(address) or name_key(address)).hex()}"
+        key = f"mails:{counter}:{token_digest(email_key(address) or name_key(address)).hex()}"
         return self._storage.attempts.count_use(key, used_at=self._now, window=MAIL_WINDOW, limit=most) is None

@@ -124,7 +124,7 @@ class ManagerService(GrantAuditedService[Manager]):
         raised = self._raised(user.id, resource)
         if raised is not None and not allow_without_sign_in_method:
             self._refuse_shut_out(raised)
-        manager = self._given(command.user_id, resource, command.roles)
+        manager = self._new_manager(command.user_id, resource, command.roles)
         if raised is not None:
             self._holders.invalidate(user.id)
             self._sessions.revoke_access(raised)
@@ -137,8 +137,8 @@ class ManagerService(GrantAuditedService[Manager]):
     def can_sign_in(self, subject: Subject) -> bool:
         """True if the person has a way to sign in by the instance's rules, as who holds a role there needs one."""
         policy, user_id = self._policies.instance_policy(), subject.user.id
-        own = self._storage.users.find_password(user_id) is not None
-        if own and self._policies.instance_allows_factor(PASSWORD_FACTOR):
+        has_password = self._storage.users.find_password(user_id) is not None
+        if has_password and self._policies.instance_allows_factor(PASSWORD_FACTOR):
             return True
         alone = (
             self._choices.passwordless_factors if policy.second_factor is not SecondFactorRule.OFF else frozenset[str]()
@@ -172,7 +172,7 @@ class ManagerService(GrantAuditedService[Manager]):
     def add_creator(self, user_id: str, resource: Resource) -> Manager | None:
         """Whoever created a project as its PROJECT_OWNER; None if no plugin offers the role."""
         return (
-            self._given(user_id, resource, frozenset({PROJECT_OWNER_ROLE}))
+            self._new_manager(user_id, resource, frozenset({PROJECT_OWNER_ROLE}))
             if PROJECT_OWNER_ROLE in self._roles
             else None
         )
@@ -189,33 +189,33 @@ class ManagerService(GrantAuditedService[Manager]):
         after = self._next_version(before, command, expected_version=expected_version)
         return self._update("manager.changed", before, after)
 
-    def _authorize(self, thing: Manager, principal: Principal) -> None:
-        if not self.is_visible(thing, principal=principal):
-            raise NotFound(self._kind_label, thing.id)
-        self._access.require_no_more_privileged_role(principal, thing.user_id)
+    def _authorize(self, manager: Manager, principal: Principal) -> None:
+        if not self.is_visible(manager, principal=principal):
+            raise NotFound(self._kind_label, manager.id)
+        self._access.require_no_more_privileged_role(principal, manager.user_id)
 
-    def _refuse_deactivation(self, thing: Manager) -> None:
-        if INSTANCE_OWNER_ROLE in thing.roles:
-            refuse_last_owner(self._storage, lambda owner: owner.id == thing.id)
+    def _refuse_deactivation(self, manager: Manager) -> None:
+        if INSTANCE_OWNER_ROLE in manager.roles:
+            refuse_last_owner(self._storage, lambda owner: owner.id == manager.id)
 
-    def _after_removal(self, thing: Manager) -> None:
-        self._holders.invalidate(thing.user_id)
+    def _after_removal(self, manager: Manager) -> None:
+        self._holders.invalidate(manager.user_id)
 
-    def _given(self, user_id: str, resource: Resource, roles: frozenset[str]) -> Manager:
+    def _new_manager(self, user_id: str, resource: Resource, roles: frozenset[str]) -> Manager:
         manager = self._new_entity(
             Manager, user_id=user_id, resource=resource.key, roles=roles, organization_id=resource.organization_id
         )
         self._add("manager.added", manager, self._organization_id(manager), parent=("user", user_id))
         return manager
 
-    def _project_grant(self, thing: Manager) -> ProjectGrant | None:
-        at_grant = thing.resource.level is ManagerLevel.PROJECT_GRANT
-        return self._storage.project_grants.find(thing.resource.id) if at_grant else None
+    def _project_grant(self, manager: Manager) -> ProjectGrant | None:
+        at_grant = manager.resource.level is ManagerLevel.PROJECT_GRANT
+        return self._storage.project_grants.find(manager.resource.id) if at_grant else None
 
-    def _organization_id(self, thing: Manager) -> str | None:
-        grant = self._project_grant(thing)
-        of_holder = grant is not None and self._home(thing.user_id) == grant.organization_id
-        return grant.organization_id if grant is not None and of_holder else thing.organization_id
+    def _organization_id(self, manager: Manager) -> str | None:
+        grant = self._project_grant(manager)
+        of_holder = grant is not None and self._home(manager.user_id) == grant.organization_id
+        return grant.organization_id if grant is not None and of_holder else manager.organization_id
 
     def _home(self, user_id: str) -> str | None:
         user = self._storage.users.find(user_id)

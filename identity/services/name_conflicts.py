@@ -21,7 +21,7 @@ _DOMAIN = {
 
 def refuse_conflicting_login_name(storage: Storage, user: User) -> None:
     """Raise Invalid if another person of the organization types the user's login name as their verified address."""
-    if is_email_of_other_user(storage, user.organization_id, user.user_name, but=user.id):
+    if is_email_of_other_user(storage, user.organization_id, user.user_name, except_user_id=user.id):
         raise Invalid(_NAME)
 
 
@@ -37,7 +37,7 @@ def refuse_conflicting_domain(storage: Storage, organization_id: str, domain: st
         raise Invalid(_DOMAIN)
 
 
-def is_email_of_other_user(storage: Storage, organization_id: str, user_name: str, *, but: str = "") -> bool:
+def is_email_of_other_user(storage: Storage, organization_id: str, user_name: str, *, except_user_id: str = "") -> bool:
     """True if somebody else in the organization has verified the address that is this user name's login name."""
     organization = storage.organizations.find(organization_id)
     if organization is None:
@@ -47,7 +47,7 @@ def is_email_of_other_user(storage: Storage, organization_id: str, user_name: st
     subjects = storage.users.find_by_email(organization_id, login_name)
     if key is not None:
         subjects += storage.users.find_by_verified_email(key, organization_id=organization_id)
-    people = [subject.user for subject in subjects if subject.user.id != but]
+    people = [subject.user for subject in subjects if subject.user.id != except_user_id]
     return any(isinstance(item, HumanUser) and item.profile.email_verified for item in people)
 
 

@@ -34,8 +34,8 @@ def _factor(event: AuditEvent, person: HumanUser) -> Mapping[str, str] | None:
 
 def _linked(event: AuditEvent, person: HumanUser) -> Mapping[str, str] | None:
     """Whoever came from there for the first time knows it."""
-    told = {"factor": str(event.detail.get("provider", "")), "name": str(event.detail.get("name", ""))}
-    return None if person.last_sign_in_at is None else told
+    values = {"factor": str(event.detail.get("provider", "")), "name": str(event.detail.get("name", ""))}
+    return None if person.last_sign_in_at is None else values
 
 
 def _by_themselves(event: AuditEvent, person: HumanUser) -> Mapping[str, str] | None:

@@ -98,14 +98,12 @@ class StreamedOrganizationImport(AbstractContextManager["StreamedOrganizationImp
     def __init__(self, wrong_types: TypeErrorFinder = lambda _command, _values: {}) -> None:
         self._open = ExitStack()
         self._wrong_types = wrong_types
-        self._lists = {
-            place: StreamedList(".".join(place), kind, wrong_types) for place, kind in STREAMED_LISTS.items()
-        }
+        self._lists = {path: StreamedList(".".join(path), kind, wrong_types) for path, kind in STREAMED_LISTS.items()}
 
     @property
     def list_consumers(self) -> Mapping[tuple[str, ...], Callable[[int, Any], None]]:
         """What takes the items of each long list, with their numbers."""
-        return {place: spooled.append for place, spooled in self._lists.items()}
+        return {path: spooled.append for path, spooled in self._lists.items()}
 
     @property
     def user_count(self) -> int:
@@ -119,7 +117,7 @@ class StreamedOrganizationImport(AbstractContextManager["StreamedOrganizationImp
         Raises Invalid with a sentence for each place that is wrong if nothing can be.
         """
         problems = self._wrong_types(OrganizationDocument, values)
-        lists = {".".join(place): spooled for place, spooled in self._lists.items()}
+        lists = {".".join(path): spooled for path, spooled in self._lists.items()}
         return decode_document(OrganizationDocument, values, problems, lists)
 
     def __enter__(self) -> Self:
@@ -227,7 +225,7 @@ class _Export:
         self._services = services
         self._storage = services.storage
         self._organization = organization
-        self._by = principal
+        self._principal = principal
 
     def document(self) -> dict[str, Any]:
         """The organization with everything in it."""
@@ -246,12 +244,12 @@ class _Export:
 
     def _policy(self) -> dict[str, Any]:
         """The rules that the organization sets itself; nothing if there are none."""
-        own = policy_to_json(self._services.policies.get_stored_policy(self._organization.id).policy)
-        return {"policy": own} if own else {}
+        policy = policy_to_json(self._services.policies.get_stored_policy(self._organization.id).policy)
+        return {"policy": policy} if policy else {}
 
     def _visible(self, page: Callable[[PageRequest], ResultPage[VisibleEntityT]]) -> Iterable[VisibleEntityT]:
         """All rows but those that a plugin denies to whoever exports."""
-        return self._services.access_control.filter_visible(self._by, iterate_rows(page))
+        return self._services.access_control.filter_visible(self._principal, iterate_rows(page))
 
     def _providers(self) -> Iterable[UpstreamProvider]:
         return iterate_rows(partial(self._storage.upstream_providers.page, self._organization.id))
@@ -319,7 +317,7 @@ class _Export:
             subjects = self._storage.users.find_subjects([row.user_id for row in part])
             for row in part:
                 subject = subjects.get(row.user_id)
-                if subject is not None and sees(self._by, subject.organization.id):
+                if subject is not None and sees(self._principal, subject.organization.id):
                     found.append((self._rank(subject), self._reference(subject), row))
         found.sort(key=lambda item: item[0])
         return ({"user": reference, **members(row)} for _, reference, row in found)
@@ -328,20 +326,20 @@ class _Export:
         return subject.user.id if self._is_own(subject) else subject.login_name
 
     def _rank(self, subject: Subject) -> tuple[bool, str]:
-        own = self._is_own(subject)
-        return not own, name_key(subject.user.user_name if own else subject.login_name)
+        is_own = self._is_own(subject)
+        return not is_own, name_key(subject.user.user_name if is_own else subject.login_name)
 
     def _is_own(self, subject: Subject) -> bool:
         return subject.organization.id == self._organization.id
 
 
-def _members(thing: Any, command: type[Command]) -> dict[str, Any]:
+def _members(entity: Any, command: type[Command]) -> dict[str, Any]:
     """What the thing is by the names of the command that makes it so, with its id and whether it is active."""
-    return {"id": thing.id, "active": thing.active, **_values(thing, command)}
+    return {"id": entity.id, "active": entity.active, **_values(entity, command)}
 
 
-def _values(thing: Any, command: type[Command]) -> dict[str, Any]:
-    present = command_values(thing)
+def _values(entity: Any, command: type[Command]) -> dict[str, Any]:
+    present = command_values(entity)
     return {name: to_json_value(present[name]) for name in command.model_fields}
 
 
@@ -357,6 +355,6 @@ def _key(key: ServiceUserKey) -> dict[str, Any]:
     return {"id": key.id, "public_key": public_key, "expires_at": to_json_value(key.expires_at)}
 
 
-def _by_name(thing: Any) -> tuple[str, str]:
+def _by_name(entity: Any) -> tuple[str, str]:
     """Names need not be unique; among equal ones the older comes first."""
-    return name_key(thing.name), thing.id
+    return name_key(entity.name), entity.id

@@ -18,7 +18,7 @@ from identity.services.name_conflicts import refuse_conflicting_domain
 from identity.services.policies import PolicyService
 from identity.services.upstream_providers import UpstreamProviderService
 
-_TAKEN = {"primary_domain": gettext_lazy("Another organization has this primary domain. Choose another.")}
+_DUPLICATE_MESSAGES = {"primary_domain": gettext_lazy("Another organization has this primary domain. Choose another.")}
 
 
 class OrganizationService(DeactivatableEntityService[Organization]):
@@ -31,7 +31,7 @@ class OrganizationService(DeactivatableEntityService[Organization]):
 
     kind = "organization"
     store = "organizations"
-    duplicate_messages = _TAKEN
+    duplicate_messages = _DUPLICATE_MESSAGES
 
     def __init__(
         self,
@@ -59,11 +59,11 @@ class OrganizationService(DeactivatableEntityService[Organization]):
         A domain that has to be proven waits, unless the caller may assert it; the one made of the name counts then.
         """
         organization_id = id or new_id()
-        wanted = command.primary_domain
-        if wanted is None or not self._settle(organization_id, wanted, principal):
-            wanted = self._domains.derive_free_domain(command.name, organization_id)
-            self._settle(organization_id, wanted, principal)
-        organization = self._new_entity(Organization, command, id=organization_id, primary_domain=wanted)
+        domain = command.primary_domain
+        if domain is None or not self._settle(organization_id, domain, principal):
+            domain = self._domains.derive_free_domain(command.name, organization_id)
+            self._settle(organization_id, domain, principal)
+        organization = self._new_entity(Organization, command, id=organization_id, primary_domain=domain)
         self._add("organization.created", organization, organization_id, parent=("organization", organization_id))
         return organization
 
@@ -80,19 +80,19 @@ class OrganizationService(DeactivatableEntityService[Organization]):
         A primary domain that has to be proven waits, unless the caller may assert it; the former one goes on counting.
         """
         before = self.get(organization_id)
-        given = {}
-        wanted = command.primary_domain
+        values = {}
+        domain = command.primary_domain
         if principal is not None and getattr(command, "registration", None) not in (None, before.registration):
             self._access.require(principal, "organization_policy.write", organization_resource(organization_id))
-        if wanted is not None and wanted != before.primary_domain:
+        if domain is not None and domain != before.primary_domain:
             if principal is not None:
                 self._access.require(principal, "organization_domain.write", organization_resource(organization_id))
                 # It renames all of its people.
                 self._access.require_no_more_privileged_user(principal, organization_id)
             self._domains.ensure_bound(before)
-            if not self._settle(organization_id, wanted, principal):
-                given["primary_domain"] = before.primary_domain
-        after = self._next_version(before, command, expected_version=expected_version, **given)
+            if not self._settle(organization_id, domain, principal):
+                values["primary_domain"] = before.primary_domain
+        after = self._next_version(before, command, expected_version=expected_version, **values)
         if after.primary_domain != before.primary_domain:
             refuse_conflicting_domain(self._storage, after.id, after.primary_domain)
         return self._update("organization.changed", before, after)
@@ -103,35 +103,35 @@ class OrganizationService(DeactivatableEntityService[Organization]):
         self._upstream_providers.require_can_remove_all(id, principal=principal)
         super().remove(id, principal=principal)
 
-    def _authorize(self, thing: Organization, principal: Principal) -> None:
-        self._access.require_no_more_privileged_user(principal, thing.id)
+    def _authorize(self, organization: Organization, principal: Principal) -> None:
+        self._access.require_no_more_privileged_user(principal, organization.id)
 
-    def _refuse_deactivation(self, thing: Organization) -> None:
+    def _refuse_deactivation(self, organization: Organization) -> None:
         instance = self._instance()
-        if instance is not None and instance.organization_id == thing.id:
+        if instance is not None and instance.organization_id == organization.id:
             raise Conflict(
                 gettext_lazy("The instance's own organization holds the service itself; it has to stay active.")
             )
 
         def belongs(owner: Manager) -> bool:
             user = self._storage.users.find(owner.user_id)
-            return user is None or user.organization_id == thing.id
+            return user is None or user.organization_id == organization.id
 
         refuse_last_owner(self._storage, belongs)
 
-    def _refuse_removal(self, thing: Organization) -> None:
-        self._legal_holds.refuse_organization_removal(thing.id)
+    def _refuse_removal(self, organization: Organization) -> None:
+        self._legal_holds.refuse_organization_removal(organization.id)
 
-    def _before_removal(self, thing: Organization) -> None:
-        self._domains.ensure_bound(thing)
-        delete_branding(self._storage.records, thing.id)
-        self._policies.remove_policy(thing.id)
+    def _before_removal(self, organization: Organization) -> None:
+        self._domains.ensure_bound(organization)
+        delete_branding(self._storage.records, organization.id)
+        self._policies.remove_policy(organization.id)
 
-    def _after_removal(self, thing: Organization) -> None:
-        self._storage.audit.erase_personal_details(thing.id)
+    def _after_removal(self, organization: Organization) -> None:
+        self._storage.audit.erase_personal_details(organization.id)
 
-    def _organization_id(self, thing: Organization) -> str:
-        return thing.id
+    def _organization_id(self, organization: Organization) -> str:
+        return organization.id
 
     def _settle(self, organization_id: str, name: str, principal: Principal | None) -> bool:
         try:

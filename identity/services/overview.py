@@ -22,7 +22,7 @@ _AHEAD = timedelta(days=30)
 _LATELY = timedelta(hours=24)
 _MOST_EXPIRING = 50
 _MOST_REFUSED = 20
-_ONE = PageRequest(limit=1)
+_SINGLE_ROW = PageRequest(limit=1)
 
 
 class ExpiringCredentialKind(StrEnum):
@@ -135,7 +135,7 @@ class OverviewService(Service):
         robots = self._storage.users.page(organization_id, UserKind.SERVICE)
         counts = self._storage.projects.count_children([project.id for project in projects]).values()
         keys = self._storage.credentials.key_summaries([robot.id for robot in robots], self._now)
-        managers = self._storage.managers.page(organization_resource(organization_id).key, _ONE)
+        managers = self._storage.managers.page(organization_resource(organization_id).key, _SINGLE_ROW)
         return GettingStarted(
             project=bool(projects),
             application=any(applications for applications, _ in counts),

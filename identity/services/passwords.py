@@ -71,9 +71,9 @@ class PasswordService(Service):
         self._known_browsers, self._sessions, self._links = known_browsers, sessions, links
         self._hasher, self._policies, self._password_blocklist, self._settings = hasher, policies, known_bad, settings
 
-    def min_length(self, whose: Subject | Organization) -> int:
+    def min_length(self, owner: Subject | Organization) -> int:
         """The fewest characters of a password of the person, or of people who are new in the organization."""
-        return self._policies.effective_policy(whose).password_min_length or self._settings.password_min_length
+        return self._policies.effective_policy(owner).password_min_length or self._settings.password_min_length
 
     def begin_attempt(self, login_name: LoginName, presented: Mapping[str, str]) -> PasswordAttempt:
         """Ask for one attempt at a browser that shows these texts of KnownBrowserService, counted over all processes.
@@ -156,7 +156,7 @@ class PasswordService(Service):
         # What it takes to hash it is the organization's business.
         assign_organization(owner.organization.id if isinstance(owner, Subject) else owner.id)
         password_key, least = name_key(password), self.min_length(owner)
-        wanted = self._policies.effective_policy(owner).password_strength
+        strength = self._policies.effective_policy(owner).password_strength
         problem = None
         if not password:
             problem = gettext_lazy("Enter a password.")
@@ -168,7 +168,7 @@ class PasswordService(Service):
             problem = gettext_lazy("Do not use your user name.")
         elif password_key in self._password_blocklist or is_common_password(password_key):
             problem = gettext_lazy("This password is too well known. Choose another.")
-        elif wanted and estimate_strength(password, names) < wanted:
+        elif strength and estimate_strength(password, names) < strength:
             problem = gettext_lazy(
                 "This password is too easy to guess. Add a word or two that have nothing to do with it."
             )
@@ -204,9 +204,9 @@ class PasswordService(Service):
         if session is not None and session.ended_at is not None:
             raise NotFound("session", session.id)
 
-    def requires_change_after_reset(self, whose: Subject | Organization) -> bool:
+    def requires_change_after_reset(self, owner: Subject | Organization) -> bool:
         """True if a password that somebody else sets for them has to be changed by them."""
-        return self._policies.effective_policy(whose).password_change_after_reset is not False
+        return self._policies.effective_policy(owner).password_change_after_reset is not False
 
     def set_one_time_password(self, user_id: str) -> str:
         """A new password, to be told once and changed at the first sign-in, unless the policy lets it stay.
@@ -281,8 +281,8 @@ class PasswordService(Service):
         users = self._storage.users
         subjects = users.find_by_verified_email(key, is_proven=True, active=True)
         if organization_id:
-            there = users.find_by_verified_email(key, organization_id=organization_id, active=True)
-            subjects = tuple({subject.user.id: subject for subject in (*there, *subjects)}.values())
+            members = users.find_by_verified_email(key, organization_id=organization_id, active=True)
+            subjects = tuple({subject.user.id: subject for subject in (*members, *subjects)}.values())
         may_be = (
             subject
             for subject in subjects
@@ -366,7 +366,7 @@ class PasswordService(Service):
         self._store(user_id, hashed, must_change=False, changed_at=self._now)
         self._attempts.reset(subject)
         with self._audit.acting_as(user_id):
-            self._sessions.revoke_access(subject, but=keep, applications=applications)
+            self._sessions.revoke_access(subject, except_session=keep, applications=applications)
             self._audit.record("password.changed", kind="user", id=user_id, organization_id=subject.organization.id)
 
     def _owner(self, user_id: str | None) -> Subject:

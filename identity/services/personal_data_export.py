@@ -122,17 +122,17 @@ def _connection(connection: ConnectedApplication) -> dict[str, Any]:
 def _event(event: AuditEvent, user_id: str) -> dict[str, Any]:
     """What happened; where others were who did it, and what was about others, is theirs."""
     actor = event.actor
-    told: dict[str, Any] = {
+    values: dict[str, Any] = {
         "at": _at(event.at),
         "event": event.event,
         "result": event.result.value,
         "by": "you" if actor.id == user_id else actor.kind.value,
     }
     if actor.id == user_id or actor.kind is ActorKind.ANONYMOUS:
-        told |= {"network_address": actor.client_address, "client_id": actor.client_id}
+        values |= {"network_address": actor.client_address, "client_id": actor.client_id}
     if event.object_id == user_id:
-        told |= {"reason": event.reason, "detail": dict(event.detail)}
-    return told
+        values |= {"reason": event.reason, "detail": dict(event.detail)}
+    return values
 
 
 def _at(moment: datetime) -> object:

@@ -107,7 +107,7 @@ class PolicyService(Service):
         self._is_supposed = False
         self._version: int | None = None
         # Asked several times by one request.
-        self._held: dict[str, Policy] = {}
+        self._effective_policies: dict[str, Policy] = {}
 
     @property
     def configured_policy(self) -> Policy:
@@ -141,20 +141,20 @@ class PolicyService(Service):
         return self._at(INSTANCE_OWNER_ID, self._read_instance)
 
     def _read_organization(self, organization_id: str) -> Policy:
-        above = self._held[INSTANCE_OWNER_ID] if self._is_supposed else self._read_instance()
+        above = self._effective_policies[INSTANCE_OWNER_ID] if self._is_supposed else self._read_instance()
         return self._together(above, self.get_stored_policy(organization_id).policy)
 
     def _at(self, owner: str, read: Callable[[], Policy]) -> Policy:
-        policy = self._held.get(owner)
+        policy = self._effective_policies.get(owner)
         if policy is not None:
             return policy
         # What was changed here is not committed yet, and may never be.
         is_read = self._changed or self._is_supposed
-        policy = read() if is_read else self._kept(owner) or self._read_and_keep(owner, read)
-        self._held[owner] = policy
+        policy = read() if is_read else self._load_policy(owner) or self._read_and_keep(owner, read)
+        self._effective_policies[owner] = policy
         return policy
 
-    def _kept(self, owner: str) -> Policy | None:
+    def _load_policy(self, owner: str) -> Policy | None:
         if self._version is None:
             with self._look() as storage:
                 self._version = storage.organizations.get_rules_version()
@@ -190,19 +190,21 @@ class PolicyService(Service):
             isinstance(user, HumanUser) and self._holders.is_address_trusted(user) and user.profile.email_verified
         )
         # Managers of the organization decide over most providers there, and nobody sets one up while signing in.
-        return self._can_be_met(policy, elsewhere=not self._holders.is_instance_manager(user.id), mail=reads_mail)
+        return self._can_be_met(policy, trusts_upstream=not self._holders.is_instance_manager(user.id), mail=reads_mail)
 
-    def effective_policy(self, whose: Subject | Organization) -> Policy:
+    def effective_policy(self, owner: Subject | Organization) -> Policy:
         """What holds for this person, or for somebody who is new in the organization."""
-        return self.subject_policy(whose) if isinstance(whose, Subject) else self.organization_policy(whose.id)
+        return self.subject_policy(owner) if isinstance(owner, Subject) else self.organization_policy(owner.id)
 
     def list_ignored_rules(self, organization_id: str) -> tuple[str, ...]:
         """The rules of an organization, by name, that do not hold because together with the instance's nobody could
         sign in: there the instance's holds."""
         policy = self.get_stored_policy(organization_id).policy
         above = self.instance_policy()
-        wanted, held = strictest_policy(above, policy), self._together(above, policy)
-        return tuple(field.name for field in fields(Policy) if getattr(wanted, field.name) != getattr(held, field.name))
+        strictest, combined = strictest_policy(above, policy), self._together(above, policy)
+        return tuple(
+            field.name for field in fields(Policy) if getattr(strictest, field.name) != getattr(combined, field.name)
+        )
 
     def is_satisfiable(self, owner: str) -> bool:
         """True if the rules that hold at the instance or an organization leave a way to sign in."""
@@ -212,17 +214,17 @@ class PolicyService(Service):
 
     def override_policy(self, organization_id: str, policy: Policy) -> None:
         """Go on as if the organization had set these rules, for these services alone; nothing is stored."""
-        self._held[organization_id] = self.preview_policy(organization_id, policy)
+        self._effective_policies[organization_id] = self.preview_policy(organization_id, policy)
 
     @contextmanager
     def overridden_policy(self, owner: str, policy: Policy) -> Iterator[None]:
         """Go on as if the instance or an organization had set these rules, until the block ends."""
-        held, self._held = self._held, {owner: self.preview_policy(owner, policy)}
+        saved, self._effective_policies = self._effective_policies, {owner: self.preview_policy(owner, policy)}
         self._is_supposed = owner == INSTANCE_OWNER_ID
         try:
             yield
         finally:
-            self._held, self._is_supposed = held, False
+            self._effective_policies, self._is_supposed = saved, False
 
     def preview_policy(self, owner: str, policy: Policy) -> Policy:
         """What would hold at the instance or an organization if it set these rules."""
@@ -237,7 +239,9 @@ class PolicyService(Service):
         record = self._records.find(_KIND, owner)
         if record is None:
             return StoredPolicy(Policy(), 0, None)
-        marks = {name: (datetime.fromtimestamp(at, UTC), by) for name, (at, by) in record.value["marks"].items()}
+        marks = {
+            name: (datetime.fromtimestamp(at, UTC), author) for name, (at, author) in record.value["marks"].items()
+        }
         changed_at = datetime.fromtimestamp(record.value["at"], UTC)
         return StoredPolicy(policy_from_json(record.value["policy"]), record.version, changed_at, marks)
 
@@ -249,21 +253,21 @@ class PolicyService(Service):
         level = PolicySource.INSTANCE if owner == INSTANCE_OWNER_ID else PolicySource.ORGANIZATION
         effective_rules = []
         for name in (rule.name for rule in fields(Policy)):
-            own, value = getattr(stored_policy.policy, name), getattr(policy, name)
-            if own is not None and (value == own or value != getattr(base, name)):
-                source, (at, by) = level, stored_policy.rule_authorship.get(name, (None, None))
+            own_value, value = getattr(stored_policy.policy, name), getattr(policy, name)
+            if own_value is not None and (value == own_value or value != getattr(base, name)):
+                source, (at, author) = level, stored_policy.rule_authorship.get(name, (None, None))
             elif owner != INSTANCE_OWNER_ID and name in defined_rules(above.policy):
-                source, (at, by) = PolicySource.INSTANCE, above.rule_authorship.get(name, (None, None))
+                source, (at, author) = PolicySource.INSTANCE, above.rule_authorship.get(name, (None, None))
             else:
-                source, at, by = PolicySource.SETTINGS, None, None
+                source, at, author = PolicySource.SETTINGS, None, None
             rule = EffectiveRule(
                 name=name,
                 value=value,
-                own_value=own,
+                own_value=own_value,
                 inherited_value=getattr(bare, name),
                 source=source,
                 changed_at=at,
-                changed_by=by,
+                changed_by=author,
             )
             effective_rules.append(rule)
         return tuple(effective_rules)
@@ -289,12 +293,12 @@ class PolicyService(Service):
         policy = self.amend_policy(owner, command)
         if policy == before.policy:
             return before
-        now, by = int(self._now.timestamp()), self._audit.actor.id
+        now, actor_id = int(self._now.timestamp()), self._audit.actor.id
         different = [
             field.name for field in fields(Policy) if getattr(policy, field.name) != getattr(before.policy, field.name)
         ]
-        marks = {name: [int(at.timestamp()), whose] for name, (at, whose) in before.rule_authorship.items()}
-        marks |= {name: [now, by] for name in different}
+        marks = {name: [int(at.timestamp()), author] for name, (at, author) in before.rule_authorship.items()}
+        marks |= {name: [now, actor_id] for name in different}
         self._store(owner, record, {"policy": policy_to_json(policy), "at": now, "marks": marks})
         self._audit.record(
             "policy.changed",
@@ -328,17 +332,17 @@ class PolicyService(Service):
         ``can_prove`` tells whether they have or could set up a second factor under a policy. It is for the operator:
         rules of the instance go, and those of the person's organization.
         """
-        gone: list[str] = []
+        removed: list[str] = []
 
         def take_back(name: str, stands: Callable[[Policy], bool]) -> None:
             for owner in (INSTANCE_OWNER_ID, subject.organization.id):
                 if stands(self.subject_policy(subject)) and name in defined_rules(self.get_stored_policy(owner).policy):
                     self.change(owner, ChangePolicy.build(**{name: None}))
-                    gone.append(name)
+                    removed.append(name)
 
         take_back("factors", lambda policy: policy.factors is not None and PASSWORD_FACTOR not in policy.factors)
         take_back("second_factor", lambda policy: self.requires_second_factor(subject) and not can_prove(policy))
-        return tuple(dict.fromkeys(gone))
+        return tuple(dict.fromkeys(removed))
 
     def lacks_factor(self, subject: Subject, methods: Iterable[str]) -> bool:
         """True if the methods by which a person proved to be it are not enough, by what holds for them now."""
@@ -352,9 +356,9 @@ class PolicyService(Service):
             return False
         return self.requires_second_factor(subject)
 
-    def allows_factor(self, whose: Subject | Organization, factor: str) -> bool:
+    def allows_factor(self, owner: Subject | Organization, factor: str) -> bool:
         """True if the person, or people of the organization, may use this factor, such as a password."""
-        return _allows(self.effective_policy(whose), factor)
+        return _allows(self.effective_policy(owner), factor)
 
     def instance_allows_factor(self, factor: str) -> bool:
         """True if the instance lets people use this factor."""
@@ -365,36 +369,36 @@ class PolicyService(Service):
         allowed = self.subject_policy(subject).factors
         if allowed is None:
             return tuple(proofs)
-        kept = tuple(proof for proof in proofs if proof.factor in (*allowed, REMEMBERED_FACTOR))
+        valid = tuple(proof for proof in proofs if proof.factor in (*allowed, REMEMBERED_FACTOR))
         first = next(iter(proofs), None)
-        return kept if first is not None and first in kept else ()
+        return valid if first is not None and first in valid else ()
 
     def _refuse(self, owner: str, policy: Policy, *, changed: Collection[str]) -> None:
         """Raise Invalid if the level may not set these rules. What it had set before stays, if it is not changed."""
-        said: dict[str, str] = {}
+        errors: dict[str, str] = {}
         if owner != INSTANCE_OWNER_ID:
             loose = looser_rules(self.instance_policy(), policy)
-            said = {name: gettext_lazy("The instance does not allow that much.") for name in loose if name in changed}
+            errors = {name: gettext_lazy("The instance does not allow that much.") for name in loose if name in changed}
         factors = policy.factors or ()
         unknown = [factor for factor in factors if factor not in self._choices.sign_in_methods]
         if "factors" in changed and unknown:
-            said["factors"] = gettext_lazy("Choose from {names}.", names=", ".join(self._choices.sign_in_methods))
-        asked = [name for name in ("factors", "second_factor") if name in changed]
-        if asked and not said:
-            held = (
+            errors["factors"] = gettext_lazy("Choose from {names}.", names=", ".join(self._choices.sign_in_methods))
+        changed_methods = [name for name in ("factors", "second_factor") if name in changed]
+        if changed_methods and not errors:
+            effective = (
                 merge_policies(self.configured_policy, policy)
                 if owner == INSTANCE_OWNER_ID
                 else strictest_policy(self.instance_policy(), policy)
             )
-            if not self._can_be_met(held, elsewhere=self._trusts_elsewhere(owner)):
-                said[asked[0]] = _NOBODY
-        if said:
-            raise Invalid(said)
+            if not self._can_be_met(effective, trusts_upstream=self._trusts_upstream(owner)):
+                errors[changed_methods[0]] = _NOBODY
+        if errors:
+            raise Invalid(errors)
 
-    def _together(self, above: Policy, own: Policy) -> Policy:
+    def _together(self, above: Policy, policy_override: Policy) -> Policy:
         """What holds where both do. What nobody could meet is left to the instance: its ways first, then its second
         factor."""
-        policy = strictest_policy(above, own)
+        policy = strictest_policy(above, policy_override)
         for item in (
             policy,
             replace(policy, factors=above.factors),
@@ -404,10 +408,10 @@ class PolicyService(Service):
                 return item
         return replace(policy, factors=above.factors, second_factor=above.second_factor)
 
-    def _can_be_met(self, policy: Policy, *, elsewhere: bool = True, mail: bool = True) -> bool:
+    def _can_be_met(self, policy: Policy, *, trusts_upstream: bool = True, mail: bool = True) -> bool:
         """True if somebody could sign in by these rules, with what plugins offer here.
 
-        ``elsewhere`` tells whether what others say of second factors counts, ``mail`` whether codes can be mailed.
+        ``trusts_upstream``: second factors at upstream providers count; ``mail``: codes can be mailed.
         """
         choices = self._choices
         second = choices.second_factors if mail else choices.second_factors - choices.mail_factors
@@ -418,9 +422,9 @@ class PolicyService(Service):
             return False
         if policy.second_factor in SIGN_IN_ONLY_RULES:
             return True
-        return any(_allows(policy, item) for item in (*second, *(choices.federated_methods if elsewhere else ())))
+        return any(_allows(policy, item) for item in (*second, *(choices.federated_methods if trusts_upstream else ())))
 
-    def _trusts_elsewhere(self, owner: str) -> bool:
+    def _trusts_upstream(self, owner: str) -> bool:
         """True if what a provider says of second factors is believed of people of the organization, or of all."""
         with self._look() as storage:
             offered = storage.upstream_providers.list_available(None if owner == INSTANCE_OWNER_ID else owner)
@@ -435,7 +439,7 @@ class PolicyService(Service):
 
     def _move(self) -> None:
         self._changed = True
-        self._held.clear()
+        self._effective_policies.clear()
         self._storage.organizations.bump_rules_version()
 
     def _read_instance(self) -> Policy:

@@ -28,24 +28,24 @@ class GrantAuditedService(EntityService[EntityT]):
         super().__init__(state)
         self._access = access
 
-    def _project_grant(self, thing: Any) -> ProjectGrant | None:
+    def _project_grant(self, entity: Any) -> ProjectGrant | None:
         """The project grant that the thing is, or belongs to; None if there is none."""
         raise NotImplementedError
 
-    def _record_event(self, event: str, thing: Any, organization_id: str | None, detail: Mapping[str, object]) -> None:
-        grant = self._project_grant(thing)
+    def _record_event(self, event: str, entity: Any, organization_id: str | None, detail: Mapping[str, object]) -> None:
+        grant = self._project_grant(entity)
         project = None if grant is None else self._storage.projects.find(grant.project_id)
         if grant is None or project is None or organization_id is None:
-            super()._record_event(event, thing, organization_id, detail)
+            super()._record_event(event, entity, organization_id, detail)
             return
         owner, holder = project.organization_id, grant.organization_id
         other = owner if organization_id == holder else holder
-        user_id = self._user_id(thing)
+        user_id = self._user_id(entity)
         # Pages show the last event of a kind: that of the thing's own side.
         self._audit.record(
             event,
             kind=self.kind,
-            id=thing.id if self.is_visible_to_both else None,
+            id=entity.id if self.is_visible_to_both else None,
             organization_id=other,
             detail={
                 **{name: value for name, value in detail.items() if name not in self.personal_fields},
@@ -57,7 +57,7 @@ class GrantAuditedService(EntityService[EntityT]):
         self._audit.record(
             event,
             kind=self.kind,
-            id=thing.id,
+            id=entity.id,
             organization_id=organization_id,
             detail={**detail, OTHER_ORGANIZATION: other},
             actor=self._actor_for(organization_id, other),

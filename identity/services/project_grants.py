@@ -14,7 +14,7 @@ from identity.services.crud import DeactivatableEntityService
 from identity.services.project_grant_audit import GrantAuditedService
 from identity.storage.paging import PageRequest, ResultPage
 
-_TAKEN = {"organization_id": gettext_lazy("This organization has a grant of the project already.")}
+_DUPLICATE_MESSAGES = {"organization_id": gettext_lazy("This organization has a grant of the project already.")}
 
 
 class ProjectGrantService(GrantAuditedService[ProjectGrant], DeactivatableEntityService[ProjectGrant]):
@@ -22,7 +22,7 @@ class ProjectGrantService(GrantAuditedService[ProjectGrant], DeactivatableEntity
 
     kind = "project_grant"
     store = "project_grants"
-    duplicate_messages = _TAKEN
+    duplicate_messages = _DUPLICATE_MESSAGES
 
     def page_received(
         self, organization_id: str, request: PageRequest, *, principal: Principal
@@ -90,11 +90,11 @@ class ProjectGrantService(GrantAuditedService[ProjectGrant], DeactivatableEntity
     def _project(self, project_id: str) -> Project:
         return self._require_found(self._storage.projects.find(project_id), "project", project_id)
 
-    def _project_grant(self, thing: ProjectGrant) -> ProjectGrant:
-        return thing
+    def _project_grant(self, project_grant: ProjectGrant) -> ProjectGrant:
+        return project_grant
 
-    def _organization_id(self, thing: ProjectGrant) -> str:
-        return self._project(thing.project_id).organization_id
+    def _organization_id(self, project_grant: ProjectGrant) -> str:
+        return self._project(project_grant.project_id).organization_id
 
     def _check_roles(self, project_id: str, roles: frozenset[str]) -> None:
         refuse_unknown_roles(roles, (role.key for role in self._storage.projects.list_roles(project_id)))

@@ -50,8 +50,8 @@ class ProjectService(DeactivatableEntityService[Project]):
         stored = self._storage.projects
         if parts is None:
             return self._access.filter_page(principal, stored.page(organization_id, request))
-        own = stored.find_many([part.id for part in parts if part.level is ManagerLevel.PROJECT])
-        return self._access.filter_page(principal, single_page(own.values(), request, PROJECT_SORT_KEYS))
+        managed_projects = stored.find_many([part.id for part in parts if part.level is ManagerLevel.PROJECT])
+        return self._access.filter_page(principal, single_page(managed_projects.values(), request, PROJECT_SORT_KEYS))
 
     def create(
         self,
@@ -67,8 +67,8 @@ class ProjectService(DeactivatableEntityService[Project]):
         """
         project = self._new_entity(Project, command, id=id, organization_id=organization_id)
         self._add("project.created", project, organization_id, parent=("organization", organization_id))
-        held = self._access.list_permissions(principal, organization_resource(organization_id))
-        if principal.id is not None and "project.create" in held and "project.write" not in held:
+        permissions = self._access.list_permissions(principal, organization_resource(organization_id))
+        if principal.id is not None and "project.create" in permissions and "project.write" not in permissions:
             self._add_creator(principal.id, project_resource(project))
         return project
 
@@ -99,15 +99,15 @@ class ProjectService(DeactivatableEntityService[Project]):
         may manage: what they do with it is done with all that their users may as managers.
         """
         granted_by = NEVER if issued_at is None else issued_at + _CLOCKS_APART
-        own = frozenset(item for item in project_ids if self.is_own_project(item))
-        found = project_ids - own
+        own_ids = frozenset(item for item in project_ids if self.is_own_project(item))
+        found = project_ids - own_ids
         organizations = {party.organization.id for party in (subject, client) if party is not None}
         for organization_id in organizations if found else ():
             with self._look() as storage:
                 found &= storage.projects.list_audience(found, organization_id, granted_by)
         by_itself = subject is not None and isinstance(subject.user, ServiceUser)
         manages = by_itself if client is None else client.application.may_manage
-        return found | own if manages else found
+        return found | own_ids if manages else found
 
     def is_granted_to(self, project_id: str, organization_id: str) -> bool:
         """True if the project is granted to the organization, and somebody who gives roles there has accepted it."""
@@ -144,8 +144,8 @@ class ProjectService(DeactivatableEntityService[Project]):
             next((role for role in self.list_roles(project_id) if role.key == key), None), "role", key
         )
         refuse_stale(before.version, expected_version)
-        given = {name: value for name, value in command.model_dump().items() if value is not None}
-        after = replace(before, **given, version=before.version + 1)
+        values = {name: value for name, value in command.model_dump().items() if value is not None}
+        after = replace(before, **values, version=before.version + 1)
         changes = diff_fields(before, after)
         if not changes:
             return before
@@ -171,6 +171,6 @@ class ProjectService(DeactivatableEntityService[Project]):
             detail={"key": role.key, **detail},
         )
 
-    def _refuse_deactivation(self, thing: Project) -> None:
-        if self.is_own_project(thing.id):
+    def _refuse_deactivation(self, project: Project) -> None:
+        if self.is_own_project(project.id):
             raise Conflict(gettext_lazy("The own project stands for the service itself; it has to stay active."))

@@ -29,10 +29,10 @@ def purge_cutoff(purged: PurgeKind, settings: Settings, now: datetime) -> dateti
     """What of these was over before this moment goes; None if they are kept for ever."""
     if purged is PurgeKind.AUDIT_EVENTS:
         return None if settings.audit_retention is None else now - settings.audit_retention
-    return now - _kept(purged, settings)
+    return now - _retention(purged, settings)
 
 
-def _kept(purged: PurgeKind, settings: Settings) -> timedelta:
+def _retention(purged: PurgeKind, settings: Settings) -> timedelta:
     """How long these are kept after they were over."""
     if purged is PurgeKind.SESSIONS:
         # One that was ended is kept for as long as a token that names it.
@@ -57,19 +57,21 @@ def find_expired(
 
 
 def purge_batch(
-    storage: Storage, purged: PurgeKind, keys: Sequence[Any], before: datetime, held: Collection[str]
+    storage: Storage, purged: PurgeKind, keys: Sequence[Any], before: datetime, legal_holds: Collection[str]
 ) -> int:
     """Delete one batch of what was found; returns how many went. Others may be held now than when it was found."""
-    if ALL_TARGETS in held and purged in LEGAL_HOLD_KINDS:
+    if ALL_TARGETS in legal_holds and purged in LEGAL_HOLD_KINDS:
         return 0
-    return storage.purges.delete(purged, keys, before, legal_holds=held)
+    return storage.purges.delete(purged, keys, before, legal_holds=legal_holds)
 
 
-def count_overdue(storage: Storage, purged: PurgeKind, before: datetime, limit: int, held: Collection[str]) -> int:
+def count_overdue(
+    storage: Storage, purged: PurgeKind, before: datetime, limit: int, legal_holds: Collection[str]
+) -> int:
     """How many of these ``purge_batch`` would delete: ``limit`` stands for as many and more."""
-    if ALL_TARGETS in held and purged in LEGAL_HOLD_KINDS:
+    if ALL_TARGETS in legal_holds and purged in LEGAL_HOLD_KINDS:
         return 0
-    return storage.purges.count_expired(purged, before, limit, legal_holds=held)
+    return storage.purges.count_expired(purged, before, limit, legal_holds=legal_holds)
 
 
 @dataclass(frozen=True, slots=True)

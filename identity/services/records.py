@@ -126,7 +126,7 @@ class RecordService(Service):
         return replace(
             record,
             value={},
-            sealed=self._sealer.seal(text.encode(), associated_data=_place(record)),
+            sealed=self._sealer.seal(text.encode(), associated_data=_sealing_context(record)),
         )
 
     def _opened(self, record: Record) -> Record:
@@ -134,7 +134,7 @@ class RecordService(Service):
         if not record.sealed:
             return record
         try:
-            value = json.loads(self._sealer.open(record.sealed, associated_data=_place(record)))
+            value = json.loads(self._sealer.open(record.sealed, associated_data=_sealing_context(record)))
         except UnsealingError as damage:
             log.error("a record of the plugin %s cannot be opened: %s", record.plugin, damage)
             raise UnreadableRow("records", record.key.hex()) from None
@@ -153,7 +153,7 @@ def _object(value: Mapping[str, Any]) -> dict[str, Any]:
     return dict(value)
 
 
-def _place(record: Record) -> str:
+def _sealing_context(record: Record) -> str:
     return sealing_context(record.plugin, record.kind, record.key)
 
 

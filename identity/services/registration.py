@@ -29,7 +29,7 @@ _MOST_ALIKE, _LONGEST_NAME = 100, 100
 _NONE_BY_THEMSELVES = (RegistrationRule.BY_PROVIDER, RegistrationRule.OFF)
 
 #: The same words whether somebody has the name or it is reserved: nobody learns who is there.
-_TAKEN = {"user_name": gettext_lazy("Choose another user name; this one cannot be used.")}
+_DUPLICATE_MESSAGES = {"user_name": gettext_lazy("Choose another user name; this one cannot be used.")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class RegistrationService(Service):
         if is_login_name_of_other_user(self._storage, user, profile.email):
             # They can sign in all the same, and give another address.
             user = replace(user, profile=replace(profile, email="", email_verified=False))
-        with translate_storage_errors("organization", organization.id, _TAKEN):
+        with translate_storage_errors("organization", organization.id, _DUPLICATE_MESSAGES):
             self._storage.users.add(user)
         if hashed:
             with translate_storage_errors("user", user.id):
@@ -184,8 +184,8 @@ class RegistrationService(Service):
             self._record_snapshot("user.registered", "user", user, organization.id)
         return Subject(user, organization)
 
-    def _free_name(self, organization: Organization, wanted: str) -> str:
-        start = _nameable(wanted)
+    def _free_name(self, organization: Organization, user_name: str) -> str:
+        start = _nameable(user_name)
         for number in range(1, _MOST_ALIKE):
             name = start if number == 1 else f"{start}-{number}"
             if self.is_user_name_free(organization, name):
@@ -194,8 +194,8 @@ class RegistrationService(Service):
 
     def is_user_name_free(self, organization: Organization, user_name: str) -> bool:
         """True if nobody has the name, nor an address that it would take from them."""
-        taken = self._storage.users.find_by_name(organization.id, user_name) is not None
-        return not taken and not is_email_of_other_user(self._storage, organization.id, user_name)
+        is_taken = self._storage.users.find_by_name(organization.id, user_name) is not None
+        return not is_taken and not is_email_of_other_user(self._storage, organization.id, user_name)
 
     def find_pending(self, code: str) -> PendingRegistration:
         """What was announced by the link; looking uses nothing up. Raises InvalidOneTimeLink."""
@@ -204,8 +204,8 @@ class RegistrationService(Service):
         if organization is None:
             raise InvalidOneTimeLink
         command = _announced(content)
-        taken = not self.is_user_name_free(organization, command.user_name)
-        return PendingRegistration(command, organization, taken, content["sign_in"])
+        is_taken = not self.is_user_name_free(organization, command.user_name)
+        return PendingRegistration(command, organization, is_taken, content["sign_in"])
 
     def complete(self, code: str, command: RegisterUser, hashed: str | None = None) -> Subject:
         """The person whom the link announced, their address verified.
@@ -232,7 +232,7 @@ class RegistrationService(Service):
 
     def _create(self, organization: Organization, command: RegisterUser, hashed: str, *, verified: bool) -> Subject:
         if not self.is_user_name_free(organization, command.user_name):
-            raise Invalid(_TAKEN)
+            raise Invalid(_DUPLICATE_MESSAGES)
         user = HumanUser(
             id=new_id(),
             organization_id=organization.id,
@@ -248,7 +248,7 @@ class RegistrationService(Service):
             changed_at=self._now,
         )
         refuse_conflicting_email(self._storage, user)
-        with translate_storage_errors("organization", organization.id, _TAKEN):
+        with translate_storage_errors("organization", organization.id, _DUPLICATE_MESSAGES):
             self._storage.users.add(user)
         with translate_storage_errors("user", user.id):
             self._storage.users.set_password(PasswordHash(user_id=user.id, hash=hashed, changed_at=self._now))

@@ -89,13 +89,13 @@ def _batches(
 def _reseal_one(
     services: Services, sealer: Sealer, kind: SealedValueKind, value: SealedValue, rekeying_result: RekeyingResult
 ) -> int:
-    place = sealing_context(kind, value.key)
+    context = sealing_context(kind, value.key)
     try:
-        plain = sealer.open(value.sealed, associated_data=place)
+        plain = sealer.open(value.sealed, associated_data=context)
     except UnsealingError:
         rekeying_result.unreadable[_key_id(value.sealed)] += 1
         return 0
-    return services.storage.sealed_values.replace(kind, value, sealer.seal(plain, associated_data=place))
+    return services.storage.sealed_values.replace(kind, value, sealer.seal(plain, associated_data=context))
 
 
 def sealing_context(kind: SealedValueKind, key: Sequence[Any]) -> str:

@@ -44,7 +44,7 @@ class RememberedBrowserService(Service):
         }
         ends_at = self._now + lifetime
         self._records.add(RECORD_KIND, _key(id_, secret), value, user_id=subject.user.id, expires_at=ends_at)
-        self._tell("browser.remembered", subject)
+        self._record_event("browser.remembered", subject)
         return id_, secret
 
     def remembered_since(self, user_id: str, presented: Mapping[str, str], max_age: timedelta) -> datetime | None:
@@ -77,7 +77,7 @@ class RememberedBrowserService(Service):
             if record.value["id"] == browser_id and self._storage.records.delete(
                 CORE_NAMESPACE, RECORD_KIND, record.key
             ):
-                self._tell("browser.forgotten", subject)
+                self._record_event("browser.forgotten", subject)
                 return
         raise NotFound("browser", browser_id)
 
@@ -85,7 +85,7 @@ class RememberedBrowserService(Service):
         """Have the person be asked everywhere; returns at how many browsers they were not."""
         return self._records.delete_by_owner(RECORD_KIND, user_id=user_id)
 
-    def _tell(self, event: str, subject: Subject) -> None:
+    def _record_event(self, event: str, subject: Subject) -> None:
         self._audit.record(event, kind="user", id=subject.user.id, organization_id=subject.organization.id)
 
 

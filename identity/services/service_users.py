@@ -34,7 +34,7 @@ from identity.services.name_conflicts import refuse_conflicting_login_name
 from identity.settings import Settings
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
 
-_TAKEN = {"user_name": gettext_lazy("The organization has a user of this name. Choose another.")}
+_DUPLICATE_MESSAGES = {"user_name": gettext_lazy("The organization has a user of this name. Choose another.")}
 _LAST_USED_STEP = timedelta(minutes=1)
 
 _OPENID = "openid"
@@ -55,7 +55,7 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
 
     kind = "service_user"
     store = "users"
-    duplicate_messages = _TAKEN
+    duplicate_messages = _DUPLICATE_MESSAGES
 
     def __init__(
         self,
@@ -116,14 +116,14 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
             refuse_conflicting_login_name(self._storage, after)
         return self._update("service_user.changed", before, after)
 
-    def _authorize(self, thing: ServiceUser, principal: Principal) -> None:
-        self._access.require_not_more_privileged(principal, thing)
+    def _authorize(self, user: ServiceUser, principal: Principal) -> None:
+        self._access.require_not_more_privileged(principal, user)
 
-    def _refuse_deactivation(self, thing: ServiceUser) -> None:
-        refuse_last_owner(self._storage, lambda owner: owner.user_id == thing.id)
+    def _refuse_deactivation(self, user: ServiceUser) -> None:
+        refuse_last_owner(self._storage, lambda owner: owner.user_id == user.id)
 
-    def _refuse_removal(self, thing: ServiceUser) -> None:
-        self._legal_holds.refuse_user_removal(thing)
+    def _refuse_removal(self, user: ServiceUser) -> None:
+        self._legal_holds.refuse_user_removal(user)
 
     def page_keys(self, user_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[ServiceUserKey]:
         """Its keys, newest first. Raises NotFound."""
@@ -210,15 +210,15 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         """The active service user that this secret belongs to; None otherwise, with equal work."""
         with self._look() as storage:
             holder = storage.credentials.find_subject_with_secrets(user_id)
-        given = token_digest(secret)
+        digest = token_digest(secret)
         if holder is None:
-            constant_time_equal(_NO_SECRET, given)
+            constant_time_equal(_NO_SECRET, digest)
             return None
         subject, stored = holder
         matching = [
             service_user_secret.id
             for service_user_secret in stored
-            if constant_time_equal(service_user_secret.digest, given)
+            if constant_time_equal(service_user_secret.digest, digest)
         ]
         if not matching or not subject.is_active:
             return None
@@ -241,13 +241,13 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         """
         user = self._get_authorized(user_id, principal)
         audience = self._audience(user, command.project_ids)
-        words = self._words(command.scope, audience)
+        scopes = self._require_scopes(command.scope, audience)
         text = new_token()
         token = PersonalAccessToken(
             id=new_id(),
             user_id=user_id,
             name=command.name,
-            scope=words,
+            scope=scopes,
             created_at=self._now,
             expires_at=self._expiration(command.expires_at),
         )
@@ -259,7 +259,7 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
             user_id=user_id,
             client_id=user_id,
             personal_access_token_id=token.id,
-            scope=words,
+            scope=scopes,
             audience=audience,
             issued_at=self._now,
             expires_at=token.expires_at,
@@ -319,24 +319,24 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
     def _audience(self, user: ServiceUser, project_ids: tuple[str, ...]) -> tuple[str, ...]:
         """The own project, which is open to everyone, and the projects asked for. Raises Invalid."""
         instance = self._instance()
-        own = () if instance is None else (instance.project_id,)
-        wanted = tuple(dict.fromkeys((*own, *project_ids)))
-        asked = frozenset(wanted) - frozenset(own)
-        allowed = self._storage.projects.list_audience(asked, user.organization_id)
-        if asked - allowed:
-            names = ", ".join(sorted(asked - allowed))
+        own_ids = () if instance is None else (instance.project_id,)
+        audience = tuple(dict.fromkeys((*own_ids, *project_ids)))
+        requested = frozenset(audience) - frozenset(own_ids)
+        allowed = self._storage.projects.list_audience(requested, user.organization_id)
+        if requested - allowed:
+            names = ", ".join(sorted(requested - allowed))
             raise Invalid(
                 {"project_ids": gettext_lazy("The organization neither owns nor was granted {names}.", names=names)}
             )
-        return wanted
+        return audience
 
-    def _words(self, scope: str, audience: tuple[str, ...]) -> tuple[str, ...]:
+    def _require_scopes(self, scope: str, audience: tuple[str, ...]) -> tuple[str, ...]:
         """The scope as it is told: what was asked for, and the audience scope of each project. Raises Invalid."""
-        asked = tuple(dict.fromkeys(scope.split())) or (_OPENID,)
-        if any(PROJECT_ID_INFIX in word for word in asked):
+        requested = tuple(dict.fromkeys(scope.split())) or (_OPENID,)
+        if any(PROJECT_ID_INFIX in scope_name for scope_name in requested):
             raise Invalid({"scope": gettext_lazy("Choose projects by their ids, without a scope.")})
         namespace = self._settings.urn_namespaces[0]
-        return (*asked, *(audience_scope(project_id, namespace) for project_id in audience))
+        return (*requested, *(audience_scope(project_id, namespace) for project_id in audience))
 
     def _add_key(
         self,
@@ -359,13 +359,13 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         self._record_snapshot("service_user_key.added", "service_user_key", key, user.organization_id)
         return key
 
-    def _expiration(self, wanted: datetime | None) -> datetime:
+    def _expiration(self, expires_at: datetime | None) -> datetime:
         latest = self.max_expiration
-        if wanted is None:
+        if expires_at is None:
             return self.default_expiration
-        if wanted <= self._now:
+        if expires_at <= self._now:
             raise Invalid({"expires_at": gettext_lazy("Choose an expiration date in the future.")})
-        if latest is not None and wanted > latest:
+        if latest is not None and expires_at > latest:
             date = latest.date()
             raise Invalid({"expires_at": gettext_lazy("Choose an expiration date, {date} at the latest.", date=date)})
-        return wanted
+        return expires_at

@@ -71,11 +71,11 @@ class SessionService(Service):
         going_on = [account for account in accounts if self.is_live(account) and self.satisfies_policy(account)]
         with self._policies.overridden_policy(owner, policy):
             ended = [account for account in going_on if not (self.is_live(account) and self.satisfies_policy(account))]
-        own = self._audit.actor.session_id
+        current_id = self._audit.actor.session_id
         return EndedSessionCount(
             sessions=len(ended),
             has_more=len(accounts) == _MOST_LOOKED_AT,
-            includes_own=own is not None and any(account.session.id == own for account in ended),
+            includes_own=current_id is not None and any(account.session.id == current_id for account in ended),
         )
 
     def start(
@@ -205,14 +205,14 @@ class SessionService(Service):
             )
         return ended
 
-    def revoke_access(self, subject: Subject, *, but: str | None = None, applications: bool = True) -> None:
+    def revoke_access(self, subject: Subject, *, except_session: str | None = None, applications: bool = True) -> None:
         """End whatever was opened as this person: sessions and sign-ins as ``end_all`` does, links that were mailed
         or handed out, and with ``applications`` all that applications hold."""
         for kind in (OneTimeLinkKind.PASSWORD_RESET, OneTimeLinkKind.EMAIL_CHANGE, REMEMBERED_BROWSER):
             self._storage.records.delete_for_owner(CORE_NAMESPACE, kind, user_id=subject.user.id)
         if applications:
             self._storage.tokens.revoke_for_user(subject.user.id, self._now)
-        self.end_all(subject, except_session=but)
+        self.end_all(subject, except_session=except_session)
 
     def _ages(self, subject: Subject) -> tuple[timedelta, timedelta]:
         """How long a session of the person lasts unused, and at most."""

@@ -24,7 +24,7 @@ OTHER_METHOD_STEP = "another_way"
 #: What is not about who somebody is: choosing somebody else does not undo it.
 _BEFORE_LOGIN = frozenset({"create", "select_account", STRONGEST_PROOF_STEP, OTHER_METHOD_STEP})
 
-_ELSEWHERE = "This sign-in goes on in another window."
+_OTHER_WINDOW_MESSAGE = "This sign-in goes on in another window."
 
 _Change = Callable[[PendingAuthorization], PendingAuthorization]
 
@@ -200,11 +200,13 @@ class SignInService(Service):
         """
         session_id = pending.session_id if account is None else account.session.id
 
-        def finished(one: PendingAuthorization) -> PendingAuthorization:
-            if one.authentication_state != pending.authentication_state:
-                raise Conflict(_ELSEWHERE)
+        def finished(waiting: PendingAuthorization) -> PendingAuthorization:
+            if waiting.authentication_state != pending.authentication_state:
+                raise Conflict(_OTHER_WINDOW_MESSAGE)
             further = (Proof(factor or interaction, methods, self._now),) if methods or factor else ()
-            return replace(one, session_id=session_id, done=one.done | {interaction}, proofs=(*one.proofs, *further))
+            return replace(
+                waiting, session_id=session_id, done=waiting.done | {interaction}, proofs=(*waiting.proofs, *further)
+            )
 
         return self._update(pending, finished)
 
@@ -234,4 +236,4 @@ class SignInService(Service):
                 raise UnknownSignIn("We do not know this sign-in.") from None
             else:
                 return after
-        raise Conflict(_ELSEWHERE)
+        raise Conflict(_OTHER_WINDOW_MESSAGE)

@@ -66,11 +66,11 @@ class StatisticsService(Service):
     def collect(self) -> StorageStatistics:
         """All of them. Raises StorageUnavailable."""
         storage, settings = self._storage, self._settings
-        held = self._legal_holds.list_holds().keys()
+        legal_holds = self._legal_holds.list_holds().keys()
         active = self._ring.cached_schedule(self._look, self._now).active_key(self._now)
         return StorageStatistics(
             row_counts={purged.value: storage.purges.count_stored(purged, EXACT_COUNT_LIMIT) for purged in PurgeKind},
-            overdue_counts={purged.value: self._overdue(purged, held) for purged in PurgeKind},
+            overdue_counts={purged.value: self._overdue(purged, legal_holds) for purged in PurgeKind},
             outbox_backlogs={kind: storage.outbox.get_backlog(kind, self._now) for kind in self._deliveries},
             signing_key_age=None if active is None else max(timedelta(), self._now - active.active_at),
             signing_key_due=settings.signing_key_active_age,
@@ -86,14 +86,14 @@ class StatisticsService(Service):
 
         For a purge it is one of a few spans, and at least so long.
         """
-        held = self._legal_holds.list_holds().keys()
+        legal_holds = self._legal_holds.list_holds().keys()
         return {
             **{
                 f"outbox: {kind}": self._unsent(kind)
                 for kind, delivery in self._deliveries.items()
                 if delivery.is_enabled
             },
-            "purge": max((self._unpurged(purged, held) for purged in PurgeKind), default=timedelta()),
+            "purge": max((self._unpurged(purged, legal_holds) for purged in PurgeKind), default=timedelta()),
             "key rotation": self._unrotated(),
             "account deletions": self._undeleted(),
             EXPIRING_KEYS_JOB: self._untold(),
@@ -103,11 +103,11 @@ class StatisticsService(Service):
         oldest = self._storage.outbox.oldest_created_at(kind, self._now, _LOOKED_AT)
         return self._age(oldest)
 
-    def _unpurged(self, purged: PurgeKind, held: Collection[str]) -> timedelta:
+    def _unpurged(self, purged: PurgeKind, legal_holds: Collection[str]) -> timedelta:
         longest = timedelta()
         for span in sorted({*_SPANS, self._settings.job_alarm_age}):
             before = purge_cutoff(purged, self._settings, self._now - span)
-            if before is None or not count_overdue(self._storage, purged, before, 1, held):
+            if before is None or not count_overdue(self._storage, purged, before, 1, legal_holds):
                 break
             longest = span
         return longest
@@ -146,9 +146,9 @@ class StatisticsService(Service):
     def _age(self, since: datetime | None) -> timedelta:
         return timedelta() if since is None else max(timedelta(), self._now - since)
 
-    def _overdue(self, purged: PurgeKind, held: Collection[str]) -> int:
+    def _overdue(self, purged: PurgeKind, legal_holds: Collection[str]) -> int:
         before = purge_cutoff(purged, self._settings, self._now - self._settings.purge_interval)
-        return 0 if before is None else count_overdue(self._storage, purged, before, EXACT_COUNT_LIMIT, held)
+        return 0 if before is None else count_overdue(self._storage, purged, before, EXACT_COUNT_LIMIT, legal_holds)
 
     def _expiring(self, kind: type[ExpiringCredentialT]) -> int:
         return len(self._storage.credentials.list_expiring(kind, self._now, self._now + _SOON, _MOST_EXPIRING))

@@ -18,22 +18,22 @@ _MOST_ELEMENTS = 3000
 _DEEPEST = 40
 
 
-def _words(text: str) -> frozenset[str]:
+def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_SHAPES = _words("path rect circle ellipse line polyline polygon text tspan")
-_GRADIENTS = _words("linearGradient radialGradient")
-_ELEMENTS = _SHAPES | _GRADIENTS | _words("svg g defs stop clipPath title desc")
-_WORDED = _words("text tspan title desc")
+_SHAPES = _names("path rect circle ellipse line polyline polygon text tspan")
+_GRADIENTS = _names("linearGradient radialGradient")
+_ELEMENTS = _SHAPES | _GRADIENTS | _names("svg g defs stop clipPath title desc")
+_WORDED = _names("text tspan title desc")
 
 #: What can be said in a style as well.
-_LOOKS = _words(
+_LOOKS = _names(
     "clip-path clip-rule color display fill fill-opacity fill-rule font-family font-size font-style font-weight"
     " letter-spacing opacity stop-color stop-opacity stroke stroke-dasharray stroke-dashoffset stroke-linecap"
     " stroke-linejoin stroke-miterlimit stroke-opacity stroke-width text-anchor visibility word-spacing"
 )
-_ATTRIBUTES = _LOOKS | _words(
+_ATTRIBUTES = _LOOKS | _names(
     "id d x y x1 y1 x2 y2 cx cy r rx ry fx fy fr dx dy rotate width height points transform viewBox preserveAspectRatio"
     " gradientUnits gradientTransform spreadMethod offset clipPathUnits textLength lengthAdjust"
 )
@@ -41,7 +41,7 @@ _ATTRIBUTES = _LOOKS | _words(
 _OWN_PART = re.compile(r"url\(\s*(['\"]?)#[A-Za-z_][\w.:-]*\1\s*\)(\s+(none|#?\w+))?")
 _OWN_ID = re.compile(r"#[A-Za-z_][\w.:-]*")
 _FUNCTION = re.compile(r"([\w-]*)\s*\(")
-_FUNCTIONS = _words("rgb rgba hsl hsla url matrix translate translatex translatey scale rotate skewx skewy")
+_FUNCTIONS = _names("rgb rgba hsl hsla url matrix translate translatex translatey scale rotate skewx skewy")
 _NUMBER = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,6})?)(?:px)?")
 
 
@@ -64,7 +64,7 @@ def sanitize_svg(content: bytes) -> bytes:
         raise UnsafeSvg(
             gettext_lazy("This drawing has a style sheet. Save it anew with presentation attributes instead.")
         )
-    drawing = _Sanitizer().of(root)
+    drawing = _Sanitizer().sanitize(root)
     box = _box(root)
     if box is None:
         raise UnsafeSvg(gettext_lazy("This drawing does not say how large it is (viewBox)."))
@@ -80,7 +80,7 @@ class _Sanitizer:
     def __init__(self) -> None:
         self._count = 0
 
-    def of(self, element: Element, *, depth: int = 0, clipping: bool = False) -> Element:
+    def sanitize(self, element: Element, *, depth: int = 0, clipping: bool = False) -> Element:
         """The element with what is harmless of it, and of what is in it."""
         self._count += 1
         if self._count > _MOST_ELEMENTS or depth > _DEEPEST:
@@ -96,9 +96,9 @@ class _Sanitizer:
             if isinstance(child.tag, str) and child.tag.startswith(f"{{{_SVG}}}") and _local(child.tag) in _ELEMENTS:
                 if _local(child.tag) == "svg":
                     continue
-                made = self.of(child, depth=depth + 1, clipping=clipping or name == "clipPath")
-                made.tail = child.tail if name in _WORDED else None
-                copy.append(made)
+                sanitized = self.sanitize(child, depth=depth + 1, clipping=clipping or name == "clipPath")
+                sanitized.tail = child.tail if name in _WORDED else None
+                copy.append(sanitized)
         return copy
 
 
@@ -131,15 +131,15 @@ def _says(style: str, name: str) -> bool:
 
 def _box(root: Element) -> str | None:
     """The part of the plane that it shows."""
-    given = root.get("viewBox", "").replace(",", " ").split()
+    box = root.get("viewBox", "").replace(",", " ").split()
     try:
-        numbers = [float(item) for item in given]
+        numbers = [float(item) for item in box]
     except ValueError:
         return None
     if len(numbers) == 4 and all(abs(number) < 1e6 for number in numbers) and min(numbers[2:]) > 0:
         return " ".join(f"{number:g}" for number in numbers)
     sides = [_NUMBER.fullmatch(root.get(name, "").strip()) for name in ("width", "height")]
-    if given or any(side is None or float(side[1]) <= 0 for side in sides):
+    if box or any(side is None or float(side[1]) <= 0 for side in sides):
         return None
     return " ".join(("0 0", *(side[1] for side in sides if side is not None)))
 

@@ -34,7 +34,7 @@ class UnitOfWork(Services):
         read_session_factory: ReadSessionFactory | None = None,
     ) -> None:
         storage = DeferredStorage(open_storage)
-        audit = AuditRecorder(storage, now, actor, on_first_record=self.schedule_after_commit, on_record=self._told)
+        audit = AuditRecorder(storage, now, actor, on_first_record=self.schedule_after_commit, on_record=self._on_event)
         super().__init__(process, TransactionState(storage, audit, now, self.read_session))
         self._look = read_session_factory
         #: Called at the first change that is recorded or message that is queued, by whoever acts after the commit.
@@ -78,6 +78,6 @@ class UnitOfWork(Services):
         self.schedule_after_commit()
         self.queued_kinds.add(kind)
 
-    def _told(self, event: AuditEvent) -> None:
+    def _on_event(self, event: AuditEvent) -> None:
         self.outbox.queue_event(event)
         self.notifications.notify(event)

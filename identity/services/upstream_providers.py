@@ -126,13 +126,13 @@ class UpstreamProviderService(DeactivatableEntityService[UpstreamProvider]):
             _refuse_no_key(secret)
         return replace(provider, secret=sealed, secret_changed_at=self._now)
 
-    def _authorize(self, thing: UpstreamProvider, principal: Principal) -> None:
-        if not thing.instance_managed:
+    def _authorize(self, provider: UpstreamProvider, principal: Principal) -> None:
+        if not provider.instance_managed:
             # Who decides over it can sign in as whoever is linked there.
             self._access.require_no_more_privileged_user(
-                principal, thing.organization_id, except_instance_managers=True
+                principal, provider.organization_id, except_instance_managers=True
             )
-        of_instance = thing.everywhere or thing.trust_methods or thing.instance_managed
+        of_instance = provider.everywhere or provider.trust_methods or provider.instance_managed
         if of_instance and not self._access.is_permitted(principal, INSTANCE_WRITE, INSTANCE_RESOURCE):
             raise Denied(
                 gettext_lazy(

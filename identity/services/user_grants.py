@@ -16,7 +16,7 @@ from identity.storage.paging import PageRequest, ResultPage
 _WRITE = "user_grant.write"
 _NO_USER = gettext_lazy("There is no such user.")
 _NO_PROJECT = gettext_lazy("There is no such project.")
-_TAKEN = {"user_id": gettext_lazy("This user has a grant of the project already. Change its roles.")}
+_DUPLICATE_MESSAGES = {"user_id": gettext_lazy("This user has a grant of the project already. Change its roles.")}
 
 
 class UserGrantService(GrantAuditedService[UserGrant], DeactivatableEntityService[UserGrant]):
@@ -24,7 +24,7 @@ class UserGrantService(GrantAuditedService[UserGrant], DeactivatableEntityServic
 
     kind = "user_grant"
     store = "user_grants"
-    duplicate_messages = _TAKEN
+    duplicate_messages = _DUPLICATE_MESSAGES
     personal_fields = frozenset({"user_id"})
 
     def __init__(self, state: TransactionState, access: AccessControl, project_grants: ProjectGrantService) -> None:
@@ -46,17 +46,17 @@ class UserGrantService(GrantAuditedService[UserGrant], DeactivatableEntityServic
 
     def page_by_project(self, project_id: str, request: PageRequest, *, principal: Principal) -> ResultPage[UserGrant]:
         """The grants in a project; whom the caller is not told by name, no search finds."""
-        seen = self._access.visible_organization_ids(principal)
+        visible_ids = self._access.visible_organization_ids(principal)
         return self._access.filter_page(
-            principal, self._storage.user_grants.page("project_id", project_id, request, organization_ids=seen)
+            principal, self._storage.user_grants.page("project_id", project_id, request, organization_ids=visible_ids)
         )
 
     def page_by_project_grant(
         self, grant_id: str, request: PageRequest, *, principal: Principal
     ) -> ResultPage[UserGrant]:
         """The same of those that derive from a project grant."""
-        seen = self._access.visible_organization_ids(principal)
-        page = self._storage.user_grants.page("project_grant_id", grant_id, request, organization_ids=seen)
+        visible_ids = self._access.visible_organization_ids(principal)
+        page = self._storage.user_grants.page("project_grant_id", grant_id, request, organization_ids=visible_ids)
         return self._access.filter_page(principal, page)
 
     def add(self, command: AddUserGrant, *, principal: Principal) -> UserGrant:
@@ -94,11 +94,15 @@ class UserGrantService(GrantAuditedService[UserGrant], DeactivatableEntityServic
         after = self._next_version(before, command, expected_version=expected_version)
         return self._update("user_grant.changed", before, after)
 
-    def _project_grant(self, thing: UserGrant) -> ProjectGrant | None:
-        return None if thing.project_grant_id is None else self._storage.project_grants.find(thing.project_grant_id)
+    def _project_grant(self, user_grant: UserGrant) -> ProjectGrant | None:
+        return (
+            None
+            if user_grant.project_grant_id is None
+            else self._storage.project_grants.find(user_grant.project_grant_id)
+        )
 
-    def _authorize(self, thing: UserGrant, principal: Principal) -> None:
-        self._access.require(principal, _WRITE, self.grant_resource(thing))
+    def _authorize(self, user_grant: UserGrant, principal: Principal) -> None:
+        self._access.require(principal, _WRITE, self.grant_resource(user_grant))
 
     def _source(self, user: User, project_id: str, principal: Principal) -> tuple[Project, ProjectGrant | None]:
         """The project and, for a user of another organization, the project grant that the roles derive from."""

@@ -32,7 +32,7 @@ from identity.services.passwords import PasswordService
 from identity.services.policies import PolicyService
 from identity.services.sessions import SessionService
 
-_TAKEN = {"user_name": gettext_lazy("The organization has a user of this name. Choose another.")}
+_DUPLICATE_MESSAGES = {"user_name": gettext_lazy("The organization has a user of this name. Choose another.")}
 
 
 class UserState(StrEnum):
@@ -68,7 +68,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
 
     kind = "user"
     store = "users"
-    duplicate_messages = _TAKEN
+    duplicate_messages = _DUPLICATE_MESSAGES
 
     def __init__(
         self,
@@ -121,16 +121,16 @@ class UserService(DeactivatableEntityService[HumanUser]):
     def create_many(self, organization_id: str, people: Sequence[ImportedUser]) -> list[HumanUser | Invalid]:
         """New accounts without passwords, or in place of one that cannot be, why; for imports. Raises NotFound."""
         users = [self._new(organization_id, imported_user) for imported_user in people]
-        made: list[HumanUser | Invalid] = [*users]
+        results: list[HumanUser | Invalid] = [*users]
         try:
             with translate_storage_errors("organization", organization_id):
                 self._storage.users.add_many(users)
         except Invalid:
-            made = [self._added(user) for user in users]
-        stored = [user for user in made if not isinstance(user, Invalid)]
+            results = [self._added(user) for user in users]
+        stored = [user for user in results if not isinstance(user, Invalid)]
         self._audit.record_many("user.created", "user", organization_id, _created(stored))
         self._audit.record_many("user.deactivated", "user", organization_id, _deactivated(stored))
-        return made
+        return results
 
     def invite(
         self, organization_id: str, command: InviteHumanUser, *, principal: Principal, mailed: bool = False
@@ -158,8 +158,8 @@ class UserService(DeactivatableEntityService[HumanUser]):
         before = self._get_authorized(user_id, principal)
         profile = command.apply_to(before.profile)
         renamed = command.user_name is not None and name_key(command.user_name) != name_key(before.user_name)
-        given = {"profile": profile} | ({"named_at": self._now} if renamed else {})
-        after = self._next_version(before, command, expected_version=expected_version, **given)
+        values = {"profile": profile} | ({"named_at": self._now} if renamed else {})
+        after = self._next_version(before, command, expected_version=expected_version, **values)
         if renamed:
             refuse_conflicting_login_name(self._storage, after)
         return self._change(before, after)
@@ -334,16 +334,16 @@ class UserService(DeactivatableEntityService[HumanUser]):
 
     def list_connected_applications(self, user_id: str) -> tuple[ConnectedApplication, ...]:
         """What applications hold of the person or may get without asking again, last used first."""
-        held = {
+        holders = {
             connected_application.client.id: connected_application
             for connected_application in self._storage.tokens.list_connected_applications(user_id, self._now)
         }
         for consent in self._consents.list_by_user(user_id):
             client = self._storage.applications.find_client(consent.application_id)
             if client is not None:
-                held[client.id] = merge_consent(consent, client, held.get(client.id))
+                holders[client.id] = merge_consent(consent, client, holders.get(client.id))
         return tuple(
-            sorted(held.values(), key=lambda connected_application: connected_application.last_used_at, reverse=True)
+            sorted(holders.values(), key=lambda connected_application: connected_application.last_used_at, reverse=True)
         )
 
     def disconnect_application(self, subject: Subject, client_id: str) -> None:
@@ -386,23 +386,23 @@ class UserService(DeactivatableEntityService[HumanUser]):
 
     def _added(self, user: HumanUser) -> HumanUser | Invalid:
         try:
-            with translate_storage_errors("organization", user.organization_id, _TAKEN):
+            with translate_storage_errors("organization", user.organization_id, _DUPLICATE_MESSAGES):
                 self._storage.users.add(user)
         except Invalid as refusal:
             return refusal
         return user
 
-    def _authorize(self, thing: HumanUser, principal: Principal) -> None:
-        self._access.require_not_more_privileged(principal, thing)
+    def _authorize(self, user: HumanUser, principal: Principal) -> None:
+        self._access.require_not_more_privileged(principal, user)
 
-    def _refuse_deactivation(self, thing: HumanUser) -> None:
-        refuse_last_owner(self._storage, lambda owner: owner.user_id == thing.id)
+    def _refuse_deactivation(self, user: HumanUser) -> None:
+        refuse_last_owner(self._storage, lambda owner: owner.user_id == user.id)
 
-    def _refuse_removal(self, thing: HumanUser) -> None:
-        self._legal_holds.refuse_user_removal(thing)
+    def _refuse_removal(self, user: HumanUser) -> None:
+        self._legal_holds.refuse_user_removal(user)
 
-    def _after_removal(self, thing: HumanUser) -> None:
-        self._storage.audit.erase_personal_details(thing.id)
+    def _after_removal(self, user: HumanUser) -> None:
+        self._storage.audit.erase_personal_details(user.id)
 
     def _refuse_deactivated(self, user: HumanUser) -> None:
         if not user.active:

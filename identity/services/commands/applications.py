@@ -1,4 +1,4 @@
-"""Changes to applications."""
+"""Commands that change applications."""
 
 from identity.domain.applications import Application, ApplicationType
 from identity.services.commands import Command
@@ -10,8 +10,8 @@ from identity.services.commands.field_types import Name
 class RegisterApplication(Command):
     """Register an application (an OIDC client) of a project; it gets a client id and, unless public, a secret.
 
-    What is None follows from the type: people sign in to web, native and browser applications with a code; web and API
-    applications keep a secret, native and browser ones cannot.
+    Fields that are None get the defaults of the type: web, native and browser applications use the authorization
+    code flow; web and API applications keep a secret, native and browser ones cannot.
     """
 
     name: Name
@@ -23,7 +23,7 @@ class RegisterApplication(Command):
 
 @with_update_fields(Application)
 class ChangeApplication(Command):
-    """Change what is given; the type stays. A lifetime that is given as null is the instance's again."""
+    """Change the fields that are set; the type stays. A lifetime that is null is inherited from the instance."""
 
     response_types: frozenset[str] | None = None
     grant_types: frozenset[str] | None = None

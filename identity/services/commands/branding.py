@@ -1,4 +1,4 @@
-"""Changes to how pages and mails look, and what they say."""
+"""Commands that change branding."""
 
 from typing import Annotated
 
@@ -11,9 +11,9 @@ from identity.services.commands.entity_fields import with_update_fields
 
 @with_update_fields(Branding)
 class ChangeBranding(Command):
-    """Change what is given; what is given empty is the organization's again, or else the service's.
+    """Change the fields that are set; an empty one inherits from the organization or the service.
 
-    ``logo`` is a PNG, WebP or SVG picture in base64, ``logo_dark`` one for dark pages.
+    ``logo`` is a PNG, WebP or SVG picture in base64, ``logo_dark`` one for dark mode.
     """
 
     logo: Annotated[str, Field(max_length=1_000_000)] | None = None

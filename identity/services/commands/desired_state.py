@@ -1,8 +1,9 @@
-"""How documents describe an instance or an organization: each thing by the members of the commands that make it.
+"""Documents that describe an instance or an organization, built from the members of the commands that create each
+entity.
 
-What a document does not say stays as it is, or becomes what the command says by itself. A list that is not given is
-left alone; None stands for "not given" everywhere but in lifetimes, where it is the instance's own, and in rules of
-policies, where it leaves the rule to the level above.
+A member that is left out stays as it is, or gets the command's default. A list that is left out is not touched. None
+means "left out" everywhere except for lifetimes, which then inherit from the instance, and policy rules, which then
+inherit from the level above.
 """
 
 import re
@@ -41,21 +42,21 @@ def _client_id(text: str) -> str:
 
 EntityId = Annotated[str, AfterValidator(_id)]
 ClientId = Annotated[str, AfterValidator(_client_id)]
-#: A user by user name, where the organization is clear, by login name, or by id.
+#: A user by user name, if the organization is clear, by login name, or by id.
 UserReference = Annotated[str, Field(min_length=1, max_length=500)]
 #: An organization by primary domain, name or id.
 OrganizationReference = Annotated[str, Field(min_length=1, max_length=500)]
 
 
 class ManagerSpec(Command):
-    """A user and all manager roles that it holds at what it is listed under."""
+    """A user and all of their manager roles at the resource that lists them."""
 
     user: UserReference
     roles: ManagerRoleNames
 
 
 class UserGrantSpec(Command):
-    """A user and all roles that it has in a project."""
+    """A user and all of their roles in a project."""
 
     user: UserReference
     roles: frozenset[RoleKey] = frozenset()
@@ -64,7 +65,8 @@ class UserGrantSpec(Command):
 
 class ProjectGrantSpec(Command):
     """A project granted to another organization. ``user_grants`` are those that derive from it; names without a domain
-    are names in that organization."""
+    are names in that organization.
+    """
 
     organization: OrganizationReference
     roles: frozenset[RoleKey] = frozenset()
@@ -74,7 +76,7 @@ class ProjectGrantSpec(Command):
 
 
 class ApplicationSpec(RegisterApplication):
-    """An application; its secrets are in no document."""
+    """An application; documents never contain its secrets."""
 
     id: ClientId | None = None
     active: bool = True
@@ -82,7 +84,7 @@ class ApplicationSpec(RegisterApplication):
 
 
 class ProjectSpec(CreateProject):
-    """A project with everything in it. ``user_grants`` are those of the organization's own users."""
+    """A project with its parts. ``user_grants`` are those of the organization's own users."""
 
     id: EntityId | None = None
     active: bool = True
@@ -94,7 +96,7 @@ class ProjectSpec(CreateProject):
 
 
 class UserSpec(ChangeHumanUser):
-    """A person; passwords are in no document."""
+    """A human user; documents never contain passwords."""
 
     id: EntityId | None = None
     active: bool = True
@@ -110,7 +112,7 @@ class ServiceUserKeySpec(UploadServiceUserKey):
 
 
 class ServiceUserSpec(CreateServiceUser):
-    """A program's account. With ``generated_key`` it gets a key whenever none is live besides those of ``keys``."""
+    """A service user. With ``generated_key`` it gets a key whenever it has no live one besides those of ``keys``."""
 
     id: EntityId | None = None
     active: bool = True
@@ -126,7 +128,7 @@ class UpstreamProviderSpec(CreateUpstreamProvider):
 
 
 class OrganizationSpec(Command):
-    """An organization with everything in it."""
+    """An organization with its parts."""
 
     id: EntityId | None = None
     name: Name
@@ -152,14 +154,12 @@ class OrganizationDocument(Document):
 
 
 class InstanceSpec(Command):
-    """What is held at the instance itself."""
-
     policy: ChangePolicy | None = None
     managers: tuple[ManagerSpec, ...] | None = None
 
 
 class DesiredState(Document):
-    """What an instance shall be like."""
+    """The desired state of an instance."""
 
     version: Literal[1]
     instance: InstanceSpec | None = None

@@ -1,4 +1,4 @@
-"""Documents: values that hold others, read as far as they can be, so that everything wrong is told at once."""
+"""Nested documents, decoded as far as possible, so that all errors are reported at once."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,9 +20,9 @@ from identity.services.commands import (
 )
 from identity.services.commands.streaming_import import StreamedList
 
-#: So many problems of a document are told.
+#: The maximum number of reported problems of a document.
 MAX_REPORTED_PROBLEMS = 100
-#: Where it is told how many more there are.
+#: The key that reports how many more there are.
 FURTHER_PROBLEMS_KEY = "more"
 
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
@@ -30,9 +30,9 @@ _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 @dataclass(frozen=True)
 class ParseReport:
-    """What could not be read of a document: the problem at each place, and all texts that were left out with it.
+    """What could not be decoded of a document: the problem at each path, and all texts that were left out with it.
 
-    ``streamed_lists`` are the lists that are not in the document itself, by their places.
+    ``streamed_lists`` are the lists outside of the document, by their paths.
     """
 
     problems: Mapping[str, str] = field(default_factory=dict)
@@ -41,35 +41,38 @@ class ParseReport:
     streamed_lists: Mapping[str, StreamedList[Any]] = field(default_factory=dict)
 
     def merge_problems(self, found: Mapping[str, str]) -> dict[str, str]:
-        """These problems, and those that were found with what was read, at their places in the whole document.
+        """These problems and those found in the decoded part, at their paths in the whole document.
 
-        What was found where something was left out comes from that, and is not told.
+        Problems that only follow from left-out items are dropped.
         """
         problems = dict(self.problems)
         for path, sentence in found.items():
-            place = self._whole(path)
-            if not any(problem == place or problem.startswith((f"{place}.", f"{place}[")) for problem in self.problems):
-                problems.setdefault(place, sentence)
+            whole_path = self._whole(path)
+            if not any(
+                problem == whole_path or problem.startswith((f"{whole_path}.", f"{whole_path}["))
+                for problem in self.problems
+            ):
+                problems.setdefault(whole_path, sentence)
         return problems
 
     def truncate_problems(self, problems: Mapping[str, str]) -> Mapping[str, str]:
-        """As many of the problems as people read, and how many more there are."""
+        """The first problems, and the number of further ones."""
         return truncate_problems(problems, self.streamed_lists)
 
     def _whole(self, path: str) -> str:
-        """Where this place of what was read is in the whole document: items that were left out count there."""
+        """The path in the whole document, counting the items that were left out."""
         read: FieldPath = ()
         whole: FieldPath = ()
         for number, name in _STEP.findall(path):
             step = name or int(number)
-            kept = self.original_indexes.get(format_field_path(read), ())
-            whole = (*whole, kept[step] if isinstance(step, int) and step < len(kept) else step)
+            original = self.original_indexes.get(format_field_path(read), ())
+            whole = (*whole, original[step] if isinstance(step, int) and step < len(original) else step)
             read = (*read, step)
         return format_field_path(whole)
 
 
 def truncate_problems(problems: Mapping[str, str], spooled: Mapping[str, StreamedList[Any]]) -> Mapping[str, str]:
-    """As many of the problems as people read, and how many more were found."""
+    """The first problems, and the number of further ones."""
     more = (
         len(problems)
         - MAX_REPORTED_PROBLEMS
@@ -82,13 +85,13 @@ def truncate_problems(problems: Mapping[str, str], spooled: Mapping[str, Streame
 
 
 class Document(Command):
-    """A command that holds others. With problems in its reading it may be walked, but nothing may come of it."""
+    """A nested command. If decoding found problems, you may check it further but must not apply it."""
 
     _reading: ParseReport = PrivateAttr(default_factory=ParseReport)
 
     @property
     def parse_report(self) -> ParseReport:
-        """How far it could be read."""
+        """How far it could be decoded."""
         return self._reading
 
 
@@ -101,11 +104,10 @@ def decode_document(
     problems: Mapping[str, str] | None = None,
     spooled: Mapping[str, StreamedList[Any]] | None = None,
 ) -> DocumentT:
-    """The document made from plain values, as far as it can be read; ``problems`` were found in it before, and in
-    lists that were ``spooled``.
+    """Decode as much of the document as possible; ``problems`` were found before, also in the ``spooled`` lists.
 
-    Its reading holds a sentence for every place that is wrong, such as ``projects[0].roles[2].key``. Raises Invalid
-    with them if nothing can be read.
+    Its parse report has a message for every wrong path, such as ``projects[0].roles[2].key``. Raises Invalid with
+    them if nothing can be decoded.
     """
     rest = _PrunedCopy(values)
     lists = spooled or {}
@@ -118,12 +120,12 @@ def decode_document(
         except ValidationError as refusal:
             if not rest.left_out:
                 found = {**field_error_messages(refusal, format_field_path), **found}
-            # What misses something cannot stand without it.
+            # An object without a required member is left out as a whole.
             errors = refusal.errors(include_url=False, include_input=False)
-            places = {error["loc"][:-1] if error["type"] == "missing" else error["loc"] for error in errors}
-            if () in places:
+            paths = {error["loc"][:-1] if error["type"] == "missing" else error["loc"] for error in errors}
+            if () in paths:
                 raise Invalid(truncate_problems(found, lists)) from None
-            rest.leave_out(places)
+            rest.leave_out(paths)
         else:
             unread = rest.left_out.union(*(streamed_list.rejected_texts for streamed_list in lists.values()))
             read._reading = ParseReport(found, frozenset(unread), dict(rest.numbers(rest.values, ())), lists)
@@ -131,30 +133,30 @@ def decode_document(
 
 
 class _PrunedCopy:
-    """A copy of the values, from which what cannot be read is taken out."""
+    """A copy of the values without what cannot be decoded."""
 
     def __init__(self, values: Mapping[str, object]) -> None:
         self._numbers: dict[int, list[int]] = {}
         self.values = self._copy(values)
         self.left_out: set[str] = set()
 
-    def leave_out(self, places: Iterable[FieldPath]) -> None:
-        """Take out what stands at these places, or what it stands in. The last of a list goes first."""
+    def leave_out(self, paths: Iterable[FieldPath]) -> None:
+        """Remove the values at these paths, or what contains them; the last items of a list first."""
         last: Any
-        for *way, last in sorted({*map(self._standing, places)}, key=_order, reverse=True):
+        for *parents, last in sorted({*map(self._standing, paths)}, key=_order, reverse=True):
             holder = self.values
-            for step in way:
+            for step in parents:
                 holder = holder[step]
             if isinstance(holder, list):
                 self._numbers[id(holder)].pop(last)
             self.left_out.update(iter_texts(holder.pop(last)))
 
-    def numbers(self, value: Any, place: FieldPath) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """The numbers that items had at first, by the place of their list."""
+    def numbers(self, value: Any, path: FieldPath) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """The original indexes of items, by the path of their list."""
         if isinstance(value, list):
-            yield format_field_path(place), tuple(self._numbers[id(value)])
-        for step, one in iter_items(value):
-            yield from self.numbers(one, (*place, step))
+            yield format_field_path(path), tuple(self._numbers[id(value)])
+        for step, member in iter_items(value):
+            yield from self.numbers(member, (*path, step))
 
     def _copy(self, value: object) -> Any:
         if isinstance(value, Mapping):
@@ -165,11 +167,11 @@ class _PrunedCopy:
         self._numbers[id(copy)] = list(range(len(copy)))
         return copy
 
-    def _standing(self, place: FieldPath) -> FieldPath:
-        """As much of the place as there is."""
+    def _standing(self, path: FieldPath) -> FieldPath:
+        """The part of the path that exists."""
         value: Any = self.values
         standing: FieldPath = ()
-        for step in place:
+        for step in path:
             parts = dict(iter_items(value))
             if step not in parts:
                 break
@@ -177,6 +179,6 @@ class _PrunedCopy:
         return standing
 
 
-def _order(place: FieldPath) -> list[tuple[bool, int | str]]:
-    """Names may be numbers, too: YAML has such."""
-    return [(isinstance(step, str), step) for step in place]
+def _order(path: FieldPath) -> list[tuple[bool, int | str]]:
+    """Names can be numbers, too, as in YAML."""
+    return [(isinstance(step, str), step) for step in path]

@@ -1,4 +1,4 @@
-"""Commands that make and change entities: their members are the fields that the entity lets be set."""
+"""Commands that create and change entities; their members are derived from the entity's fields."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
@@ -12,28 +12,31 @@ Derived = TypeVar("Derived", bound=Command)
 
 
 def with_create_fields(entity: type) -> Callable[[type[Derived]], type[Derived]]:
-    """Add to a command what whoever makes such a thing sets, unless the command says it itself."""
+    """Add the entity's settable fields to a command that creates it; members of the command take precedence."""
 
     def derive(command: type[Derived]) -> type[Derived]:
-        given = {field.name: (_type(field), ... if field.required else field.default) for field in _settable(entity)}
-        return _with(command, given)
+        field_types = {
+            field.name: (_type(field), ... if field.required else field.default) for field in _settable(entity)
+        }
+        return _with(command, field_types)
 
     return derive
 
 
 def with_update_fields(entity: type) -> Callable[[type[Derived]], type[Derived]]:
-    """Add to a command what whoever changes such a thing sets, unless the command says it itself. What is not given
-    stays; None is as good as not given, unless it is one of the field's values."""
+    """Add the entity's mutable fields to a command that changes it; members of the command take precedence. A field
+    that is left out stays; so does one that is None, unless the field is nullable.
+    """
 
     def derive(command: type[Derived]) -> type[Derived]:
-        given = {field.name: (_type(field) | None, None) for field in _settable(entity) if field.is_mutable}
-        return _with(command, given)
+        field_types = {field.name: (_type(field) | None, None) for field in _settable(entity) if field.is_mutable}
+        return _with(command, field_types)
 
     return derive
 
 
 def field_validator(rule: Validator) -> AfterValidator:
-    """The rule as the library wants it."""
+    """The rule as a pydantic validator."""
 
     def check(value: Any) -> Any:
         sentence = rule(value)
@@ -57,8 +60,8 @@ def _type(member: EntityField) -> Any:
     return ruled | None if member.nullable else ruled
 
 
-def _with(command: type[Derived], given: dict[str, Any]) -> type[Derived]:
-    own = {name: item for name, item in given.items() if name not in command.model_fields}
-    model: type[Derived] = create_model(command.__name__, __base__=command, __doc__=command.__doc__, **own)
+def _with(command: type[Derived], field_types: dict[str, Any]) -> type[Derived]:
+    new_fields = {name: item for name, item in field_types.items() if name not in command.model_fields}
+    model: type[Derived] = create_model(command.__name__, __base__=command, __doc__=command.__doc__, **new_fields)
     model.__module__ = command.__module__
     return model

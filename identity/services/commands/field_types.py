@@ -1,4 +1,4 @@
-"""Field types of commands that are about no entity, or say more than its fields do."""
+"""Field types of commands that no entity declares, or that extend an entity's field."""
 
 import re
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from identity.domain.projects import role_key_error
 from identity.domain.validators import allow_empty, email_problem, phone_problem, scope_problem
 from identity.services.commands.entity_fields import field_validator
 
-#: Date and time (RFC 3339 §5.6); a missing zone is complained about by its own sentence.
+#: Date and time (RFC 3339 §5.6); a missing zone has its own message.
 _RFC_3339 = re.compile(r"\s*\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)?\s*\Z")
 
 
@@ -22,7 +22,7 @@ _NO_MOMENT = gettext_lazy("Enter a moment such as 2027-01-31T23:59:59Z.")
 
 
 def _rfc_3339(value: object) -> object:
-    """The library would also read numbers, as seconds or milliseconds since 1970."""
+    """pydantic would also accept numbers, as seconds or milliseconds since 1970."""
     if not isinstance(value, datetime) and not (isinstance(value, str) and _RFC_3339.match(value)):
         raise ValueError(_NO_MOMENT)
     return value
@@ -36,7 +36,7 @@ def _whole_seconds(moment: datetime) -> datetime:
     try:
         return moment.astimezone(UTC).replace(microsecond=0)
     except OverflowError:
-        # In UTC it lies before the year 1 or after the year 9999.
+        # In UTC it is before the year 1 or after the year 9999.
         raise ValueError(_NO_MOMENT) from None
 
 
@@ -49,7 +49,7 @@ Domain = Annotated[str, field_validator(domain_name_error)]
 RoleKey = Annotated[str, field_validator(role_key_error)]
 ScopeString = Annotated[str, field_validator(scope_problem)]
 Timestamp = Annotated[AwareDatetime, BeforeValidator(_rfc_3339), AfterValidator(_whole_seconds)]
-#: A moment, or "never", which is decoded into NEVER.
+#: A time, or "never", which is decoded into NEVER.
 Expiration = Annotated[
     Timestamp,
     WrapValidator(_or_never),

@@ -1,4 +1,4 @@
-"""Placing legal holds."""
+"""Commands that place legal holds."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ from identity.services.commands.entity_fields import field_validator
 
 
 class CreateLegalHold(Command):
-    """Hold a person or an organization by its id, or with `instance` and no id everything there is."""
+    """Place a hold on a user or an organization by its id, or with `instance` and no id on the whole instance."""
 
     kind: LegalHoldKind
     held_id: str | None = None

@@ -1,4 +1,4 @@
-"""Changes to managers."""
+"""Commands that change managers."""
 
 from typing import Annotated
 
@@ -18,13 +18,13 @@ ManagerRoleNames = Annotated[frozenset[str], AfterValidator(_at_least_one)]
 
 
 class AddManager(Command):
-    """Give a user manager roles at a resource."""
+    """Grant a user manager roles at a resource."""
 
     user_id: str
     roles: ManagerRoleNames
 
 
 class ChangeManager(Command):
-    """Replace the roles a manager holds."""
+    """Replace the roles of a manager."""
 
     roles: ManagerRoleNames

@@ -1,4 +1,4 @@
-"""Changes to organizations."""
+"""Commands that change organizations."""
 
 from identity.domain.organizations import Organization
 from identity.services.commands import Command
@@ -8,10 +8,10 @@ from identity.services.commands.field_types import Domain, Name
 
 @with_create_fields(Organization)
 class CreateOrganization(Command):
-    """Create an organization; the primary domain is derived from the name unless given.
+    """Create an organization; without a primary domain one is derived from the name.
 
-    One that has to be proven waits, unless whoever gives it manages the instance: until then the derived one counts.
-    ``registration`` says whether people may make an account of it for themselves.
+    A domain that needs a proof waits, unless the caller manages the instance; until then the derived one is used.
+    ``registration`` says whether users may register themselves.
     """
 
     name: Name
@@ -20,12 +20,12 @@ class CreateOrganization(Command):
 
 @with_update_fields(Organization)
 class ChangeOrganization(Command):
-    """Change what is given."""
+    """Change the fields that are set."""
 
     primary_domain: Domain | None = None
 
 
 class AddDomain(Command):
-    """Ask for a domain, so that the organization can go by it once it is proven."""
+    """Request a domain; the organization can use it once it is proven."""
 
     domain: Domain

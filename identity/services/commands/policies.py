@@ -1,4 +1,4 @@
-"""Changes to policies."""
+"""Commands that change policies."""
 
 from dataclasses import replace
 
@@ -9,8 +9,8 @@ from identity.services.commands.entity_fields import with_update_fields
 
 @with_update_fields(Policy)
 class ChangePolicy(Command):
-    """Change the rules that are given; null leaves a rule to the level above. Spans are in seconds."""
+    """Change the rules that are set; null inherits from the level above. Durations are in seconds."""
 
     def apply_to(self, policy: Policy) -> Policy:
-        """The policy with what this changes of it."""
+        """The policy with these changes."""
         return replace(policy, **{name: getattr(self, name) for name in self.model_fields_set})

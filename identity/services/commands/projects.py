@@ -1,4 +1,4 @@
-"""Changes to projects, their roles and their grants."""
+"""Commands that change projects, their roles and their grants."""
 
 from identity.domain.projects import Project, ProjectRole
 from identity.services.commands import Command
@@ -8,26 +8,22 @@ from identity.services.commands.field_types import Name, RoleKey
 
 @with_create_fields(Project)
 class CreateProject(Command):
-    """Create a project."""
-
     name: Name
 
 
 @with_update_fields(Project)
 class ChangeProject(Command):
-    """Change what is given."""
+    """Change the fields that are set."""
 
 
 @with_create_fields(ProjectRole)
 class AddProjectRole(Command):
-    """Add a role to a project."""
-
     key: RoleKey
 
 
 @with_update_fields(ProjectRole)
 class ChangeProjectRole(Command):
-    """Change what is given; the key stays."""
+    """Change the fields that are set; the key stays."""
 
 
 class AddProjectGrant(Command):

@@ -1,4 +1,4 @@
-"""Changes to service users and their keys."""
+"""Commands that change service users and their keys."""
 
 from typing import Literal
 
@@ -17,11 +17,11 @@ class CreateServiceUser(Command):
 
 @with_update_fields(ServiceUser)
 class ChangeServiceUser(Command):
-    """Change what is given."""
+    """Change the fields that are set."""
 
 
 class AddServiceUserKey(Command):
-    """Add a generated key; ``expires_at`` is a year from now unless given, ``never`` has to be said."""
+    """Add a generated key; ``expires_at`` is one year from now by default, ``never`` must be explicit."""
 
     expires_at: Expiration | None = None
     key_size: Literal[2048, 3072, 4096] = 2048
@@ -35,10 +35,10 @@ class UploadServiceUserKey(Command):
 
 
 class AddPersonalAccessToken(Command):
-    """Add a token that a program uses as it is; its ``expires_at`` is understood as a key's.
+    """Add a personal access token; ``expires_at`` is that of a key.
 
-    ``scope`` is what it may ask of the service, ``openid`` unless given. The own project is always in its audience,
-    ``project_ids`` names those to add; for each the audience scope is added to the scope (service description §2.7).
+    ``scope`` is what it may request of the service, by default ``openid``. Its audience is the instance's own
+    project and ``project_ids``; for each the audience scope is added to the scope (service description §2.7).
     """
 
     name: Name

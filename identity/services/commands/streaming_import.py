@@ -1,4 +1,4 @@
-"""Lists of a document that are too long for memory: their items are checked as they come, and wait in a file."""
+"""Lists of a document that are too long for memory: items are validated as they arrive and spooled to a file."""
 
 import json
 import tempfile
@@ -11,18 +11,18 @@ from identity.services.commands import Command, field_error_messages, format_fie
 
 Item = TypeVar("Item", bound=Command)
 
-#: What is wrong with the types of some members, by their places.
+#: Type errors of some members, by their paths.
 TypeErrorFinder = Callable[[type[Command], Mapping[str, Any]], Mapping[str, str]]
 
-#: Of so many problems each is told; further ones are counted.
+#: The number of problems that are reported one by one; further ones are counted.
 MAX_PROBLEMS = 1000
 
 
 class StreamedList(Generic[Item]):
-    """One list, read once and then walked as often as needed. The file has no name, and ends with the object.
+    """One list, read once and then iterated as often as needed. Its temporary file is deleted with the object.
 
-    ``problems`` are those of items that cannot be read, by their places, ``further_problem_count`` how many there are
-    besides, and ``rejected_texts`` all texts in such items.
+    ``problems`` are those of invalid items, by path, ``further_problem_count`` is the number of further ones, and
+    ``rejected_texts`` are all texts in invalid items.
     """
 
     def __init__(self, path: str, command: type[Item], wrong_types: TypeErrorFinder) -> None:
@@ -36,35 +36,34 @@ class StreamedList(Generic[Item]):
         self._file = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - as long as the object
 
     def append(self, number: int, values: Any) -> None:
-        """Check an item and keep it, or what is wrong with it."""
+        """Validate an item and spool it, or remember its problems."""
         problems = self._problems(values)
         if not problems:
             self._file.write(f"{json.dumps([number, values])}\n")
             self.count += 1
             return
         self.rejected_texts.update(iter_texts(values))
-        for place, sentence in problems.items():
+        for path, sentence in problems.items():
             if len(self.problems) < MAX_PROBLEMS:
-                self.problems[f"{self._path}[{number}]{place}"] = sentence
+                self.problems[f"{self._path}[{number}]{path}"] = sentence
             else:
                 self.further_problem_count += 1
 
     def __iter__(self) -> Iterator[tuple[int, Item]]:
-        """The items that can be read, with the numbers that they have in the document."""
+        """The valid items with their indexes in the document."""
         self._file.seek(0)
         for line in self._file:
             number, values = json.loads(line)
             yield number, self._command.model_validate(values)
 
     def close(self) -> None:
-        """Let go of the file."""
         self._file.close()
 
     def _problems(self, values: Any) -> Mapping[str, str]:
         if not isinstance(values, dict):
             return {"": self._refusal(values)["request"]}
         problems = {**self._refusal(values), **self._wrong_types(self._command, values)}
-        return {f".{place}": sentence for place, sentence in problems.items()}
+        return {f".{path}": sentence for path, sentence in problems.items()}
 
     def _refusal(self, values: Any) -> Mapping[str, str]:
         try:

@@ -1,4 +1,4 @@
-"""Changes to upstream providers."""
+"""Commands that change upstream providers."""
 
 from typing import Annotated
 
@@ -20,13 +20,13 @@ def _secret_problem(text: str) -> str | None:
     return multiline_text_error("".join(sorted(set(text))))
 
 
-#: A client secret, or the text of a private key: it goes in and never comes out.
+#: A client secret, or the text of a private key; it is write-only.
 ClientSecretText = Annotated[str, field_validator(_secret_problem)]
 
 
 @with_create_fields(UpstreamProvider)
 class CreateUpstreamProvider(Command):
-    """Add an identity provider at which people can sign in."""
+    """Add an identity provider for sign-in."""
 
     name: Name
     kind: UpstreamKind = UpstreamKind.OPENID
@@ -35,6 +35,6 @@ class CreateUpstreamProvider(Command):
 
 @with_update_fields(UpstreamProvider)
 class ChangeUpstreamProvider(Command):
-    """Change what is given; the kind stays. A secret that is given takes the place of the one before."""
+    """Change the fields that are set; the kind stays. A secret that is set replaces the stored one."""
 
     client_secret: ClientSecretText | None = Field(default=None, repr=False)

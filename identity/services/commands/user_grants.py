@@ -1,11 +1,11 @@
-"""Changes to user grants."""
+"""Commands that change user grants."""
 
 from identity.services.commands import Command
 from identity.services.commands.field_types import RoleKey
 
 
 class AddUserGrant(Command):
-    """Give a user roles of a project; which project grant they derive from follows from the user's organization."""
+    """Grant a user roles of a project; the user's organization determines the project grant that they derive from."""
 
     user_id: str
     project_id: str
@@ -13,6 +13,6 @@ class AddUserGrant(Command):
 
 
 class ChangeUserGrant(Command):
-    """Replace the roles that the user was given."""
+    """Replace the user's roles."""
 
     roles: frozenset[RoleKey]

@@ -1,4 +1,4 @@
-"""Changes to human users."""
+"""Commands that change human users."""
 
 from dataclasses import fields, replace
 from typing import Literal
@@ -10,7 +10,7 @@ from identity.services.commands.field_types import Email, Name, OptionalEmail, O
 
 
 class CreateHumanUser(Command):
-    """Create a person's account; it gets a one-time password or a link."""
+    """Create a user's account; it gets a one-time password or a link."""
 
     user_name: UserName
     given_name: Name
@@ -19,14 +19,15 @@ class CreateHumanUser(Command):
 
 
 class InviteHumanUser(CreateHumanUser):
-    """Create a person's account with what it is first entered by: a link for a password of their own, or a one-time
-    password."""
+    """Create a user's account with what they first sign in with: a link to choose a password, or a one-time
+    password.
+    """
 
     initial: Literal["link", "one_time_password"] = "link"
 
 
 class RegisterUser(Command):
-    """Make an account for oneself."""
+    """Register an account for oneself."""
 
     user_name: UserName
     given_name: Name
@@ -36,21 +37,21 @@ class RegisterUser(Command):
 
 @with_create_fields(Address)
 class ChangeAddress(Command):
-    """A postal address, as one says it of oneself."""
+    pass
 
 
 @with_update_fields(Profile)
 class ChangeProfile(Command):
-    """Change what is given of what people say of themselves; nothing here is verified by saying it."""
+    """Change the fields that are set, as the user; nothing becomes verified by that."""
 
     email: OptionalEmail | None = None
     phone: OptionalPhone | None = None
     address: ChangeAddress | None = None
 
     def apply_to(self, profile: Profile) -> Profile:
-        """The profile with these changes; an email address or phone number that changed is unverified."""
-        given = {field.name: getattr(self, field.name, None) for field in fields(profile)}
-        changes = {name: value for name, value in given.items() if value is not None}
+        """The profile with these changes; a changed email address or phone number is unverified."""
+        values = {field.name: getattr(self, field.name, None) for field in fields(profile)}
+        changes = {name: value for name, value in values.items() if value is not None}
         if self.address is not None:
             changes["address"] = Address(**self.address.model_dump())
         if self.email is not None and self.email != profile.email:
@@ -61,6 +62,6 @@ class ChangeProfile(Command):
 
 
 class ChangeHumanUser(ChangeProfile):
-    """Change what is given of a person's account, as those who manage it do."""
+    """Change the fields that are set, as a manager."""
 
     user_name: UserName | None = None

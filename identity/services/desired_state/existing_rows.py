@@ -24,7 +24,7 @@ class ExistingRows(Generic[Row]):
         row: Any
         for row in rows:
             self._by_name.setdefault(name_key(row.name), []).append(row)
-        self._asked: set[str] = set()
+        self._used_names: set[str] = set()
 
     def find(self, described: Any) -> Row | None:
         """By id, else by name. Raises NotFound for an id, Invalid for a name of several or one that was asked before.
@@ -38,9 +38,9 @@ class ExistingRows(Generic[Row]):
                 raise NotFound(self._kind, described.id)
             return found
         key = name_key(described.name)
-        if key in self._asked:
+        if key in self._used_names:
             raise Invalid({"name": DUPLICATE_SPEC})
-        self._asked.add(key)
+        self._used_names.add(key)
         return require_unambiguous(described.name, self._by_name.get(key, []))
 
 

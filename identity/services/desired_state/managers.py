@@ -49,8 +49,8 @@ def _ensure_manager(
         return
     name, roles = f"{subject.login_name} of {where}", ", ".join(sorted(described.roles))
     with build.collect_problems(path):
-        held = build.storage.managers.list_for_user(subject.user.id)
-        manager = next((manager for manager in held if manager.resource == resource.key), None)
+        present = build.storage.managers.list_for_user(subject.user.id)
+        manager = next((manager for manager in present if manager.resource == resource.key), None)
         if manager is None:
             manager = managers.add(
                 resource, AddManager(user_id=subject.user.id, roles=described.roles), principal=build.principal

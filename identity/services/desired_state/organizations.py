@@ -74,13 +74,13 @@ def ensure_organization(build: Reconciler, path: str, described: OrganizationSpe
 
 def prune_organizations(build: Reconciler, path: str) -> None:
     """Remove, at the end, organizations that the document does not speak of; the instance's own one stays."""
-    own = build.own_organization_id
+    own_id = build.own_organization_id
     kind: EntityKind[Organization] = EntityKind(build.services.organizations, ChangeOrganization)
     build.prune_entities(
         path,
         kind,
         lambda: (
-            organization for organization in iterate_rows(build.storage.organizations.page) if organization.id != own
+            organization for organization in iterate_rows(build.storage.organizations.page) if organization.id != own_id
         ),
         lambda organization: f"{organization.primary_domain} ({organization.name})",
     )

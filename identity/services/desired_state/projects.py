@@ -64,21 +64,23 @@ def ensure_projects(
     present = ExistingRows[Project](kind.name, [] if build.create_all else rows())
     role_scopes = []
     for number, project_spec in enumerate(described):
-        place, name = f"{path}.projects[{number}]", f"{organization.primary_domain} / {project_spec.name}"
+        project_path, name = f"{path}.projects[{number}]", f"{organization.primary_domain} / {project_spec.name}"
         create = partial(
             projects.create, organization.id, command_from_spec(project_spec, CreateProject), principal=build.principal
         )
         make = partial(create, id=build.new_entity_id(project_spec))
-        project = build.ensure(place, name, project_spec, kind, find=partial(present.find, project_spec), create=make)
+        project = build.ensure(
+            project_path, name, project_spec, kind, find=partial(present.find, project_spec), create=make
+        )
         if project is not None:
-            role_scopes.append(RoleScope(place, name, project_spec, project, organization))
-            _ensure_roles(build, place, name, organization, project, project_spec.roles)
-            _ensure_applications(build, place, name, organization, project, project_spec.applications)
-    own = build.own_project_id
+            role_scopes.append(RoleScope(project_path, name, project_spec, project, organization))
+            _ensure_roles(build, project_path, name, organization, project, project_spec.roles)
+            _ensure_applications(build, project_path, name, organization, project, project_spec.applications)
+    own_id = build.own_project_id
     build.prune_entities(
         f"{path}.projects",
         kind,
-        lambda: (project for project in rows() if project.id != own),
+        lambda: (project for project in rows() if project.id != own_id),
         lambda project: f"{organization.primary_domain} / {project.name}",
     )
     return role_scopes
@@ -98,10 +100,10 @@ def _ensure_roles(
     projects = build.services.projects
     present = {role.key: role for role in projects.list_roles(project.id)}
     for number, add_project_role in enumerate(described):
-        place = f"{path}.roles[{number}]"
-        if not build.mark_seen(place, _ROLE, project.id, add_project_role.key):
+        role_path = f"{path}.roles[{number}]"
+        if not build.mark_seen(role_path, _ROLE, project.id, add_project_role.key):
             continue
-        with build.collect_problems(place):
+        with build.collect_problems(role_path):
             _ensure_role(
                 build, f"{where} / {add_project_role.key}", project, add_project_role, present.get(add_project_role.key)
             )
@@ -148,7 +150,7 @@ def _ensure_applications(
     rows = partial(iterate_rows, partial(build.storage.applications.page, project.id))
     present = ExistingRows[Application](kind.name, [] if build.create_all else rows())
     for number, application_spec in enumerate(described):
-        place, name = f"{path}.applications[{number}]", f"{where} / {application_spec.name}"
+        application_path, name = f"{path}.applications[{number}]", f"{where} / {application_spec.name}"
         command = command_from_spec(application_spec, RegisterApplication)
         add = partial(
             applications.register,
@@ -158,10 +160,15 @@ def _ensure_applications(
             id=build.new_entity_id(application_spec),
         )
         application = build.ensure(
-            place, name, application_spec, kind, find=partial(_find_application, present, application_spec), create=add
+            application_path,
+            name,
+            application_spec,
+            kind,
+            find=partial(_find_application, present, application_spec),
+            create=add,
         )
         if application is not None:
-            ensure_branding(build, place, name, application, application_spec.branding)
+            ensure_branding(build, application_path, name, application, application_spec.branding)
             build.applications.append(
                 RegisteredCredentials(name, application.id, _first_secret(build, name, application))
             )

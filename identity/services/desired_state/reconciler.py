@@ -131,7 +131,7 @@ class Reconciler:
         # What could not be read is not gone.
         self._prune = prune and not reading.problems
         self._ids: dict[str, str] = {}
-        self._seen: set[tuple[str, ...]] = set()
+        self._seen_keys: set[tuple[str, ...]] = set()
         self._at_the_end: list[Callable[[], None]] = []
 
     @property
@@ -203,17 +203,17 @@ class Reconciler:
         if self.has_seen(*key):
             self.add_problem(path, DUPLICATE_SPEC)
             return False
-        self._seen.add(key)
+        self._seen_keys.add(key)
         return True
 
     def has_seen(self, *key: str) -> bool:
         """True if the document has spoken of the thing."""
-        return key in self._seen
+        return key in self._seen_keys
 
     def register_id(self, path: str, described: Any, stored_id: str) -> None:
         """Which stored thing the document means by an id of its own."""
-        own = getattr(described, "id", None)
-        if own is not None and self._ids.setdefault(own, stored_id) != stored_id:
+        spec_id = getattr(described, "id", None)
+        if spec_id is not None and self._ids.setdefault(spec_id, stored_id) != stored_id:
             self.add_problem(f"{path}.id", gettext_lazy("Something else in the document has this id."))
 
     def ensure(
@@ -239,20 +239,20 @@ class Reconciler:
             self.register_id(path, spec, entity.id)
             before = entity
             self._refuse_other(spec, entity)
-            wanted = diff_spec(spec, entity, kind.change_type)
-            if wanted:
-                entity = kind.service.change(entity.id, kind.change_type(**wanted), principal=self.principal)
+            differences = diff_spec(spec, entity, kind.change_type)
+            if differences:
+                entity = kind.service.change(entity.id, kind.change_type(**differences), principal=self.principal)
                 # Use cases tidy up what they are given: only what is stored otherwise than before has changed.
                 changed = diff_entities(before, entity, kind.change_type)
                 if changed and stored is not None:
                     self.record_change(ChangeAction.CHANGE, kind.name, name, describe_differences(before, changed))
-            self._set_state(path, name, spec, kind, entity, told=stored is not None)
+            self._set_state(path, name, spec, kind, entity, record=stored is not None)
             return entity
         return None
 
-    def _refuse_other(self, described: Any, thing: Any) -> None:
+    def _refuse_other(self, described: Any, entity: Any) -> None:
         """Raise Invalid for what is described otherwise than it is and can never be changed."""
-        present, declared = command_values(thing), entity_fields(type(thing))
+        present, declared = command_values(entity), entity_fields(type(entity))
         fixed = {
             name
             for name in described.model_fields_set & declared.keys()
@@ -337,7 +337,7 @@ class Reconciler:
         return organization
 
     def _set_state(
-        self, path: str, name: str, described: Any, kind: EntityKind[EntityT], entity: EntityT, *, told: bool
+        self, path: str, name: str, described: Any, kind: EntityKind[EntityT], entity: EntityT, *, record: bool
     ) -> None:
         if "active" not in described.model_fields_set or described.active == entity.active:
             return
@@ -347,7 +347,7 @@ class Reconciler:
             return
 
         def deactivate() -> None:
-            if self.try_step(path, lambda: kind.service.deactivate(entity.id, principal=self.principal)) and told:
+            if self.try_step(path, lambda: kind.service.deactivate(entity.id, principal=self.principal)) and record:
                 self.record_change(ChangeAction.CHANGE, kind.name, name, "deactivated")
 
         self.defer(deactivate)
@@ -365,25 +365,25 @@ class Reconciler:
         for row in list(rows()):
             if self.has_seen(*key(row)):
                 continue
-            words = "" if effects is None else _effect_words(effects(row))
+            detail = "" if effects is None else _effect_words(effects(row))
             with self.collect_problems(path):
                 remove(row)
-                self.record_change(ChangeAction.REMOVE, kind, name(row), words)
+                self.record_change(ChangeAction.REMOVE, kind, name(row), detail)
 
 
 def command_from_spec(described: Any, command: type[CommandT]) -> CommandT:
     """The command that makes what is described."""
-    given = {name: getattr(described, name) for name in _given(described, command)}
-    return command(**{name: value for name, value in given.items() if value is not None})
+    values = {name: getattr(described, name) for name in _described_fields(described, command)}
+    return command(**{name: value for name, value in values.items() if value is not None})
 
 
-def diff_spec(described: Any, thing: Any, command: type[Command]) -> dict[str, Any]:
+def diff_spec(described: Any, entity: Any, command: type[Command]) -> dict[str, Any]:
     """What a command of this type has to change so that the thing is as described."""
-    present, declared = command_values(thing), entity_fields(type(thing))
-    wanted = {name: getattr(described, name) for name in sorted(_given(described, command))}
+    present, declared = command_values(entity), entity_fields(type(entity))
+    values = {name: getattr(described, name) for name in sorted(_described_fields(described, command))}
     return {
         name: value
-        for name, value in wanted.items()
+        for name, value in values.items()
         if not (value is None and not (name in declared and declared[name].nullable))
         and not _same(name, value, present.get(name))
     }
@@ -395,32 +395,34 @@ def diff_entities(before: Any, after: Any, command: type[Command]) -> dict[str, 
     return {name: is_[name] for name in command.model_fields if name in is_ and is_[name] != was[name]}
 
 
-def command_values(thing: Any) -> Mapping[str, object]:
+def command_values(entity: Any) -> Mapping[str, object]:
     """The thing's values by the names that commands have for them."""
-    if isinstance(thing, HumanUser):
-        return {"user_name": thing.user_name, **command_values(thing.profile)}
-    return {field.name: getattr(thing, field.name) for field in fields(thing)}
+    if isinstance(entity, HumanUser):
+        return {"user_name": entity.user_name, **command_values(entity.profile)}
+    return {field.name: getattr(entity, field.name) for field in fields(entity)}
 
 
-def _given(described: Any, command: type[Command]) -> Set[str]:
-    given: Set[str] = described.model_fields_set & command.model_fields.keys()
-    return given
+def _described_fields(described: Any, command: type[Command]) -> Set[str]:
+    names: Set[str] = described.model_fields_set & command.model_fields.keys()
+    return names
 
 
-def _same(name: str, wanted: Any, present: Any) -> bool:
+def _same(name: str, described: Any, present: Any) -> bool:
     """True if changing it would change nothing. The order of a response type's words means nothing."""
     if name == "response_types":
-        wanted, present = ({frozenset(item.split()) for item in words} for words in (wanted, present))
-    elif isinstance(wanted, tuple):
-        wanted = tuple(dict.fromkeys(wanted))
-    elif isinstance(wanted, ChangeAddress):
-        wanted = Address(**wanted.model_dump())
-    return bool(wanted == present)
+        described, present = (
+            {frozenset(item.split()) for item in response_types} for response_types in (described, present)
+        )
+    elif isinstance(described, tuple):
+        described = tuple(dict.fromkeys(described))
+    elif isinstance(described, ChangeAddress):
+        described = Address(**described.model_dump())
+    return bool(described == present)
 
 
-def describe_differences(thing: Any, differing: Mapping[str, Any]) -> str:
+def describe_differences(entity: Any, differing: Mapping[str, Any]) -> str:
     """What becomes different of the thing, for people."""
-    before = command_values(thing)
+    before = command_values(entity)
     return "; ".join(f"{name}: {_text(before.get(name))} → {_text(value)}" for name, value in differing.items())
 
 

@@ -23,16 +23,16 @@ def ensure_upstream_providers(
     rows = partial(iterate_rows, partial(build.storage.upstream_providers.page, organization.id))
     present = ExistingRows[UpstreamProvider](kind.name, [] if build.create_all else rows())
 
-    def name_of(one: UpstreamProvider | UpstreamProviderSpec) -> str:
-        return f"{organization.primary_domain} / {one.name}"
+    def name_of(provider: UpstreamProvider | UpstreamProviderSpec) -> str:
+        return f"{organization.primary_domain} / {provider.name}"
 
     for number, upstream_provider_spec in enumerate(described):
-        place, make = (
+        provider_path, make = (
             f"{path}.upstream_providers[{number}]",
             partial(providers.create, organization.id, principal=build.principal),
         )
         provider = build.ensure(
-            place,
+            provider_path,
             name_of(upstream_provider_spec),
             # What becomes different is told, and the secret is not.
             upstream_provider_spec.model_copy(update={"client_secret": None}),
@@ -49,7 +49,7 @@ def ensure_upstream_providers(
             and upstream_provider_spec.client_secret
             and not providers.has_secret(provider, upstream_provider_spec.client_secret)
         ):
-            with build.collect_problems(place):
+            with build.collect_problems(provider_path):
                 providers.change(
                     provider.id,
                     ChangeUpstreamProvider(client_secret=upstream_provider_spec.client_secret),

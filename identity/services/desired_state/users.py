@@ -67,13 +67,13 @@ def _add_people(build: Reconciler, path: str, organization: Organization, descri
     people = build.iter_items(f"{path}.users", described)
     while part := list(islice(people, _AT_ONCE)):
         imported_users = [ImportedUser(spec, spec.active, build.new_entity_id(spec)) for _, spec in part]
-        made = build.services.users.create_many(organization.id, imported_users)
-        for (number, spec), user in zip(part, made, strict=True):
-            place = f"{path}.users[{number}]"
-            with build.collect_problems(place):
+        created = build.services.users.create_many(organization.id, imported_users)
+        for (number, spec), user in zip(part, created, strict=True):
+            user_path = f"{path}.users[{number}]"
+            with build.collect_problems(user_path):
                 if isinstance(user, Invalid):
                     raise user
-                build.register_id(place, spec, user.id)
+                build.register_id(user_path, spec, user.id)
         build.progress(len(part))
 
 
@@ -87,9 +87,9 @@ def ensure_service_users(
     users = build.services.service_users
     kind: EntityKind[ServiceUser] = EntityKind(users, ChangeServiceUser)
     for number, service_user_spec in build.iter_items(f"{path}.service_users", described):
-        place, name = f"{path}.service_users[{number}]", _login_name(service_user_spec.user_name, organization)
+        user_path, name = f"{path}.service_users[{number}]", _login_name(service_user_spec.user_name, organization)
         user = build.ensure(
-            place,
+            user_path,
             name,
             service_user_spec,
             kind,
@@ -102,7 +102,7 @@ def ensure_service_users(
             ),
         )
         if user is not None:
-            _ensure_keys(build, place, name, user, service_user_spec)
+            _ensure_keys(build, user_path, name, user, service_user_spec)
     build.prune_entities(
         f"{path}.service_users",
         kind,
