@@ -154,6 +154,8 @@ class OrganizationDocument(Document):
 
 
 class InstanceSpec(Command):
+    """Settings and managers of the instance itself."""
+
     policy: ChangePolicy | None = None
     managers: tuple[ManagerSpec, ...] | None = None
 

@@ -8,6 +8,8 @@ from identity.services.commands.field_types import Name, RoleKey
 
 @with_create_fields(Project)
 class CreateProject(Command):
+    """Create a project."""
+
     name: Name
 
 
@@ -18,6 +20,8 @@ class ChangeProject(Command):
 
 @with_create_fields(ProjectRole)
 class AddProjectRole(Command):
+    """Add a role to a project."""
+
     key: RoleKey
 
 

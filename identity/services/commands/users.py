@@ -37,7 +37,7 @@ class RegisterUser(Command):
 
 @with_create_fields(Address)
 class ChangeAddress(Command):
-    pass
+    """A postal address."""
 
 
 @with_update_fields(Profile)
