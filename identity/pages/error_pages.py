@@ -125,7 +125,7 @@ def oauth_error(error: OAuthError, request: Request) -> Response:
         title, advice = gettext_lazy("This is too large"), None
         text = gettext_lazy("Nothing was saved. Go back, and send less at once.")
     texts, code, detail = [text] if text else (), error.error, error.description
-    sent = error.shown if isinstance(error, UntrustedRedirect) else ""
+    sent = error.displayed_uri if isinstance(error, UntrustedRedirect) else ""
     page = render_error_page(
         request, error.status, title, texts, advice=advice, error=code, detail=detail, received=sent
     )

@@ -1,1 +1,1 @@
-"""OAuth 2.0 and OpenID Connect: protocol words only, no web framework."""
+"""OAuth 2.0 and OpenID Connect, independent of the web framework."""

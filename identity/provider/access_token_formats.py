@@ -1,4 +1,4 @@
-"""The two forms of an access token: opaque, and JWT (RFC 9068)."""
+"""The two formats of access tokens: opaque, and JWT (RFC 9068)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,19 +16,19 @@ from identity.provider.scope import OPENID_SCOPE, GrantedScopes
 
 JWT_TYPE = "at+jwt"
 
-#: Gives the key to sign with and its id, where something is signed at all.
+#: Returns the id and the private key to sign with; called only if something is signed.
 SigningKeyGetter = Callable[[], tuple[str, RsaPrivateKey]]
 
 
 def new_opaque_token() -> str:
-    """A token that says nothing: 256 random bits."""
+    """256 random bits."""
     return new_token()
 
 
 def new_jwt_access_token(
     token: AccessToken, authorization: Authorization, granted: GrantedScopes, context: Context, *, key: SigningKeyGetter
 ) -> str:
-    """A token that resource servers can read: signed, typ at+jwt, with the claims of RFC 9068 §2.2."""
+    """A signed token that resource servers can read: typ at+jwt, with the claims of RFC 9068 §2.2."""
     claims: dict[str, Any] = {
         "iss": context.issuer,
         "sub": token.subject,
@@ -45,8 +45,8 @@ def new_jwt_access_token(
     client = authorization.client
     subject = authorization.subject
     if client is not None and client.application.access_token_userinfo_assertion and subject is not None:
-        told = scope_claims(subject.user, granted.values, context) if OPENID_SCOPE in granted else {}
-        claims = {**told, **claims}
+        user_claims = scope_claims(subject.user, granted.values, context) if OPENID_SCOPE in granted else {}
+        claims = {**user_claims, **claims}
     if client is not None and client.application.assert_roles_in_access_token:
         claims |= token_role_claims(authorization.subject, client, granted, context)
     hooks = context.protocol.token_claims
@@ -57,14 +57,14 @@ def new_jwt_access_token(
 
 
 def authentication_claims(authorization: Authorization | PresentedAccessToken) -> dict[str, Any]:
-    """The claims ``amr`` and ``acr``: how somebody proved to be it (OpenID Connect Core §2, RFC 9068 §2.2.1)."""
+    """The claims ``amr`` and ``acr``: how the user authenticated (OpenID Connect Core §2, RFC 9068 §2.2.1)."""
     methods = authorization.methods
     amr = amr_claim(methods)
     return ({"amr": amr} if amr else {}) | {"acr": authorization.acr or acr_claim(methods)}
 
 
 def actor_claim(token: AccessToken) -> dict[str, Any]:
-    """The claim ``act``: who acts for the subject, and whom they act for in turn (RFC 8693 §4.1); empty for nobody."""
+    """The claim ``act``: the actor and the chain of earlier actors (RFC 8693 §4.1); empty without an actor."""
     claims: dict[str, Any] = {}
     for actor in reversed(token.actors):
         claims = {"act": {"sub": actor, **claims}}

@@ -1,6 +1,6 @@
-"""Admission: what an authorization brings, once nothing stands against its user at its application.
+"""Checks on the user, their organization and the application before anything is granted.
 
-The same for every grant and for the answers of the authorization endpoint, so that no way around a policy is left.
+All grants and the authorization endpoint share them, so that none bypasses a policy.
 """
 
 from identity.domain.organizations import Organization
@@ -18,7 +18,7 @@ def check_and_resolve_scopes(
     organization: Organization | None = None,
     error: type[OAuthError] = AccessDenied,
 ) -> GrantedScopes:
-    """What is granted to a person who belongs to the organization, if one is required, and may use the application.
+    """The granted scopes, if the user may use the application and belongs to the required organization, if any.
 
     Raises the error, or InvalidScope.
     """

@@ -1,7 +1,7 @@
-"""AuthorizationRequest: what a client asks at the authorization endpoint, checked (service description §4.2).
+"""AuthorizationRequest: a validated request to the authorization endpoint (service description §4.2).
 
-In two halves. Until client and redirect URI are trusted, errors are UnredirectableError and shown to the person at the
-browser; from then on there is a RedirectTarget, and every error travels to the client.
+Validation has two halves. Until client and redirect URI are trusted, errors are UnredirectableError and shown in the
+browser; from then on there is a RedirectTarget, and errors are sent to the client.
 """
 
 import re
@@ -50,9 +50,9 @@ _SECONDS = re.compile(r"[0-9]{1,10}\Z")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorizationRequest:
-    """A checked request. ``required_subject_id`` is the one person whom the client will have, by id_token_hint or
-    claims parameter; ``parameters`` are all, as they were sent. ``claim_scopes`` are the scopes, and those that open
-    single claims: what people are told that the client receives.
+    """A validated request. ``required_subject_id`` is the user required by id_token_hint or the claims parameter;
+    ``parameters`` are all that were sent. ``claim_scopes`` are the scopes and those that open single claims: what
+    the consent page shows.
     """
 
     client: ApplicationClient
@@ -81,7 +81,7 @@ class AuthorizationRequest:
 def resolve_client_and_redirect_target(
     parameters: Parameters, context: Context
 ) -> tuple[ApplicationClient, RedirectTarget]:
-    """The client, and where it wants its answer. Raises UnredirectableError."""
+    """The client and its redirect target. Raises UnredirectableError."""
     for name in ("client_id", "redirect_uri"):
         if name in parameters.repeated:
             raise UntrustedRedirect(repeated_parameter_error(name).description)
@@ -92,9 +92,13 @@ def resolve_client_and_redirect_target(
     if client is None or not client.is_active:
         raise UnknownApplication("client_id names no active application")
     redirect_uri = context.provider.redirect_uri(parameters, client)
-    told = _with_unverified_parameters(parameters)
+    error_parameters = _with_unverified_parameters(parameters)
     address = RedirectTarget(
-        redirect_uri, _mode(told, context), told.get_value("state"), context.issuer, client.application.name
+        redirect_uri,
+        _mode(error_parameters, context),
+        error_parameters.get_value("state"),
+        context.issuer,
+        client.application.name,
     )
     return client, address
 
@@ -102,7 +106,7 @@ def resolve_client_and_redirect_target(
 def parse_authorization_request(
     parameters: Parameters, client: ApplicationClient, address: RedirectTarget, context: Context
 ) -> AuthorizationRequest:
-    """The request, if nothing in it breaks a rule. Raises the OAuthError that the client is told."""
+    """Validate the request. Raises the OAuthError to send to the client."""
     parameters.refuse_repeated()
     for name, unsupported in _UNSUPPORTED.items():
         if name in parameters:
@@ -126,7 +130,10 @@ def parse_authorization_request(
         redirect_target=address,
         response_type=response_type,
         scope=scope,
-        claim_scopes=(*scope, *(word for word in _opening(claims_request, context) if word not in scope)),
+        claim_scopes=(
+            *scope,
+            *(scope_name for scope_name in _opening(claims_request, context) if scope_name not in scope),
+        ),
         prompts=_prompts(message),
         parameters=dict(parameters),
         redirect_uri=address.uri,
@@ -142,51 +149,53 @@ def parse_authorization_request(
 
 
 def require_response_type(value: str, client: ApplicationClient, context: Context) -> ResponseType:
-    """The response type of this name, its words in any order.
+    """The response type with these values in any order.
 
     Raises UnsupportedResponseType; UnauthorizedClient if it is not enabled for the client.
     """
-    words = frozenset(value.split())
-    known = context.protocol.response_types.get(words)
+    requested_types = frozenset(value.split())
+    known = context.protocol.response_types.get(requested_types)
     if known is None:
         offered = ", ".join(response_type.value for response_type in context.protocol.response_types.values())
         raise UnsupportedResponseType(f"response_type must be one of {offered}")
-    if not any(words == frozenset(enabled.split()) for enabled in client.application.response_types):
+    if not any(requested_types == frozenset(enabled.split()) for enabled in client.application.response_types):
         raise UnauthorizedClient(f"the response type {known.value} is not enabled for this application")
     return known
 
 
 def _with_unverified_parameters(parameters: Parameters) -> Parameters:
-    """The parameters, with what an unverified request object says of how its refusal is to be told.
+    """The parameters, completed from an unverified request object as far as they concern the error response.
 
-    A client that puts all into the object (OpenID Connect Core §6.1) could not read the refusal otherwise. The object
-    decides nothing else, and the redirect URI is a registered one.
+    A client that sends everything in the object (OpenID Connect Core §6.1) could not read the error otherwise. The
+    object decides nothing else, and the redirect URI is a registered one.
     """
     text = parameters.get_value("request")
-    said = {} if text is None else unverified_claims(text)
-    texts = {name: said[name] for name in ("response_mode", "state") if isinstance(said.get(name), str)}
+    request_object = {} if text is None else unverified_claims(text)
+    texts = {
+        name: request_object[name] for name in ("response_mode", "state") if isinstance(request_object.get(name), str)
+    }
     return Parameters({**texts, **parameters}) if texts and len(texts.get("state", "")) <= _LONGEST else parameters
 
 
 def _mode(parameters: Parameters, context: Context) -> ResponseMode:
-    """How to answer, errors about this very thing included."""
-    asked = parameters.get_value("response_mode")
-    words = frozenset(parameters.get("response_type", "").split())
-    known = context.protocol.response_types.get(words)
-    fronts = known.uses_front_channel if known is not None else bool(words & {"token", "id_token"})
+    """The response mode, also for errors about the response mode itself."""
+    requested_mode = parameters.get_value("response_mode")
+    requested_types = frozenset(parameters.get("response_type", "").split())
+    known = context.protocol.response_types.get(requested_types)
+    fronts = known.uses_front_channel if known is not None else bool(requested_types & {"token", "id_token"})
     default = ResponseMode.FRAGMENT if fronts else ResponseMode.QUERY
-    if asked not in _MODES or (fronts and asked == ResponseMode.QUERY):
+    if requested_mode not in _MODES or (fronts and requested_mode == ResponseMode.QUERY):
         return default
-    return ResponseMode(asked)
+    return ResponseMode(requested_mode)
 
 
 def _check_mode(parameters: Parameters, response_type: ResponseType) -> None:
-    asked = parameters.get_value("response_mode")
-    if asked is None:
+    requested_mode = parameters.get_value("response_mode")
+    if requested_mode is None:
         return
-    if asked not in _MODES:
+    if requested_mode not in _MODES:
         raise InvalidRequest(f"response_mode must be one of {', '.join(_MODES)}")
-    if asked == ResponseMode.QUERY and response_type.uses_front_channel:
+    if requested_mode == ResponseMode.QUERY and response_type.uses_front_channel:
         raise InvalidRequest("tokens are not sent in a query: use response_mode fragment or form_post")
 
 
@@ -221,7 +230,7 @@ def _max_age(parameters: Parameters) -> timedelta | None:
 
 
 def _code_challenge(parameters: Parameters, client: ApplicationClient, response_type: ResponseType) -> str | None:
-    """The S256 challenge (RFC 7636 §4.3), for codes alone. Public clients must send one."""
+    """The S256 challenge (RFC 7636 §4.3), only for codes. Public clients must send one."""
     challenge, method = parameters.get_value("code_challenge"), parameters.get_value("code_challenge_method")
     if Artifact.CODE not in response_type.artifacts:
         return None
@@ -231,7 +240,7 @@ def _code_challenge(parameters: Parameters, client: ApplicationClient, response_
         if client.application.is_public:
             raise InvalidRequest("parameter code_challenge is missing: public clients need PKCE")
         return None
-    # A missing method would mean plain.
+    # The default method is plain.
     if method != "S256":
         raise InvalidRequest("code_challenge_method must be S256")
     if not _CHALLENGE.match(challenge):

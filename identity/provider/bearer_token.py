@@ -1,4 +1,4 @@
-"""Where a bearer token may stand in a request (RFC 6750 §2)."""
+"""Reads the bearer token of a request (RFC 6750 §2)."""
 
 import re
 

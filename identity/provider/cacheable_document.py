@@ -1,4 +1,4 @@
-"""Public documents that clients may cache: bytes made once, with an ETag."""
+"""Public documents that clients may cache: bytes built once, with an ETag."""
 
 import hashlib
 from collections.abc import Callable
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CacheableDocument:
-    """A JSON document as bytes, ready to be served."""
-
     full_response: ProtocolResponse
     not_modified_response: ProtocolResponse
     etag: str
@@ -32,7 +30,7 @@ class CacheableDocument:
         return cls(fresh, ProtocolResponse(304, b"", content_type, headers), etag)
 
     def response(self, known: str | None) -> ProtocolResponse:
-        """The document, or 304 if the client has it already, as If-None-Match tells (RFC 9110 §13.1.2)."""
+        """The document, or 304 if If-None-Match shows that the client has it (RFC 9110 §13.1.2)."""
         if known is not None and (known.strip() == "*" or self.etag in known):
             return self.not_modified_response
         return self.full_response
@@ -40,11 +38,11 @@ class CacheableDocument:
 
 @dataclass(frozen=True, slots=True)
 class CachedDocumentSources:
-    """What a process keeps and documents are made of."""
+    """What documents are built from, cached in the process."""
 
     protocol: "ProtocolRegistry"
     ring: KeyRing
 
 
-#: The document that a process has made before, if that is what it would make now; asks no storage.
+#: Finds the document that this process built before if it is still current; never reads the storage.
 CachedDocumentFinder = Callable[[CachedDocumentSources, datetime], CacheableDocument | None]

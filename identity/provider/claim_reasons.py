@@ -1,4 +1,4 @@
-"""Why claims are where they are, for previews."""
+"""Explains in previews why each claim is included."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from identity.provider.grant_type import Authorization
 from identity.provider.role_claims import is_role_scope
 from identity.provider.scope import GrantedScopes
 
-#: Claims whose value is another one in each token: the preview does not show what it drew for itself.
+#: Claims whose value differs in each token: the preview does not show its own.
 VOLATILE_CLAIMS = frozenset({"jti", "at_hash", "c_hash", "sid", "nonce"})
 
 _OF_THE_PROTOCOL = {
@@ -40,7 +40,7 @@ _OF_THE_PROTOCOL = {
 
 
 class ClaimsCarrier(StrEnum):
-    """What carries claims, or leads to some that do."""
+    """What contains claims or leads to them."""
 
     CODE = "code"
     ACCESS_TOKEN = "access_token"  # noqa: S105 - a word of the protocol
@@ -52,7 +52,7 @@ class ClaimsCarrier(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ExplainedClaim:
-    """A claim with the reason for which it is there; ``value`` is None where it is a new one each time."""
+    """A claim with the reason why it is included; ``value`` is None if it differs each time."""
 
     name: str
     value: object
@@ -60,12 +60,12 @@ class ExplainedClaim:
 
 
 class ClaimReasons:
-    """Why the claims of the tokens of one authorization are there."""
+    """Explains the claims in the tokens of one authorization."""
 
     def __init__(self, authorization: Authorization, granted: GrantedScopes, context: Context) -> None:
         self._subject = authorization.subject
         self._client = authorization.client
-        self._words = granted.values
+        self._granted_scopes = granted.values
         self._context = context
         namespaces = context.settings.urn_namespaces
         self._role_names = tuple(f"{namespace}:org:project" for namespace in namespaces)
@@ -76,9 +76,7 @@ class ClaimReasons:
     def explain(
         self, carrier: ClaimsCarrier, claims: Mapping[str, Any], *, without_access_token: bool = False
     ) -> tuple[ExplainedClaim, ...]:
-        """The claims of a carrier with their reasons; ``without_access_token`` if no access token comes with an ID
-        token.
-        """
+        """The claims of a carrier with their reasons; ``without_access_token`` for an ID token issued without one."""
         return tuple(
             ExplainedClaim(
                 name, None if name in VOLATILE_CLAIMS else value, self._why(carrier, name, alone=without_access_token)
@@ -93,19 +91,21 @@ class ClaimReasons:
             return _OF_THE_PROTOCOL[name]
         if name.startswith(self._role_names):
             return self._why_roles(carrier, name)
-        opened_by = self._context.protocol.scopes.find_opening_scope(name, self._words)
+        opened_by = self._context.protocol.scopes.find_opening_scope(name, self._granted_scopes)
         if carrier is not ClaimsCarrier.ID_TOKEN or opened_by is None:
-            return self._why_told(name, opened_by)
+            return self._user_claim_reason(name, opened_by)
         if alone:
             return gettext_lazy("scope {scope}, and no access token comes with it", scope=opened_by)
         return gettext_lazy("scope {scope}, and “User Info inside ID Token” is on", scope=opened_by)
 
-    def _why_told(self, name: str, opened_by: str | None) -> str:
+    def _user_claim_reason(self, name: str, opened_by: str | None) -> str:
         of_service_user = self._subject is not None and isinstance(self._subject.user, ServiceUser)
         if of_service_user and name in ("name", "preferred_username", "updated_at"):
             return gettext_lazy("always told of a service user")
-        word = opened_by or next((item for item in self._words if name.startswith(f"{item}:")), None)
-        return gettext_lazy("a plugin adds it") if word is None else gettext_lazy("scope {scope}", scope=word)
+        scope_name = opened_by or next((item for item in self._granted_scopes if name.startswith(f"{item}:")), None)
+        return (
+            gettext_lazy("a plugin adds it") if scope_name is None else gettext_lazy("scope {scope}", scope=scope_name)
+        )
 
     def _why_roles(self, carrier: ClaimsCarrier, name: str) -> str:
         if carrier is ClaimsCarrier.ACCESS_TOKEN:
@@ -119,9 +119,9 @@ class ClaimReasons:
         return gettext_lazy("role assertion of the project")
 
     def _asserted(self, name: str) -> bool:
-        """True if a project that the claim is about asserts roles by itself."""
+        """True if the claim's project always asserts roles."""
         about = [project for project in self._projects.values() if f":{project.id}:" in name]
         if not about:
-            own = None if self._client is None else self._client.project.id
-            about = [project for project in self._projects.values() if own in (None, project.id)]
+            own_project_id = None if self._client is None else self._client.project.id
+            about = [project for project in self._projects.values() if own_project_id in (None, project.id)]
         return any(project.assert_roles for project in about)

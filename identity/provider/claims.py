@@ -1,4 +1,4 @@
-"""Claims about users, for ID token, userinfo and introspection; and which names plugins may not set."""
+"""Claims about users, for ID token, userinfo and introspection; and the names that plugins may not set."""
 
 import json
 import logging
@@ -13,7 +13,7 @@ from identity.provider.protocol_registry import NamedHook
 
 log = logging.getLogger(__name__)
 
-#: Set by the service alone.
+#: Set only by the service.
 RESERVED_CLAIMS = frozenset(
     {
         "iss", "sub", "aud", "exp", "iat", "nbf", "jti", "azp", "nonce", "auth_time", "acr", "amr", "at_hash", "c_hash",
@@ -23,10 +23,10 @@ RESERVED_CLAIMS = frozenset(
 MAX_CLAIMS_BYTES = 4096
 
 
-def scope_claims(user: User, words: tuple[str, ...], context: Context) -> dict[str, Any]:
-    """What may be told of the user under these granted scopes, plugins' claims included; without sub.
+def scope_claims(user: User, scopes: tuple[str, ...], context: Context) -> dict[str, Any]:
+    """The user's claims for these granted scopes, including claims of plugins, without sub.
 
-    A service user's name, preferred_username and updated_at are told whatever the scopes (service description §2.5).
+    A service user's name, preferred_username and updated_at need no scope (service description §2.5).
     """
     if isinstance(user, ServiceUser):
         claims = {
@@ -35,16 +35,16 @@ def scope_claims(user: User, words: tuple[str, ...], context: Context) -> dict[s
             "updated_at": int(user.changed_at.timestamp()),
         }
     else:
-        opened = context.protocol.scopes.claims_opened(words)
+        opened = context.protocol.scopes.claims_opened(scopes)
         claims = {name: value for name, value in _of_person(user).items() if name in opened} if opened else {}
     hooks = context.protocol.user_claims
     if hooks:
-        merge_plugin_claims(claims, hooks, context, user=user, scopes=words)
+        merge_plugin_claims(claims, hooks, context, user=user, scopes=scopes)
     return claims
 
 
 def requested_claims(user: User, names: tuple[str, ...], context: Context) -> dict[str, Any]:
-    """Those of the named claims that are known of the user, whatever the scopes (OpenID Connect Core §5.5)."""
+    """The known values of these claims, whatever the scopes (OpenID Connect Core §5.5)."""
     if not names:
         return {}
     known = scope_claims(user, context.protocol.scopes.scopes_for_claims(names), context)
@@ -52,7 +52,7 @@ def requested_claims(user: User, names: tuple[str, ...], context: Context) -> di
 
 
 def merge_plugin_claims(claims: dict[str, Any], hooks: Iterable[NamedHook], context: Context, **arguments: Any) -> None:
-    """Merge what plugins add into ``claims``: the first writer of a name wins, reserved names are refused.
+    """Merge the claims of plugins into ``claims``: the first writer of a name wins, reserved names are refused.
 
     Raises TemporarilyUnavailable if a plugin fails, unless ``identity.hook_failure`` is ``ignore``.
     """
@@ -84,7 +84,7 @@ def merge_plugin_claims(claims: dict[str, Any], hooks: Iterable[NamedHook], cont
 
 
 def _of_person(user: HumanUser) -> Mapping[str, Any]:
-    """Every standard claim that is known (OpenID Connect Core §5.1)."""
+    """All known standard claims (OpenID Connect Core §5.1)."""
     profile = user.profile
     address = {name: value for name, value in asdict(profile.address).items() if value}
     known: dict[str, Any] = {

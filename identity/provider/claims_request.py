@@ -1,4 +1,4 @@
-"""The claims parameter: single claims that a client asks for (OpenID Connect Core §5.5)."""
+"""The claims parameter: requests for single claims (OpenID Connect Core §5.5)."""
 
 import json
 from collections.abc import Mapping
@@ -13,10 +13,10 @@ _NO_OBJECT = "parameter claims does not have the form of OpenID Connect Core 5.5
 
 @dataclass(frozen=True, slots=True)
 class ClaimsRequest:
-    """Which claims are asked for, by where they are to be told, of those that some scope opens; others are ignored.
+    """The requested claims, by where they are returned. Claims that no scope opens are ignored.
 
-    ``subject`` is the one person whom the client will have, ``acr_values`` the authentication context classes of which
-    one is essential to it; None for any.
+    ``subject`` is the required user; ``acr_values`` are the authentication context classes of which one is
+    essential, None if any will do.
     """
 
     userinfo: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ class ClaimsRequest:
 
 
 def parse_claims_request(text: str, context: Context) -> ClaimsRequest:
-    """The request. Raises InvalidRequest for what does not have the form of one."""
+    """Raises InvalidRequest for a malformed value."""
     try:
         members = _object(json.loads(text))
     except (ValueError, RecursionError):
@@ -44,18 +44,18 @@ def parse_claims_request(text: str, context: Context) -> ClaimsRequest:
     )
 
 
-def _essential_acr(asked: Mapping[str, Any] | None) -> tuple[str, ...] | None:
-    """The values of which one has to be reached (OpenID Connect Core §5.5.1.1); None if there is no such condition."""
-    if not asked or asked.get("essential") is not True or not asked.keys() & {"value", "values"}:
+def _essential_acr(acr_request: Mapping[str, Any] | None) -> tuple[str, ...] | None:
+    """The values of which one is essential (OpenID Connect Core §5.5.1.1); None if there is no such condition."""
+    if not acr_request or acr_request.get("essential") is not True or not acr_request.keys() & {"value", "values"}:
         return None
-    values = asked["values"] if "values" in asked else [asked["value"]]
+    values = acr_request["values"] if "values" in acr_request else [acr_request["value"]]
     if not isinstance(values, list):
         raise InvalidRequest(_NO_OBJECT)
     return tuple(map(_text, values))
 
 
 def _object(value: object) -> dict[str, Any]:
-    """The members of what may be null. Each is null or an object in its turn, one level down."""
+    """The members of a nullable object. Each is null or an object itself."""
     if value is None:
         return {}
     if not isinstance(value, dict) or not all(item is None or isinstance(item, dict) for item in value.values()):

@@ -1,4 +1,4 @@
-"""ClientAuthentication, and the rule "exactly one method per request"."""
+"""Client authentication, with exactly one method per request."""
 
 import logging
 from abc import ABC, abstractmethod
@@ -21,35 +21,35 @@ CREDENTIAL_PARAMETERS = ("client_secret", "client_assertion")
 
 
 class ClientAuthenticationMethod(ABC):
-    """A way in which a client proves who it is. ``name`` is its registered name (OpenID Connect Core §9)."""
+    """A client authentication method. ``name`` is its registered name (OpenID Connect Core §9)."""
 
     name: ClassVar[str]
     #: The form parameters that carry its credentials.
     parameters: ClassVar[frozenset[str]] = frozenset()
-    #: False if a client only names itself: then it gives way to every other method beside it.
+    #: False if a client only identifies itself: any other method in the request takes precedence.
     is_proof: ClassVar[bool] = True
 
     @abstractmethod
     def is_used_in(self, request: ProtocolRequest, parameters: Parameters) -> bool:
-        """True if the request uses this method, rightly or wrongly."""
+        """True if the request uses this method, correctly or not."""
 
     @abstractmethod
     def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> Client:
-        """The active application or service user that proved itself. Raises InvalidClient."""
+        """The authenticated active application or service user. Raises InvalidClient."""
 
 
 def authenticate_client(request: ProtocolRequest, parameters: Parameters, context: Context) -> Client:
     """The application, or the service user with a secret, that the request authenticates.
 
-    Raises InvalidClient if it authenticates none, InvalidRequest for more than one method or another client_id in the
-    body than in the credentials (RFC 6749 §2.3). Every failure is audited.
+    Raises InvalidClient for none, InvalidRequest for more than one method or a client_id in the body that differs
+    from the credentials (RFC 6749 §2.3). Every failure is audited.
     """
     presented = [
         client_authentication_method
         for client_authentication_method in context.protocol.client_authentication_methods.values()
         if client_authentication_method.is_used_in(request, parameters)
     ]
-    # A client_id beside credentials repeats whose they are, and is no second method.
+    # A client_id beside credentials is not a second method.
     methods = [
         client_authentication_method
         for client_authentication_method in presented
@@ -80,7 +80,7 @@ def authenticate_client(request: ProtocolRequest, parameters: Parameters, contex
 
 
 def _known(method: ClientAuthenticationMethod, answer: object) -> Client:
-    """What a plugin answered, if that is a client. Raises InvalidClient."""
+    """The plugin's result, if it is a client. Raises InvalidClient."""
     if not isinstance(answer, (ApplicationClient, ServiceUserClient)):
         log.error("the client authentication %s answered with %s", method.name, hook_type_error_text(answer))
         raise authentication_error("the authentication method answered with no client")
@@ -88,10 +88,10 @@ def _known(method: ClientAuthenticationMethod, answer: object) -> Client:
 
 
 def authenticate_with_secret(client_id: str, secret: str, method: str, context: Context) -> Client:
-    """The active application whose secret this is, if it uses the method; or the active service user.
+    """The active application with this secret, if it uses the method, or the active service user.
 
-    The form of the id tells which of the two is meant, so that it is one look-up for everybody. A service user is
-    registered with no method, and may use any. Raises InvalidClient, always in the same words.
+    The form of the id distinguishes the two, so that each takes one query. A service user may use any method. Raises
+    InvalidClient, always with the same message.
     """
     if is_id(client_id):
         service_user = context.services.service_users.authenticate(client_id, secret)
@@ -105,7 +105,7 @@ def authenticate_with_secret(client_id: str, secret: str, method: str, context: 
 
 
 def find_public_client(client_id: str, method: str, context: Context) -> ApplicationClient:
-    """The active client of this id, if it uses the method; it has proved nothing. Raises InvalidClient as above."""
+    """The active, unauthenticated client, if it uses the method. Raises InvalidClient as above."""
     client = context.services.applications.find_client(client_id)
     if client is None or not client.is_active:
         raise authentication_error("unknown client or deactivated")
@@ -119,12 +119,12 @@ def _using(method: str, client: ApplicationClient) -> ApplicationClient:
 
 
 def authentication_error(reason: str, *, kind: str = "application") -> InvalidClient:
-    """The error for wrong credentials: every failure looks the same from outside, the audit trail has the reason."""
+    """The error for wrong credentials: all failures look the same to clients; the audit trail has the reason."""
     return InvalidClient("client authentication failed", reason=reason, kind=kind)
 
 
 def require_application(party: Client) -> ApplicationClient:
-    """The party, if it is an application that proved who it is. Raises InvalidClient."""
+    """The client, if it is an authenticated application. Raises InvalidClient."""
     if isinstance(party, ServiceUserClient):
         raise InvalidClient("service users may not ask this: it is for applications")
     if party.application.is_public:

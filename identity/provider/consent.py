@@ -1,4 +1,4 @@
-"""Consent: what a person has yet to agree to before an application gets it."""
+"""Consent: what a user must agree to before an application gets it."""
 
 from identity.domain.applications import ApplicationClient, ConsentRule
 from identity.domain.authentication import acr_claim, proof_methods
@@ -14,12 +14,12 @@ from identity.provider.scope import GrantedScopes
 from identity.provider.sign_in_authorization import authorization_from_sign_in
 from identity.provider.step_up import list_proofs, requested_acr
 
-#: The interaction that asks for it, and the prompt that asks for the interaction (OpenID Connect Core §3.1.2.1).
+#: The interaction that asks for consent, and the prompt that requests it (OpenID Connect Core §3.1.2.1).
 CONSENT_INTERACTION = "consent"
 
 
 def lacks_consent(authorization: Authorization, granted: GrantedScopes, context: Context) -> bool:
-    """True if the tokens are about a person who has to agree first and has not, or no longer."""
+    """True if the tokens are about a user who must consent and has not, or has withdrawn it."""
     subject, client = authorization.subject, authorization.client
     if subject is None or client is None or not isinstance(subject.user, HumanUser):
         return False
@@ -29,16 +29,16 @@ def lacks_consent(authorization: Authorization, granted: GrantedScopes, context:
 
 
 def refuse_without_consent(authorization: Authorization, granted: GrantedScopes, context: Context) -> None:
-    """Raise InvalidGrant if a person has not agreed: the word that they gave may have been taken back since."""
+    """Raise InvalidGrant without the user's consent: it may have been withdrawn since the code was issued."""
     if lacks_consent(authorization, granted, context):
         raise InvalidGrant("the user has not agreed to this, or does no longer")
 
 
 def find_missing_consent(sign_in: SignIn, context: Context) -> GrantedScopes | None:
-    """What the person who is to answer has yet to agree to in this sign-in, single claims by the scopes that open them;
-    None if there is nothing, or nobody is there.
+    """The scopes that the user of this sign-in must still consent to, including those that open single claims; None if
+    there are none, or no user yet.
 
-    What is refused for another reason is not asked about: the answer says so.
+    An authorization that is refused for another reason needs no consent: the response says why.
     """
     authorization, subject = sign_in.request, sign_in.subject
     if authorization is None or subject is None or sign_in.has_completed(CONSENT_INTERACTION):
@@ -53,9 +53,9 @@ def find_missing_consent(sign_in: SignIn, context: Context) -> GrantedScopes | N
 
 
 def build_consent_summary(sign_in: SignIn, account: SignedInAccount | None, context: Context) -> ConsentSummary:
-    """What the application would get from this session, or of a person whose session has yet to begin.
+    """What the application would get from this session, or from the user who is about to sign in.
 
-    Raises OAuthError for what stands against it.
+    Raises OAuthError if the authorization would be refused.
     """
     authorization_request, subject = sign_in.request, sign_in.subject if account is None else account.subject
     if authorization_request is None or subject is None:
@@ -78,14 +78,15 @@ def build_consent_summary(sign_in: SignIn, account: SignedInAccount | None, cont
 
 
 def _disclosing(authorization: Authorization, granted: GrantedScopes, context: Context) -> tuple[str, ...]:
-    """The granted scopes, and those that open the single claims which are asked for."""
+    """The granted scopes, and those that open the requested single claims."""
     claims = (*authorization.userinfo_claims, *authorization.id_token_claims)
     return tuple(dict.fromkeys((*granted.values, *context.protocol.scopes.scopes_for_claims(claims))))
 
 
 def _has_to_agree(subject: Subject, client: ApplicationClient, granted: GrantedScopes, context: Context) -> bool:
-    """True unless the application belongs to the person's organization or that has accepted its project, or its
-    settings say otherwise, or else the policy; managing in somebody's name needs their word in any case."""
+    """True unless the application belongs to the user's organization or one that has accepted its project, or its
+    settings or the policy say otherwise. Managing on a user's behalf always needs consent.
+    """
     projects, rule = context.services.projects, client.application.consent
     if any(projects.is_own_project(item) for item in granted.audience):
         return True

@@ -1,4 +1,4 @@
-"""Context: what the protocol works with, beside the request."""
+"""Context: what the protocol works with besides the request."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,11 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """All that an endpoint or grant may use beside the request.
+    """All that an endpoint or grant may use besides the request.
 
-    ``now`` is the moment at which all of it happens. ``settings`` are the core's, ``protocol`` is what the loaded
-    plugins offer, ``services`` are the use cases, in the request's transaction. ``provider_factory`` makes
-    ``provider``.
+    ``now`` is the time of the whole request. ``settings`` are the core's, ``protocol`` is what the loaded plugins
+    offer, ``services`` work in the request's transaction. ``provider_factory`` creates ``provider``.
     """
 
     now: datetime
@@ -28,17 +27,16 @@ class Context:
     protocol: "ProtocolRegistry"
     provider_factory: Callable[[], "IdentityProvider"]
     services: Services
-    #: Where a client waits for the answer, once that is known: it is told, too, if something goes wrong on our side.
+    #: Where the client waits for the response, once known: it also gets server errors.
     redirect_targets: "list[RedirectTarget]" = field(default_factory=list)
-    #: What whoever counts requests is told of this one, by name: the grant type of a request for tokens.
+    #: Labels for request metrics by name, such as the grant type of a token request.
     metric_labels: dict[str, str] = field(default_factory=dict)
 
     @property
     def provider(self) -> "IdentityProvider":
-        """pyoidc's provider, wired to this service; made when it is first needed."""
+        """pyoidc's provider for this service, created on first use."""
         return self.provider_factory()
 
     @property
     def issuer(self) -> str:
-        """The issuer, as it stands in tokens."""
         return self.settings.issuer_url

@@ -1,4 +1,4 @@
-"""Directory: who else knows people by login name and password, and may bring those whom the service does not know."""
+"""Directories: verify passwords of users of one organization, and can provision their accounts."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -17,42 +17,43 @@ EntryT = TypeVar("EntryT")
 
 
 class DirectoryUnavailable(Exception):
-    """The directory does not answer, or not now."""
+    """The directory does not respond."""
 
 
 class Directory(ABC, Generic[EntryT]):
-    """Knows the people of one organization. What is given an ``LdapEntry`` or a name takes time, and has neither
-    transaction nor services; ``ask`` decides which of it is called."""
+    """The users of one organization. Methods that take an entry or a name may block and run without a transaction or
+    services; ``select_directory_query`` decides which of them is called.
+    """
 
     name: ClassVar[str]
 
     @abstractmethod
     def serves_organization(self, organization: Organization) -> bool:
-        """True for the organization whose people it knows."""
+        """True if it knows the users of the organization."""
 
     @abstractmethod
     def linked_entry_id(self, subject: Subject, services: Services) -> str | None:
-        """What names the entry of an account that is linked to one; None for an account that is not."""
+        """The id of the entry that the account is linked to; None without a link."""
 
     @abstractmethod
     def linked_user_id(self, found: EntryT, services: Services) -> str | None:
-        """The id of the user whose account is linked to the entry; None for nobody's."""
+        """The id of the user whose account is linked to the entry; None without a link."""
 
     @abstractmethod
     def entry_key(self, found: EntryT) -> str:
-        """What names the entry for ever. Attempts at an entry are counted by it."""
+        """A permanent key of the entry, by which password attempts are counted."""
 
     @abstractmethod
     def find_entry(self, login_name: LoginName) -> EntryT | None:
-        """The one entry of this name. Raises DirectoryUnavailable."""
+        """The only entry with this name. Raises DirectoryUnavailable."""
 
     @abstractmethod
     def find_entry_by_id(self, link: str) -> EntryT | None:
-        """The entry that ``linked_entry_id`` named, whatever it is called by now. Raises DirectoryUnavailable."""
+        """The entry with this id of ``linked_entry_id``, whatever its name is now. Raises DirectoryUnavailable."""
 
     @abstractmethod
     def verify_password(self, found: EntryT | None, password: str) -> bool:
-        """Whether the password is the entry's. For None it takes as long, is False, and no password leaves the service.
+        """Whether the entry has this password. For None it takes as long, returns False, and sends no password.
 
         Raises DirectoryUnavailable.
         """
@@ -61,38 +62,38 @@ class Directory(ABC, Generic[EntryT]):
     def provision_account(
         self, found: EntryT, subject: Subject | None, services: Services, *, hashed: str
     ) -> Subject | None:
-        """Who that is here, once the password was right; None if they may not come in, or are not ``subject``.
+        """The account of the entry after the right password; None if it may not sign in or is not ``subject``.
 
-        Without a ``subject`` it is an entry that nobody's account is linked to: a new account is made, called exactly
-        as was typed, or none. ``hashed`` is what it keeps in place of a password: nobody knows of what.
+        Without a ``subject`` the entry is not linked: create an account with exactly the typed name, or none.
+        ``hashed`` is stored in place of a password: it is the hash of an unknown one.
         """
 
     def simulate_query(self, login_name: LoginName) -> None:
-        """Take about as long as a question does, and no longer than that if the directory is slow or away."""
+        """Take about as long as a query, but not longer if the directory is slow or unavailable."""
         with suppress(DirectoryUnavailable):
             self.find_entry(login_name)
             self.verify_password(None, "")
 
 
 class DirectoryAccountKind(Enum):
-    """What a directory has to do with a login name."""
+    """What a directory knows about a login name."""
 
-    #: The account is linked to an entry: its password is the entry's, and nothing else counts.
+    #: The account is linked to an entry: only the entry's password counts.
     LINKED = auto()
-    #: Nobody here has the name.
+    #: No account has the name.
     UNKNOWN = auto()
-    #: The account is kept here alone. Nobody shall see that by the clock.
+    #: The account is local. The response time must not reveal that.
     NONE = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class DirectoryQuery:
-    """What a directory is asked. Without ``sends_password`` all happens as if the entry were not there."""
+    """A query to a directory. Without ``sends_password`` it behaves as if there were no entry."""
 
     directory: Directory[Any]
     account_kind: DirectoryAccountKind
     sends_password: bool
-    #: The organization by whose rules attempts at an entry that nobody is linked to are counted.
+    #: The organization whose rate limits apply to entries without an account.
     organization: Organization | None = None
     entry_id: str = ""
 
@@ -100,11 +101,11 @@ class DirectoryQuery:
 def select_directory_query(
     directories: Iterable[Directory[Any]], named: ResolvedLogin, services: Services, *, is_rate_limited: bool
 ) -> DirectoryQuery | None:
-    """What is asked of which directory, where anybody is.
+    """The query to send, and the directory to send it to.
 
-    A password goes to a directory for an account that is linked to its entry, or for a name that nobody has and whose
-    own domain is that of the directory's organization: where the request comes from never suffices. It goes to none
-    where the attempt is ``is_rate_limited``.
+    A password is sent to a directory only for an account linked to its entry, or for an unknown name whose own
+    domain is that of the directory's organization; the origin of the request never suffices. None is sent if the
+    attempt ``is_rate_limited``.
     """
     login_name, subject = named.login_name, named.subject
     home = services.domains.find_organization(login_name.domain) if login_name.domain else None
@@ -119,13 +120,13 @@ def select_directory_query(
                     entry_id=link,
                 )
     for directory in directories:
-        there = home is not None and directory.serves_organization(home)
+        is_served = home is not None and directory.serves_organization(home)
         if subject is not None:
-            if there or directory.serves_organization(subject.organization):
+            if is_served or directory.serves_organization(subject.organization):
                 return DirectoryQuery(directory, DirectoryAccountKind.NONE, sends_password=False)
-        elif there or not login_name.domain:
-            # Of a bare name at the service's own page nobody shall see whether a linked account has it.
-            may = there and home is not None and home.active and login_name.has_own_domain and login_name.is_valid
+        elif is_served or not login_name.domain:
+            # A bare name on the service's own page must not reveal whether a linked account has it.
+            may = is_served and home is not None and home.active and login_name.has_own_domain and login_name.is_valid
             return DirectoryQuery(
                 directory,
                 DirectoryAccountKind.UNKNOWN,
@@ -136,7 +137,7 @@ def select_directory_query(
 
 
 def is_directory_account(directories: Iterable[Directory[Any]], subject: Subject, services: Services) -> bool:
-    """True for people whose password a directory knows, and not the service."""
+    """True if a directory, not the service, verifies the user's password."""
     return any(
         directory.serves_organization(subject.organization) and directory.linked_entry_id(subject, services) is not None
         for directory in directories

@@ -1,4 +1,4 @@
-"""What the discovery document says, derived from Protocol and the endpoints, never hand-listed."""
+"""Members of the discovery document, derived from the protocol registry and the endpoints."""
 
 import logging
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 def discovery_members(protocol: ProtocolRegistry, settings: Settings) -> Mapping[str, Any]:
-    """The members beside issuer and endpoints (OpenID Connect Discovery §3); empty lists are left out."""
+    """The members besides issuer and endpoints (OpenID Connect Discovery §3); empty lists are left out."""
     scopes = protocol.scopes
     names = [name for scope in scopes.all for name in scope.names]
     methods = list(protocol.client_authentication_methods)
@@ -52,7 +52,7 @@ def discovery_members(protocol: ProtocolRegistry, settings: Settings) -> Mapping
 
 
 def with_plugin_members(document: Mapping[str, Any], protocol: ProtocolRegistry) -> dict[str, Any]:
-    """The document with what plugins add; a member that exists cannot be changed."""
+    """The document with members of plugins; they cannot change existing ones."""
     completed = dict(document)
     for plugin, hook in protocol.discovery:
         for name, value in (hook(document=dict(completed)) or {}).items():

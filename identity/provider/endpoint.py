@@ -1,4 +1,4 @@
-"""Endpoint: a protocol endpoint as data, so that routes, discovery and tests are made from one table."""
+"""Endpoint: a protocol endpoint as data, from which routes, discovery and tests are derived."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from identity.provider.protocol_request import ProtocolRequest, ProtocolResponse
 
 
 class EndpointHost(StrEnum):
-    """On which of the three addresses an endpoint lives."""
+    """Which of the three hosts serves an endpoint."""
 
     ISSUER = "issuer"
     BASE = "base"
@@ -23,11 +23,10 @@ class Endpoint:
 
     ``discovery_member`` is its member of the discovery document, if any. ``writes`` says whether a request may write
     and so needs a transaction, ``allows_cors`` whether scripts of registered applications may call it,
-    ``allows_stale_reads`` whether it may tell what was so as many seconds ago as the operator allows. With
-    ``uses_storage`` False it never waits for the storage, so that it is answered at once whatever the storage and the
-    threads are doing. ``is_blocking`` says that it waits for something else than the storage, and not by
-    ``identity.concurrency``: then it runs in a thread. ``cached_document`` finds the document that a GET shows to
-    everybody alike, without asking the storage.
+    ``allows_stale_reads`` whether its data may be as old as the operator allows. With ``uses_storage`` False it
+    never waits for the storage and is answered at once, whatever storage and threads are doing. ``is_blocking`` says
+    that it waits for something other than the storage, outside of ``identity.concurrency``, and runs in a thread.
+    ``cached_document`` finds the document that a GET returns to all clients, without reading the storage.
     """
 
     name: str

@@ -183,7 +183,7 @@ class UntrustedRedirect(UnredirectableError):
     ) -> None:
         super().__init__(description, reason=reason, application=application)
         self.sent = sent
-        self.shown = sent if development else ""
+        self.displayed_uri = sent if development else ""
 
 
 class UnreadableRequest(UnredirectableError):

@@ -82,8 +82,8 @@ class SignIn:
     @property
     def own_page_requirements(self) -> Mapping[str, str]:
         """What the service's own pages ask for: ``max_age`` in seconds, ``acr``, and a factor to ``enrol``."""
-        own = self.pending is not None and self.pending.target is not None
-        return self.pending.parameters if own and self.pending is not None else {}
+        is_own_page = self.pending is not None and self.pending.target is not None
+        return self.pending.parameters if is_own_page and self.pending is not None else {}
 
     @property
     def client(self) -> ApplicationClient | None:

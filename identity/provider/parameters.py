@@ -69,15 +69,16 @@ class Parameters(Mapping[str, str]):
             raise InvalidRequest("the request is not form-encoded UTF-8")
         for name, value in pairs:
             if len(value) > longest:
-                raise InvalidRequest(f"parameter {_shown(name)} is too long", reason="a parameter is too long")
+                raise InvalidRequest(f"parameter {_printable_name(name)} is too long", reason="a parameter is too long")
             if "\0" in value:
                 raise InvalidRequest(
-                    f"parameter {_shown(name)} holds a NUL character", reason="a parameter holds a NUL character"
+                    f"parameter {_printable_name(name)} holds a NUL character",
+                    reason="a parameter holds a NUL character",
                 )
         repeated = _repeated(pairs) if len(dict(pairs)) != len(pairs) else ()
-        given = {name: value for name, value in pairs if value and name not in repeated}
+        values = {name: value for name, value in pairs if value and name not in repeated}
         several = {name: tuple(value for item, value in pairs if item == name and value) for name in repeated}
-        return cls(given, several)
+        return cls(values, several)
 
     def __getitem__(self, name: str) -> str:
         return self._values[name]
@@ -110,13 +111,13 @@ class Parameters(Mapping[str, str]):
 
     def get_values(self, name: str) -> tuple[str, ...]:
         """All values of a parameter that may be given more than once, in order."""
-        one = self._values.get(name)
-        return self.repeated.get(name, ()) if one is None else (one,)
+        value = self._values.get(name)
+        return self.repeated.get(name, ()) if value is None else (value,)
 
     def get_space_delimited(self, name: str) -> tuple[str, ...]:
         """The parameter's space-delimited words, in order, each once."""
         # Space alone divides (RFC 6749 §3.3): a tab stays in its word, and is refused there.
-        return tuple(dict.fromkeys(word for word in self._values.get(name, "").split(" ") if word))
+        return tuple(dict.fromkeys(item for item in self._values.get(name, "").split(" ") if item))
 
 
 def _decoded(text: str) -> str:
@@ -131,15 +132,15 @@ def refuse_secrets(query: bytes) -> None:
 
 
 def _repeated(pairs: list[tuple[str, str]]) -> tuple[str, ...]:
-    seen: set[str] = set()
-    return tuple(dict.fromkeys(name for name, _ in pairs if name in seen or seen.add(name)))  # type: ignore[func-returns-value]
+    names: set[str] = set()
+    return tuple(dict.fromkeys(name for name, _ in pairs if name in names or names.add(name)))  # type: ignore[func-returns-value]
 
 
 def repeated_parameter_error(name: str) -> InvalidRequest:
     """The error for a parameter that was given twice."""
-    return InvalidRequest(f"parameter {_shown(name)} was given twice", reason="a parameter was given twice")
+    return InvalidRequest(f"parameter {_printable_name(name)} was given twice", reason="a parameter was given twice")
 
 
-def _shown(name: str) -> str:
+def _printable_name(name: str) -> str:
     """The name as it may stand in an error_description (RFC 6749 §5.2 allows no quotes or backslashes)."""
     return name if _NAME.match(name) and not {'"', "\\"} & set(name) else "(unprintable)"

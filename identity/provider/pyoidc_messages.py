@@ -45,13 +45,13 @@ class _UntaggedMessage:
     c_param: ClassVar[dict[str, Any]]
     #: The types of members that are kept as they are, None where pyoidc makes something of them. Words that stand in
     #: one text remain there.
-    _kept: ClassVar[dict[str, type | None]]
+    _plain_types: ClassVar[dict[str, type | None]]
     #: How lists are written.
     _written: ClassVar[dict[str, Any]]
     _dict: dict[str, Any]
 
     def __init_subclass__(cls) -> None:
-        cls._kept = {name: _kept_as(item) for name, item in cls.c_param.items()}
+        cls._plain_types = {name: _kept_as(item) for name, item in cls.c_param.items()}
         cls._written = {name: item.serializer for name, item in cls.c_param.items() if isinstance(item.type, list)}
 
     @staticmethod
@@ -62,14 +62,14 @@ class _UntaggedMessage:
         """As pyoidc's. Raises its errors."""
         values = dictionary.values()
         kind: Any = type(self)
-        others = _not_kept(kind, tuple(dictionary), tuple(map(type, values)))
+        converted = _not_kept(kind, tuple(dictionary), tuple(map(type, values)))
         lists = [value for value in values if type(value) is list]
         if "" in values or not all({*map(type, value)} == _TEXTS and value != [""] for value in lists):
-            others = frozenset(dictionary)
-        if not others:
+            converted = frozenset(dictionary)
+        if not converted:
             self._dict.update(dictionary)
-        for name in dictionary if others else ():
-            if name in others:
+        for name in dictionary if converted else ():
+            if name in converted:
                 super().from_dict({name: dictionary[name]}, **more)  # type: ignore[misc]
             else:
                 self._dict[name] = dictionary[name]
@@ -90,11 +90,11 @@ class _UntaggedMessage:
 @lru_cache(maxsize=500)
 def _not_kept(message: Any, names: tuple[str, ...], kinds: tuple[type, ...]) -> frozenset[str]:
     """Of members of these names, with values of these kinds, those that pyoidc would make something of."""
-    kept = message._kept
+    plain_types = message._plain_types
     return frozenset(
         name
         for name, kind in zip(names, kinds, strict=True)
-        if kept.get(name, kind) is not kind or kind not in _PLAIN_OR_LIST
+        if plain_types.get(name, kind) is not kind or kind not in _PLAIN_OR_LIST
     )
 
 

@@ -21,7 +21,7 @@ ALL_ROLES_SUFFIX = ":org:projects:roles"
 ONE_ROLE_INFIX = ":org:project:role:"
 
 #: The role keys that are told of a project; None for all.
-_Wanted = frozenset[str] | None
+_RoleKeys = frozenset[str] | None
 
 
 def token_role_claims(
@@ -32,8 +32,8 @@ def token_role_claims(
     One claim per project, and one of a fixed name for the application's own project (for all projects together where no
     application is concerned). With scopes for single roles and none for all, those roles alone.
     """
-    asked = _asked(granted.values, context.settings.urn_namespaces) or None
-    return _claims(subject, client, _projects(client, granted.audience, context), granted, lambda _: asked, context)
+    requested = _requested_roles(granted.values, context.settings.urn_namespaces) or None
+    return _claims(subject, client, _projects(client, granted.audience, context), granted, lambda _: requested, context)
 
 
 def response_role_claims(
@@ -45,15 +45,17 @@ def response_role_claims(
     The service's own project does not assert them by itself: what counts there are manager roles.
     """
     projects = _projects(client, granted.audience, context)
-    asked = _asked(granted.values, context.settings.urn_namespaces)
-    if asked is not None and not asked:
+    requested = _requested_roles(granted.values, context.settings.urn_namespaces)
+    if requested is not None and not requested:
         # Nothing is looked up for a token with its own application's project alone, or the service's own.
         if client is not None and not client.project.assert_roles:
             projects -= {client.project.id}
         instance = context.services.find_instance()
         if instance is not None and (client is None or client.project.id != instance.project_id):
             projects -= {instance.project_id}
-    return _claims(subject, client, projects, granted, lambda project: None if project.assert_roles else asked, context)
+    return _claims(
+        subject, client, projects, granted, lambda project: None if project.assert_roles else requested, context
+    )
 
 
 def _claims(
@@ -61,7 +63,7 @@ def _claims(
     client: ApplicationClient | None,
     projects: frozenset[str],
     granted: GrantedScopes,
-    wanted_of: Callable[[Project], _Wanted],
+    wanted_of: Callable[[Project], _RoleKeys],
     context: Context,
 ) -> dict[str, Any]:
     if subject is None or not projects:
@@ -70,19 +72,21 @@ def _claims(
         grants = storage.user_grants.list_effective(subject.user.id, projects)
         if not grants:
             return {}
-        projects_told = _active(grants, client, storage)
-        wanted = {project.id: _within(wanted_of(project), project, client, storage) for project in projects_told}
+        projects_granted = _active(grants, client, storage)
+        allowed_keys = {
+            project.id: _within(wanted_of(project), project, client, storage) for project in projects_granted
+        }
         domains = _domains(grants, subject, storage)
     by_project: dict[str, dict[str, dict[str, str]]] = {}
     for grant in grants:
-        for role in sorted(_told(grant, wanted)):
+        for role in sorted(_disclosed_roles(grant, allowed_keys)):
             holders = by_project.setdefault(grant.project_id, {}).setdefault(role, {})
             holders[grant.organization_id] = domains.get(grant.organization_id, "")
     namespace = _namespace(granted.values, context)
     claims: dict[str, Any] = {f"{namespace}:org:project:{id_}:roles": roles for id_, roles in by_project.items()}
-    own = by_project.values() if client is None else [by_project.get(client.project.id, {})]
+    fixed_name_roles = by_project.values() if client is None else [by_project.get(client.project.id, {})]
     together: dict[str, dict[str, str]] = {}
-    for roles in own:
+    for roles in fixed_name_roles:
         for role, holders in roles.items():
             together.setdefault(role, {}).update(holders)
     if together:
@@ -90,25 +94,25 @@ def _claims(
     return claims
 
 
-def _within(wanted: _Wanted, project: Project, client: ApplicationClient | None, storage: Storage) -> _Wanted:
+def _within(requested: _RoleKeys, project: Project, client: ApplicationClient | None, storage: Storage) -> _RoleKeys:
     """Of the wanted roles those that the application's organization may know: all if it owns the project."""
     if client is None or client.organization.id == project.organization_id:
-        return wanted
+        return requested
     project_grant = storage.project_grants.find_for_organization(project.id, client.organization.id)
     allowed = project_grant.roles if project_grant is not None and project_grant.active else frozenset()
-    return allowed if wanted is None else wanted & allowed
+    return allowed if requested is None else requested & allowed
 
 
-def _told(grant: UserGrant, wanted: Mapping[str, _Wanted]) -> frozenset[str]:
-    keys = wanted.get(grant.project_id, frozenset())
+def _disclosed_roles(grant: UserGrant, allowed_keys: Mapping[str, _RoleKeys]) -> frozenset[str]:
+    keys = allowed_keys.get(grant.project_id, frozenset())
     return grant.roles if keys is None else grant.roles & keys
 
 
-def is_role_scope(word: str, namespaces: tuple[str, ...]) -> bool:
+def is_role_scope(scope_name: str, namespaces: tuple[str, ...]) -> bool:
     """True for the scope that asks for all roles, and for those that ask for one."""
-    namespace, _, key = word.partition(ONE_ROLE_INFIX)
+    namespace, _, key = scope_name.partition(ONE_ROLE_INFIX)
     return (bool(key) and namespace in namespaces) or any(
-        word == namespace + ALL_ROLES_SUFFIX for namespace in namespaces
+        scope_name == namespace + ALL_ROLES_SUFFIX for namespace in namespaces
     )
 
 
@@ -133,18 +137,20 @@ def _projects(client: ApplicationClient | None, audience: Iterable[str], context
 
 
 @lru_cache(256)
-def _asked(words: tuple[str, ...], namespaces: tuple[str, ...]) -> _Wanted:
+def _requested_roles(scopes: tuple[str, ...], namespaces: tuple[str, ...]) -> _RoleKeys:
     """The roles that scopes ask for: none, single ones, or (None) all."""
-    found = [word for word in words if is_role_scope(word, namespaces)]
-    if any(word.endswith(ALL_ROLES_SUFFIX) and ONE_ROLE_INFIX not in word for word in found):
+    found = [scope_name for scope_name in scopes if is_role_scope(scope_name, namespaces)]
+    if any(scope_name.endswith(ALL_ROLES_SUFFIX) and ONE_ROLE_INFIX not in scope_name for scope_name in found):
         return None
-    return frozenset(word.partition(ONE_ROLE_INFIX)[2] for word in found)
+    return frozenset(scope_name.partition(ONE_ROLE_INFIX)[2] for scope_name in found)
 
 
-def _namespace(words: Iterable[str], context: Context) -> str:
+def _namespace(scopes: Iterable[str], context: Context) -> str:
     """The namespace that the request used; ours if it used none."""
     namespaces = context.settings.urn_namespaces
-    return next((ours for word in words for ours in namespaces if word.startswith(f"{ours}:")), namespaces[0])
+    return next(
+        (ours for scope_name in scopes for ours in namespaces if scope_name.startswith(f"{ours}:")), namespaces[0]
+    )
 
 
 def _active(grants: Iterable[UserGrant], client: ApplicationClient | None, storage: Storage) -> list[Project]:

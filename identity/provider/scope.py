@@ -13,7 +13,7 @@ from identity.provider.context import Context
 from identity.provider.errors import AccessDenied, InvalidScope, InvalidTarget
 from identity.provider.grant_type import Authorization
 
-_WORD = re.compile(r"[!#-\[\]-~]*")
+_SCOPE_TOKEN = re.compile(r"[!#-\[\]-~]*")
 
 OPENID_SCOPE = "openid"
 OFFLINE_ACCESS_SCOPE = "offline_access"
@@ -34,8 +34,8 @@ class GrantedScopes:
     values: tuple[str, ...]
     audience: tuple[str, ...]
 
-    def __contains__(self, word: str) -> bool:
-        return word in self.values
+    def __contains__(self, name: str) -> bool:
+        return name in self.values
 
     @property
     def scope_string(self) -> str:
@@ -103,20 +103,20 @@ class Scopes:
         named = self._named.get(value)
         return named or next((scope for scope in self._patterns if scope.matches(value)), None)
 
-    def find_opening_scope(self, claim: str, words: Iterable[str]) -> str | None:
+    def find_opening_scope(self, claim: str, names: Iterable[str]) -> str | None:
         """The first of these granted words that opens the claim."""
-        return next((word for word in words if word in self._named and claim in self._named[word].claims), None)
+        return next((name for name in names if name in self._named and claim in self._named[name].claims), None)
 
     def scopes_for_claims(self, claims: Iterable[str]) -> tuple[str, ...]:
         """Fixed scopes that together open these claims, as far as any does."""
-        words = (self.find_opening_scope(claim, self._named) for claim in claims)
-        return tuple(dict.fromkeys(word for word in words if word is not None))
+        names = (self.find_opening_scope(claim, self._named) for claim in claims)
+        return tuple(dict.fromkeys(name for name in names if name is not None))
 
-    def claims_opened(self, words: Iterable[str]) -> frozenset[str]:
+    def claims_opened(self, names: Iterable[str]) -> frozenset[str]:
         """The names of all claims that these granted words open."""
         claims: frozenset[str] = frozenset()
-        for word in words:
-            scope = self._named.get(word)
+        for name in names:
+            scope = self._named.get(name)
             if scope is not None:
                 claims |= scope.claims
         return claims
@@ -134,24 +134,24 @@ def project_from_audience_scope(value: str, namespaces: Collection[str], own_pro
     return own_project_id if named == namespace.rsplit(":", 2)[-2] else named
 
 
-def require_scope_syntax(asked: tuple[str, ...]) -> None:
+def require_scope_syntax(requested: tuple[str, ...]) -> None:
     """Raise InvalidScope unless every word has the form of RFC 6749 §3.3."""
-    for word in asked:
-        if not _WORD.fullmatch(word):
+    for name in requested:
+        if not _SCOPE_TOKEN.fullmatch(name):
             raise InvalidScope("scope holds a character that a scope cannot have")
 
 
-def require_openid_scope(asked: tuple[str, ...]) -> None:
+def require_openid_scope(requested: tuple[str, ...]) -> None:
     """Raise InvalidScope unless every word has the form of RFC 6749 §3.3, and openid is among them."""
-    require_scope_syntax(asked)
-    if OPENID_SCOPE not in asked:
+    require_scope_syntax(requested)
+    if OPENID_SCOPE not in requested:
         raise InvalidScope("scope must include openid")
 
 
-def required_organization(asked: Iterable[str], context: Context) -> Organization | None:
+def required_organization(requested: Iterable[str], context: Context) -> Organization | None:
     """The organization whose members alone will do, by these scopes. Raises InvalidScope, also for two at once."""
     found: Organization | None = None
-    for value in asked:
+    for value in requested:
         scope = context.protocol.scopes.find_scope(value)
         organization = None if scope is None else scope.organization(value, context)
         if organization is None:
@@ -178,7 +178,7 @@ def resolve_scopes(authorization: Authorization, context: Context) -> GrantedSco
 
     Raises InvalidScope, naming the scope; InvalidTarget for a target that is not in the audience.
     """
-    words: list[str] = []
+    names: list[str] = []
     audience: dict[str, None] = {}
     if authorization.client is not None:
         audience[authorization.client.id] = None
@@ -188,10 +188,10 @@ def resolve_scopes(authorization: Authorization, context: Context) -> GrantedSco
         scope = context.protocol.scopes.find_scope(value)
         granted = None if scope is None else scope.grant(value, authorization, context)
         if granted is not None:
-            words.append(granted.value)
+            names.append(granted.value)
             audience.update(dict.fromkeys(granted.audience))
     return GrantedScopes(
-        tuple(words), _narrowed(tuple(audience) or (context.issuer,), authorization.requested_audience)
+        tuple(names), _narrowed(tuple(audience) or (context.issuer,), authorization.requested_audience)
     )
 
 
@@ -202,12 +202,16 @@ def _narrowed(audience: tuple[str, ...], targets: tuple[str, ...]) -> tuple[str,
     return tuple(dict.fromkeys(targets)) or audience
 
 
-def resolve_scopes_without_client(subject: Subject, asked: tuple[str, ...], context: Context) -> tuple[str, ...]:
+def resolve_scopes_without_client(subject: Subject, requested: tuple[str, ...], context: Context) -> tuple[str, ...]:
     """The words of these that a user is granted for a token that no application asks for; unknown ones are dropped.
 
     Raises InvalidScope, naming the scope.
     """
     authorization = Authorization(
-        subject=subject, client=None, client_id=subject.user.id, requested_scopes=asked, authenticated_at=context.now
+        subject=subject,
+        client=None,
+        client_id=subject.user.id,
+        requested_scopes=requested,
+        authenticated_at=context.now,
     )
     return resolve_scopes(authorization, context).values

@@ -70,9 +70,9 @@ def find_step_up_requirement(sign_in: SignIn, context: Context) -> StepUpRequire
         return _proof_here(sign_in, context)
     policies = context.services.policies
     policy = policies.subject_policy(subject)
-    wanted, asked = requested_acr(sign_in)
+    acr_values, is_requested = requested_acr(sign_in)
     if (
-        not asked
+        not is_requested
         and policy.second_factor in SIGN_IN_ONLY_RULES
         and sign_in.authenticated_subject is None
         and not sign_in.own_page_requirements
@@ -80,8 +80,8 @@ def find_step_up_requirement(sign_in: SignIn, context: Context) -> StepUpRequire
         # Who was signed in before they set one up is not asked until they sign in again.
         return None
     proved = proof_methods(list_proofs(sign_in))
-    if asked and not any(satisfies_acr(proved, item) for item in wanted):
-        return _need(sign_in, context, proved, wanted, by_client=True)
+    if is_requested and not any(satisfies_acr(proved, item) for item in acr_values):
+        return _need(sign_in, context, proved, acr_values, by_client=True)
     if satisfies_acr(proved, ACR_TWO_FACTORS):
         return None
     if sign_in.own_page_requirements.get("acr") == STRONGEST_PROOF_STEP or sign_in.has_completed(STRONGEST_PROOF_STEP):
@@ -153,7 +153,7 @@ def refuse_without_factor(authorization: Authorization, context: Context) -> Non
 
 
 def _need(
-    sign_in: SignIn, context: Context, proved: Collection[str], wanted: tuple[str, ...], *, by_client: bool
+    sign_in: SignIn, context: Context, proved: Collection[str], acr_values: tuple[str, ...], *, by_client: bool
 ) -> StepUpRequirement:
     subject = sign_in.subject
     if subject is None:
@@ -161,12 +161,12 @@ def _need(
     services = context.services
     usable = allowed_factors(context, services.policies.subject_policy(subject))
     enrolled = _enrolled(subject, usable, context)
-    for acr in wanted:
-        by = tuple(factor.name for factor in enrolled if satisfies_acr((*proved, *factor.methods), acr))
-        if by:
-            return StepUpRequirement(acr, by_client, by)
+    for acr in acr_values:
+        usable_names = tuple(factor.name for factor in enrolled if satisfies_acr((*proved, *factor.methods), acr))
+        if usable_names:
+            return StepUpRequirement(acr, by_client, usable_names)
     possible = [factor for factor in usable if not factor.is_backup and factor.can_enrol(subject, services)]
-    for acr in wanted:
+    for acr in acr_values:
         to_enrol = tuple(factor.name for factor in possible if satisfies_acr((*proved, *factor.methods), acr))
         if to_enrol and enrolled and not satisfies_acr(proved, ACR_TWO_FACTORS):
             # Nobody sets up another factor by the password alone who has one.

@@ -189,7 +189,7 @@ def _access_token(
     user = None if authorization.subject is None else authorization.subject.user
     client = authorization.client
     form = _format(authorization)
-    made = partial(
+    new_id_token = partial(
         AccessToken,
         id=new_id(),
         format=form,
@@ -209,10 +209,12 @@ def _access_token(
         actors=authorization.actors,
     )
     if form is TokenFormat.JWT:
-        text = access_token_formats.new_jwt_access_token(made(digest=b""), authorization, granted, context, key=key)
+        text = access_token_formats.new_jwt_access_token(
+            new_id_token(digest=b""), authorization, granted, context, key=key
+        )
     else:
         text = access_token_formats.new_opaque_token()
-    return made(digest=token_digest(text)), text
+    return new_id_token(digest=token_digest(text)), text
 
 
 def _id_token(
@@ -278,8 +280,8 @@ def _usual_lifetime(authorization: Authorization, context: Context) -> timedelta
 
 
 def _id_token_lifetime(authorization: Authorization, context: Context) -> timedelta:
-    own = None if authorization.client is None else authorization.client.application.id_token_lifetime
-    return _capped(own or context.settings.id_token_lifetime, authorization, context)
+    configured = None if authorization.client is None else authorization.client.application.id_token_lifetime
+    return _capped(configured or context.settings.id_token_lifetime, authorization, context)
 
 
 def _capped(lifetime: timedelta, authorization: Authorization, context: Context) -> timedelta:

@@ -119,10 +119,10 @@ def preview_tokens(
     run = _PreviewRun(PreviewInput(subject=subject, client=client, requested_scopes=requested_scopes), context)
     if client is not None and subject is not None and isinstance(subject.user, HumanUser):
         run.sign_in(subject, client, response_type)
-    if not any(grant_preview_builder.refusal for grant_preview_builder in run.ways):
+    if not any(grant_preview_builder.refusal for grant_preview_builder in run.builders):
         run.ask(context.protocol.grant_types.values())
     return TokenPreviewResult(
-        tuple(grant_preview_builder.told() for grant_preview_builder in run.ways), tuple(run.untold)
+        tuple(grant_preview_builder.build() for grant_preview_builder in run.builders), tuple(run.unsupported)
     )
 
 
@@ -138,25 +138,25 @@ class _PreviewRun:
 
     supposed: PreviewInput
     context: Context
-    ways: "list[_GrantPreviewBuilder]" = field(default_factory=list)
-    untold: list[str] = field(default_factory=list)
+    builders: "list[_GrantPreviewBuilder]" = field(default_factory=list)
+    unsupported: list[str] = field(default_factory=list)
 
     def sign_in(self, subject: Subject, client: ApplicationClient, response_type: str) -> None:
         """The way through the authorization endpoint."""
-        asked, context = self.supposed.requested_scopes, self.context
-        with self._way(None) as grant_preview_builder:
+        requested, context = self.supposed.requested_scopes, self.context
+        with self._collect(None) as grant_preview_builder:
             if not client.is_active:
                 raise UnknownApplication("client_id names no active application")
             issues = require_response_type(response_type, client, context).artifacts
-            if not asked:
+            if not requested:
                 raise InvalidRequest("parameter scope is missing")
-            require_openid_scope(asked)
-            organization = required_organization(asked, context)
+            require_openid_scope(requested)
+            organization = required_organization(requested, context)
             _require_active(subject)
             authorization = authorization_from_sign_in(
                 subject,
                 client,
-                asked,
+                requested,
                 issues,
                 authenticated_at=context.now,
                 session_id=new_id(),
@@ -166,7 +166,7 @@ class _PreviewRun:
             )
             grant_preview_builder.admit(authorization, organization=organization, error=AccessDenied)
             if lacks_consent(authorization, grant_preview_builder.granted, context):
-                grant_preview_builder.leave_out(
+                grant_preview_builder.omit(
                     gettext_lazy("Consent"),
                     gettext_lazy("The person is asked first whether the application may have this."),
                 )
@@ -182,16 +182,16 @@ class _PreviewRun:
                 self.supposed = replace(self.supposed, code=PresentedCode(code, family, subject))
             if issues - {Artifact.CODE}:
                 grant_preview_builder.mint(authorization, access_token=Artifact.ACCESS_TOKEN in issues, code=text)
-            grant_preview_builder.tell_scopes(asked)
+            grant_preview_builder.explain_scopes(requested)
 
     def ask(self, grants: Iterable[GrantType]) -> None:
         """The ways through the token endpoint."""
         before = None
         while self.supposed != before:
             before = self.supposed
-            grants = [grant for grant in grants if not self._asked(grant)]
+            grants = [grant for grant in grants if not self._preview_grant(grant)]
 
-    def _asked(self, grant: GrantType) -> bool:
+    def _preview_grant(self, grant: GrantType) -> bool:
         """False if the grant is not for these, or waits for something to be brought."""
         client = self.supposed.client
         if grant.client_requirement is ClientRequirement.REQUIRED and client is None:
@@ -205,13 +205,13 @@ class _PreviewRun:
                 or client is None
                 or grant.grant_type in client.application.grant_types
             ):
-                self.untold.append(grant.grant_type)
+                self.unsupported.append(grant.grant_type)
             return True
         except OAuthError as error:
             refusal = error
         if authorization is None and refusal is None:
             return False
-        with self._way(grant.grant_type) as grant_preview_builder:
+        with self._collect(grant.grant_type) as grant_preview_builder:
             if client is not None and grant.client_requirement is not ClientRequirement.NONE:
                 if not client.is_active:
                     raise InvalidClient("the application, its project or its organization is deactivated")
@@ -222,7 +222,7 @@ class _PreviewRun:
             if authorization is not None:
                 grant_preview_builder.admit(authorization, error=InvalidGrant)
                 self._remember(grant_preview_builder.mint(authorization), authorization)
-                grant_preview_builder.tell_scopes(authorization.requested_scopes)
+                grant_preview_builder.explain_scopes(authorization.requested_scopes)
         return True
 
     def _remember(self, minted: MintedTokens, authorization: Authorization) -> None:
@@ -232,10 +232,10 @@ class _PreviewRun:
             self.supposed = replace(self.supposed, refresh_token=presented)
 
     @contextmanager
-    def _way(self, grant_type: str | None) -> "Iterator[_GrantPreviewBuilder]":
+    def _collect(self, grant_type: str | None) -> "Iterator[_GrantPreviewBuilder]":
         """One more way, which a refusal ends."""
         grant_preview_builder = _GrantPreviewBuilder(grant_type, self.context)
-        self.ways.append(grant_preview_builder)
+        self.builders.append(grant_preview_builder)
         try:
             yield grant_preview_builder
         except OAuthError as refusal:
@@ -258,7 +258,7 @@ class _GrantPreviewBuilder:
     left_out: list[OmittedItem] = field(default_factory=list, init=False)
     refusal: OAuthError | None = field(default=None, init=False)
 
-    def told(self) -> GrantPreview:
+    def build(self) -> GrantPreview:
         return GrantPreview(
             grant_type=self.grant_type,
             granted=self.granted.values,
@@ -278,7 +278,7 @@ class _GrantPreviewBuilder:
             {} if self._subject is None else dict(scope_claims(self._subject.user, self.granted.values, self.context))
         )
         self._roles = token_role_claims(self._subject, self._client, self.granted, self.context)
-        self._asked = authorization.requested_scopes
+        self._requested = authorization.requested_scopes
         self._reasons = ClaimReasons(authorization, self.granted, self.context)
 
     def mint(self, authorization: Authorization, *, access_token: bool = True, code: str | None = None) -> MintedTokens:
@@ -339,7 +339,7 @@ class _GrantPreviewBuilder:
             switched_off = gettext_lazy(
                 "The application has an access token and can ask userinfo for them; “User Info inside ID Token” is off."
             )
-            self.leave_out(
+            self.omit(
                 gettext_lazy("{claims} in the ID token", claims=", ".join(missing)),
                 asks_itself if self._client is None else switched_off,
             )
@@ -355,7 +355,7 @@ class _GrantPreviewBuilder:
             )
         except InsufficientScope:
             about_nobody = gettext_lazy("The token is about no user.")
-            self.leave_out(
+            self.omit(
                 "userinfo", about_nobody if issued.subject is None else gettext_lazy("The scope openid is missing.")
             )
         members = introspection.introspection_members(issued, self.context)
@@ -365,44 +365,44 @@ class _GrantPreviewBuilder:
             )
         )
 
-    def tell_scopes(self, asked: Iterable[str]) -> None:
+    def explain_scopes(self, requested: Iterable[str]) -> None:
         """Which of the asked scopes were dropped, and which of the granted ones bring nothing."""
-        for word in dict.fromkeys(asked):
-            if word not in self.granted:
-                self.leave_out(gettext_lazy("scope {scope}", scope=word), self._why_dropped(word))
+        for scope_name in dict.fromkeys(requested):
+            if scope_name not in self.granted:
+                self.omit(gettext_lazy("scope {scope}", scope=scope_name), self._why_dropped(scope_name))
         if self._subject is None:
             return
         scopes = self.context.protocol.scopes
-        for word in self.granted.values if not isinstance(self._subject.user, ServiceUser) else ():
-            unknown = sorted(scopes.claims_opened((word,)) - self._claims.keys())
+        for scope_name in self.granted.values if not isinstance(self._subject.user, ServiceUser) else ():
+            unknown = sorted(scopes.claims_opened((scope_name,)) - self._claims.keys())
             if unknown:
-                self.leave_out(
-                    gettext_lazy("{claims} of the scope {scope}", claims=", ".join(unknown), scope=word),
+                self.omit(
+                    gettext_lazy("{claims} of the scope {scope}", claims=", ".join(unknown), scope=scope_name),
                     gettext_lazy("Nothing is known of it."),
                 )
         if self._reasons.role_scopes and not self._roles:
-            self.leave_out(
+            self.omit(
                 gettext_lazy("Role claims"), gettext_lazy("The user has no such role in a project of the audience.")
             )
 
-    def _why_dropped(self, word: str) -> str:
-        if self.context.protocol.scopes.find_scope(word) is None:
+    def _why_dropped(self, scope_name: str) -> str:
+        if self.context.protocol.scopes.find_scope(scope_name) is None:
             return gettext_lazy("There is no such scope.")
-        if word != OFFLINE_ACCESS_SCOPE:
+        if scope_name != OFFLINE_ACCESS_SCOPE:
             return gettext_lazy("Its namespace is not one of this service.")
         if self._client is None or self._subject is None:
             return gettext_lazy("Who acts for itself gets no refresh token: it can ask again at any time.")
-        if word not in self._asked:
+        if scope_name not in self._requested:
             return gettext_lazy("Without a code there is no refresh token.")
         return gettext_lazy("The application may not use refresh tokens.")
 
     def _tell_missing_roles(self, carrier: ClaimsCarrier, claims: Mapping[str, Any]) -> None:
         if self._client is not None and self._roles and not self._roles.keys() & claims.keys():
-            self.leave_out(*_NO_ROLES[carrier])
+            self.omit(*_NO_ROLES[carrier])
 
-    def leave_out(self, what: str, why: str) -> None:
+    def omit(self, label: str, reason: str) -> None:
         """Note what does not come, and why."""
-        self.left_out.append(OmittedItem(what, why))
+        self.left_out.append(OmittedItem(label, reason))
 
 
 def _claims_in(text: str) -> dict[str, Any]:

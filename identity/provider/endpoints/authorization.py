@@ -1,8 +1,7 @@
-"""The authorization endpoint (service description §4.2), and where a request that waited for its user goes on.
+"""The authorization endpoint (service description §4.2), and how a pending request continues.
 
-A request goes through two halves, split at the moment its redirect URI is trusted: before it, errors are shown to the
-person at the browser; after it, they travel to the client. Then either a page comes first, and the request waits as a
-row whose id is in the address; or the response type says what the answer carries.
+Until the redirect URI is trusted, errors are shown in the browser; afterwards they are sent to the client. Then a
+page comes first, and the request waits as a row whose id is in the path; or the response type builds the response.
 """
 
 from dataclasses import replace
@@ -43,20 +42,20 @@ from identity.provider.step_up import find_step_up_requirement, initial_session_
 from identity.provider.token_issuance import issue_tokens, new_code, new_family
 from identity.services.sign_ins import StaleSignIn
 
-#: Errors that say no more than that prompt=none allowed no page.
+#: Errors which only say that prompt=none allowed no page.
 _PAGE_NEEDED = (LoginRequired, InteractionRequired, AccountSelectionRequired, ConsentRequired)
 
 PATH = "/oauth/v2/authorize"
 
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
-    """Answer the client at once, or send the browser to the first page that is needed. Raises UnredirectableError."""
+    """Respond to the client at once, or redirect to the first page that is needed. Raises UnredirectableError."""
     parameters = parse_request_parameters(request)
     client, address = _find_address(parameters, context)
     try:
         authorization = parse_authorization_request(parameters, client, address, context)
         if request.method == "POST":
-            # Browsers keep our cookies back from another site's POST, and send them with the GET that follows.
+            # Browsers withhold our cookies from another site's POST, and send them with the GET that follows.
             return _wait(authorization, context, f"{PATH}/{{}}")
         return _go_on(_sign_in(authorization, None, request.browser_state, context), request.browser_state, context)
     except OAuthError as error:
@@ -64,9 +63,9 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
 
 
 def resume(request: ProtocolRequest, context: Context) -> ProtocolResponse:
-    """Go on with a request that waited: its answer, or the next page.
+    """Continue a pending request: its response, or the next page.
 
-    Raises SignInUnavailable if it cannot go on in this browser; UnredirectableError if its application is gone.
+    Raises SignInUnavailable if it cannot continue in this browser; UnredirectableError if its application is gone.
     """
     request_id = request.resumed_request_id or ""
     try:
@@ -91,7 +90,7 @@ def _resume(request_id: str, request: ProtocolRequest, context: Context) -> Prot
 
 
 def load_sign_in(pending: PendingAuthorization, browser: BrowserState, context: Context) -> SignIn:
-    """How far a waiting request has come, for the pages that draw it. Raises OAuthError, UnredirectableError."""
+    """The state of a pending request, for its pages. Raises OAuthError, UnredirectableError."""
     if pending.target is not None:
         return _sign_in(None, pending, browser, context)
     parameters = Parameters(pending.parameters)
@@ -103,7 +102,7 @@ def _find_address(parameters: Parameters, context: Context) -> tuple[Application
     try:
         client, address = resolve_client_and_redirect_target(parameters, context)
     except UnredirectableError as error:
-        # Only what is registered is named: a stranger's words fill no trail.
+        # Only registered clients are named, so that anonymous requests cannot fill the trail.
         named = context.services.applications.find_client(parameters.get("client_id", ""))
         _audit(error, named, context)
         raise
@@ -114,7 +113,7 @@ def _find_address(parameters: Parameters, context: Context) -> tuple[Application
 def _refusal(
     error: OAuthError, client: ApplicationClient, address: RedirectTarget, context: Context
 ) -> ProtocolResponse:
-    # That a page would be needed is no refusal: clients ask with prompt=none all day long.
+    # A page being needed is not a refusal: clients poll with prompt=none.
     if not isinstance(error, _PAGE_NEEDED):
         _audit(error, client, context)
     return address.error_response(error)
@@ -132,7 +131,7 @@ def _audit(error: OAuthError, client: ApplicationClient | None, context: Context
 
 
 def _detail(error: OAuthError) -> dict[str, object]:
-    # Of what was sent this alone is told: whoever registered the addresses finds the slip by it.
+    # The only request data in the audit trail: it shows the owner of the application the mistake.
     sent = error.sent if isinstance(error, UntrustedRedirect) else ""
     return {"error": error.error, **({"redirect_uri": sent} if sent else {})}
 
@@ -149,7 +148,7 @@ def _sign_in(
             proved = storage.users.find_subject(pending.user_id)
         policies = context.services.policies
         if proved is None or not proved.is_active or not policies.filter_valid_proofs(proved, pending.proofs):
-            # What they did counts for nobody else at this browser, and not by what may not be used.
+            # Steps of one account do not count for another, or for a factor that is not allowed.
             proved, pending = None, pending.restarted()
     return SignIn(
         request=authorization,
@@ -169,7 +168,7 @@ def _sign_in(
 
 
 def _go_on(sign_in: SignIn, browser: BrowserState, context: Context) -> ProtocolResponse:
-    """The next page, or the answer."""
+    """The next page, or the response."""
     needed = next_interaction(context.protocol.interactions.values(), sign_in, context)
     if needed is None:
         if sign_in.step_up_requirement is not None:
@@ -204,11 +203,11 @@ def _wait(authorization: AuthorizationRequest, context: Context, path: str) -> P
 
 
 def _answer(sign_in: SignIn, browser: BrowserState, context: Context) -> ProtocolResponse:
-    """What was asked for, from the session that was chosen or that starts now."""
+    """The response, from the selected session or a new one."""
     cookies: list[Cookie] = []
     pending = sign_in.pending
     if pending is not None:
-        # First of all, so that of racing tabs one goes on.
+        # First, so that only one of several racing tabs continues.
         context.services.sign_ins.finish(pending)
         cookies.append(Cookie(CookieKind.SIGN_IN, pending.id))
     account = sign_in.selected_account
@@ -237,7 +236,7 @@ def _answer(sign_in: SignIn, browser: BrowserState, context: Context) -> Protoco
         or not sign_in.is_live(account)
         or (sign_in.authenticated_subject is None and not sign_in.is_fresh(account))
     ):
-        # No interaction stands for this: without pages for signing in, nobody is let through.
+        # There is no interaction for this: without sign-in pages nobody is let through.
         account = None
     if sign_in.request is None:
         if account is None or pending is None or pending.target is None:
@@ -248,20 +247,20 @@ def _answer(sign_in: SignIn, browser: BrowserState, context: Context) -> Protoco
     try:
         response = authorization.redirect_target.success_response(_members(sign_in, account, authorization, context))
     except OAuthError as error:
-        # The person may well be signed in now, even if the client gets nothing.
+        # The user may be signed in now, even if the client gets nothing.
         response = _refusal(error, authorization.client, authorization.redirect_target, context)
     return replace(response, cookies=tuple(cookies)) if cookies else response
 
 
 def _lacking(need: StepUpRequirement) -> OAuthError:
-    """No interaction stands for this: without pages for factors, nobody is let through who lacks one."""
+    """There is no interaction for this: without pages for factors, users who lack one are not let through."""
     if need.is_client_request:
         return UnmetAuthenticationRequirements("The user cannot be authenticated in the way that acr asks for.")
     return InteractionRequired("The user has to prove who they are by a second factor.")
 
 
 def _superseded(sign_in: SignIn, account: SignedInAccount) -> list[Cookie]:
-    """Cookies of expired sessions of the same person: the new session stands for them."""
+    """Cookies of the user's expired sessions, which the new session replaces."""
     return [
         Cookie(CookieKind.SESSION, signed_in_account.session.id)
         for signed_in_account in sign_in.accounts
@@ -271,12 +270,12 @@ def _superseded(sign_in: SignIn, account: SignedInAccount) -> list[Cookie]:
 
 
 def _members(
-    sign_in: SignIn, account: SignedInAccount | None, asked: AuthorizationRequest, context: Context
+    sign_in: SignIn, account: SignedInAccount | None, authorization_request: AuthorizationRequest, context: Context
 ) -> dict[str, Any]:
-    """The members of the answer (service description §4.2)."""
+    """The members of the response (service description §4.2)."""
     if account is None:
         raise LoginRequired("The user is not signed in.")
-    if asked.required_subject_id not in (None, account.subject.user.id):
+    if authorization_request.required_subject_id not in (None, account.subject.user.id):
         raise LoginRequired("Another user is signed in than the one that the request names.")
     offer = (
         sign_in.consent_summary
@@ -286,20 +285,26 @@ def _members(
     if offer.needs_consent or (
         CONSENT_INTERACTION in sign_in.prompts and not sign_in.has_completed(CONSENT_INTERACTION)
     ):
-        # As with signing in: without a page for it, nobody is taken to have agreed.
+        # As with sign-in: without a page there is no consent.
         raise ConsentRequired("The user has to consent.")
-    authorization, granted, issues = offer.authorization, offer.granted, asked.response_type.artifacts
+    authorization, granted, issues = offer.authorization, offer.granted, authorization_request.response_type.artifacts
     context.services.sessions.touch(account)
     members: dict[str, Any] = {}
     code: AuthorizationCode | None = None
     if issues & {Artifact.CODE, Artifact.ACCESS_TOKEN}:
         if Artifact.CODE in issues:
             members["code"], code = new_code(
-                authorization, granted, context, redirect_uri=asked.redirect_uri, code_challenge=asked.code_challenge
+                authorization,
+                granted,
+                context,
+                redirect_uri=authorization_request.redirect_uri,
+                code_challenge=authorization_request.code_challenge,
             )
         family = new_family(authorization, granted, context)
-        context.services.tokens.store_family(family, code, is_last_write=not asked.response_type.uses_front_channel)
-    if asked.response_type.uses_front_channel:
+        context.services.tokens.store_family(
+            family, code, is_last_write=not authorization_request.response_type.uses_front_channel
+        )
+    if authorization_request.response_type.uses_front_channel:
         tokens = issue_tokens(
             authorization,
             granted,

@@ -1,7 +1,7 @@
 """The end-session endpoint (service description §4.7, OpenID Connect RP-Initiated Logout).
 
-What has to wait, for the cookies that a browser keeps back from another site's POST or for the person's answer, waits
-as a row, as authorization requests do: neither hint nor state stands in an address of ours.
+A request that must wait, for the cookies that browsers withhold from another site's POST or for the user's answer,
+is stored as a row, as authorization requests are: neither hint nor state is in our URLs.
 """
 
 from dataclasses import dataclass, replace
@@ -27,14 +27,14 @@ from identity.services.sign_ins import SignInUnavailable, StaleSignIn
 
 PATH = "/oauth/v2/endsession"
 
-#: Where a person is asked, and where they end up if nowhere else.
+#: The page that asks the user to confirm, and the default page after logout.
 CONFIRMATION_PATH = "/sign-out"
 SIGNED_OUT_PATH = "/signed-out"
 
-#: The parameter by which the pages find the request that waits.
+#: The parameter with the id of the pending request.
 PENDING_REQUEST_PARAMETER = "request"
 
-#: Addresses to which browsers follow a redirect without asking.
+#: Schemes for which browsers follow a redirect without asking.
 REDIRECT_SCHEMES = ("https://", "http://")
 
 _KNOWN = ("id_token_hint", "client_id", "post_logout_redirect_uri", "state", "ui_locales", "logout_hint")
@@ -44,9 +44,9 @@ _LONGEST_LOCALES = 200
 
 @dataclass(frozen=True, slots=True)
 class LogoutRequest:
-    """What was asked: by which client, and where the browser goes afterwards; None if it stays here.
+    """Which client requested the logout, and where the browser goes afterwards; None if it stays here.
 
-    ``pending_request_id`` is the id of the row that it waits as; None if it does not.
+    ``pending_request_id`` is the id of the stored row; None if it is not pending.
     """
 
     client: ApplicationClient | None
@@ -56,25 +56,26 @@ class LogoutRequest:
     pending_request_id: str | None = None
 
 
-#: What is asked by nobody who could be sent back: the person is asked, and stays here.
+#: A request of no known client: the user is asked, and stays here.
 EMPTY_LOGOUT_REQUEST = LogoutRequest(None, None, None, Parameters({}))
 
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
-    """Sign out and send the browser back, if a valid hint names a session of this browser; otherwise ask the person.
+    """Sign out and redirect back if a valid hint names a session of this browser; otherwise ask the user.
 
-    Raises UnredirectableError if the request cannot be read, or names an address that is not registered.
+    Raises UnredirectableError if the request cannot be read, or has an unregistered redirect URI.
     """
     logout_request = parse_logout_request(_parameters(request), context)
     if request.method == "POST" and not request.browser_state.sessions:
-        # Browsers keep our cookies back from another site's POST, and send them with the GET that follows.
+        # Browsers withhold our cookies from another site's POST, and send them with the GET that follows.
         return _wait(logout_request, f"{PATH}/{{}}", context)
     return _decide(logout_request, request.browser_state, context)
 
 
 def resume(request: ProtocolRequest, context: Context) -> ProtocolResponse:
-    """Go on with a request that came by POST. Raises SignInUnavailable if it cannot go on in this browser;
-    UnredirectableError."""
+    """Continue a request that came by POST. Raises SignInUnavailable if it cannot continue in this browser;
+    UnredirectableError.
+    """
     return _decide(
         load_pending_request(request.resumed_request_id or "", request.browser_state, context),
         request.browser_state,
@@ -83,7 +84,7 @@ def resume(request: ProtocolRequest, context: Context) -> ProtocolResponse:
 
 
 def load_pending_request(request_id: str, browser: BrowserState, context: Context) -> LogoutRequest:
-    """The request that waits under this id; nobody's if it cannot go on in this browser. Raises UnredirectableError."""
+    """The pending request; the empty one if it cannot continue in this browser. Raises UnredirectableError."""
     try:
         pending = context.services.sign_ins.find(request_id, browser.sign_ins.get(request_id))
     except SignInUnavailable:
@@ -92,7 +93,7 @@ def load_pending_request(request_id: str, browser: BrowserState, context: Contex
 
 
 def parse_logout_request(parameters: Parameters, context: Context) -> LogoutRequest:
-    """The request, its addresses checked. Raises UnredirectableError."""
+    """The request with validated URIs. Raises UnredirectableError."""
     text = parameters.get_value("id_token_hint")
     hint = None
     if text is not None:
@@ -141,13 +142,13 @@ def end_sessions(
     """End these sessions, and send the browser where it was asked to go, or to the page that says so; ``fallback_url``
     stands in place of both. Whoever signs out elsewhere, too, is led there first.
     """
-    elsewhere = _elsewhere(logout_request, accounts, context)
+    external_logout = _external_logout(logout_request, accounts, context)
     client_id = None if logout_request.client is None else logout_request.client.id
     for account in accounts:
         context.services.sessions.end(account, client_id=client_id)
     cookies = tuple(Cookie(CookieKind.SESSION, account.session.id) for account in accounts)
-    if elsewhere is not None:
-        return replace(elsewhere, cookies=(*elsewhere.cookies, *cookies))
+    if external_logout is not None:
+        return replace(external_logout, cookies=(*external_logout.cookies, *cookies))
     return redirect_response(
         fallback_url or logout_request.post_logout_redirect_uri or context.settings.login_url + SIGNED_OUT_PATH,
         *cookies,
@@ -171,7 +172,7 @@ def finish_logout(request_id: str, browser: BrowserState, context: Context) -> P
     return redirect_response(logout_request.post_logout_redirect_uri, Cookie(CookieKind.SIGN_IN, pending.id))
 
 
-def _elsewhere(
+def _external_logout(
     logout_request: LogoutRequest, accounts: tuple[SignedInAccount, ...], context: Context
 ) -> ProtocolResponse | None:
     for account in accounts:

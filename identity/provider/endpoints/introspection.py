@@ -61,11 +61,13 @@ def introspection_members(issued: PresentedAccessToken, context: Context) -> dic
     return members
 
 
-def _discloses_user_name(subject: Subject, words: tuple[str, ...], context: Context) -> bool:
+def _discloses_user_name(subject: Subject, scopes: tuple[str, ...], context: Context) -> bool:
     """True for programs, and for people as far as they agreed to be known by a name."""
     if isinstance(subject.user, ServiceUser):
         return True
-    return OPENID_SCOPE in words and context.protocol.scopes.find_opening_scope("preferred_username", words) is not None
+    return (
+        OPENID_SCOPE in scopes and context.protocol.scopes.find_opening_scope("preferred_username", scopes) is not None
+    )
 
 
 ENDPOINT = Endpoint(

@@ -17,7 +17,7 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     The bytes are kept for as long as the same keys are published.
     """
     published = context.services.signing_keys.published_keys()
-    document = _made(context.protocol, published)
+    document = _cached_key_set(context.protocol, published)
     if document is None:
         members = {"keys": [public.to_jwk(key.id, key.algorithm) for key, public in published]}
         document = CacheableDocument.from_bytes(json.dumps(members).encode(), max_age=context.settings.jwks_max_age)
@@ -28,10 +28,10 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
 def find_cached_document(keeping: CachedDocumentSources, now: datetime) -> CacheableDocument | None:
     """The document, while the key list need not be read again."""
     schedule = keeping.ring.fresh(now)
-    return None if schedule is None else _made(keeping.protocol, keeping.ring.published(schedule, now))
+    return None if schedule is None else _cached_key_set(keeping.protocol, keeping.ring.published(schedule, now))
 
 
-def _made(protocol: ProtocolRegistry, published: Published) -> CacheableDocument | None:
+def _cached_key_set(protocol: ProtocolRegistry, published: Published) -> CacheableDocument | None:
     """The document of just these keys, if it was the last one that was made."""
     keys, document = protocol.documents.get("keys", ((), None))
     return document if keys == published else None
