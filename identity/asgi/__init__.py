@@ -1,4 +1,6 @@
-"""The service as an ASGI 3 application: protocol endpoints run in the event loop, all else in Pyramid in threads."""
+"""The service as an ASGI 3 application: protocol endpoints run in the event loop, everything else in Pyramid in
+threads.
+"""
 
 import os
 from collections.abc import Mapping
@@ -17,8 +19,8 @@ def main(global_config: Mapping[str, str], **settings: str) -> AsgiApplication:
 
 
 def create_application_from_environment() -> AsgiApplication:
-    """For ``uvicorn --factory identity.asgi:create_application_from_environment``: the service of the ini file that
-    IDENTITY_INI names.
+    """For ``uvicorn --factory identity.asgi:create_application_from_environment``: reads the ini file named by
+    IDENTITY_INI.
 
     Raises KeyError without it, InvalidSetting and OSError for a file that cannot be read, and SystemExit.
     """

@@ -1,4 +1,4 @@
-"""The ASGI application: hands each request to its endpoint, or to Pyramid."""
+"""The ASGI application: dispatches each request to its endpoint, or to Pyramid."""
 
 import asyncio
 import logging
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: How many requests that ask no storage are answered at a time; they wait for nothing.
+#: The number of concurrent requests that do not use the storage; they never wait.
 _MAX_STORAGE_FREE_REQUESTS = 64
-#: Seconds for which requests whose clients left are finished at a stop.
+#: Seconds to finish requests at shutdown whose clients have left.
 _DRAIN_TIMEOUT = 10.0
 
 
 class AsgiApplication:
-    """Made of the WSGI application (``identity.application_factory.main``), whose ``registry`` it has, too."""
+    """Wraps the WSGI application (``identity.application_factory.main``), whose ``registry`` it shares."""
 
     def __init__(self, wsgi: WsgiApplication) -> None:
         self.registry: Any = wsgi.registry  # type: ignore[attr-defined]
@@ -54,7 +54,7 @@ class AsgiApplication:
         self._document_sources = CachedDocumentSources(identity.protocol_registry, identity.process_state.key_ring)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or begin and end with the server (ASGI's lifespan)."""
+        """Handle one request, or the server's start and stop (ASGI lifespan)."""
         kind = scope["type"]
         if kind == "http":
             await self._handle_http(scope, receive, send)
@@ -117,7 +117,7 @@ class AsgiApplication:
             return
 
     def _cached_document_response(self, endpoint_route: EndpointRoute, head: RequestHead) -> ImmediateResponse | None:
-        """What shows a document that the process has already; None if anything has to be asked."""
+        """The response with a cached document; None if the storage must be read."""
         find = endpoint_route.handler.endpoint.cached_document
         if find is None or head.method != "GET" or head.content_length != 0 or "origin" in head.headers:
             return None
@@ -194,20 +194,20 @@ class AsgiApplication:
 
 
 class _LoopState:
-    """What belongs to one event loop."""
+    """State of one event loop."""
 
     def __init__(self, wsgi: WsgiApplication, identity: "IdentityApplication") -> None:
         most = identity.backend.max_greenlets if identity.settings.endpoints_in_event_loop else 0
-        # A storage that is away or slow takes all places of those that wait for it.
+        # Separate, since a slow storage takes all slots of the requests that wait for it.
         self._storage_free_pool = GreenletPool(_MAX_STORAGE_FREE_REQUESTS)
         self._greenlets = GreenletPool(most) if most > 0 else None
-        # Pages do not keep programs waiting.
+        # Separate, so that pages do not delay programs.
         self.endpoint_thread_pool = RequestThreadPool(MAX_ENDPOINT_THREADS, MAX_QUEUED_ENDPOINT_REQUESTS)
         self.thread_pool = RequestThreadPool(MAX_REQUEST_THREADS, MAX_QUEUED_REQUESTS)
         self.wsgi_adapter = WsgiThreadAdapter(wsgi, self.thread_pool, identity.settings.trusted_proxy)
 
     def executor_for(self, handler: EndpointHandler, head: RequestHead) -> GreenletPool | RequestThreadPool:
-        """Where the endpoint runs, so that it does not block the loop."""
+        """The executor in which the endpoint does not block the loop."""
         if handler.endpoint.is_blocking:
             return self.endpoint_thread_pool
         if not handler.needs_storage_for_cors(head.headers.get("origin")):
@@ -215,7 +215,7 @@ class _LoopState:
         return self._greenlets or self.endpoint_thread_pool
 
     async def drain(self) -> None:
-        """Wait for what was begun."""
+        """Wait for all running requests."""
         give_up_at = asyncio.get_running_loop().time() + _DRAIN_TIMEOUT
         while self._is_busy:
             if asyncio.get_running_loop().time() > give_up_at:

@@ -1,4 +1,4 @@
-"""Requests to protocol endpoints, without Pyramid: each has a transaction of its own, and is repeated if that loses."""
+"""Requests to protocol endpoints without Pyramid: each has its own transaction, and is retried after a conflict."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -48,7 +48,7 @@ _UNAVAILABLE = (StorageUnavailable, *DAMAGED_DATA_ERRORS)
 
 @dataclass(frozen=True, slots=True)
 class EndpointRoute:
-    """Where an endpoint is. ``match`` returns what the path names, or None."""
+    """The path of an endpoint. ``match`` returns the id in a path, or None."""
 
     handler: EndpointHandler
     hosts: frozenset[str]
@@ -58,7 +58,7 @@ class EndpointRoute:
 
 
 class EndpointRouter:
-    """All endpoints by their addresses, as Pyramid's routes have them."""
+    """All endpoints by path, as in Pyramid's routes."""
 
     def __init__(self, registry: Registry) -> None:
         hosts = accepted_hosts_by_address(registry.application.settings)
@@ -75,7 +75,7 @@ class EndpointRouter:
                 self._path_index.setdefault(endpoint.path, []).append(endpoint_route)
 
     def match(self, head: RequestHead) -> tuple[EndpointRoute, str | None] | None:
-        """The endpoint's place, and the id of the authorization request in its path, if there is one."""
+        """The endpoint's route, and the id of the authorization request in its path, if any."""
         host = head.headers.get("host", "")
         for endpoint_route in self._path_index.get(head.path, ()):
             if host in endpoint_route.hosts or host.lower() in endpoint_route.hosts:
@@ -92,11 +92,11 @@ class EndpointRouter:
 
 
 class _TransactionConflict(Exception):
-    """The transaction lost against another; the request is repeated."""
+    """The transaction lost against another; the request is retried."""
 
 
 class EndpointCall:
-    """A request to an endpoint. Called in a greenlet or a thread, with context variables of its own."""
+    """A request to an endpoint, called in a greenlet or a thread with its own context variables."""
 
     def __init__(
         self,
@@ -117,11 +117,10 @@ class EndpointCall:
         self._render_page = draw
         self._claimed_keys: set[Any] = set()
         self._trace_id: str | None = None
-        #: None for one over the limit, which was not read.
+        #: None for a body over the limit, which was not read.
         self.body: bytes | None = b""
 
     def __call__(self) -> AsgiResponse:
-        """Its answer."""
         identity, started = self._identity, perf_counter()
         log_context.set(lambda: request_log_context(self._request_id, self._trace_id))
         set_client_network(request_network(self._request_head.client_address, identity.settings.trusted_proxy))
@@ -177,7 +176,7 @@ class EndpointCall:
                         raise
                     result = error
                 answer = self._handle_result(result, opened)
-                # A response, or an error that says so, leaves what the transaction holds.
+                # Commit for a response, or for an error that commits.
                 if transactions is not None and getattr(
                     result, "commits_transaction", not isinstance(result, Exception)
                 ):
@@ -192,7 +191,7 @@ class EndpointCall:
                     try:
                         _abort_transaction(transactions)
                     except Exception as error:
-                        # What the response rests on has not come to be.
+                        # The commit failed, and the response relies on it.
                         answer, result = None, error
             refused = opened.refusals
         finally:
@@ -227,7 +226,7 @@ class EndpointCall:
         return handler.handle(request, opened)
 
     def _handle_result(self, result: ProtocolResponse | Exception, opened: RequestServices) -> AsgiResponse | None:
-        """None if Pyramid has to draw it."""
+        """None if Pyramid must render it."""
         response = self._error_response(result, opened) if isinstance(result, Exception) else result
         if response is None or response.form_post is not None:
             return None
@@ -237,7 +236,7 @@ class EndpointCall:
         return AsgiResponse(response.status, headers, response.body)
 
     def _error_response(self, error: Exception, opened: RequestServices) -> ProtocolResponse | None:
-        """What a program is answered; None for errors of other kinds, and where people are answered."""
+        """The response to a program; None for other errors, and for browsers."""
         is_for_people = self._route.handler.endpoint.host is EndpointHost.LOGIN
         if is_for_people or (opened.context is not None and opened.context.redirect_targets):
             return None
@@ -249,7 +248,7 @@ class EndpointCall:
         return None
 
     def _response_after_commit(self, result: ProtocolResponse | Exception, context: Context | None) -> AsgiResponse:
-        """The answer after the end of the transaction: that it could not be committed, or a page that Pyramid draws."""
+        """The response after the end of the transaction: a failed commit, or a page that Pyramid renders."""
         if isinstance(result, Exception):
             reading = self._request_services(None)
             reading.context = context
@@ -288,6 +287,6 @@ class EndpointCall:
 
 
 def _abort_transaction(transactions: ExplicitTransactionManager) -> None:
-    """End it, unless a failed commit or begin has."""
+    """Abort, unless a failed commit or begin already has."""
     if transactions.is_active:
         transactions.abort()

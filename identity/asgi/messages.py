@@ -1,4 +1,4 @@
-"""What an ASGI server and the application say to each other, in types."""
+"""Types of the messages between an ASGI server and the application."""
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ Receive = Callable[[], Awaitable[AsgiMessage]]
 Send = Callable[[AsgiMessage], Awaitable[None]]
 Headers = list[tuple[str, str]]
 
-#: Without it gunicorn names itself and its version.
+#: Without it gunicorn discloses its name and version.
 _SERVER = (b"server", b"identity")
 
 
 @dataclass(slots=True)
 class AsgiResponse:
-    """What is sent: a body, then ``chunks``, to be taken one by one in threads, and closed then if they can be."""
+    """A body, then ``chunks``, which are taken one by one in threads and closed if they can be."""
 
     status: int
     headers: Headers
@@ -30,7 +30,7 @@ class ClientDisconnected(Exception):
 
 
 async def start_response(send: Send, status: int, headers: Headers, *, close: bool = False) -> None:
-    """Send status and headers. Raises ValueError for a header that would be read as two."""
+    """Send status and headers. Raises ValueError for a header that could be read as two."""
     raw = [(_encode_name(name), _encode_value(value)) for name, value in headers]
     raw.append(_SERVER)
     if close:
@@ -39,7 +39,7 @@ async def start_response(send: Send, status: int, headers: Headers, *, close: bo
 
 
 async def send_body(send: Send, body: bytes, *, more: bool = False) -> None:
-    """Send the body, or with ``more`` a piece of it."""
+    """Send the body, or with ``more`` a part of it."""
     await send({"type": "http.response.body", "body": body, "more_body": more})
 
 

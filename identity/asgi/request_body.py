@@ -1,4 +1,4 @@
-"""Bodies of requests: read by the event loop, within a limit and a time."""
+"""Request bodies: read by the event loop, within a size and time limit."""
 
 import asyncio
 from contextlib import suppress
@@ -6,7 +6,7 @@ from typing import IO
 
 from identity.asgi.messages import ClientDisconnected, Receive, Send, send_body
 
-#: Seconds that a body may take as a whole, and one of a document.
+#: Timeout in seconds of a whole body, and of a document.
 BODY_TIMEOUT, DOCUMENT_TIMEOUT = 60.0, 600.0
 #: Seconds and bytes for which the rest of a refused body is read before the connection closes (RFC 9112 §9.6), and
 #: seconds without a byte after which no more is expected.
@@ -18,7 +18,7 @@ class BodyTimeout(Exception):
 
 
 class RequestBody:
-    """A body, and how much of it has come."""
+    """A body, and how much of it has arrived."""
 
     def __init__(self, receive: Receive, length: int | None) -> None:
         self._receive = receive
@@ -28,7 +28,7 @@ class RequestBody:
         self.is_complete = length == 0
 
     async def read(self, limit: int) -> bytes | None:
-        """The whole body, or None if it is longer than so many bytes: then it is not read to its end.
+        """The whole body, or None if it is longer than ``limit``: then it is not read to its end.
 
         Raises BodyTimeout and ClientDisconnected.
         """
@@ -45,7 +45,9 @@ class RequestBody:
         return b"".join(self._chunks) if self._size <= limit else None
 
     async def copy_to(self, file: IO[bytes], limit: int) -> bool:
-        """Write it to the file, from its begin; False if it is longer. Raises BodyTimeout and ClientDisconnected."""
+        """Write the body to the file; False if it is longer than ``limit``. Raises BodyTimeout and
+        ClientDisconnected.
+        """
         if self._length is not None and self._length > limit:
             return False
         file.write(b"".join(self._chunks))
@@ -61,14 +63,15 @@ class RequestBody:
 
     @property
     def size(self) -> int:
-        """How many bytes it has; of a body in chunks that was not read to its end at least."""
+        """Its size in bytes; for a chunked body that was not read to its end, the minimum."""
         return self._size if self._length is None else self._length
 
     async def discard(self, send: Send, *, expected: bool) -> None:
-        """Read the rest away, within bounds, and end the answer, all of which was sent with ``more``.
+        """Discard the rest, within limits, and end the response, all of which was sent with ``more``.
 
-        A server closes the connection at the end of an answer that says so. Over unread bytes the system resets it, and
-        clients and proxies lose the answer. ``expected``: the client waits for 100 Continue before it sends the body.
+        A server closes the connection after a response that says so. With unread bytes the system resets it, and
+        clients and proxies lose the response. ``expected``: the client waits for 100 Continue before it sends the
+        body.
         """
         most = self._size + MAX_DISCARDED_BYTES
         with suppress(TimeoutError, ClientDisconnected):

@@ -1,4 +1,4 @@
-"""Request line and headers: read in one way or refused, and who is at the other end of the connection."""
+"""Request line and headers, refused if ambiguous, and the address of the client."""
 
 import re
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from identity.asgi.messages import Scope
 from identity.settings import NO_PROXY
 
 _LENGTH = re.compile(r"[0-9]{1,15}")
-#: What proxies say of the client. Nothing of it reaches the service but by ``RequestHead.client``.
+#: Headers in which proxies describe the client. They reach the service only as ``RequestHead.client_address``.
 _FORWARDING_HEADERS = frozenset(
     {"x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-port", "x-forwarded-by", "forwarded"}
 )
-#: Headers that decide who asks, and where a request ends: two of them could be read in two ways.
+#: Headers that identify the client or delimit the request: a repeated one would be ambiguous.
 _UNREPEATABLE_HEADERS = frozenset(
     {"host", "authorization", "dpop", "content-length", "content-type", "transfer-encoding", *_FORWARDING_HEADERS}
     | {"x-request-id", "x-real-ip", "client-cert", "client-cert-chain", "x-client-cert", "x-ssl-client-cert"}
@@ -24,7 +24,7 @@ _VERSIONS = frozenset({"1.0", "1.1"})
 
 
 class InvalidRequestHead(Exception):
-    """The request is refused before anything looks at it."""
+    """The request is refused before it is dispatched."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -35,9 +35,9 @@ class InvalidRequestHead(Exception):
 class RequestHead:
     """A request without its body.
 
-    ``path`` is PATH_INFO as WSGI has it (PEP 3333), ``peer_address`` the address of the other end of the connection,
-    ``client_address`` that of the client, which may be behind the trusted proxy. Names of headers are in lower case.
-    ``content_length`` is None for a body in chunks.
+    ``path`` is PATH_INFO as in WSGI (PEP 3333), ``peer_address`` is the peer of the connection, ``client_address``
+    the client, which may be behind the trusted proxy. Header names are in lower case. ``content_length`` is None for
+    a chunked body.
     """
 
     method: str
@@ -52,7 +52,7 @@ class RequestHead:
 
     @property
     def expects_continue(self) -> bool:
-        """True if the client waits for the word to send the body (RFC 9110 §10.1.1)."""
+        """True if the client waits for 100 Continue (RFC 9110 §10.1.1)."""
         return self.version == "1.1" and self.headers.get("expect", "").lower() == "100-continue"
 
 
@@ -77,7 +77,7 @@ def parse_request_head(scope: Scope, trusted_proxy: str) -> RequestHead:
     client, is_forwarded = peer, False
     if not _FORWARDING_HEADERS.isdisjoint(headers):
         if port == 0:
-            # No connection comes from there: the server has put in what a header says, whoever sent it.
+            # Not a peer address: the server has replaced it by a header's value, whoever sent that.
             raise InvalidRequestHead(500, "The web server must not read X-Forwarded-For by itself.")
         is_forwarded = True
         if trusted_proxy not in ("", NO_PROXY) and peer == trusted_proxy and "x-forwarded-for" in headers:
@@ -123,7 +123,7 @@ def _content_length(headers: dict[str, str], version: str) -> int | None:
 def _decoded_path(scope: Scope) -> str:
     raw: bytes = scope.get("raw_path") or scope["path"].encode("utf-8", "surrogateescape")
     if not raw.startswith(b"/") and b"://" in raw:
-        # The absolute form (RFC 9112 §3.2.2); the Host header names the same.
+        # The absolute form (RFC 9112 §3.2.2); the Host header has the same host.
         raw = b"/" + raw.partition(b"://")[2].partition(b"/")[2]
     raw = raw.partition(b"?")[0].partition(b"#")[0]
     if b"%" in raw:
@@ -134,7 +134,7 @@ def _decoded_path(scope: Scope) -> str:
 
 
 def _last_forwarded_address(header: str) -> str:
-    """The last address: that is what the trusted proxy itself has added."""
+    """The last address: the trusted proxy itself has added it."""
     host = header.rpartition(",")[2].strip().strip('"')
     if host.startswith("["):
         host = host[1:].partition("]")[0]

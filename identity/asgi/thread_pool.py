@@ -1,4 +1,4 @@
-"""Threads: a small pool for what waits as threads do, with a short queue."""
+"""A small thread pool for blocking requests, with a short queue."""
 
 import asyncio
 import threading
@@ -13,21 +13,21 @@ from identity.concurrency import GreenletPool, await_, current_greenlet_pool, in
 
 Result = TypeVar("Result")
 
-#: How many requests for pages and the management API threads work on at the same time, and how many wait for a thread.
+#: The number of concurrent requests for pages and the management API, and of those that wait for a thread.
 MAX_REQUEST_THREADS, MAX_QUEUED_REQUESTS = 4, 32
 #: The same for endpoints that cannot wait in the event loop.
 MAX_ENDPOINT_THREADS, MAX_QUEUED_ENDPOINT_REQUESTS = 8, 1000
-#: Threads that wait for a hash, a document or another server come on top; pools of their own bound those.
+#: Threads that wait for a hash, a document or another server come on top; other pools limit those.
 _MAX_THREADS = 512
 
 
-#: Of a thread: the pool to which it belongs, unless it has stepped aside.
+#: The thread's pool, unless it has released its slot.
 _thread_local = threading.local()
 
 
 @contextmanager
 def released_slot() -> Iterator[None]:
-    """While a thread of a pool or a greenlet waits for something slow, another one works in its place."""
+    """Release the slot of a pool thread or greenlet while it waits for something slow."""
     pool: RequestThreadPool | None = getattr(_thread_local, "pool", None)
     pool_in_use: RequestThreadPool | GreenletPool | None = current_greenlet_pool() or pool
     if pool_in_use is None:
@@ -47,23 +47,23 @@ class ThreadPoolFull(Exception):
 
 
 class RequestThreadPool:
-    """Made in the event loop that hands them work."""
+    """Created in the event loop that submits the work."""
 
     def __init__(self, count: int, longest_queue: int) -> None:
         self._loop = asyncio.get_running_loop()
         self._count = count
         self._longest_queue = longest_queue
         self._busy = 0
-        #: Functions that have begun and not ended.
+        #: The number of running functions.
         self.active_count = 0
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._pool = ThreadPoolExecutor(_MAX_THREADS, "identity-request")
 
     async def run(self, function: Callable[[], Result], *, has_begun: bool = False) -> Result:
-        """What the function returns or raises in a thread, with the caller's context variables.
+        """Run the function in a thread, with the caller's context variables.
 
-        Once begun it runs to its end: to cancel this coroutine only drops its result. Raises ThreadPoolFull, unless the
-        function continues something that ``has_begun``.
+        A function that has started runs to its end: cancelling this coroutine only drops its result. Raises
+        ThreadPoolFull, unless the function continues something that ``has_begun``.
         """
         if self._busy < self._count and not self._waiters:
             self._busy += 1
@@ -78,7 +78,7 @@ class RequestThreadPool:
         return await ended
 
     def run_sync(self, function: Callable[[], Result]) -> Result:
-        """The same for synchronous code: a greenlet waits for it, a thread calls the function itself."""
+        """The same for synchronous code: a greenlet waits for the thread, a thread calls the function itself."""
         if not in_greenlet():
             return function()
         context = copy_context()
@@ -86,15 +86,15 @@ class RequestThreadPool:
             return await_(self.run(lambda: context.run(function)))
 
     def release_slot(self) -> None:
-        """Give the place of the calling thread away."""
+        """Release the slot of the calling thread."""
         self._loop.call_soon_threadsafe(self._free_slot)
 
     def reacquire_slot(self) -> None:
-        """Take it again, though another thread may have it now."""
+        """Take the slot back, even if another thread has it now."""
         self._loop.call_soon_threadsafe(self._occupy_slot)
 
     def close(self) -> None:
-        """End the threads that have nothing to do."""
+        """End the idle threads."""
         self._pool.shutdown(wait=False, cancel_futures=False)
 
     async def _wait_for_slot(self) -> None:

@@ -1,4 +1,4 @@
-"""The Pyramid application as WSGI in threads: the event loop reads the body first, and sends the answer."""
+"""The Pyramid application as WSGI in threads: the event loop reads the body first, and sends the response."""
 
 import asyncio
 import json
@@ -19,10 +19,10 @@ from identity.http.endpoint_handler import MAX_BODY_BYTES
 from identity.http.environ_keys import FORWARDED_KEY, PEER_KEY, UNREAD_BODY_KEY
 from identity.http.request_ids import REQUEST_ID_HEADER, REQUEST_ID_KEY
 
-#: So many bytes of a document are kept in memory, the others in a file; and how many may be on their way in.
+#: The part of a document that is kept in memory, the rest in a file; and the number of concurrent uploads.
 _MAX_MEMORY_BYTES, MAX_CONCURRENT_UPLOADS = 1 << 19, 32
 _RETRY_AFTER = 5
-#: Seconds in which the client has to take a piece of a document.
+#: Seconds in which the client must take a chunk of a document.
 CHUNK_TIMEOUT = 60.0
 _BUSY_MESSAGE = "Too many requests wait for an answer just now. Try again in a few seconds."
 
@@ -31,7 +31,7 @@ WsgiApplication = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]
 
 
 class WsgiThreadAdapter:
-    """Pages, the management API, and all else that is no endpoint of the protocol."""
+    """Pages, the management API, and everything else that is not a protocol endpoint."""
 
     def __init__(self, application: WsgiApplication, threads: RequestThreadPool, trusted_proxy: str) -> None:
         self._application = application
@@ -56,7 +56,7 @@ class WsgiThreadAdapter:
             if most is not None:
                 await self._close_response(answer)
                 environ = build_wsgi_environ(head, request_id)
-                # The file has to stay open until the view has ended, though the client may leave and the server cancel.
+                # The file must stay open until the view ends, even if the client leaves and the server cancels.
                 answer = await _shield(self._call_with_document(head.client_address, environ, unread, most))
             is_refused = UNREAD_BODY_KEY in environ
             await self._send(answer, receive, send, close=is_refused)
@@ -71,8 +71,9 @@ class WsgiThreadAdapter:
     async def _call_with_document(
         self, client: str, environ: dict[str, Any], unread: RequestBody, most: int
     ) -> AsgiResponse:
-        """Call the view that takes a body of so many bytes. Raises BodyTimeout, ClientDisconnected, ThreadPoolFull and
-        NoFreeSlot."""
+        """Call the view that takes a body of this size. Raises BodyTimeout, ClientDisconnected, ThreadPoolFull and
+        NoFreeSlot.
+        """
         with (
             client_network_scope(request_network(client, self._trusted_proxy)),
             self._document_semaphore.acquired(),
@@ -86,11 +87,11 @@ class WsgiThreadAdapter:
             return await self._call(environ)
 
     def call_from_endpoint(self, environ: dict[str, Any]) -> AsgiResponse:
-        """A short answer, for a greenlet or thread. Raises ThreadPoolFull."""
+        """A short response, for a greenlet or thread. Raises ThreadPoolFull."""
         return self._threads.run_sync(lambda: call_wsgi(self._application, environ))
 
     async def _call(self, environ: dict[str, Any]) -> AsgiResponse:
-        # A body may be a document, which is not looked for its end in the way that a socket is.
+        # Otherwise WebOb would read a document to its end, as it does with a socket.
         environ["webob.is_body_seekable"] = True
         return await self._threads.run(lambda: call_wsgi(self._application, environ))
 
@@ -99,14 +100,14 @@ class WsgiThreadAdapter:
             await start_response(send, answer.status, answer.headers, close=close)
             await send_body(send, answer.body, more=close)
         else:
-            # A server may cancel it while a thread makes a piece, which has to end before the pieces are closed.
+            # A server may cancel while a thread builds a chunk, which must end before the chunks are closed.
             await _shield(self._send_stream(answer, answer.chunks, receive, send, close=close))
 
     async def _send_stream(
         self, answer: AsgiResponse, pieces: Iterable[bytes], receive: Receive, send: Send, *, close: bool
     ) -> None:
         task = asyncio.ensure_future(_wait_for_disconnect(receive))
-        # Each piece may come from another thread, with the context variables of the one before.
+        # Each chunk may come from another thread, with the context variables of the one before.
         context, iterator = copy_context(), iter(pieces)
         try:
             await start_response(send, answer.status, answer.headers, close=close)
@@ -120,7 +121,7 @@ class WsgiThreadAdapter:
                     await send_body(send, piece, more=True)
             await send_body(send, b"", more=close)
         except TimeoutError:
-            # What the document is read from is others' turn.
+            # Free the snapshot that the document is read from.
             raise ClientDisconnected from None
         finally:
             task.cancel()
@@ -133,7 +134,7 @@ class WsgiThreadAdapter:
 
 
 async def _shield(work: Coroutine[Any, Any, ResultT]) -> ResultT:
-    """What the work returns or raises. To cancel this coroutine only drops that."""
+    """The result of the work. Cancelling this coroutine only drops it."""
     task = asyncio.ensure_future(work)
     task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     return await asyncio.shield(task)
@@ -178,7 +179,7 @@ def build_wsgi_environ(head: RequestHead, request_id: str) -> dict[str, Any]:
 
 
 def call_wsgi(application: WsgiApplication, environ: dict[str, Any]) -> AsgiResponse:
-    """What the application answers."""
+    """Call the application and collect its response."""
     begun: list[tuple[int, Headers]] = []
     written: list[bytes] = []
 
@@ -194,9 +195,9 @@ def call_wsgi(application: WsgiApplication, environ: dict[str, Any]) -> AsgiResp
 
 
 async def send_service_unavailable(send: Send, request_id: str, *, close: bool) -> None:
-    """Answer 503, which programs and people can read: no thread is free to draw a page.
+    """Answer 503 for programs and browsers: no thread is free to render a page.
 
-    With ``close`` the answer is to be ended by ``RequestBody.discard``.
+    With ``close`` the caller ends the response by ``RequestBody.discard``.
     """
     members = {"error": "temporarily_unavailable", "message": _BUSY_MESSAGE, "request_id": request_id}
     body = json.dumps(members).encode()

@@ -1,10 +1,10 @@
-"""Pyramid, and nothing else than Pyramid: the explicit list of what is wired, in order; there is no scan."""
+"""The Pyramid application: an explicit, ordered list of what is included; there is no scan."""
 
 from pyramid.config import Configurator
 
 
 def includeme(config: Configurator) -> None:
-    """Wire the rim around ``config.registry.identity``."""
+    """Configure Pyramid around ``config.registry.identity``."""
     config.include("identity.http.request")
     config.include("identity.http.request_ids")
     config.include("identity.http.request_observers")

@@ -1,6 +1,6 @@
-"""One line in the log for each request, for whoever watches: method, route, status and time.
+"""The access log: one line per request with method, route, status and time.
 
-The route stands for the address: addresses hold links that work once, and their queries hold codes and tokens.
+It names the route instead of the path: paths contain one-time links, and queries contain codes and tokens.
 """
 
 import logging
@@ -16,21 +16,21 @@ from identity.http.environ_keys import ENDPOINT_RESULT_KEY, UNREAD_BODY_KEY
 
 log = logging.getLogger(__name__)
 
-#: Of an address that leads nowhere nothing is told: whoever asks chooses it.
+#: Paths without a route are not logged: the client chooses them.
 _NO_ROUTE = "no route"
 
 
 def access_log_tween_factory(
     handler: Callable[[Request], Response], _registry: Registry
 ) -> Callable[[Request], Response]:
-    """The handler itself where nobody watches; what is tried again is told once."""
+    """The handler itself if the log is off; a retried request is logged once."""
     if not log.isEnabledFor(logging.INFO):
         return handler
 
     def logging_handler(request: Request) -> Response:
         started = time.perf_counter()
         response = handler(request)
-        # A view that first wants to have the body has not answered; a page of an endpoint is a part of its request.
+        # Skip a view that still needs its body, and a page of an endpoint, which is part of another request.
         if not (request.environ.get(UNREAD_BODY_KEY) or ENDPOINT_RESULT_KEY in request.environ):
             log_request(
                 request.normalized_method, _route_pattern(request), response.status_int, time.perf_counter() - started
@@ -41,7 +41,7 @@ def access_log_tween_factory(
 
 
 def log_request(method: str, pattern: str, status: int, seconds: float) -> None:
-    """Write the line; the pattern is that of the route."""
+    """Write the line; ``pattern`` is the route's."""
     log.info("%s %s %d, %.0f ms", method, pattern, status, seconds * 1000)
 
 
@@ -51,7 +51,7 @@ def _route_pattern(request: Request) -> str:
 
 
 def includeme(config: Configurator) -> None:
-    """Around everything else but the id of the request."""
+    """Around everything but the request id."""
     config.add_tween(
         "identity.http.access_log.access_log_tween_factory", under="identity.http.request_ids.request_id_tween_factory"
     )

@@ -1,4 +1,4 @@
-"""The audit tween: stores refusals in a transaction of their own, after the request's was aborted."""
+"""The audit tween: stores refusals in their own transaction, after the request's was aborted."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def audit_tween_factory(handler: Callable[[Request], Response], registry: Registry) -> Callable[[Request], Response]:
-    """The tween, the last to see a request: it also has it let go of its services, and background work wake up."""
+    """The outermost tween: it also releases the request's services and wakes background work."""
     identity: IdentityApplication = registry.application
 
     def audit_tween(request: Request) -> Response:

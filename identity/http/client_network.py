@@ -1,4 +1,4 @@
-"""For whom each request is, so that places that are few are shared fairly (identity.fair_semaphore)."""
+"""The network of each request's client, to share limited slots fairly (identity.fair_semaphore)."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -14,7 +14,7 @@ from identity.fair_semaphore import client_network_scope
 
 @lru_cache(1000)
 def request_network(address: str, trusted_proxy: str) -> str:
-    """The client's network; none where a proxy does not name the client."""
+    """The client's network; empty if a proxy does not name the client."""
     return "" if address == trusted_proxy else fair_share_network(address)
 
 
@@ -33,7 +33,7 @@ def client_network_tween_factory(
 
 
 def includeme(config: Configurator) -> None:
-    """Around all that may wait for a place."""
+    """Around everything that may wait for a slot."""
     config.add_tween(
         "identity.http.client_network.client_network_tween_factory",
         under="identity.http.request_ids.request_id_tween_factory",

@@ -1,8 +1,7 @@
-"""Cookies of the login host: one for each session, each sign-in under way and each account that knows the browser.
+"""Cookies of the login host: one for each session, each pending sign-in and each account that knows the browser.
 
-Each is named by an id. It holds a random secret and nothing else (security 10.6), or for an account that knows the
-browser a text that the service alone can make. One cookie apiece, so that two tabs that sign in at the same moment do
-not overwrite each other's.
+Each is named by an id. It holds only a random secret (security 10.6), or, for an account that knows the browser, a
+sealed text. Separate cookies keep two tabs that sign in at the same time from overwriting each other's.
 """
 
 import re
@@ -14,19 +13,19 @@ from pyramid.request import Request
 from identity.provider.protocol_request import BrowserState, Cookie, CookieKind
 from identity.settings import Settings
 
-#: A browser is asked to forget the oldest beyond these: its header must not outgrow what servers read.
+#: Older cookies are removed, so that the header does not outgrow what servers read.
 MAX_COOKIES_PER_KIND = 10
 
 _VALUE = re.compile(r"[A-Za-z0-9_-]{1,200}")
 
 
 def has_secure_cookies(settings: Settings) -> bool:
-    """True unless the login host is plain http, which settings allow for development alone."""
+    """True unless the login host is plain http, which settings allow only for development."""
     return settings.login_url.startswith("https://")
 
 
 def read_browser_state(settings: Settings, user_agent: bytes, cookies: str) -> BrowserState:
-    """What the browser shows of itself, by its headers. Whatever is no cookie of ours is passed over."""
+    """The browser's state from its headers. Other cookies are ignored."""
     sent = user_agent.decode("utf-8", "replace")
     agent = sent if sent.isprintable() else "".join(character for character in sent if character.isprintable())
     if not cookies:
@@ -44,14 +43,14 @@ def read_browser_state(settings: Settings, user_agent: bytes, cookies: str) -> B
 
 
 def read_request_browser_state(request: Request) -> BrowserState:
-    """The same of a request to Pyramid."""
+    """The same for a Pyramid request."""
     environ, settings = request.environ, request.registry.application.settings
     agent = environ.get("HTTP_USER_AGENT", "").encode("latin-1")
     return read_browser_state(settings, agent, environ.get("HTTP_COOKIE", ""))
 
 
 def cookie_headers(settings: Settings, browser: BrowserState, cookies: tuple[Cookie, ...]) -> list[tuple[str, str]]:
-    """The Set-Cookie headers; where one more is set than fits the bounds, the browser is asked to forget the oldest."""
+    """The Set-Cookie headers. If a new cookie exceeds the limit, they remove the oldest."""
     headers = [_set_cookie_header(settings, cookie) for cookie in cookies]
     shown_by_kind = (browser.sessions, browser.sign_ins, browser.known_browsers, browser.remembered_browsers)
     for kind, presented in zip(CookieKind, shown_by_kind, strict=True):
@@ -64,22 +63,22 @@ def cookie_headers(settings: Settings, browser: BrowserState, cookies: tuple[Coo
 
 
 def request_cookie_headers(request: Request, cookies: tuple[Cookie, ...]) -> list[tuple[str, str]]:
-    """The same for the browser of a request to Pyramid."""
+    """The same for a Pyramid request."""
     return cookie_headers(request.registry.application.settings, request.browser_state, cookies)
 
 
 def _cookie_name_prefix(settings: Settings, kind: CookieKind) -> str:
-    """What names of such cookies begin with; over https browsers keep other hosts from setting them (``__Host-``)."""
+    """The prefix of the cookies' names; over https ``__Host-`` keeps other hosts from setting them."""
     return f"__Host-{kind.value}-" if has_secure_cookies(settings) else f"{kind.value}-"
 
 
 def _newest_values(values: Mapping[str, str]) -> dict[str, str]:
-    # Identifiers begin with the moment they were made at.
+    # Ids begin with their time of creation.
     return {id_: values[id_] for id_ in sorted(values, reverse=True)[:MAX_COOKIES_PER_KIND]}
 
 
 def _cookie_max_age(settings: Settings, kind: CookieKind) -> timedelta:
-    """How long a browser keeps what is over: a sign-in that took too long can be started again while it is known."""
+    """Longer than what it names: an expired sign-in can be restarted while its cookie is there."""
     return settings.purge_after if kind is CookieKind.SIGN_IN else timedelta()
 
 

@@ -1,6 +1,6 @@
 """Cross-origin requests (security 11.4): scripts of registered applications may call the token-style endpoints.
 
-Registered is the origin of any active application's redirect URI. Cookies play no part: credentials are never allowed.
+An origin is registered if an active application has a redirect URI of it. Credentials are never allowed.
 """
 
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ _PREFLIGHT_MAX_AGE = 600
 
 
 def preflight_response(endpoint: "Endpoint") -> ProtocolResponse:
-    """What scripts may send to the endpoint (Fetch §3.2.2); whether they may at all is said by ``cors_headers``."""
+    """What scripts may send to the endpoint (Fetch §3.2.2); ``cors_headers`` decides whether they may at all."""
     headers = {
         "Access-Control-Allow-Methods": ", ".join(endpoint.methods),
         "Access-Control-Allow-Headers": "Authorization, Content-Type",
@@ -27,7 +27,7 @@ def preflight_response(endpoint: "Endpoint") -> ProtocolResponse:
 
 
 def cors_headers(origin: str, services: "Services") -> list[tuple[str, str]]:
-    """The headers that let a registered origin read the answer; none for others."""
+    """The headers that let a registered origin read the response; none for others."""
     headers = [("Vary", "Origin")]
     if _is_registered(origin, services):
         headers.append(("Access-Control-Allow-Origin", origin))

@@ -1,7 +1,7 @@
-"""Forms are taken only from our own pages (security 11.1): a token bound to a secret, and the browser's own word.
+"""Forms are accepted only from our own pages (security 11.1): by a token bound to a secret, and the browser's headers.
 
-Every unsafe request to a route of the login host is checked. A page checks the token by itself, because it draws the
-form again if that has grown old; any other view is checked before it runs.
+Every unsafe request to a route of the login host is checked. A page checks the token itself, because it renders the
+form again if the token has expired; any other view is checked before it runs.
 """
 
 import hashlib
@@ -37,27 +37,28 @@ _POSTED_REQUEST_KEY = "identity.sent"
 
 
 class CrossSiteRequest(Exception):
-    """The browser says that another site sent this form."""
+    """The browser reports that another site sent this form."""
 
 
 class InvalidFormToken(Exception):
-    """The form's token is missing or belongs to a session that is over."""
+    """The form's token is missing or belongs to an ended session."""
 
 
 def csrf_token(request: Request) -> str:
-    """The token for forms on this page: an HMAC-SHA256 keyed by the secret to which the page is bound."""
+    """The token for forms on this page: an HMAC-SHA256 keyed by the secret that the page is bound to."""
     return base64url.encode(hmac.digest(_form_secret(request).encode("utf-8"), _LABEL, hashlib.sha256))
 
 
 def is_valid_token(request: Request, presented: str) -> bool:
-    """True if the token was made for this browser and the session or sign-in that the page belongs to."""
+    """True if the token was created for this browser and the session or sign-in of the page."""
     return constant_time_equal(csrf_token(request).encode("ascii"), presented.encode("utf-8", "surrogatepass"))
 
 
 def refuse_cross_site_request(request: Request) -> None:
-    """Raise CrossSiteRequest if the browser names another origin; Sec-Fetch-Site counts before Origin.
+    """Raise CrossSiteRequest if the browser names another origin; Sec-Fetch-Site takes precedence over Origin.
 
-    An Origin of ``null`` says nothing: browsers send it where a referrer policy hides the page. Then the token decides.
+    The Origin ``null`` is inconclusive: browsers send it if a referrer policy hides the page. The token decides
+    then.
     """
     site = request.environ.get("HTTP_SEC_FETCH_SITE")
     if site is not None:
@@ -79,10 +80,10 @@ def read_posted_request(request: Request) -> ProtocolRequest:
 
 
 def csrf_deriver(view: View, info: Any) -> View:
-    """View deriver: the check.
+    """View deriver that checks forms.
 
-    The view option ``checks_form`` is for views that look at the token themselves, ``from_elsewhere`` for those to
-    which other sites send people with a form.
+    The view option ``checks_form`` is for views that check the token themselves, ``from_elsewhere`` for those that
+    receive forms from other sites.
     """
     exempt = info.exception_only or info.options.get("from_elsewhere")
     if exempt or str(info.options.get("route_name") or "").startswith(PROTOCOL_ROUTE_PREFIX):
@@ -106,7 +107,7 @@ csrf_deriver.options = ("checks_form", "from_elsewhere")  # type: ignore[attr-de
 
 
 def _form_secret(request: Request) -> str:
-    """The secret of the session or pending sign-in; where there is neither, of a cookie of its own."""
+    """The secret of the session or pending sign-in; without either, that of a separate cookie."""
     bound: str | None = getattr(request, "form_secret", None)
     if bound:
         return bound

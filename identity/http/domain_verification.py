@@ -1,4 +1,4 @@
-"""Checking a domain in the middle of a request: nothing is locked while others are asked."""
+"""Verifies a domain during a request, without locks while DNS or other servers are queried."""
 
 from typing import TYPE_CHECKING
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 def verify_domain(request: Request, organization_id: str, name: str) -> OrganizationDomain:
     """The organization's domain, proven now or before.
 
-    What was done so far is committed first. Raises NotFound; Invalid if the proof was not found; Conflict if the domain
-    is another organization's; ServerBusy.
+    Commits the transaction first. Raises NotFound; Invalid if the proof was not found; Conflict if the domain is
+    another organization's; ServerBusy.
     """
     identity: IdentityApplication = request.registry.application
     waiting: OrganizationDomain = request.services.domains.get(organization_id, name)

@@ -1,4 +1,4 @@
-"""Protocol endpoints without a web framework: what Pyramid and the ASGI application have in common at them."""
+"""Protocol endpoints without a web framework: what Pyramid and the ASGI application share."""
 
 import logging
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from identity.provider.protocol_request import BrowserState, ProtocolRequest, Pr
 if TYPE_CHECKING:
     from identity.application import IdentityApplication
 
-#: How many bytes the body of a form or of an API's request may have.
+#: The maximum size of a form or API request.
 MAX_BODY_BYTES = 64 * 1024
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ Headers = list[tuple[str, str]]
 
 
 def body_too_large_error() -> RequestTooLarge:
-    """The refusal of a body over MAX_BODY."""
+    """The error for a body over MAX_BODY_BYTES."""
     return RequestTooLarge(f"the body is larger than {MAX_BODY_BYTES} bytes")
 
 
@@ -39,7 +39,7 @@ def media_type(header: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EndpointResult:
-    """The result of an endpoint, for Pyramid to draw a page of it: a response or an error."""
+    """The result of an endpoint that Pyramid renders as a page: a response or an error."""
 
     result: ProtocolResponse | Exception
     context: Context | None
@@ -50,7 +50,7 @@ class EndpointHandler:
 
     def __init__(self, endpoint: Endpoint, identity: "IdentityApplication") -> None:
         self.endpoint = endpoint
-        # A HEAD must not do what a GET does, where that is more than showing something (RFC 9110 §9.3.2).
+        # A HEAD must not do what a GET does if that changes anything (RFC 9110 §9.3.2).
         shows = "GET" in endpoint.methods and not endpoint.writes
         self._methods = frozenset(endpoint.methods) | ({"HEAD"} if shows else set())
         self._may_lag = endpoint.allows_stale_reads and identity.backend.has_standby
@@ -58,15 +58,14 @@ class EndpointHandler:
         self._identity = identity
 
     def is_preflight(self, method: str, requested_method: str | None) -> bool:
-        """True if a browser asks beforehand whether a script may send a request (Fetch §3.2.2)."""
+        """True for a CORS preflight request (Fetch §3.2.2)."""
         return method == "OPTIONS" and requested_method is not None and self.endpoint.allows_cors
 
     def needs_storage_for_cors(self, origin: str | None) -> bool:
-        """True if the answer to a script of this origin, None if it is no script, may wait for the storage."""
+        """True if the response to a script of this origin, None for no script, may wait for the storage."""
         return self.endpoint.uses_storage or (origin is not None and self.endpoint.allows_cors)
 
     def preflight_response(self) -> ProtocolResponse:
-        """The answer to that."""
         return preflight_response(self.endpoint)
 
     def check_method(self, method: str) -> None:
@@ -75,7 +74,7 @@ class EndpointHandler:
             raise MethodNotAllowed(self.endpoint.methods)
 
     def handle(self, request: ProtocolRequest, request_services: RequestServices) -> ProtocolResponse:
-        """What the endpoint answers. Raises what it raises."""
+        """The endpoint's response. Raises its errors."""
         answer = self._handle_on_standby(request, request_services) if self._may_lag else None
         if answer is None:
             request_services.context = request_services.create_context()
@@ -85,16 +84,16 @@ class EndpointHandler:
     def response_headers(
         self, answer: ProtocolResponse, origin: str | None, opened: RequestServices, browser: Callable[[], BrowserState]
     ) -> Headers:
-        """All headers of the answer; ``origin`` is that of a script."""
+        """All headers of the response; ``origin`` is that of a script."""
         headers = response_headers(answer, self._identity, browser)
         if origin is not None and self.endpoint.allows_cors:
             headers += cors_headers(origin, opened.services)
         return headers
 
     def _handle_on_standby(self, request: ProtocolRequest, opened: RequestServices) -> ProtocolResponse | None:
-        """What the endpoint says by a storage that may be behind; None if the primary has to be asked.
+        """The response from a standby that may lag behind; None if the primary must be asked.
 
-        A refusal does not count: what was made a moment ago may not be there yet. Neither does a failure.
+        Refusals and failures do not count: recent rows may not be replicated yet.
         """
         if opened.begin_standby_read():
             try:
@@ -117,11 +116,11 @@ class EndpointHandler:
 def response_headers(
     answer: ProtocolResponse, identity: "IdentityApplication", browser: Callable[[], BrowserState]
 ) -> Headers:
-    """The headers of an answer, whoever asks."""
+    """The headers of a response to any client."""
     headers = [("X-Content-Type-Options", "nosniff")]
     if identity.has_hsts:
         headers.append(("Strict-Transport-Security", "max-age=31536000"))
-    # A 304 has no body, and may only name the length that a 200 would have (RFC 9110 §8.6).
+    # A 304 has no body, and may only state the length that a 200 would have (RFC 9110 §8.6).
     if answer.status != _NOT_MODIFIED:
         headers.append(("Content-Length", str(len(answer.body))))
     if answer.body:

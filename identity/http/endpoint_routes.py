@@ -31,7 +31,7 @@ _BODY_HEADERS = frozenset({"Content-Length", "Content-Type"})
 
 
 def build_protocol_request(request: Request, *, with_browser: bool = False) -> ProtocolRequest:
-    """The request as the protocol sees it; cookies are looked at where asked for.
+    """The request for the protocol; ``with_browser`` also reads the cookies.
 
     Raises RequestTooLarge without reading a body over MAX_BODY_BYTES.
     """
@@ -55,7 +55,7 @@ def _body(environ: Mapping[str, Any], length: int) -> bytes:
     if not length:
         return b""
     stream = environ["wsgi.input"]
-    # An earlier attempt at this request has read it already.
+    # An earlier attempt at this request has read it.
     if environ.get("retry.attempt"):
         stream.seek(0)
     body: bytes = stream.read(length)
@@ -63,7 +63,7 @@ def _body(environ: Mapping[str, Any], length: int) -> bytes:
 
 
 def build_response(request: Request, answer: ProtocolResponse) -> Response:
-    """The answer as a Pyramid response, with the headers that every protocol answer carries."""
+    """The Pyramid response, with the headers of all protocol responses."""
     handler = _matched_handler(request)
     if handler is None:
         headers = response_headers(answer, request.registry.application, lambda: request.browser_state)
@@ -78,24 +78,23 @@ def build_response(request: Request, answer: ProtocolResponse) -> Response:
 
 
 class _ProtocolResponseAdapter(Response):  # type: ignore[misc]
-    """Its headers go out as they are; WebOb would go through them for an address to make absolute, and ours all are."""
+    """Sends headers unchanged: WebOb would make URLs absolute, and ours already are."""
 
     def __call__(self, environ: Mapping[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:
-        """The answer; for HEAD without its body."""
         start_response(self.status, self.headerlist)
         body: Iterable[bytes] = () if environ["REQUEST_METHOD"] == "HEAD" else self.app_iter
         return body
 
 
 def _matched_handler(request: Request) -> EndpointHandler | None:
-    """That of the endpoint at which the request arrived; None at other routes."""
+    """The handler of the matched endpoint; None at other routes."""
     route = getattr(request, "matched_route", None)
     handlers: Mapping[str, EndpointHandler] = request.registry.endpoint_handlers
     return None if route is None else handlers.get(route.name)
 
 
 def request_context(request: Request) -> Context:
-    """What endpoints, grants and interactions may use beside the request."""
+    """What endpoints, grants and interactions may use besides the request."""
     context: Context = request.request_services.create_context()
     return context
 
@@ -117,7 +116,7 @@ def create_endpoint_view(handler: EndpointHandler) -> Callable[[Request], Respon
 
 
 def _render_result(request: Request, outcome: EndpointResult) -> Response:
-    """The page for what an endpoint has come to outside of Pyramid. Raises its error."""
+    """The page for an endpoint's result from outside of Pyramid. Raises its error."""
     request.request_services.context = outcome.context
     if isinstance(outcome.result, Exception):
         raise outcome.result
@@ -125,7 +124,7 @@ def _render_result(request: Request, outcome: EndpointResult) -> Response:
 
 
 def add_endpoint(config: Configurator, endpoint: Endpoint) -> None:
-    """Directive: route and view of one protocol endpoint; a plugin's is counted in with those of the service."""
+    """Directive: add route and view of an endpoint; those of plugins join the service's own."""
     identity: IdentityApplication = config.registry.application
     if endpoint not in identity.protocol_registry.endpoints:
         identity.add_endpoint(endpoint)
@@ -139,6 +138,6 @@ def includeme(config: Configurator) -> None:
     """Add every endpoint of the table."""
     config.registry.endpoint_handlers = {}
     config.add_directive("add_endpoint", add_endpoint)
-    # Routes are tried in order, and programs ask more often than browsers.
+    # Routes are tried in order, and programs send more requests than browsers.
     for endpoint in sorted(ENDPOINTS, key=lambda endpoint: endpoint.host is EndpointHost.LOGIN):
         config.add_endpoint(endpoint)

@@ -1,4 +1,4 @@
-"""Exception views: JSON for the protocol and the APIs. Pages for people come before them, from ``identity.pages``."""
+"""Exception views: JSON for the protocol and the APIs. ``identity.pages`` adds pages for browsers before them."""
 
 import json
 import logging
@@ -33,28 +33,28 @@ _ERROR_CODES = {400: "invalid", 404: "not_found", 405: "method_not_allowed", 413
 
 
 class MalformedRequest(Exception):
-    """A request to an API that cannot be read at all; the sentence says why."""
+    """An API request that cannot be parsed; the message says why."""
 
     status = 400
     error = "invalid"
 
 
 class BodyTooLarge(MalformedRequest):
-    """The body is larger than is read."""
+    """The body exceeds the size limit."""
 
     status = 413
     error = "too_large"
 
 
 class UnsupportedMediaType(MalformedRequest):
-    """The body is of a type that is not read."""
+    """The body has an unsupported media type."""
 
     status = 415
     error = "unsupported"
 
 
 class PreconditionFailed(MalformedRequest):
-    """What is to be changed is not what the client has seen (RFC 9110 §13.1.1)."""
+    """The client has not seen the current version (RFC 9110 §13.1.1)."""
 
     status = 412
     error = "precondition_failed"
@@ -63,7 +63,7 @@ class PreconditionFailed(MalformedRequest):
 def api_error_response(
     request: Request, status: int, error: str, message: str, *, fields: dict[str, str] | None = None, **headers: str
 ) -> Response:
-    """An answer in the error format of the APIs: error, message, fields, request_id."""
+    """A response in the error format of the APIs: error, message, fields, request_id."""
     body: dict[str, Any] = {"error": error, "message": message, "request_id": request.request_id}
     if fields:
         body["fields"] = fields
@@ -75,12 +75,10 @@ def api_error_response(
 
 
 def oauth_error_view(error: OAuthError, request: Request) -> Response:
-    """The protocol's answer for its own errors."""
     return build_response(request, error_response(error))
 
 
 def domain_error_view(error: DomainError, request: Request) -> Response:
-    """A use case's refusal, in the APIs' format."""
     if isinstance(error, Invalid):
         return api_error_response(request, 422, "invalid", "Some fields need a change.", fields=error.fields)
     if isinstance(error, NotFound):
@@ -96,16 +94,15 @@ def domain_error_view(error: DomainError, request: Request) -> Response:
 
 
 def malformed_request_view(error: MalformedRequest, request: Request) -> Response:
-    """A request to an API that was not read."""
     return api_error_response(request, error.status, error.error, str(error))
 
 
-#: What raises them is stored and damaged.
+#: Raised for damaged stored data.
 DAMAGED_DATA_ERRORS = (UnsealingError, InvalidKey)
 
 
 def unavailable_view(error: Exception, request: Request) -> Response:
-    """503 while the storage is away, or what it holds is damaged; nothing of the cause is told."""
+    """503 while the storage is unavailable or its data is damaged; the cause is not disclosed."""
     log_unavailable(error, request.request_id)
     if _is_protocol_route(request):
         problem = TemporarilyUnavailable("try again in a few seconds")
@@ -115,13 +112,13 @@ def unavailable_view(error: Exception, request: Request) -> Response:
 
 
 def log_unavailable(error: Exception, request_id: str) -> None:
-    """Say why, in the log alone."""
+    """Log the cause, which the response does not disclose."""
     level = logging.ERROR if isinstance(error, DAMAGED_DATA_ERRORS) else logging.WARNING
     log.log(level, "request %s: storage unavailable: %s", request_id, error)
 
 
 def forbidden_view(error: HTTPForbidden, request: Request) -> Response:
-    """401 if nobody is authenticated, else 403 with what is missing; the refusal is audited."""
+    """401 without authentication, else 403 with the missing permission; the refusal is audited."""
     reason = denial_reason(error)
     if request.identity is None:
         sent = parse_bearer_header(request.environ.get("HTTP_AUTHORIZATION")) is not None
@@ -133,7 +130,7 @@ def forbidden_view(error: HTTPForbidden, request: Request) -> Response:
 
 
 def denial_reason(error: HTTPForbidden) -> str:
-    """Why one may not, as a sentence: whatever a plugin wrote, percent signs included."""
+    """The reason as a sentence: a plugin's text is taken literally, percent signs included."""
     message = getattr(getattr(error, "result", None), "s", "") or error.detail
     return message if isinstance(message, str) and message else "Forbidden."
 
@@ -151,7 +148,7 @@ def _record_refusal(request: Request, reason: str) -> None:
 
 
 def not_found_view(error: HTTPNotFound, request: Request) -> Response:
-    """404; 405 if the address answers other methods; 421 with the setting to look at, if the host is none of ours."""
+    """404; 405 if the path has other methods; 421 with the setting to check, if the host is not ours."""
     identity: IdentityApplication = request.registry.application
     host = request.environ.get("HTTP_HOST", "").lower()
     hosts = accepted_hosts_by_address(identity.settings)
@@ -164,7 +161,7 @@ def not_found_view(error: HTTPNotFound, request: Request) -> Response:
             request, 404, "not_found", f"This address lives at {where} (identity.{other_host}_url)."
         )
     methods = allowed_methods(request)
-    # A view of ours may have said that there is nothing here.
+    # A view may have raised the 404 itself.
     if methods and request.method not in methods:
         allowed = ", ".join(methods)
         return api_error_response(request, 405, "method_not_allowed", f"This address answers {allowed}.", Allow=allowed)
@@ -189,28 +186,26 @@ def _misdirected_response(request: Request) -> Response:
 
 
 def http_exception_view(error: HTTPException, request: Request) -> Response:
-    """Pyramid's own refusals, in the APIs' format."""
+    """Pyramid's own errors, in the APIs' format."""
     code = _ERROR_CODES.get(error.status_code, "invalid" if error.status_code < 500 else "server_error")
     return api_error_response(request, error.status_code, code, error.explanation or error.title)
 
 
 def cross_site_view(error: CrossSiteRequest, request: Request) -> Response:
-    """A form that another site sent."""
     return api_error_response(request, 403, "forbidden", "Another site sent this form.")
 
 
 def invalid_form_token_view(error: InvalidFormToken, request: Request) -> Response:
-    """A form whose token does not fit."""
     return api_error_response(request, 422, "stale", "This form is too old. Open it again.")
 
 
 def undecodable_url_view(error: UnicodeDecodeError, request: Request) -> Response:
-    """An address that is not UTF-8 names nothing."""
+    """404: a path that is not UTF-8 names nothing."""
     return api_error_response(request, 404, "not_found", "There is nothing at this address.")
 
 
 def unexpected_error_view(error: Exception, request: Request) -> Response:
-    """500 with a request id and nothing else; the log has the rest."""
+    """500 with only a request id; the log has the details."""
     log.error("request %s failed", request.request_id, exc_info=error)
     address = pending_redirect_target(request)
     if address is not None:
@@ -226,7 +221,7 @@ def unexpected_error_view(error: Exception, request: Request) -> Response:
 
 
 def pending_redirect_target(request: Request) -> RedirectTarget | None:
-    """Where an application waits for an answer that has now failed; None if nobody does."""
+    """The application that waits for the response of a failed request; None without one."""
     context: Context | None = request.request_services.context
     return context.redirect_targets[-1] if context is not None and context.redirect_targets else None
 

@@ -1,4 +1,4 @@
-"""/healthz: the process lives. /readyz: storage, schema and signing key are in place, and plugins' checks hold."""
+"""/healthz: the process is alive. /readyz: storage, schema and signing key are ready, and plugins' checks pass."""
 
 import json
 from collections.abc import Callable
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 
 def healthz() -> ProtocolResponse:
-    """200 as long as the process answers; asks nothing else."""
+    """200 as long as the process responds; checks nothing else."""
     return ProtocolResponse(200, b'{"status": "alive"}', headers={"Cache-Control": "no-store"})
 
 
-#: Seconds after which asking again may help, as everywhere while the storage is away.
+#: Seconds after which a retry may succeed.
 RETRY_AFTER = 5
 
 
 def readyz(request: Request) -> Response:
-    """200 if every check of readiness holds, else 503 with the names of those that do not; the log says what to fix.
+    """200 if every readiness check passes, else 503 with the names of the failed ones; the log says what to fix.
 
-    What waits for too long is told beside 200, as ``degraded``: other nodes have the same storage and would do it no
-    better, and a node that is taken out answers nobody and works nothing off.
+    Overdue work is reported as ``degraded`` with a 200: other nodes share the storage and would do no better, and a
+    node taken out of rotation would work nothing off.
     """
     identity: IdentityApplication = request.registry.application
     failed = sorted(identity.system_checks.failures(readiness_only=True))
@@ -53,7 +53,7 @@ def _health_response(status: int, members: dict[str, object]) -> Response:
 
 @dataclass(frozen=True, slots=True)
 class ImmediateResponse:
-    """An answer that waits for nothing, and its route. Without ``methods`` it is the answer to any method."""
+    """A response that waits for nothing, and its route. Without ``methods`` it responds to any method."""
 
     name: str
     pattern: str
@@ -61,14 +61,13 @@ class ImmediateResponse:
     methods: frozenset[str] = frozenset()
 
     def accepts_method(self, method: str) -> bool:
-        """True if it is the answer to this method."""
         return not self.methods or method in self.methods
 
 
 def add_immediate_response(config: Configurator, name: str, path: str, answer: Callable[[], ProtocolResponse]) -> None:
-    """Directive: an answer, on any host and to any method, that waits for nothing.
+    """Directive: add a response, on any host and to any method, that waits for nothing.
 
-    The event loop of an ASGI server calls ``answer`` itself, whatever the storage and the threads are doing.
+    The event loop of an ASGI server calls ``answer`` itself, whatever storage and threads are doing.
     """
     config.registry.immediate_responses[path] = ImmediateResponse(name, path, answer)
     config.add_route(name, path)
@@ -78,7 +77,7 @@ def add_immediate_response(config: Configurator, name: str, path: str, answer: C
 
 
 def includeme(config: Configurator) -> None:
-    """Routes for any host: who probes knows an address, not a name."""
+    """Routes for any host: probes know an IP address, not a name."""
     config.registry.immediate_responses = {}
     config.add_directive("add_immediate_response", add_immediate_response)
     config.add_immediate_response("healthz", "/healthz", healthz)

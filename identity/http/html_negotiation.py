@@ -1,4 +1,4 @@
-"""Who is asking: a person at a browser, who gets pages, or a program, which gets JSON."""
+"""Content negotiation: pages for browsers, JSON for programs."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _LOGIN_HOST_TEXT = f"host = {EndpointHost.LOGIN}"
 
 
 def wants_html(request: Request) -> bool:
-    """True on the routes of the login host, which serve people alone; elsewhere if the browser wants to draw HTML."""
+    """True on the routes of the login host, which serve only browsers; otherwise if the client accepts HTML."""
     route = getattr(request, "matched_route", None)
     if route is not None:
         return is_login_host_route(route)
@@ -27,13 +27,12 @@ def is_login_host_route(route: Any) -> bool:
 
 
 class WantsHtmlPredicate:
-    """View predicate ``for_people=True``: the view answers people; without it, the next one answers programs."""
+    """View predicate ``for_people=True``: the view serves browsers; without it, the next one serves programs."""
 
     def __init__(self, value: bool, config: Configurator) -> None:
         self._value = bool(value)
 
     def text(self) -> str:
-        """How Pyramid shows the predicate."""
         return f"for_people = {self._value}"
 
     phash = text
@@ -43,5 +42,4 @@ class WantsHtmlPredicate:
 
 
 def includeme(config: Configurator) -> None:
-    """Make the predicate known."""
     config.add_view_predicate("for_people", WantsHtmlPredicate)

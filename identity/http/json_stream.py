@@ -1,4 +1,4 @@
-"""JSON objects that are too large to be read in one piece, read as strictly as the others (RFC 8259, I-JSON)."""
+"""Streaming parser for large JSON objects, as strict as the one for small ones (RFC 8259, I-JSON)."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -21,16 +21,16 @@ from identity.http.strict_json import (
     syntax_error_message,
 )
 
-#: Takes the items of one list, which are then not kept: their number and what they are.
+#: Takes the items of one list with their indexes; they are not stored.
 ItemHandler = Callable[[int, Any], None]
 
 _CHUNK_SIZE = 64 * 1024
 _MAX_DEPTH = 100
-#: How much may come without anything in it being whole: one text or number.
+#: The maximum size of one text or number.
 _MAX_PENDING_BYTES = 2 * 2**20
-#: How many names and values are kept; what takers take does not count.
+#: The maximum number of stored names and values, without those that handlers take.
 _MAX_STORED_VALUES = 1_000_000
-#: libyajl makes a question mark of half a character that is written like this.
+#: libyajl turns an escaped lone surrogate into a question mark.
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -39,10 +39,10 @@ def parse_json_stream(
     item_handlers: Mapping[tuple[str, ...], ItemHandler],
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """The members of the JSON object that the file is, read from its start; it has to be seekable.
+    """The members of the JSON object in the file, read from its start; the file must be seekable.
 
-    The items of lists that stand at the places of ``item_handlers`` go there, and leave an empty list. ``on_progress``
-    hears how many bytes were read. Raises MalformedRequest, as ``parse_json_object`` does.
+    ``item_handlers`` get the items of the lists at their paths, which stay empty in the result. ``on_progress`` gets
+    the number of bytes read. Raises MalformedRequest, as ``parse_json_object`` does.
     """
     library: Any = ijson.get_backend("python") if _has_half_characters(file) else ijson
     building = _ObjectBuilder(item_handlers)
@@ -56,7 +56,7 @@ def parse_json_stream(
             raise MalformedRequest(NOT_UTF8) from None
         raise MalformedRequest(_locate_syntax_error(library, file)) from None
     except ValueError:
-        # Python reads no number of thousands of digits.
+        # Python does not parse numbers of thousands of digits.
         raise MalformedRequest(NUMBER_TOO_LONG) from None
     if not isinstance(building.root, dict):
         raise MalformedRequest(NOT_AN_OBJECT)
@@ -101,18 +101,18 @@ def _feed_events(
 
 
 def _close_reader(reader: Any) -> None:
-    """Let go of a reader that is not at the end; it would say so."""
+    """Close a reader before its end, which it would report."""
     with suppress(ijson.JSONError, ValueError):
         reader.close()
 
 
 class _ObjectBuilder:
-    """Puts values together as they come."""
+    """Builds values from parser events."""
 
     def __init__(self, takers: Mapping[tuple[str, ...], ItemHandler]) -> None:
         self.root: Any = None
         self._takers = takers
-        # Of each object or list that has begun: itself, the name that came last, and the taker with its count.
+        # For each open object or list: itself, the last name, and the handler with its count.
         self._open: list[Any] = []
         self._names: list[Any] = []
         self._taking: list[list[Any] | None] = []
@@ -120,7 +120,7 @@ class _ObjectBuilder:
         self._stored_count = 0
 
     def feed(self, events: Iterable[tuple[str, Any]]) -> None:
-        """Go on with these. Raises MalformedRequest, UnicodeError."""
+        """Process these events. Raises MalformedRequest, UnicodeError."""
         for event, value in events:
             if event == "map_key":
                 _validate_string(value)
@@ -175,7 +175,7 @@ def _validate_string(text: str) -> None:
 
 
 def _locate_syntax_error(library: Any, file: IO[bytes]) -> str:
-    """Where it cannot be read on: it is read once more to the piece, and once more in there byte by byte."""
+    """Where parsing fails: the file is parsed again up to the failing chunk, and then byte by byte."""
     good = _parseable_bytes(library, file, _parseable_bytes(library, file, None))
     file.seek(0)
     before = file.read(good)
@@ -184,7 +184,7 @@ def _locate_syntax_error(library: Any, file: IO[bytes]) -> str:
 
 
 def _parseable_bytes(library: Any, file: IO[bytes], exact_from: int | None) -> int:
-    """How many bytes can be read: whole pieces, after ``exact_from`` single bytes."""
+    """How many bytes can be parsed: whole chunks, after ``exact_from`` single bytes."""
     file.seek(0)
     events = ijson.sendable_list()
     reader = library.basic_parse_coro(events, use_float=True)

@@ -1,4 +1,4 @@
-"""Which language to speak with a person: what the request asks for, then what the browser prefers, then English."""
+"""The language of pages: what the request asks for, then what the browser prefers, then English."""
 
 from urllib.parse import parse_qsl
 
@@ -6,7 +6,7 @@ from pyramid.request import Request
 
 from identity.domain.messages import LANGUAGES
 
-#: The parameter that asks for languages (OpenID Connect Core §3.1.2.1).
+#: The parameter that requests languages (OpenID Connect Core §3.1.2.1).
 UI_LOCALES_PARAM = "ui_locales"
 
 _MAX_TAGS = 20
@@ -14,14 +14,14 @@ _MAX_HEADER_LENGTH = 200
 
 
 def negotiate_language(request: Request, preferred_tags: str = "") -> str:
-    """The language for this request. ``preferred_tags`` are language tags that count before those in the address."""
+    """The language for this request. ``preferred_tags`` are language tags that precede those in the URL."""
     return choose_language(
         preferred_tags, ui_locales_from_url(request), accept_language=request.environ.get("HTTP_ACCEPT_LANGUAGE", "")
     )
 
 
 def ui_locales_from_url(request: Request) -> str:
-    """The language tags that the address asks for; empty if that is no text, or one that not every database holds."""
+    """The language tags in the URL; empty if they cannot be decoded or stored by every database."""
     try:
         requested: str = request.GET.get(UI_LOCALES_PARAM, "")[:_MAX_HEADER_LENGTH]
     except UnicodeDecodeError:
@@ -30,7 +30,7 @@ def ui_locales_from_url(request: Request) -> str:
 
 
 def ui_locales_from_query(query: str) -> str:
-    """The same by the query of the address, as WSGI has it."""
+    """The same from the query string, as WSGI has it."""
     if UI_LOCALES_PARAM not in query:
         return ""
     try:
@@ -43,9 +43,9 @@ def ui_locales_from_query(query: str) -> str:
 
 
 def choose_language(*requested: str, accept_language: str = "") -> str:
-    """The first language we speak out of space-delimited tags (BCP 47), each list before the next.
+    """The first available language of space-delimited tags (BCP 47), each list before the next.
 
-    A tag fits by its first part: de-CH is German, zh-Hans Chinese.
+    A tag matches by its first part: de-CH is German, zh-Hans Chinese.
     """
     for tags in requested:
         for tag in tags.split(" ")[:_MAX_TAGS]:

@@ -1,4 +1,4 @@
-"""Documents that are too large to be made, sent or read in one piece."""
+"""Documents that are too large to be built, sent or read at once."""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from identity.application import IdentityApplication
 
 _MIB = 2**20
-#: About as much is sent at once.
+#: The approximate size of the chunks sent.
 _CHUNK_SIZE = 64 * 1024
 
 
 def organization_export_response(request: Request, organization_id: str, *, principal: Principal) -> Response:
-    """The organization as a file, which is read while it is sent.
+    """The organization as a file, read while it is sent.
 
-    That somebody took it is committed before the first byte. A failure further on ends the connection before the end of
-    the answer. Raises NotFound, Denied, StorageUnavailable.
+    The export is recorded and committed before the first byte. A later failure ends the connection early. Raises
+    NotFound, Denied, StorageUnavailable.
     """
     organization = OrganizationTransfer(request.services).begin_export(organization_id, principal=principal)
     name = f"{organization.primary_domain}.json"
@@ -41,15 +41,15 @@ def organization_export_response(request: Request, organization_id: str, *, prin
 
 
 def json_file_response(request: Request, name: str, generate: Callable[[Services], Iterator[str]]) -> Response:
-    """JSON as a file of this name, which is made while it is sent, of what is stored now.
+    """A JSON file, generated from stored data while it is sent.
 
-    What was done until now is committed before the first byte. A failure further on ends the connection before the end
-    of the answer. Raises whatever the first piece raises.
+    Commits the transaction before the first byte. A later failure ends the connection early. Raises whatever the
+    first chunk raises.
     """
     actor = request.services.audit.actor
     request.commit()
     content = _stream_content(request.registry.application, actor, generate)
-    # Whatever is wrong from the start is still answered as such.
+    # Errors at the start still get an error response.
     answer = Response(app_iter=_StreamedBody(next(content), content), content_type="application/json", charset=None)
     answer.content_disposition = f'attachment; filename="{name}"'
     answer.cache_control = "no-store"
@@ -57,13 +57,13 @@ def json_file_response(request: Request, name: str, generate: Callable[[Services
 
 
 class BodyNotBuffered(Exception):
-    """The view takes a body that is not read yet: it is called again, with it."""
+    """The view needs a body that is not read yet: it is called again with it."""
 
 
 def read_uploaded_document(request: Request, *, max_bytes: int | None = None) -> IO[bytes]:
-    """The body as a file, from its start. ``max_bytes`` is how many bytes it may have, if not as many as a document.
+    """The body as a file, from its start; ``max_bytes`` replaces the limit of documents.
 
-    For views alone, which are called when it is clear that whoever sends it may. Raises BodyTooLarge, BodyNotBuffered.
+    Call it only in views, after the permission is checked. Raises BodyTooLarge, BodyNotBuffered.
     """
     identity: IdentityApplication = request.registry.application
     max_bytes = identity.settings.import_limit * _MIB if max_bytes is None else max_bytes
@@ -87,12 +87,12 @@ def read_uploaded_document(request: Request, *, max_bytes: int | None = None) ->
 
 
 def body_not_buffered_view(error: BodyNotBuffered, request: Request) -> Response:
-    """An answer that is not sent."""
+    """A placeholder that is not sent."""
     return Response(status=100)
 
 
 class _StreamedBody:
-    """What a server takes piece by piece, and closes whatever happens."""
+    """An iterator of chunks that the server always closes."""
 
     def __init__(self, first: bytes, rest: Iterator[bytes]) -> None:
         self._rest = rest
@@ -102,14 +102,13 @@ class _StreamedBody:
         return self._all
 
     def close(self) -> None:
-        """Give back what it is read from."""
         self._rest.close()  # type: ignore[attr-defined]
 
 
 def _stream_content(
     identity: "IdentityApplication", actor: Actor, make: Callable[[Services], Iterator[str]]
 ) -> Iterator[bytes]:
-    # It takes as long as whoever reads it.
+    # Takes as long as the client reads.
     with password_hashing.acquire_document_slot(), identity.snapshot(actor) as services:
         size, found = 0, []
         for piece in make(services):
@@ -122,5 +121,5 @@ def _stream_content(
 
 
 def includeme(config: Configurator) -> None:
-    """Answer BodyNotBuffered, which undoes what the view did before."""
+    """The view for BodyNotBuffered aborts what the view did before."""
     config.add_exception_view(body_not_buffered_view, context=BodyNotBuffered)

@@ -1,4 +1,4 @@
-"""Lists: which page of a list a request asks for, for the console and the API alike."""
+"""Parameters of lists, for the console and the API alike: page, order and filters."""
 
 from collections.abc import Collection, Iterable
 from typing import Any
@@ -11,10 +11,10 @@ from identity.storage.paging import PageCursor, PageRequest, ResultPage, RowTota
 
 CURSOR_PARAM, LIMIT_PARAM, QUERY_PARAM, STATE_PARAM, SORT_PARAM = "cursor", "limit", "q", "state", "sort"
 
-#: Stands before the name of an order that is wanted the other way round.
+#: Prefix of a descending order.
 DESCENDING_PREFIX = "-"
 
-#: How many rows a page has unless the request says otherwise.
+#: The default number of rows per page.
 DEFAULT_PAGE_SIZE = 50
 MAX_PAGE_SIZE = 200
 MAX_QUERY_LENGTH = 200
@@ -23,17 +23,18 @@ _STATES = {"": None, "active": True, "deactivated": False}
 
 
 def sort_values(orders: Iterable[str]) -> list[str]:
-    """What ``sort`` can be where a list has these orders."""
+    """The values of ``sort`` for a list with these orders."""
     return [f"{sign}{order}" for order in orders for sign in ("", DESCENDING_PREFIX)]
 
 
 def parse_sort(text: str) -> SortOrder:
-    """The order that ``sort`` means."""
     return SortOrder(text.removeprefix(DESCENDING_PREFIX), text.startswith(DESCENDING_PREFIX))
 
 
 def read_page_request(request: Request, *, usual: int = DEFAULT_PAGE_SIZE, orders: Collection[str] = ()) -> PageRequest:
-    """What ``cursor``, ``limit``, ``q``, ``state`` and ``sort`` ask for. Raises Invalid, naming the parameter."""
+    """The page that ``cursor``, ``limit``, ``q``, ``state`` and ``sort`` request. Raises Invalid, naming the
+    parameter.
+    """
     parameters = request.GET
     query = parameters.get(QUERY_PARAM, "").strip()
     if len(query) > MAX_QUERY_LENGTH:
@@ -57,20 +58,20 @@ def read_page_request(request: Request, *, usual: int = DEFAULT_PAGE_SIZE, order
 
 
 def list_total(request: Request, page: ResultPage[Any]) -> RowTotal | None:
-    """How many rows there are on all pages: those of the only page, if nobody counted."""
+    """The number of rows on all pages: counted, or those of the only page."""
     if page.total is None and page.next_cursor is None and CURSOR_PARAM not in request.GET:
         return RowTotal(len(page))
     return page.total
 
 
 def encode_next_cursor(request: Request, cursor: PageCursor | None) -> str | None:
-    """What to send as ``cursor`` for the next page; None on the last one."""
+    """The ``cursor`` of the next page; None on the last one."""
     text: str | None = request.services.cursors.encode(cursor, cursor_scope(request))
     return text
 
 
 def cursor_scope(request: Request) -> str:
-    """What a cursor is bound to: the list's address with its filters."""
+    """What a cursor is bound to: the list's path with its filters."""
     filters = sorted((name, value) for name, value in request.GET.items() if name not in (CURSOR_PARAM, LIMIT_PARAM))
     return "&".join([request.path, *(f"{name}={value}" for name, value in filters)])
 

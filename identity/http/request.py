@@ -1,4 +1,4 @@
-"""IdentityRequest: what a request carries besides what Pyramid gives it."""
+"""IdentityRequest: attributes of a request besides Pyramid's."""
 
 from collections.abc import Callable
 from functools import partial
@@ -27,44 +27,44 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-#: Results of ``once``, in the environ, which a request shares with its retries.
+#: Results of ``run_once``, in the environ, which a request shares with its retries.
 _COMMITTED_RESULTS_KEY = "identity.done"
-#: The digests of idempotency keys that this request has claimed and committed; in the environ too.
+#: The digests of idempotency keys that this request has claimed and committed; in the environ, too.
 _CLAIMED_KEYS_KEY = "identity.claimed"
 
 
 class IdentityRequest(Request):  # type: ignore[misc]
-    """Each attribute is made when first asked for.
+    """Each attribute is computed on first access.
 
-    They stand in a class of our own because Pyramid would otherwise make a new class for every single request, which
-    costs more than the whole of its routing.
+    A request class of our own: with request methods Pyramid would create a class for each request, which costs more
+    than its routing.
     """
 
     @cached_property
     def request_id(self) -> str:
-        """The id of this request, shown in its answer, in logs and audit events, and where it fails."""
+        """The id of this request, in its response, in logs, audit events and error messages."""
         identity: IdentityApplication = self.registry.application
         return environ_request_id(self.environ, identity.settings.trusted_proxy)
 
     @cached_property
     def tm(self) -> "ITransactionManager":
-        """The transaction manager of this run of the request. Asked for by pyramid_tm."""
+        """The transaction manager of this attempt, as pyramid_tm expects it."""
         return ExplicitTransactionManager()
 
     @cached_property
     def browser_state(self) -> BrowserState:
-        """What the browser shows of itself: secrets of its sessions and of the sign-ins it began."""
+        """The browser's state: secrets of its sessions and pending sign-ins."""
         return read_request_browser_state(self)
 
     @cached_property
     def signed_in_account(self) -> SignedInAccount | None:
-        """Who is signed in here, for the service's own pages: of several the one selected last."""
+        """The account that is signed in to the service's own pages: of several the one selected last."""
         account: SignedInAccount | None = self.services.sessions.find_current(self.browser_state.sessions.values())
         return account
 
     @property
     def form_secret(self) -> str | None:
-        """The secret that forms of this page are bound to: its sign-in's, else the session's; None for neither."""
+        """The secret that forms of this page are bound to: the sign-in's, else the session's; None without either."""
         waiting = (self.matchdict or {}).get("request")
         if waiting is not None:
             return self.browser_state.sign_ins.get(waiting)
@@ -76,14 +76,14 @@ class IdentityRequest(Request):  # type: ignore[misc]
 
     @property
     def normalized_method(self) -> str:
-        """The method, for logs and traces; any that no view has is one and the same."""
+        """The method, for logs and traces; methods without a view are all the same."""
         method: str = self.method
         return normalized_method(method)
 
     def commit(self) -> None:
-        """Commit what was done so far, and go on in another transaction; who acts and what was refused stays.
+        """Commit the transaction and begin another; actor and refusals stay.
 
-        For effects that must stand whatever comes, and before work that takes long.
+        For effects that must persist, and before slow work.
         """
         self.request_services.commit()
 
