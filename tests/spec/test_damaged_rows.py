@@ -80,7 +80,7 @@ class DamagedRowScenario:
         self.tokens = self.party.obtain_tokens(answer, authorization)
         self.login_name = set_password(world, owner)
         with world.transaction_services() as services:
-            self.reset = services.passwords.issue_reset_link(estate.places["user"]).partition("example.com")[2]
+            self.reset = services.passwords.issue_reset_link(estate.path_values["user"]).partition("example.com")[2]
             services.attempts.reserve_password_attempt(
                 LoginName.parse(self.login_name), services.storage.users.find_subject(owner.id), None
             )
@@ -92,10 +92,10 @@ class DamagedRowScenario:
         ]
         self.pages = [
             *places,
-            f"/console/users/{estate.places['user']}",
+            f"/console/users/{estate.path_values['user']}",
             f"/console/projects/{estate.project.id}",
-            f"/console/applications/{estate.places['application']}",
-            f"/console/service-users/{estate.places['service_user']}",
+            f"/console/applications/{estate.path_values['application']}",
+            f"/console/service-users/{estate.path_values['service_user']}",
             "/console/instance",
             "/console/instance/signing-keys",
             "/console/audit-events",
@@ -109,8 +109,8 @@ class DamagedRowScenario:
             f"/organizations/{estate.organization.id}/users",
             f"/projects/{estate.project.id}/roles",
             f"/projects/{estate.project.id}/grants",
-            f"/users/{estate.places['user']}/grants",
-            f"/service-users/{estate.places['service_user']}/keys",
+            f"/users/{estate.path_values['user']}/grants",
+            f"/service-users/{estate.path_values['service_user']}/keys",
         ]
 
     def statuses(self) -> Iterator[tuple[str, int]]:

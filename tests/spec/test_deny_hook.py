@@ -49,7 +49,7 @@ def scene(make_world: WorldFactory) -> DenyHookScenario:
     estate = make_fixture_data(world)
     organization, project = world.make_organization(), world.make_project(estate.organization, roles=["reader"])
     grant = world.make_project_grant(estate.project, organization, roles=["reader"])
-    person = world.operator_services.users.get(estate.places["user"])
+    person = world.operator_services.users.get(estate.path_values["user"])
     derived = world.make_project_grant(project, estate.holder, roles=["reader"])
     application = world.make_application(project.id)
     user_grant = world.make_user_grant(person, project, "reader")
@@ -115,11 +115,11 @@ def test_what_a_plugin_denies_is_in_no_list(scene: DenyHookScenario, level: Mana
 
 
 def test_nobody_is_told_how_many_rows_there_would_be(scene: DenyHookScenario) -> None:
-    places = scene.estate.places
+    path_values = scene.estate.path_values
     paths = [
         "/organizations",
-        f"/organizations/{places['organization']}/projects",
-        f"/projects/{places['project']}/grants",
+        f"/organizations/{path_values['organization']}/projects",
+        f"/projects/{path_values['project']}/grants",
     ]
     before = [scene.api.get(path)["total"] for path in paths]
     keys = {ResourceKey(level, words[0]) for level, words in scene.hidden.items()}

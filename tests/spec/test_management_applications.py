@@ -16,13 +16,13 @@ def applications(world: World, owner: ServiceUserProgram) -> str:
 
 
 def test_an_application_from_its_beginning_to_its_end(world: World, api: ApiClient, applications: str) -> None:
-    made = api.post(applications, {"name": "Shop", "type": "web", "redirect_uris": [CALLBACK]})
-    path = f"/applications/{made['id']}"
-    assert made.pop("client_secret")
-    assert api.get(path) == made
-    assert api.list(applications) == [made]
-    assert (made["response_types"], made["grant_types"]) == (["code"], ["authorization_code"])
-    assert (made["authentication_method"], made["access_token_lifetime"]) == ("client_secret_basic", None)
+    created = api.post(applications, {"name": "Shop", "type": "web", "redirect_uris": [CALLBACK]})
+    path = f"/applications/{created['id']}"
+    assert created.pop("client_secret")
+    assert api.get(path) == created
+    assert api.list(applications) == [created]
+    assert (created["response_types"], created["grant_types"]) == (["code"], ["authorization_code"])
+    assert (created["authentication_method"], created["access_token_lifetime"]) == ("client_secret_basic", None)
     changed = api.patch(
         path,
         {
@@ -41,21 +41,23 @@ def test_an_application_from_its_beginning_to_its_end(world: World, api: ApiClie
     assert api.post(f"{path}/reactivate", status=200)["state"] == "active"
     api.delete(path)
     check_api_error(api.ask("GET", path), 404, "not_found")
-    told = {event.event for event in world.audit_events(object_id=made["id"])}
-    assert told >= {f"application.{verb}" for verb in ("created", "changed", "deactivated", "reactivated", "removed")}
+    events = {event.event for event in world.audit_events(object_id=created["id"])}
+    assert events >= {f"application.{verb}" for verb in ("created", "changed", "deactivated", "reactivated", "removed")}
 
 
 @pytest.mark.shows("4.2.23")
-@pytest.mark.parametrize("said", [None, ["authorization_code"], ["implicit"], ["implicit", "authorization_code"]])
+@pytest.mark.parametrize(
+    "grant_types", [None, ["authorization_code"], ["implicit"], ["implicit", "authorization_code"]]
+)
 def test_implicit_stands_among_the_grant_types_of_whoever_gets_tokens_through_the_browser(
-    api: ApiClient, applications: str, said: list[str] | None
+    api: ApiClient, applications: str, grant_types: list[str] | None
 ) -> None:
     """RFC 7591 §2.1: it goes with the response types, whether a registration names it or not."""
     members = {"name": "Shop", "type": "web", "redirect_uris": [CALLBACK], "response_types": ["id_token"]}
-    made = api.post(applications, members if said is None else {**members, "grant_types": said})
-    assert made["grant_types"] == sorted({*(said or ["authorization_code"]), "implicit"})
-    changed = api.patch(f"/applications/{made['id']}", {"response_types": ["code"]})
-    assert changed["grant_types"] == sorted({*made["grant_types"]} - {"implicit"})
+    created = api.post(applications, members if grant_types is None else {**members, "grant_types": grant_types})
+    assert created["grant_types"] == sorted({*(grant_types or ["authorization_code"]), "implicit"})
+    changed = api.patch(f"/applications/{created['id']}", {"response_types": ["code"]})
+    assert changed["grant_types"] == sorted({*created["grant_types"]} - {"implicit"})
 
 
 def test_settings_that_do_not_fit_are_named(api: ApiClient, applications: str) -> None:
@@ -92,32 +94,32 @@ def test_settings_that_do_not_fit_are_named(api: ApiClient, applications: str) -
 
 def test_public_applications_have_no_secret(api: ApiClient, applications: str) -> None:
     for kind in ("native", "browser"):
-        made = api.post(applications, {"name": "App", "type": kind, "redirect_uris": ["https://app.example/cb"]})
-        assert (made["authentication_method"], made["client_secret"]) == ("none", None)
-        check_api_error(api.ask("POST", f"/applications/{made['id']}/secrets"), 409, "conflict")
+        created = api.post(applications, {"name": "App", "type": kind, "redirect_uris": ["https://app.example/cb"]})
+        assert (created["authentication_method"], created["client_secret"]) == ("none", None)
+        check_api_error(api.ask("POST", f"/applications/{created['id']}/secrets"), 409, "conflict")
 
 
 def test_secrets_are_replaced_without_a_gap(world: World, api: ApiClient, applications: str) -> None:
-    made = api.post(applications, {"name": "Api", "type": "api"})
-    secrets = f"/applications/{made['id']}/secrets"
+    created = api.post(applications, {"name": "Api", "type": "api"})
+    secrets = f"/applications/{created['id']}/secrets"
     [first] = api.list(secrets)
     second = api.post(secrets)
     assert api.list(secrets) == [first, {name: second[name] for name in first}]
     check_api_error(api.ask("POST", secrets), 409, "conflict")
-    for text in (made["client_secret"], second["client_secret"]):
-        check_inactive_token(world.client.introspect("unknown", Credentials(made["id"], text)))
+    for text in (created["client_secret"], second["client_secret"]):
+        check_inactive_token(world.client.introspect("unknown", Credentials(created["id"], text)))
     api.delete(f"{secrets}/{first['id']}")
     check_api_error(api.ask("GET", f"{secrets}/{first['id']}"), 404, "not_found")
     assert api.get(f"{secrets}/{second['id']}")["id"] == second["id"]
-    old = Credentials(made["id"], made["client_secret"])
+    old = Credentials(created["id"], created["client_secret"])
     check_oauth_error(world.client.introspect("unknown", old), "invalid_client", status=401)
-    check_inactive_token(world.client.introspect("unknown", Credentials(made["id"], second["client_secret"])))
+    check_inactive_token(world.client.introspect("unknown", Credentials(created["id"], second["client_secret"])))
 
 
 def test_a_secret_of_another_application_is_not_there(api: ApiClient, applications: str) -> None:
-    made = [api.post(applications, {"name": name, "type": "api"}) for name in ("A", "B")]
-    [secret] = api.list(f"/applications/{made[0]['id']}/secrets")
+    created = [api.post(applications, {"name": name, "type": "api"}) for name in ("A", "B")]
+    [secret] = api.list(f"/applications/{created[0]['id']}/secrets")
     for method in ("GET", "DELETE"):
-        answer = api.ask(method, f"/applications/{made[1]['id']}/secrets/{secret['id']}")
+        answer = api.ask(method, f"/applications/{created[1]['id']}/secrets/{secret['id']}")
         check_api_error(answer, 404, "not_found")
-    assert api.list(f"/applications/{made[0]['id']}/secrets") == [secret]
+    assert api.list(f"/applications/{created[0]['id']}/secrets") == [secret]

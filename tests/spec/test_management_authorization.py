@@ -121,18 +121,18 @@ _GRANTS = "project_grant_manager.* user_grant.* project_grant.read"
 _PROJECTS = f"project_role.* application.* project_grant.* project_manager.* {_GRANTS}"
 _PROJECTS += " project.read project.write project.delete"
 _PEOPLE = "user.* service_user.* session.*"
-_OWN = f"{_PEOPLE} project.* organization_manager.* upstream_provider.* {_PROJECTS}"
-_OWN += " organization.read organization.write organization.delete audit_event.read"
-_OWN += " organization_domain.* organization_policy.*"
+_ORGANIZATION_OWNER = f"{_PEOPLE} project.* organization_manager.* upstream_provider.* {_PROJECTS}"
+_ORGANIZATION_OWNER += " organization.read organization.write organization.delete audit_event.read"
+_ORGANIZATION_OWNER += " organization_domain.* organization_policy.*"
 _FEW = "organization.read project.read project_role.read"
 
 #: Role → permissions.
 ROLES = {
     "IAM_OWNER": "*",
     "IAM_OWNER_VIEWER": "*.read",
-    "IAM_ORG_MANAGER": f"{_OWN} organization.create",
+    "IAM_ORG_MANAGER": f"{_ORGANIZATION_OWNER} organization.create",
     "IAM_USER_MANAGER": f"{_PEOPLE} user_grant.* {_FEW}",
-    "ORG_OWNER": _OWN,
+    "ORG_OWNER": _ORGANIZATION_OWNER,
     "ORG_OWNER_VIEWER": "organization.read user.read service_user.read session.read project.read project_role.read"
     " application.read project_grant.read user_grant.read organization_manager.read project_manager.read"
     " project_grant_manager.read audit_event.read upstream_provider.read",
@@ -206,12 +206,12 @@ def role_level(role: str) -> str:
     return next(level for start, level in starts.items() if role.startswith(start))
 
 
-def expected(role: str, cell: Cell, *, own: bool) -> int:
+def expected(role: str, cell: Cell, *, is_own: bool) -> int:
     """200 stands for: let in. Levels are compared by how far above they stand."""
     if cell.permission in (ANY, EVERYBODY):
         return 200
     held_at = role_level(role)
-    if not own and held_at != "instance" and cell.level != "instance":
+    if not is_own and held_at != "instance" and cell.level != "instance":
         return 404
     if cell.manager == "instance" and held_at != "instance":
         return 404
@@ -225,12 +225,12 @@ _PROBED = {"probe": "This is not known here."}
 _ASKED_NOTHING = {"user_id": "Choose a user, an application or both."}
 
 
-def asked(api: ApiClient | None, world: World, estate: ApiFixtureData, cell: Cell) -> int:
+def response_status(api: ApiClient | None, world: World, estate: ApiFixtureData, cell: Cell) -> int:
     """What is answered; whoever is let in to change something fails over a parameter that is not known."""
-    places = dict(estate.places)
+    path_values = dict(estate.path_values)
     if cell.manager:
-        places["manager"] = estate.managers[cell.manager]
-    path = cell.path.format_map(places)
+        path_values["manager"] = estate.managers[cell.manager]
+    path = cell.path.format_map(path_values)
     probe = "" if cell.method == "GET" else "?probe=1"
     if api is None:
         answer = world.client.call_management_api(path + probe, None, cell.method)
@@ -240,8 +240,8 @@ def asked(api: ApiClient | None, world: World, estate: ApiFixtureData, cell: Cel
         assert answer.json["fields"] == (_PROBED if probe else _ASKED_NOTHING), format_response(answer)
         return 200
     if answer.status_int != 200:
-        words = {401: "unauthenticated", 403: "forbidden", 404: "not_found"}
-        check_api_error(answer, answer.status_int, words.get(answer.status_int, ""))
+        codes = {401: "unauthenticated", 403: "forbidden", 404: "not_found"}
+        check_api_error(answer, answer.status_int, codes.get(answer.status_int, ""))
     return int(answer.status_int)
 
 
@@ -257,26 +257,26 @@ def estates() -> dict[int, tuple[ApiFixtureData, ApiFixtureData]]:
 
 
 @pytest.fixture
-def own(world: World, estates: dict[int, tuple[ApiFixtureData, ApiFixtureData]]) -> ApiFixtureData:
+def own_estate(world: World, estates: dict[int, tuple[ApiFixtureData, ApiFixtureData]]) -> ApiFixtureData:
     return estates.setdefault(id(world), (make_fixture_data(world), make_fixture_data(world)))[0]
 
 
 @pytest.fixture
 def foreign(
-    world: World, own: ApiFixtureData, estates: dict[int, tuple[ApiFixtureData, ApiFixtureData]]
+    world: World, own_estate: ApiFixtureData, estates: dict[int, tuple[ApiFixtureData, ApiFixtureData]]
 ) -> ApiFixtureData:
     return estates[id(world)][1]
 
 
 def differences(
-    api: ApiClient | None, world: World, estate: ApiFixtureData, wanted: dict[Cell, int]
+    api: ApiClient | None, world: World, estate: ApiFixtureData, expected_statuses: dict[Cell, int]
 ) -> dict[str, tuple[int, int]]:
     """What is not as it should be: operation → wanted, found."""
-    found = {cell: asked(api, world, estate, cell) for cell in wanted}
+    found = {cell: response_status(api, world, estate, cell) for cell in expected_statuses}
     return {
-        f"{cell.method} {cell.path} {cell.manager}": (wanted[cell], found[cell])
-        for cell in wanted
-        if wanted[cell] != found[cell]
+        f"{cell.method} {cell.path} {cell.manager}": (expected_statuses[cell], found[cell])
+        for cell in expected_statuses
+        if expected_statuses[cell] != found[cell]
     }
 
 
@@ -307,27 +307,29 @@ def test_the_tables_are_complete(world: World) -> None:
 @pytest.mark.shows("1.6", "2.6.1", "2.6.2", "2.6.3", "5.2.3")
 @pytest.mark.parametrize("role", ROLES)
 def test_each_role_opens_exactly_what_it_says(
-    world: World, own: ApiFixtureData, foreign: ApiFixtureData, role: str
+    world: World, own_estate: ApiFixtureData, foreign: ApiFixtureData, role: str
 ) -> None:
-    robot = world.make_service_user_program(own.organization)
-    world.assign_manager_role(robot, role, resource=level_of(world, own, role))
+    robot = world.make_service_user_program(own_estate.organization)
+    world.assign_manager_role(robot, role, resource=level_of(world, own_estate, role))
     api = ApiClient.of(robot)
-    assert differences(api, world, own, {cell: expected(role, cell, own=True) for cell in CELLS}) == {}
-    assert differences(api, world, foreign, {cell: expected(role, cell, own=False) for cell in CELLS}) == {}
+    assert differences(api, world, own_estate, {cell: expected(role, cell, is_own=True) for cell in CELLS}) == {}
+    assert differences(api, world, foreign, {cell: expected(role, cell, is_own=False) for cell in CELLS}) == {}
 
 
 @pytest.mark.shows("2.6.4")
 @pytest.mark.parametrize("role", [role for role in ROLES if role.startswith(("ORG", "PROJECT_GRANT"))])
-def test_the_holder_of_a_project_grant_reaches_the_grant_alone(world: World, own: ApiFixtureData, role: str) -> None:
+def test_the_holder_of_a_project_grant_reaches_the_grant_alone(
+    world: World, own_estate: ApiFixtureData, role: str
+) -> None:
     """Security 14.5 and 20.5. What the owner has besides does not exist, nor do the managers that it chose."""
-    robot = world.make_service_user_program(own.holder)
+    robot = world.make_service_user_program(own_estate.holder)
     at_grant = role.startswith("PROJECT_GRANT")
-    world.assign_manager_role(robot, role, resource=level_of(world, own, role) if at_grant else None)
-    wanted = held_by_other(role)
+    world.assign_manager_role(robot, role, resource=level_of(world, own_estate, role) if at_grant else None)
+    expected_statuses = held_by_other(role)
     api = ApiClient.of(robot)
-    assert differences(api, world, own, wanted) == {}
-    of_holder = own.with_manager(world, own.holder)
-    on_managers = {cell: status for cell, status in wanted.items() if cell.manager == "project_grant"}
+    assert differences(api, world, own_estate, expected_statuses) == {}
+    of_holder = own_estate.with_manager(world, own_estate.holder)
+    on_managers = {cell: status for cell, status in expected_statuses.items() if cell.manager == "project_grant"}
     for cell in on_managers:
         on_managers[cell] = 200 if holds(ROLES[role], cell.permission) and holds(HOLDER, cell.permission) else 403
     assert differences(api, world, of_holder, on_managers) == {}
@@ -335,124 +337,128 @@ def test_the_holder_of_a_project_grant_reaches_the_grant_alone(world: World, own
 
 def held_by_other(role: str) -> dict[Cell, int]:
     """What the organization that holds the estate's project grant is answered there."""
-    wanted = {}
+    expected_statuses = {}
     for cell in CELLS:
         if cell.level == "instance":
             continue
         if cell.level == "project_grant" and not cell.manager:
             allowed = holds(ROLES[role], cell.permission) and holds(HOLDER, cell.permission)
-            wanted[cell] = 200 if allowed else 403
+            expected_statuses[cell] = 200 if allowed else 403
         else:
-            wanted[cell] = 404
-    return wanted
+            expected_statuses[cell] = 404
+    return expected_statuses
 
 
 @pytest.mark.parametrize("role", [role for role in ROLES if not role.startswith("IAM")])
 def test_a_project_grant_opens_nothing_of_its_holder(
-    world: World, own: ApiFixtureData, foreign: ApiFixtureData, role: str
+    world: World, own_estate: ApiFixtureData, foreign: ApiFixtureData, role: str
 ) -> None:
     """The same from the other side: whoever manages the owner, the project or the grant, chosen by the owner."""
-    project = world.make_project(own.organization, roles=["reader"])
+    project = world.make_project(own_estate.organization, roles=["reader"])
     api_fixture_data = replace(
-        own, project=project, grant=world.make_project_grant(project, foreign.organization, roles=["reader"])
+        own_estate, project=project, grant=world.make_project_grant(project, foreign.organization, roles=["reader"])
     )
-    robot = world.make_service_user_program(own.organization)
+    robot = world.make_service_user_program(own_estate.organization)
     world.assign_manager_role(robot, role, resource=level_of(world, api_fixture_data, role))
     api = ApiClient.of(robot)
-    assert differences(api, world, foreign, {cell: expected(role, cell, own=False) for cell in CELLS}) == {}
+    assert differences(api, world, foreign, {cell: expected(role, cell, is_own=False) for cell in CELLS}) == {}
     of_holder = api_fixture_data.with_manager(world, foreign.organization)
     at_grant = {cell: 404 for cell in CELLS if cell.manager == "project_grant"}
     assert differences(api, world, of_holder, at_grant) == {}
 
 
-def test_nobody_is_let_in_anywhere(world: World, own: ApiFixtureData) -> None:
-    assert differences(None, world, own, dict.fromkeys(CELLS, 401)) == {}
+def test_nobody_is_let_in_anywhere(world: World, own_estate: ApiFixtureData) -> None:
+    assert differences(None, world, own_estate, dict.fromkeys(CELLS, 401)) == {}
 
 
-def test_a_role_without_the_audience_scope_is_not_enough(world: World, own: ApiFixtureData) -> None:
+def test_a_role_without_the_audience_scope_is_not_enough(world: World, own_estate: ApiFixtureData) -> None:
     """Security 14.3."""
-    robot = world.make_service_user_program(own.organization)
+    robot = world.make_service_user_program(own_estate.organization)
     world.assign_manager_role(robot, "IAM_OWNER", resource=INSTANCE_RESOURCE)
     api = ApiClient(world, robot.access_token("openid profile"))
-    assert differences(api, world, own, dict.fromkeys(CELLS, 401)) == {}
+    assert differences(api, world, own_estate, dict.fromkeys(CELLS, 401)) == {}
 
 
-def test_the_audience_scope_without_a_role_is_not_enough(world: World, own: ApiFixtureData) -> None:
+def test_the_audience_scope_without_a_role_is_not_enough(world: World, own_estate: ApiFixtureData) -> None:
     """Security 14.3: a plain user learns nothing but who they are, not even what exists."""
-    api = ApiClient.of(world.make_service_user_program(own.organization))
-    assert differences(api, world, own, without_a_role()) == {}
+    api = ApiClient.of(world.make_service_user_program(own_estate.organization))
+    assert differences(api, world, own_estate, without_a_role()) == {}
     check_api_error(api.ask("GET", "/projects/nothing"), 403, "forbidden")
 
 
 @pytest.mark.parametrize("role", ["IAM_OWNER", "ORG_OWNER", "PROJECT_OWNER"])
-def test_a_revoked_manager_is_out_at_once(world: World, own: ApiFixtureData, role: str) -> None:
-    robot = world.make_service_user_program(own.organization)
-    manager = world.assign_manager_role(robot, role, resource=level_of(world, own, role))
+def test_a_revoked_manager_is_out_at_once(world: World, own_estate: ApiFixtureData, role: str) -> None:
+    robot = world.make_service_user_program(own_estate.organization)
+    manager = world.assign_manager_role(robot, role, resource=level_of(world, own_estate, role))
     api = ApiClient.of(robot)
     assert api.get("/me")["roles"] != []
     world.operator_services.managers.remove(manager.id)
-    assert differences(api, world, own, without_a_role()) == {}
+    assert differences(api, world, own_estate, without_a_role()) == {}
 
 
 @pytest.mark.parametrize("deactivated", ["user", "organization"])
-def test_a_deactivated_manager_is_out_at_once(world: World, own: ApiFixtureData, deactivated: str) -> None:
+def test_a_deactivated_manager_is_out_at_once(world: World, own_estate: ApiFixtureData, deactivated: str) -> None:
     robot = world.make_manager_program("ORG_OWNER")
-    world.assign_manager_role(robot, "ORG_OWNER", resource=organization_resource(own.organization.id))
+    world.assign_manager_role(robot, "ORG_OWNER", resource=organization_resource(own_estate.organization.id))
     api = ApiClient.of(robot)
     with world.transaction_services() as services:
         if deactivated == "user":
             services.service_users.deactivate(robot.id, principal=OPERATOR_PRINCIPAL)
         else:
             services.organizations.deactivate(robot.organization.id, principal=OPERATOR_PRINCIPAL)
-    assert differences(api, world, own, dict.fromkeys(CELLS, 401)) == {}
+    assert differences(api, world, own_estate, dict.fromkeys(CELLS, 401)) == {}
 
 
 @pytest.mark.parametrize("path", sorted({cell.path for cell in CELLS if "{" in cell.path and cell.method == "GET"}))
-def test_foreign_things_look_like_none(world: World, own: ApiFixtureData, foreign: ApiFixtureData, path: str) -> None:
+def test_foreign_things_look_like_none(
+    world: World, own_estate: ApiFixtureData, foreign: ApiFixtureData, path: str
+) -> None:
     """Letter by letter, but for the id that was asked for and the id of the request. At the instance all is refused."""
-    owner = world.make_service_user_program(own.organization)
-    world.assign_manager_role(owner, "ORG_OWNER", resource=organization_resource(own.organization.id))
+    owner = world.make_service_user_program(own_estate.organization)
+    world.assign_manager_role(owner, "ORG_OWNER", resource=organization_resource(own_estate.organization.id))
     api = ApiClient.of(owner)
-    nothing = dict.fromkeys(foreign.places, "01980000-0000-7000-8000-000000000000")
+    nothing = dict.fromkeys(foreign.path_values, "01980000-0000-7000-8000-000000000000")
     answers = []
-    wanted = (403, "forbidden") if level_of_path(path) == "instance" else (404, "not_found")
-    for places in (foreign.places, nothing):
-        answer = check_api_error(api.ask("GET", path.format_map(places)), *wanted)
+    expected_statuses = (403, "forbidden") if level_of_path(path) == "instance" else (404, "not_found")
+    for path_values in (foreign.path_values, nothing):
+        answer = check_api_error(api.ask("GET", path.format_map(path_values)), *expected_statuses)
         first = path.split("{")[1].split("}")[0]
-        answers.append(answer["message"].replace(places[first], "…"))
+        answers.append(answer["message"].replace(path_values[first], "…"))
     assert answers[0] == answers[1]
 
 
 def test_a_project_grant_made_by_oneself_opens_nothing(
-    world: World, own: ApiFixtureData, foreign: ApiFixtureData
+    world: World, own_estate: ApiFixtureData, foreign: ApiFixtureData
 ) -> None:
     """Nobody asked the organization: its things stay not found, and neither names nor ids of its users appear."""
-    robot = world.make_service_user_program(own.organization)
+    robot = world.make_service_user_program(own_estate.organization)
     world.assign_manager_role(robot, "ORG_OWNER")
     api = ApiClient.of(robot)
     command = {"organization_id": foreign.organization.id, "roles": ["reader"]}
-    grant = api.post(f"/projects/{own.project.id}/grants", command)
+    grant = api.post(f"/projects/{own_estate.project.id}/grants", command)
     api.post(f"/project-grants/{grant['id']}/managers", {"user_id": robot.id, "roles": ["PROJECT_GRANT_OWNER"]})
-    wanted = {cell: expected("ORG_OWNER", cell, own=False) for cell in CELLS}
-    assert differences(api, world, foreign, wanted) == {}
-    assert [item["id"] for item in api.list("/organizations")] == [own.organization.id]
+    expected_statuses = {cell: expected("ORG_OWNER", cell, is_own=False) for cell in CELLS}
+    assert differences(api, world, foreign, expected_statuses) == {}
+    assert [item["id"] for item in api.list("/organizations")] == [own_estate.organization.id]
     for path, user_id in (
-        (f"/project-grants/{grant['id']}/managers", foreign.places["user"]),
-        (f"/project-grants/{grant['id']}/user-grants", foreign.places["user"]),
-        (f"/projects/{own.project.id}/user-grants", foreign.places["service_user"]),
+        (f"/project-grants/{grant['id']}/managers", foreign.path_values["user"]),
+        (f"/project-grants/{grant['id']}/user-grants", foreign.path_values["user"]),
+        (f"/projects/{own_estate.project.id}/user-grants", foreign.path_values["service_user"]),
     ):
         role = "PROJECT_GRANT_OWNER" if "managers" in path else "reader"
         for item in (user_id, "01980000-0000-7000-8000-000000000000"):
-            told = check_api_error(api.ask("POST", path, {"user_id": item, "roles": [role]}), 422, "invalid")
-            assert told["fields"] == {"user_id": "There is no such user."}, path
+            error = check_api_error(api.ask("POST", path, {"user_id": item, "roles": [role]}), 422, "invalid")
+            assert error["fields"] == {"user_id": "There is no such user."}, path
 
 
-def test_an_export_names_nobody_whom_one_does_not_see(world: World, own: ApiFixtureData) -> None:
+def test_an_export_names_nobody_whom_one_does_not_see(world: World, own_estate: ApiFixtureData) -> None:
     """The holder of a project grant adds managers of its own; the owner of the project exports what is its own."""
-    stranger = world.make_service_user_program(own.holder)
-    world.assign_manager_role(stranger, "PROJECT_GRANT_OWNER", resource=project_grant_resource(own.grant, own.project))
-    robot = world.make_service_user_program(own.organization)
+    stranger = world.make_service_user_program(own_estate.holder)
+    world.assign_manager_role(
+        stranger, "PROJECT_GRANT_OWNER", resource=project_grant_resource(own_estate.grant, own_estate.project)
+    )
+    robot = world.make_service_user_program(own_estate.organization)
     world.assign_manager_role(robot, "ORG_OWNER")
-    exported = json.dumps(ApiClient.of(robot).post(f"/organizations/{own.organization.id}/export", status=200))
-    assert own.project.name in exported
+    exported = json.dumps(ApiClient.of(robot).post(f"/organizations/{own_estate.organization.id}/export", status=200))
+    assert own_estate.project.name in exported
     assert stranger.user.user_name not in exported

@@ -43,9 +43,9 @@ SHOWN_ONCE: dict[str, tuple[set[str], dict[str, Any]]] = {
 
 def test_what_is_shown_once_is_known() -> None:
     """A new operation stands here, or shows what can be read again."""
-    shown = readable_representations(OPERATIONS)
+    readable = readable_representations(OPERATIONS)
     found = {
-        operation.name: set(one_time_members(operation, shown))
+        operation.name: set(one_time_members(operation, readable))
         for operation in OPERATIONS
         if operation.method == "POST"
     }
@@ -66,9 +66,9 @@ def test_what_is_shown_once_is_never_kept(world: World, name: str) -> None:
     assert second.headers.get("Location") == first.headers.get("Location")
     assert (operation.location is not None) == ("Location" in second.headers)
     request = f"POST\n/management/v1{path}\n{json.dumps(members)}".encode()
-    kept = world.operator_services.idempotency.claim_key(manager.id, "the-first-time", request)
-    assert kept is not None
-    assert json.loads(kept.body)[0] == ""
+    stored = world.operator_services.idempotency.claim_key(manager.id, "the-first-time", request)
+    assert stored is not None
+    assert json.loads(stored.body)[0] == ""
     assert all(first.json[name] for name in once)
 
 
@@ -107,8 +107,8 @@ def test_an_answer_that_an_earlier_version_kept_whole_is_not_given_again(
 
 def test_another_request_with_the_same_key_is_refused(world: World, api: ApiClient, projects: str) -> None:
     api.post(projects, {"name": "Billing"}, Idempotency_Key="k")
-    elsewhere = projects.replace("projects", "users")
-    for path, members in ((projects, {"name": "Shipping"}), (elsewhere, {"name": "Billing"})):
+    other_path = projects.replace("projects", "users")
+    for path, members in ((projects, {"name": "Shipping"}), (other_path, {"name": "Billing"})):
         answer = api.ask("POST", path, members, Idempotency_Key="k")
         assert "another request" in check_api_error(answer, 409, "conflict")["message"]
     assert len(api.list(projects)) == 1

@@ -79,18 +79,18 @@ def test_events_are_filtered(world: World, owner: ServiceUserProgram) -> None:
     api.ask("POST", "/organizations", {"name": "Mine"})
     now = world.clock().strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    def told(query: str) -> list[str]:
+    def filtered_events(query: str) -> list[str]:
         return [item["event"] for item in api.list(f"{trail}?{query}")]
 
-    assert told("event=project") == ["project.changed", "project.created"]
-    assert told(f"event=project&since={now}") == ["project.changed"]
-    assert told(f"event=project&until={now}&since={begun}") == ["project.created"]
-    assert told(f"object_id={project['id']}&event=project.created") == ["project.created"]
-    assert told("result=refused") == ["access.refused"]
-    assert told(f"actor_id={owner.id}&result=success&event=organization") == []
+    assert filtered_events("event=project") == ["project.changed", "project.created"]
+    assert filtered_events(f"event=project&since={now}") == ["project.changed"]
+    assert filtered_events(f"event=project&until={now}&since={begun}") == ["project.created"]
+    assert filtered_events(f"object_id={project['id']}&event=project.created") == ["project.created"]
+    assert filtered_events("result=refused") == ["access.refused"]
+    assert filtered_events(f"actor_id={owner.id}&result=success&event=organization") == []
     page = api.get(f"{trail}?event=project&limit=1")
     assert [item["event"] for item in page["items"]] == ["project.changed"]
-    assert told(f"event=project&limit=1&cursor={page['next_cursor']}") == ["project.created"]
+    assert filtered_events(f"event=project&limit=1&cursor={page['next_cursor']}") == ["project.created"]
 
 
 def test_filters_that_do_not_fit_are_named(api: ApiClient) -> None:

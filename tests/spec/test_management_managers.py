@@ -18,21 +18,25 @@ def test_a_manager_from_its_beginning_to_its_end(
     world: World, owner: ServiceUserProgram, api: ApiClient, managers: str
 ) -> None:
     robot = world.make_service_user_program(owner.organization)
-    made = api.post(managers, {"user_id": robot.id, "roles": ["ORG_USER_MANAGER", "ORG_SETTINGS_MANAGER"]})
-    path = f"/managers/{made['id']}"
-    assert (made["level"], made["resource_id"], made["user_id"]) == ("organization", owner.organization.id, robot.id)
-    assert made["roles"] == ["ORG_SETTINGS_MANAGER", "ORG_USER_MANAGER"]
-    assert api.get(path) == made
-    assert api.list(managers)[0]["id"] == made["id"]
+    created = api.post(managers, {"user_id": robot.id, "roles": ["ORG_USER_MANAGER", "ORG_SETTINGS_MANAGER"]})
+    path = f"/managers/{created['id']}"
+    assert (created["level"], created["resource_id"], created["user_id"]) == (
+        "organization",
+        owner.organization.id,
+        robot.id,
+    )
+    assert created["roles"] == ["ORG_SETTINGS_MANAGER", "ORG_USER_MANAGER"]
+    assert api.get(path) == created
+    assert api.list(managers)[0]["id"] == created["id"]
     client = ApiClient.of(robot)
-    assert client.get("/me")["roles"][0]["roles"] == made["roles"]
+    assert client.get("/me")["roles"][0]["roles"] == created["roles"]
     assert api.patch(path, {"roles": ["ORG_OWNER_VIEWER"]})["roles"] == ["ORG_OWNER_VIEWER"]
     api.delete(path)
     check_api_error(client.ask("GET", "/roles"), 403, "forbidden")
     check_api_error(api.ask("GET", path), 404, "not_found")
-    events = world.audit_events(object_id=made["id"])
+    events = world.audit_events(object_id=created["id"])
     assert [event.event for event in events] == ["manager.removed", "manager.changed", "manager.added"]
-    assert (events[2].detail["roles"], events[2].organization_id) == (made["roles"], owner.organization.id)
+    assert (events[2].detail["roles"], events[2].organization_id) == (created["roles"], owner.organization.id)
 
 
 @pytest.mark.shows("2.6.1", "2.6.2", "2.6.3", "2.6.4")
@@ -50,10 +54,10 @@ def test_each_level_has_managers(world: World, path: str, role: str) -> None:
     robot = world.make_service_user_program(estate.organization)
     api = ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     managers = estate.address(path)
-    made = api.post(managers, {"user_id": robot.id, "roles": [role]})
-    assert made["id"] in [manager["id"] for manager in api.list(managers)]
+    created = api.post(managers, {"user_id": robot.id, "roles": [role]})
+    assert created["id"] in [manager["id"] for manager in api.list(managers)]
     assert ApiClient.of(robot).get("/me")["roles"] == [
-        {"level": made["level"], "resource_id": made["resource_id"], "roles": [role]}
+        {"level": created["level"], "resource_id": created["resource_id"], "roles": [role]}
     ]
     answer = api.ask(
         "POST",
@@ -113,11 +117,11 @@ def test_whoever_holds_more_keeps_it(world: World, owner: ServiceUserProgram, ap
 def test_a_change_of_another_version_is_refused(
     world: World, owner: ServiceUserProgram, api: ApiClient, managers: str
 ) -> None:
-    made = api.post(
+    created = api.post(
         managers, {"user_id": world.make_service_user_program(owner.organization).id, "roles": ["ORG_OWNER"]}
     )
-    api.patch(f"/managers/{made['id']}", {"roles": ["ORG_OWNER_VIEWER"]}, If_Match='"1"')
-    answer = api.ask("PATCH", f"/managers/{made['id']}", {"roles": ["ORG_OWNER"]}, If_Match='"1"')
+    api.patch(f"/managers/{created['id']}", {"roles": ["ORG_OWNER_VIEWER"]}, If_Match='"1"')
+    answer = api.ask("PATCH", f"/managers/{created['id']}", {"roles": ["ORG_OWNER"]}, If_Match='"1"')
     check_api_error(answer, 412, "precondition_failed")
 
 

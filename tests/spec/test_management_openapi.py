@@ -60,7 +60,7 @@ class SchemathesisCaller:
         self._operation = operations_of(world)[name]
         self._url = world.client.management_url
         self._headers = owner_of_all(world)
-        self._places = make_fixture_data(world).places
+        self._path_values = make_fixture_data(world).path_values
         self.answered = 0
 
     def ask(self, mode: GenerationMode, checks: tuple[str, ...], *, without: tuple[str, ...] = ()) -> None:
@@ -73,15 +73,15 @@ class SchemathesisCaller:
             phases=[Phase.generate],
             suppress_health_check=list(HealthCheck),
         )
-        wanted = CHECKS.get_by_names(list(checks))
+        selected_checks = CHECKS.get_by_names(list(checks))
 
         def check(case: Any) -> None:
             self.answered += 1
             if self.answered % 2:
-                case.path_parameters = {item: self._places[item] for item in case.path_parameters or {}}
-            given = {name: value for name, value in (case.headers or {}).items() if name not in without}
-            case.headers = {**given, **self._headers}
-            case.validate_response(case.call(base_url=self._url), checks=wanted)
+                case.path_parameters = {item: self._path_values[item] for item in case.path_parameters or {}}
+            headers = {name: value for name, value in (case.headers or {}).items() if name not in without}
+            case.headers = {**headers, **self._headers}
+            case.validate_response(case.call(base_url=self._url), checks=selected_checks)
 
         run: Callable[[], None] = quick(given(case=self._operation.as_strategy(generation_mode=mode))(check))
         run()
@@ -118,16 +118,16 @@ def test_the_document_is_for_everybody_and_can_be_kept(world: World) -> None:
 
 def references(value: Any) -> set[str]:
     if isinstance(value, Mapping):
-        own = {value["$ref"]} if isinstance(value.get("$ref"), str) else set()
-        return own.union(*map(references, value.values()))
+        direct = {value["$ref"]} if isinstance(value.get("$ref"), str) else set()
+        return direct.union(*map(references, value.values()))
     return set().union(*map(references, value)) if isinstance(value, list) else set()
 
 
 def test_every_reference_leads_somewhere_and_nothing_is_left_over(world: World) -> None:
-    said = document(world)
+    openapi = document(world)
     kinds = ("schemas", "responses", "parameters", "headers")
-    there = {f"#/components/{kind}/{name}" for kind in kinds for name in said["components"][kind]}
-    assert references(said) == there
+    defined = {f"#/components/{kind}/{name}" for kind in kinds for name in openapi["components"][kind]}
+    assert references(openapi) == defined
 
 
 def test_every_operation_is_told_in_one_sentence(world: World) -> None:

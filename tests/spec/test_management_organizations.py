@@ -19,26 +19,28 @@ def api(world: World) -> ApiClient:
 
 def test_an_organization_from_its_beginning_to_its_end(world: World, api: ApiClient) -> None:
     name = world.make_organization().name + " GmbH"
-    made = api.post("/organizations", {"name": name})
-    path = f"/organizations/{made['id']}"
-    assert made["primary_domain"].endswith(".id.example.com")
-    assert (made["registration"], made["state"]) == (False, "active")
-    assert api.get(path) == made
+    created = api.post("/organizations", {"name": name})
+    path = f"/organizations/{created['id']}"
+    assert created["primary_domain"].endswith(".id.example.com")
+    assert (created["registration"], created["state"]) == (False, "active")
+    assert api.get(path) == created
     changed = api.patch(path, {"name": f"{name} & Co", "registration": True})
     assert (changed["name"], changed["registration"], changed["version"]) == (f"{name} & Co", True, 2)
     assert api.post(f"{path}/deactivate", status=200)["state"] == "deactivated"
     assert api.post(f"{path}/reactivate", status=200)["state"] == "active"
     api.delete(path)
     check_api_error(api.ask("GET", path), 404, "not_found")
-    told = {event.event for event in world.audit_events(object_id=made["id"])}
-    assert told == {f"organization.{verb}" for verb in ("created", "changed", "deactivated", "reactivated", "removed")}
+    events = {event.event for event in world.audit_events(object_id=created["id"])}
+    assert events == {
+        f"organization.{verb}" for verb in ("created", "changed", "deactivated", "reactivated", "removed")
+    }
 
 
 def test_a_primary_domain_is_unique(world: World, api: ApiClient) -> None:
-    taken = world.make_organization().primary_domain
-    answer = api.ask("POST", "/organizations", {"name": "Other", "primary_domain": taken})
+    taken_domain = world.make_organization().primary_domain
+    answer = api.ask("POST", "/organizations", {"name": "Other", "primary_domain": taken_domain})
     assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"primary_domain"}
-    answer = api.ask("PATCH", f"/organizations/{world.make_organization().id}", {"primary_domain": taken})
+    answer = api.ask("PATCH", f"/organizations/{world.make_organization().id}", {"primary_domain": taken_domain})
     assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"primary_domain"}
     answer = api.ask("POST", "/organizations", {"name": "Other", "primary_domain": "No Domain"})
     assert "Enter a domain" in check_api_error(answer, 422, "invalid")["fields"]["primary_domain"]
@@ -87,21 +89,21 @@ def test_an_owner_who_cannot_sign_in_is_not_the_last_one(world: World) -> None:
 
 def test_owners_of_the_instance_see_all_in_pages(world: World, api: ApiClient) -> None:
     prefix = world.make_organization().name
-    made = [api.post("/organizations", {"name": f"{prefix}-{letter}"})["id"] for letter in "BAC"]
+    created = [api.post("/organizations", {"name": f"{prefix}-{letter}"})["id"] for letter in "BAC"]
     page = api.get(f"/organizations?q={prefix}-&limit=2")
     following = api.get(f"/organizations?q={prefix}-&limit=2&cursor={page['next_cursor']}")
     found = [item["id"] for item in page["items"] + following["items"]]
-    assert found == [made[1], made[0], made[2]]
+    assert found == [created[1], created[0], created[2]]
     assert following["next_cursor"] is None
 
 
 def test_others_see_those_in_which_they_manage_anything(world: World) -> None:
     robot = world.make_manager_program("ORG_OWNER")
-    elsewhere = world.make_project()
-    world.assign_manager_role(robot, "PROJECT_OWNER", resource=project_resource(elsewhere))
+    other_project = world.make_project()
+    world.assign_manager_role(robot, "PROJECT_OWNER", resource=project_resource(other_project))
     world.make_organization()
     api = ApiClient.of(robot)
-    assert {item["id"] for item in api.list("/organizations")} == {robot.organization.id, elsewhere.organization_id}
+    assert {item["id"] for item in api.list("/organizations")} == {robot.organization.id, other_project.organization_id}
     assert [item["id"] for item in api.list(f"/organizations?q={robot.organization.name}")] == [robot.organization.id]
     assert api.list("/organizations?state=deactivated") == []
 

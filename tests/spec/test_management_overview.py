@@ -52,8 +52,8 @@ def test_a_preview_tells_what_a_service_user_really_gets(
     assert found["scope"] == check_token_response(owner.request_token("openid profile"))["scope"].split()
     assert {item["carrier"] for item in found["carried"]} >= {"access_token", "id_token", "userinfo"}
     [userinfo] = [item for item in found["carried"] if item["carrier"] == "userinfo"]
-    told = {claim["name"]: claim["value"] for claim in userinfo["claims"]}
-    assert told == world.client.fetch_userinfo(owner.access_token("openid profile")).json
+    claims = {claim["name"]: claim["value"] for claim in userinfo["claims"]}
+    assert claims == world.client.fetch_userinfo(owner.access_token("openid profile")).json
 
 
 def test_a_preview_says_why_nothing_comes_out(owner: ServiceUserProgram, api: ApiClient) -> None:

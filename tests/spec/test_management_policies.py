@@ -12,7 +12,7 @@ from identity.services.policies import INSTANCE_OWNER_ID as INSTANCE_POLICY
 from identity.testing.response_checks import check_api_error
 from identity.testing.world import World
 from tests.plugins.management.api_fixture_data import ApiClient
-from tests.spec.test_management_transfer import IMPORT, elsewhere, exported
+from tests.spec.test_management_transfer import IMPORT, exported, from_other_instance
 
 _LOOSER = "The instance does not allow that much."
 
@@ -102,7 +102,7 @@ def test_a_policy_goes_with_its_organization_out_in_and_away(world: World, api: 
     api.patch(f"/organizations/{organization.id}/policy", {"second_factor": "required_for_managers"})
     document = exported(api, organization.id)
     assert document["organization"]["policy"] == {"second_factor": "required_for_managers"}
-    copy = api.post(IMPORT, elsewhere(document, f"copy-of-{organization.primary_domain}"))
+    copy = api.post(IMPORT, from_other_instance(document, f"copy-of-{organization.primary_domain}"))
     assert api.get(f"/organizations/{copy['id']}/policy")["own"]["second_factor"] == "required_for_managers"
     api.delete(f"/organizations/{organization.id}")
     del document["organization"]["policy"]

@@ -22,15 +22,17 @@ def holder(world: World) -> ServiceUserProgram:
 def test_a_project_grant_from_its_beginning_to_its_end(
     world: World, api: ApiClient, project: Project, holder: ServiceUserProgram
 ) -> None:
-    made = api.post(f"/projects/{project.id}/grants", {"organization_id": holder.organization.id, "roles": ["reader"]})
-    path = f"/project-grants/{made['id']}"
-    assert (made["project_id"], made["organization_id"]) == (project.id, holder.organization.id)
-    assert (made["roles"], made["state"]) == (["reader"], "active")
-    assert api.get(path) == made
-    assert api.list(f"/projects/{project.id}/grants") == [made]
+    created = api.post(
+        f"/projects/{project.id}/grants", {"organization_id": holder.organization.id, "roles": ["reader"]}
+    )
+    path = f"/project-grants/{created['id']}"
+    assert (created["project_id"], created["organization_id"]) == (project.id, holder.organization.id)
+    assert (created["roles"], created["state"]) == (["reader"], "active")
+    assert api.get(path) == created
+    assert api.list(f"/projects/{project.id}/grants") == [created]
     client = ApiClient.of(holder)
-    assert client.list(f"/organizations/{holder.organization.id}/granted-projects") == [made]
-    assert client.get(path) == made
+    assert client.list(f"/organizations/{holder.organization.id}/granted-projects") == [created]
+    assert client.get(path) == created
     assert api.patch(path, {"roles": ["writer", "reader"]})["roles"] == ["reader", "writer"]
     assert api.post(f"{path}/deactivate", status=200)["state"] == "deactivated"
     assert api.list(f"/projects/{project.id}/grants?state=active") == []
@@ -54,17 +56,17 @@ def test_what_cannot_be_granted_is_named(
     api: ApiClient, project: Project, holder: ServiceUserProgram, owner: ServiceUserProgram
 ) -> None:
     grants = f"/projects/{project.id}/grants"
-    there = holder.organization.id
+    holder_organization_id = holder.organization.id
     for members, field in (
-        ({"organization_id": there, "roles": ["owner"]}, "roles"),
+        ({"organization_id": holder_organization_id, "roles": ["owner"]}, "roles"),
         ({"organization_id": "nothing"}, "organization_id"),
         ({"organization_id": owner.organization.id}, "organization_id"),
         ({"roles": ["reader"]}, "organization_id"),
-        ({"organization_id": there, "roles": "reader"}, "roles"),
+        ({"organization_id": holder_organization_id, "roles": "reader"}, "roles"),
     ):
         assert set(check_api_error(api.ask("POST", grants, members), 422, "invalid")["fields"]) == {field}
-    api.post(grants, {"organization_id": there})
-    answer = api.ask("POST", grants, {"organization_id": there})
+    api.post(grants, {"organization_id": holder_organization_id})
+    answer = api.ask("POST", grants, {"organization_id": holder_organization_id})
     assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"organization_id"}
 
 
@@ -75,23 +77,23 @@ def test_a_user_grant_from_its_beginning_to_its_end(
     world: World, owner: ServiceUserProgram, api: ApiClient, project: Project
 ) -> None:
     person = world.make_human_user(owner.organization)
-    made = api.post(f"/users/{person.id}/grants", {"project_id": project.id, "roles": ["reader"]})
-    path = f"/user-grants/{made['id']}"
-    assert (made["user_id"], made["project_grant_id"], made["roles"]) == (person.id, None, ["reader"])
-    assert api.get(path) == made
-    assert api.list(f"/users/{person.id}/grants") == [made] == api.list(f"/projects/{project.id}/user-grants")
+    created = api.post(f"/users/{person.id}/grants", {"project_id": project.id, "roles": ["reader"]})
+    path = f"/user-grants/{created['id']}"
+    assert (created["user_id"], created["project_grant_id"], created["roles"]) == (person.id, None, ["reader"])
+    assert api.get(path) == created
+    assert api.list(f"/users/{person.id}/grants") == [created] == api.list(f"/projects/{project.id}/user-grants")
     assert api.patch(path, {"roles": ["writer"]})["roles"] == ["writer"]
     assert api.post(f"{path}/deactivate", status=200)["state"] == "deactivated"
     assert api.post(f"{path}/reactivate", status=200)["state"] == "active"
     api.delete(path)
     assert api.list(f"/users/{person.id}/grants") == []
-    told = {event.event for event in world.audit_events(object_id=made["id"])}
-    assert told == {f"user_grant.{verb}" for verb in ("added", "changed", "deactivated", "reactivated", "removed")}
+    events = {event.event for event in world.audit_events(object_id=created["id"])}
+    assert events == {f"user_grant.{verb}" for verb in ("added", "changed", "deactivated", "reactivated", "removed")}
 
 
 def test_service_users_have_grants_too(owner: ServiceUserProgram, api: ApiClient, project: Project) -> None:
-    made = api.post(f"/service-users/{owner.id}/grants", {"project_id": project.id, "roles": ["reader"]})
-    assert api.list(f"/service-users/{owner.id}/grants") == [made]
+    created = api.post(f"/service-users/{owner.id}/grants", {"project_id": project.id, "roles": ["reader"]})
+    assert api.list(f"/service-users/{owner.id}/grants") == [created]
     answer = api.ask("POST", f"/projects/{project.id}/user-grants", {"user_id": owner.id})
     assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"user_id"}
 
@@ -105,9 +107,9 @@ def test_users_of_a_holder_get_what_it_holds(
     path = f"/project-grants/{grant.id}/user-grants"
     answer = client.ask("POST", path, {"user_id": person.id, "roles": ["reader", "writer"]})
     assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"roles"}
-    made = client.post(path, {"user_id": person.id, "roles": ["reader"]})
-    assert made["project_grant_id"] == grant.id
-    assert client.list(path) == [made] == api.list(f"/projects/{project.id}/user-grants")
+    created = client.post(path, {"user_id": person.id, "roles": ["reader"]})
+    assert created["project_grant_id"] == grant.id
+    assert client.list(path) == [created] == api.list(f"/projects/{project.id}/user-grants")
     api.delete(f"/project-grants/{grant.id}")
     assert client.list(f"/users/{person.id}/grants") == []
 

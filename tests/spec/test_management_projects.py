@@ -11,20 +11,20 @@ from tests.plugins.management.api_fixture_data import ApiClient
 def test_a_project_from_its_beginning_to_its_end(
     world: World, owner: ServiceUserProgram, api: ApiClient, projects: str
 ) -> None:
-    made = api.post(projects, {"name": "Billing"})
-    path = f"/projects/{made['id']}"
-    assert made["organization_id"] == owner.organization.id
-    assert (made["assert_roles"], made["check_roles"], made["state"]) == (False, False, "active")
-    assert api.get(path) == made
-    assert api.list(projects) == [made]
+    created = api.post(projects, {"name": "Billing"})
+    path = f"/projects/{created['id']}"
+    assert created["organization_id"] == owner.organization.id
+    assert (created["assert_roles"], created["check_roles"], created["state"]) == (False, False, "active")
+    assert api.get(path) == created
+    assert api.list(projects) == [created]
     changed = api.patch(path, {"assert_roles": True})
     assert (changed["name"], changed["assert_roles"], changed["version"]) == ("Billing", True, 2)
     assert api.post(f"{path}/deactivate", status=200)["state"] == "deactivated"
     assert api.post(f"{path}/reactivate", status=200)["state"] == "active"
     api.delete(path)
     check_api_error(api.ask("GET", path), 404, "not_found")
-    told = {event.event for event in world.audit_events(object_id=made["id"])}
-    assert told == {f"project.{verb}" for verb in ("created", "changed", "deactivated", "reactivated", "removed")}
+    events = {event.event for event in world.audit_events(object_id=created["id"])}
+    assert events == {f"project.{verb}" for verb in ("created", "changed", "deactivated", "reactivated", "removed")}
 
 
 def test_who_may_only_create_projects_owns_those_created(world: World) -> None:
@@ -32,9 +32,9 @@ def test_who_may_only_create_projects_owns_those_created(world: World) -> None:
     api = ApiClient.of(robot)
     projects = f"/organizations/{robot.organization.id}/projects"
     project = world.make_project(robot.organization)
-    made = api.post(projects, {"name": "Billing"})
-    assert api.patch(f"/projects/{made['id']}", {"name": "Invoices"})["name"] == "Invoices"
-    assert [item["id"] for item in api.list(projects)] == [made["id"]]
+    created = api.post(projects, {"name": "Billing"})
+    assert api.patch(f"/projects/{created['id']}", {"name": "Invoices"})["name"] == "Invoices"
+    assert [item["id"] for item in api.list(projects)] == [created["id"]]
     check_api_error(api.ask("GET", f"/projects/{project.id}"), 403, "forbidden")
 
 
@@ -55,10 +55,10 @@ def test_who_manages_single_projects_sees_these_alone(world: World, owner: Servi
 
 def test_the_own_project_has_to_stay(world: World) -> None:
     robot = world.make_service_user_program()
-    own = world.operator_services.projects.get(world.instance.project_id)
-    world.assign_manager_role(robot, "PROJECT_OWNER", resource=project_resource(own))
-    check_api_error(ApiClient.of(robot).ask("DELETE", f"/projects/{own.id}"), 409, "conflict")
-    check_api_error(ApiClient.of(robot).ask("POST", f"/projects/{own.id}/deactivate"), 409, "conflict")
+    service_project = world.operator_services.projects.get(world.instance.project_id)
+    world.assign_manager_role(robot, "PROJECT_OWNER", resource=project_resource(service_project))
+    check_api_error(ApiClient.of(robot).ask("DELETE", f"/projects/{service_project.id}"), 409, "conflict")
+    check_api_error(ApiClient.of(robot).ask("POST", f"/projects/{service_project.id}/deactivate"), 409, "conflict")
 
 
 # --- roles ------------------------------------------------------------------------------------------------------------
@@ -68,12 +68,12 @@ def test_the_own_project_has_to_stay(world: World) -> None:
 def test_a_role_from_its_beginning_to_its_end(world: World, api: ApiClient, projects: str, key: str) -> None:
     roles = f"/projects/{api.post(projects, {'name': 'Billing'})['id']}/roles"
     answer = api.ask("POST", roles, {"key": key, "display_name": "Reader", "group": "People"})
-    made = answer.json
-    assert made == {"key": key, "display_name": "Reader", "group": "People", "version": 1}
+    created = answer.json
+    assert created == {"key": key, "display_name": "Reader", "group": "People", "version": 1}
     path = answer.headers["Location"].removeprefix(world.client.management_url)
-    assert api.get(path) == made
-    assert api.list(roles) == [made]
-    assert api.patch(path, {"display_name": "Readers"}) == {**made, "display_name": "Readers", "version": 2}
+    assert api.get(path) == created
+    assert api.list(roles) == [created]
+    assert api.patch(path, {"display_name": "Readers"}) == {**created, "display_name": "Readers", "version": 2}
     stale = api.ask("PATCH", path, {"display_name": "Lost"}, If_Match='"1"')
     check_api_error(stale, 412, "precondition_failed")
     api.delete(path)

@@ -36,7 +36,7 @@ def rounds(pytestconfig: pytest.Config) -> int:
 
 def _members(name: str, world: World, estate: ApiFixtureData) -> dict[str, Any]:
     """What is asked: the same of all, so that they meet wherever something can be there once."""
-    person, robot = estate.places["user"], estate.places["service_user"]
+    person, robot = estate.path_values["user"], estate.path_values["service_user"]
     roles = {"instance": "IAM_OWNER_VIEWER", "organization": "ORG_OWNER_VIEWER"}
     roles |= {"project": "PROJECT_OWNER_VIEWER", "project_grant": "PROJECT_GRANT_OWNER_VIEWER"}
     managers = {f"add_{level}_manager": {"user_id": person, "roles": [role]} for level, role in roles.items()}
@@ -105,10 +105,10 @@ def test_of_secrets_that_are_added_at_once_two_are_live(world: World, rounds: in
         with ThreadPoolExecutor(AT_ONCE) as pool:
             answers = list(pool.map(ask, range(AT_ONCE)))
         assert sorted(answer.status_int for answer in answers) == [201] + [409] * (AT_ONCE - 1)
-        [made] = [answer.json for answer in answers if answer.status_int == 201]
+        [created] = [answer.json for answer in answers if answer.status_int == 201]
         assert len(api.list(address)) == 2
-        del made["client_secret"]
-        assert made in api.list(address)
+        del created["client_secret"]
+        assert created in api.list(address)
 
 
 def test_of_domains_that_are_asked_for_at_once_so_many_wait(world: World, rounds: int) -> None:

@@ -48,8 +48,8 @@ def test_a_body_that_cannot_be_read_is_refused(api: ApiClient, projects: str) ->
     ):
         answer = api.ask("POST", projects, body=body)
         assert answer.status_int in (400, 422), format_response(answer)
-        told = check_api_error(answer, answer.status_int, "invalid")
-        assert message in told["message"]
+        error = check_api_error(answer, answer.status_int, "invalid")
+        assert message in error["message"]
         if message:
             assert answer.status_int == 400
 
@@ -83,8 +83,8 @@ def test_each_field_is_told_what_is_wrong_with_it(api: ApiClient, projects: str)
         ({"name": "a", "colour": "red"}, {"colour": "This is not known here."}),
         ({"colour": 1, "check_roles": {}}, {"name", "colour", "check_roles"}),
     ):
-        told = check_api_error(api.ask("POST", projects, members), 422, "invalid")["fields"]
-        assert told == fields if isinstance(fields, dict) else set(told) == fields
+        error = check_api_error(api.ask("POST", projects, members), 422, "invalid")["fields"]
+        assert error == fields if isinstance(fields, dict) else set(error) == fields
 
 
 def test_no_body_is_an_empty_object(api: ApiClient, projects: str) -> None:
@@ -149,14 +149,14 @@ def test_pages_follow_each_other_until_there_is_none(api: ApiClient, projects: s
     names = [f"Project {number:02}" for number in range(7)]
     for name in reversed(names):
         api.post(projects, {"name": name})
-    seen, address = [], f"{projects}?limit=3"
+    listed_names, address = [], f"{projects}?limit=3"
     for count in (3, 3, 1):
         page = api.get(address)
         assert len(page["items"]) == count
-        seen += [item["name"] for item in page["items"]]
+        listed_names += [item["name"] for item in page["items"]]
         address = f"{projects}?limit=3&cursor={page['next_cursor']}"
     assert page["next_cursor"] is None
-    assert seen == names
+    assert listed_names == names
 
 
 def test_a_cursor_opens_its_own_list_alone(world: World, api: ApiClient, projects: str) -> None:
@@ -165,8 +165,8 @@ def test_a_cursor_opens_its_own_list_alone(world: World, api: ApiClient, project
         api.post(projects, {"name": name})
     cursor = api.get(f"{projects}?limit=1")["next_cursor"]
     program = world.make_manager_program("ORG_OWNER")
-    elsewhere = f"/organizations/{program.organization.id}/projects?cursor={cursor}"
-    check_api_error(ApiClient.of(program).ask("GET", elsewhere), 422, "invalid")
+    other_list = f"/organizations/{program.organization.id}/projects?cursor={cursor}"
+    check_api_error(ApiClient.of(program).ask("GET", other_list), 422, "invalid")
     check_api_error(api.ask("GET", f"{projects}?cursor={cursor}&state=active"), 422, "invalid")
     check_api_error(api.ask("GET", f"{projects}?cursor={cursor[:-4]}AAAA"), 422, "invalid")
 
@@ -182,21 +182,23 @@ def test_lists_are_searched_and_narrowed(api: ApiClient, projects: str) -> None:
 def test_lists_say_how_many_and_are_sorted(api: ApiClient, projects: str) -> None:
     for name in ("billing", "Äpfel", "Shipping"):
         api.post(projects, {"name": name})
-    told = {"total": 3, "total_is_exact": True}
+    page_totals = {"total": 3, "total_is_exact": True}
     for query in ("", "?limit=1", "?limit=1&sort=-name", "?q=i&state=active"):
         answer = api.get(f"{projects}{query}")
-        assert {name: answer[name] for name in told} == {**told, "total": 2 if "q=" in query else 3}, query
+        assert {name: answer[name] for name in page_totals} == {**page_totals, "total": 2 if "q=" in query else 3}, (
+            query
+        )
     for sort, names in (
         ("name", ["billing", "Shipping", "Äpfel"]),
         ("-name", ["Äpfel", "Shipping", "billing"]),
     ):
         assert [item["name"] for item in api.list(f"{projects}?sort={sort}")] == names
-        seen, cursor = [], ""
+        listed_names, cursor = [], ""
         while cursor is not None:
             page = api.get(f"{projects}?sort={sort}&limit=1{cursor and f'&cursor={cursor}'}")
-            seen += [item["name"] for item in page["items"]]
+            listed_names += [item["name"] for item in page["items"]]
             cursor = page["next_cursor"]
-        assert seen == names
+        assert listed_names == names
 
 
 def test_a_cursor_is_good_for_its_own_order_alone(api: ApiClient, projects: str) -> None:

@@ -18,26 +18,28 @@ def service_users(owner: ServiceUserProgram) -> str:
 
 @pytest.fixture
 def path(api: ApiClient, service_users: str) -> str:
-    made = api.post(service_users, {"user_name": "nightly", "display_name": "Nightly"})
-    return f"/service-users/{made['id']}"
+    created = api.post(service_users, {"user_name": "nightly", "display_name": "Nightly"})
+    return f"/service-users/{created['id']}"
 
 
 @pytest.mark.shows("2.1.4")
 def test_a_service_user_from_its_beginning_to_its_end(world: World, api: ApiClient, service_users: str) -> None:
-    given = {"user_name": "weekly", "display_name": "Weekly", "description": "Sends mails.\nOn Mondays."}
-    made = api.post(service_users, {**given, "access_token_type": "jwt"})
-    path = f"/service-users/{made['id']}"
-    assert {name: made[name] for name in given} == given
-    assert (made["access_token_type"], made["state"], made["version"]) == ("jwt", "active", 1)
-    assert api.get(path) == made
-    assert made in api.list(service_users)
+    members = {"user_name": "weekly", "display_name": "Weekly", "description": "Sends mails.\nOn Mondays."}
+    created = api.post(service_users, {**members, "access_token_type": "jwt"})
+    path = f"/service-users/{created['id']}"
+    assert {name: created[name] for name in members} == members
+    assert (created["access_token_type"], created["state"], created["version"]) == ("jwt", "active", 1)
+    assert api.get(path) == created
+    assert created in api.list(service_users)
     assert api.patch(path, {"display_name": "Every week"})["display_name"] == "Every week"
     assert api.post(f"{path}/deactivate", status=200)["state"] == "deactivated"
     assert api.post(f"{path}/reactivate", status=200)["state"] == "active"
     api.delete(path)
     check_api_error(api.ask("GET", path), 404, "not_found")
-    told = {event.event for event in world.audit_events(object_id=made["id"])}
-    assert told == {f"service_user.{verb}" for verb in ("created", "changed", "deactivated", "reactivated", "removed")}
+    events = {event.event for event in world.audit_events(object_id=created["id"])}
+    assert events == {
+        f"service_user.{verb}" for verb in ("created", "changed", "deactivated", "reactivated", "removed")
+    }
 
 
 def test_people_are_no_service_users(
@@ -55,25 +57,25 @@ def test_people_are_no_service_users(
 @pytest.mark.shows("2.2.4")
 def test_a_key_file_is_shown_once_and_gets_tokens(world: World, api: ApiClient, path: str) -> None:
     """Service description §2.2 and §5.1, by the API alone."""
-    made = api.post(f"{path}/keys", {"expires_at": "2100-01-01T00:00:00+01:00"})
-    file = made.pop("key_file")
+    created = api.post(f"{path}/keys", {"expires_at": "2100-01-01T00:00:00+01:00"})
+    file = created.pop("key_file")
     assert list(file) == ["type", "keyId", "key", "userId"]
-    assert file["keyId"] == made["id"]
-    assert made["expires_at"] == "2099-12-31T23:00:00Z"
+    assert file["keyId"] == created["id"]
+    assert created["expires_at"] == "2099-12-31T23:00:00Z"
     [key] = api.list(f"{path}/keys")
-    assert key == made == api.get(f"{path}/keys/{made['id']}")
+    assert key == created == api.get(f"{path}/keys/{created['id']}")
     assert "PRIVATE" not in json.dumps(key)
     token = token_with(world, file)
     check_token_response(token)
-    assert api.get(f"{path}/keys/{made['id']}")["last_used_at"] is not None
-    api.delete(f"{path}/keys/{made['id']}")
+    assert api.get(f"{path}/keys/{created['id']}")["last_used_at"] is not None
+    api.delete(f"{path}/keys/{created['id']}")
     assert api.list(f"{path}/keys") == []
     assert token_with(world, file).status_int == 400
 
 
 def test_an_own_public_key_can_be_given(world: World, api: ApiClient, path: str) -> None:
-    made = api.post(f"{path}/keys", {"public_key": make_public_key(world)})
-    assert made["key_file"] is None
+    created = api.post(f"{path}/keys", {"public_key": make_public_key(world)})
+    assert created["key_file"] is None
     answer = api.ask("POST", f"{path}/keys", {"public_key": "-----BEGIN PUBLIC KEY-----"})
     assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"public_key"}
 
@@ -109,25 +111,25 @@ def test_a_key_of_another_service_user_is_not_there(
 
 
 def test_a_secret_is_shown_once_and_gets_tokens(world: World, api: ApiClient, path: str) -> None:
-    made = api.post(f"{path}/secrets")
-    credentials = Credentials(path.rpartition("/")[2], made.pop("client_secret"))
-    assert api.list(f"{path}/secrets") == [made] == [api.get(f"{path}/secrets/{made['id']}")]
+    created = api.post(f"{path}/secrets")
+    credentials = Credentials(path.rpartition("/")[2], created.pop("client_secret"))
+    assert api.list(f"{path}/secrets") == [created] == [api.get(f"{path}/secrets/{created['id']}")]
     form = {"grant_type": "client_credentials"}
     check_token_response(world.post_token_request(credentials, form))
     api.post(f"{path}/secrets")
     check_api_error(api.ask("POST", f"{path}/secrets"), 409, "conflict")
-    api.delete(f"{path}/secrets/{made['id']}")
+    api.delete(f"{path}/secrets/{created['id']}")
     assert world.post_token_request(credentials, form).status_int == 401
 
 
 def test_a_personal_access_token_is_used_as_it_is(
     world: World, owner: ServiceUserProgram, api: ApiClient, path: str
 ) -> None:
-    made = api.post(f"{path}/personal-access-tokens", {"name": "Backup"})
-    token = made.pop("token")
-    assert made["scope"] == ["openid", world.audience_scope()]
+    created = api.post(f"{path}/personal-access-tokens", {"name": "Backup"})
+    token = created.pop("token")
+    assert created["scope"] == ["openid", world.audience_scope()]
     [listed] = api.list(f"{path}/personal-access-tokens")
-    assert listed == made == api.get(f"{path}/personal-access-tokens/{made['id']}")
+    assert listed == created == api.get(f"{path}/personal-access-tokens/{created['id']}")
     holder = ApiClient(world, token)
     check_api_error(holder.ask("GET", "/roles"), 403, "forbidden")
     api.post(
@@ -135,7 +137,7 @@ def test_a_personal_access_token_is_used_as_it_is(
         {"user_id": path.rpartition("/")[2], "roles": ["ORG_OWNER_VIEWER"]},
     )
     assert holder.get("/me")["id"] == path.rpartition("/")[2]
-    api.delete(f"{path}/personal-access-tokens/{made['id']}")
+    api.delete(f"{path}/personal-access-tokens/{created['id']}")
     check_api_error(holder.ask("GET", "/me"), 401, "unauthenticated")
 
 

@@ -29,7 +29,7 @@ def exported(api: ApiClient, organization_id: str) -> Any:
     return api.post(f"/organizations/{organization_id}/export", status=200)
 
 
-def elsewhere(document: Any, domain: str) -> Any:
+def from_other_instance(document: Any, domain: str) -> Any:
     """The document as it would come from another instance, with another primary domain."""
     organization = {**document["organization"], "primary_domain": domain}
     return {**document, "instance": "01980000-0000-7000-8000-000000000000", "organization": organization}
@@ -54,14 +54,14 @@ def names(organization: Any) -> Any:
 def test_what_goes_out_comes_in_as_a_new_organization(world: World, api: ApiClient, estate: ApiFixtureData) -> None:
     document = exported(api, estate.organization.id)
     domain = f"copy-of-{estate.organization.primary_domain}"
-    answer = api.ask("POST", IMPORT, elsewhere(document, domain))
-    made = answer.json
-    assert (answer.status_int, made["primary_domain"], made["state"]) == (201, domain, "active")
-    assert answer.headers["Location"] == f"{world.client.management_url}/organizations/{made['id']}"
-    assert made["id"] != estate.organization.id
-    again = exported(api, made["id"])
+    answer = api.ask("POST", IMPORT, from_other_instance(document, domain))
+    created = answer.json
+    assert (answer.status_int, created["primary_domain"], created["state"]) == (201, domain, "active")
+    assert answer.headers["Location"] == f"{world.client.management_url}/organizations/{created['id']}"
+    assert created["id"] != estate.organization.id
+    again = exported(api, created["id"])
     assert names(again["organization"]) == names(document["organization"])
-    users = api.list(f"/organizations/{made['id']}/users")
+    users = api.list(f"/organizations/{created['id']}/users")
     assert [user["user_name"] for user in users] == [item["user_name"] for item in document["organization"]["users"]]
 
 
@@ -71,9 +71,9 @@ def test_the_client_says_whether_ids_are_kept_when_it_comes_back(
 ) -> None:
     document = exported(api, estate.organization.id)
     api.delete(f"/organizations/{estate.organization.id}")
-    made = api.post(f"{IMPORT}{query}", document)["id"]
-    assert (made == estate.organization.id) == ("false" not in query)
-    users = exported(api, made)["organization"]["users"]
+    created = api.post(f"{IMPORT}{query}", document)["id"]
+    assert (created == estate.organization.id) == ("false" not in query)
+    users = exported(api, created)["organization"]["users"]
     assert (users == document["organization"]["users"]) == ("false" not in query)
 
 
@@ -81,21 +81,21 @@ def test_no_secret_goes_out(world: World, api: ApiClient, estate: ApiFixtureData
     text = json.dumps(exported(api, estate.organization.id))
     assert "PUBLIC KEY" in text
     assert not [secret for secret in world.client.secrets if secret in text]
-    for word in ("PRIVATE", "digest", "hash"):
-        assert word not in text
+    for marker in ("PRIVATE", "digest", "hash"):
+        assert marker not in text
 
 
 def test_both_ways_are_in_the_audit_trail(world: World, api: ApiClient, estate: ApiFixtureData) -> None:
     document = exported(api, estate.organization.id)
-    made = api.post(IMPORT, elsewhere(document, f"audited-{estate.organization.primary_domain}"))
+    created = api.post(IMPORT, from_other_instance(document, f"audited-{estate.organization.primary_domain}"))
     assert world.audit_events(event="organization.exported", object_id=estate.organization.id)
-    assert world.audit_events(event="organization.imported", object_id=made["id"])
+    assert world.audit_events(event="organization.imported", object_id=created["id"])
 
 
 def test_the_same_request_is_done_once(world: World, api: ApiClient) -> None:
     document = make_document(primary_domain=f"once-{world.make_organization().primary_domain}")
-    made = api.post(IMPORT, document, Idempotency_Key="once")
-    assert api.post(IMPORT, document, Idempotency_Key="once") == made
+    created = api.post(IMPORT, document, Idempotency_Key="once")
+    assert api.post(IMPORT, document, Idempotency_Key="once") == created
     check_api_error(api.ask("POST", NEW_IDS, document, Idempotency_Key="once"), 409, "conflict")
 
 
@@ -141,8 +141,8 @@ def test_a_document_has_a_limit_of_its_own(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.import_limit": "1"})
     api = ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     users = [{"user_name": f"u{number}", "given_name": "A" * 50, "family_name": "B"} for number in range(1000)]
-    made = api.post(IMPORT, make_document(users=users, primary_domain="large.localhost"))
-    assert len(exported(api, made["id"])["organization"]["users"]) == 1000
+    created = api.post(IMPORT, make_document(users=users, primary_domain="large.localhost"))
+    assert len(exported(api, created["id"])["organization"]["users"]) == 1000
     answer = check_api_error(api.ask("POST", IMPORT, make_document(users=users * 10)), 413, "too_large")
     assert "1048576 bytes" in answer["message"]
 

@@ -17,13 +17,13 @@ def users(owner: ServiceUserProgram) -> str:
 
 
 def test_an_account_from_its_beginning_to_its_end(world: World, api: ApiClient, users: str) -> None:
-    made = api.post(users, ADA)
-    path = f"/users/{made['id']}"
-    assert made.pop("initial")["kind"] == "link"
-    assert {name: made[name] for name in ADA} == ADA
-    assert (made["state"], made["email_verified"], made["last_sign_in_at"]) == ("invited", False, None)
-    assert api.get(path) == made
-    assert api.list(users) == [made]
+    created = api.post(users, ADA)
+    path = f"/users/{created['id']}"
+    assert created.pop("initial")["kind"] == "link"
+    assert {name: created[name] for name in ADA} == ADA
+    assert (created["state"], created["email_verified"], created["last_sign_in_at"]) == ("invited", False, None)
+    assert api.get(path) == created
+    assert api.list(users) == [created]
     changed = api.patch(
         path,
         {
@@ -39,12 +39,12 @@ def test_an_account_from_its_beginning_to_its_end(world: World, api: ApiClient, 
     assert api.post(f"{path}/reactivate", status=200)["state"] == "invited"
     api.delete(path)
     check_api_error(api.ask("GET", path), 404, "not_found")
-    told = {event.event for event in world.audit_events(object_id=made["id"])}
-    assert told >= {f"user.{verb}" for verb in ("created", "changed", "deactivated", "reactivated", "removed")}
+    events = {event.event for event in world.audit_events(object_id=created["id"])}
+    assert events >= {f"user.{verb}" for verb in ("created", "changed", "deactivated", "reactivated", "removed")}
 
 
 def test_people_are_found_by_any_part_of_a_name_or_address(api: ApiClient, users: str) -> None:
-    made = api.post(users, ADA)
+    created = api.post(users, ADA)
     api.post(users, {**ADA, "user_name": "grace", "given_name": "Grace", "family_name": "Hopper", "email": ""})
     domain = api.get(users.removesuffix("/users"))["primary_domain"]
     for query in (
@@ -55,10 +55,10 @@ def test_people_are_found_by_any_part_of_a_name_or_address(api: ApiClient, users
         "lace%20ada",
         "example.com",
         f"ada%40{domain}",
-        made["id"],
+        created["id"],
     ):
-        assert [item["id"] for item in api.list(f"{users}?q={query}")] == [made["id"]], query
-    for query in ("loveless", "velac%20hopper", "%25", "_", f"race%40{domain}.x", made["id"][:7]):
+        assert [item["id"] for item in api.list(f"{users}?q={query}")] == [created["id"]], query
+    for query in ("loveless", "velac%20hopper", "%25", "_", f"race%40{domain}.x", created["id"][:7]):
         assert api.list(f"{users}?q={query}") == [], query
     assert [item["user_name"] for item in api.list(f"{users}?sort=-email")] == ["ada", "grace"]
     assert [item["user_name"] for item in api.list(f"{users}?sort=email")] == ["grace", "ada"]
@@ -67,18 +67,18 @@ def test_people_are_found_by_any_part_of_a_name_or_address(api: ApiClient, users
 def test_a_search_finds_nothing_of_other_organizations(world: World, api: ApiClient, users: str) -> None:
     """Security 14.2: neither rows nor totals."""
     stranger = world.make_manager_program("ORG_OWNER")
-    elsewhere = ApiClient.of(stranger)
-    elsewhere.post(f"/organizations/{stranger.organization.id}/users", ADA)
+    stranger_api = ApiClient.of(stranger)
+    stranger_api.post(f"/organizations/{stranger.organization.id}/users", ADA)
     answer = api.get(f"{users}?q=lovelace")
     assert (answer["items"], answer["total"]) == ([], 0)
 
 
 def test_a_one_time_password_can_be_told_instead_of_a_link(api: ApiClient, users: str) -> None:
-    made = api.post(users, {**ADA, "initial": "one_time_password"})
-    assert made["initial"]["kind"] == "one_time_password"
-    assert made["initial"]["secret"]
-    assert made["state"] == "must_change_password"
-    assert "initial" not in api.get(f"/users/{made['id']}")
+    created = api.post(users, {**ADA, "initial": "one_time_password"})
+    assert created["initial"]["kind"] == "one_time_password"
+    assert created["initial"]["secret"]
+    assert created["state"] == "must_change_password"
+    assert "initial" not in api.get(f"/users/{created['id']}")
 
 
 def test_further_links_and_passwords_are_shown_once(world: World, api: ApiClient, users: str) -> None:
@@ -140,11 +140,11 @@ def test_sessions_are_seen_and_ended(world: World, owner: ServiceUserProgram, ap
     person = world.make_human_user(owner.organization)
     first, second, third = (world.make_browser_session(person) for _ in range(3))
     path = f"/users/{person.id}/sessions"
-    shown = {item["id"]: item for item in api.list(path)}
-    assert set(shown) == {first.id, second.id, third.id}
-    assert shown[first.id]["user_agent"] == "Browser/1.0"
-    assert shown[first.id]["methods"] == ["pwd"]
-    assert "secret" not in str(shown)
+    sessions = {item["id"]: item for item in api.list(path)}
+    assert set(sessions) == {first.id, second.id, third.id}
+    assert sessions[first.id]["user_agent"] == "Browser/1.0"
+    assert sessions[first.id]["methods"] == ["pwd"]
+    assert "secret" not in str(sessions)
     api.delete(f"{path}/{first.id}")
     check_api_error(api.ask("DELETE", f"{path}/{first.id}"), 404, "not_found")
     assert {item["id"] for item in api.list(path)} == {second.id, third.id}

@@ -43,7 +43,7 @@ def named(operation: Operation) -> str:
 
 def address(estate: ApiFixtureData, path: str) -> str:
     """The path with every name in it replaced, whatever pattern the name is followed by."""
-    return re.sub(r"\{(\w+)[^}]*\}", lambda found: {**estate.places, "key": ROLE}[found[1]], path)
+    return re.sub(r"\{(\w+)[^}]*\}", lambda found: {**estate.path_values, "key": ROLE}[found[1]], path)
 
 
 def latest(world: World) -> int | None:

@@ -121,7 +121,7 @@ def test_api_shows_nothing_of_the_other_sides_people(shared: ProjectGrantScenari
     other = shared.estate.holder if side == "owner" else shared.estate.organization
     for robot in (shared.robots[side], grant_manager(shared, side)):
         api = ApiClient.of(robot)
-        addresses = [cell.path.format_map(shared.estate.places) for cell in CELLS if cell.method == "GET"]
+        addresses = [cell.path.format_map(shared.estate.path_values) for cell in CELLS if cell.method == "GET"]
         for place in (organization.id, other.id):
             below = ("managers", "users", "audit-events", "projects", "granted-projects", "overview")
             addresses += [f"/organizations/{place}/{item}" for item in below]
@@ -160,8 +160,8 @@ def test_console_shows_nothing_of_the_other_sides_people(shared: ProjectGrantSce
     for person in shared.owner if side == "owner" else shared.holder:
         browser = Browser(world)
         browser.start_session(person)
-        places = {**shared.estate.places, "organization": organization.id}
-        pages = {"/console" + cell.path.replace("{key:.+}", ROLE).format_map(places) for cell in PAGES}
+        path_values = {**shared.estate.path_values, "organization": organization.id}
+        pages = {"/console" + cell.path.replace("{key:.+}", ROLE).format_map(path_values) for cell in PAGES}
         with world.read_only_services() as services:
             trail = services.storage.audit.list_after(0, 1000)
         pages |= {f"/console/audit-events/{event.id}" for event in trail}

@@ -55,7 +55,7 @@ class RecreatedNameScenario:
 
     world: World
     api: ApiClient
-    places: dict[str, str]
+    path_values: dict[str, str]
     domain: str
     holder: str
     client: Credentials
@@ -68,14 +68,14 @@ class RecreatedNameScenario:
 
     def works(self) -> set[str]:
         """Which of the old credentials still open anything, also where what has the name now is meant by them."""
-        world, client, places = self.world, self.world.client, self.places
+        world, client, path_values = self.world, self.world.client, self.path_values
         browser = Browser(world)
         browser.open(f"{world.issuer}/login")
         browser.sign_in(f"{PERSON['user_name']}@{self.domain}", PASSWORD)
-        silent = self.session.authorize(places["application"], prompt="none").headers.get("Location", "")
-        at_home = client.call_management_api(f"/organizations/{places['organization']}", self.managing)
-        signed = [self.robot.request_token(iss=item, sub=item) for item in (self.robot.id, places["service_user"])]
-        secrets = [self.secret, Credentials(places["service_user"], self.secret.secret)]
+        silent = self.session.authorize(path_values["application"], prompt="none").headers.get("Location", "")
+        at_home = client.call_management_api(f"/organizations/{path_values['organization']}", self.managing)
+        signed = [self.robot.request_token(iss=item, sub=item) for item in (self.robot.id, path_values["service_user"])]
+        secrets = [self.secret, Credentials(path_values["service_user"], self.secret.secret)]
         asked = {"grant_type": "client_credentials", "scope": "openid"}
         shown = [world.post_token_request(credentials, asked) for credentials in secrets]
         found = {
@@ -92,7 +92,7 @@ class RecreatedNameScenario:
 
     def rows(self) -> dict[str, list[Any]]:
         """What hangs at what has the names now, list by list."""
-        return {path: self.api.list(path.format_map(self.places)) for path in LISTS}
+        return {path: self.api.list(path.format_map(self.path_values)) for path in LISTS}
 
 
 ALL = {"password", "session", "access token", "refresh token", "key", "secret", "personal access token", "management"}
@@ -125,7 +125,7 @@ def scene(world: World) -> RecreatedNameScenario:
     session = world.make_browser_session(person)
     application = world.operator_services.applications.find_client(client.client_id)
     world.operator_services.consents.grant_consent(Subject(person, organization), application, ("openid", "phone"))
-    places = {
+    path_values = {
         "organization": organization.id,
         "user": person.id,
         "service_user": robot.id,
@@ -136,7 +136,7 @@ def scene(world: World) -> RecreatedNameScenario:
     return RecreatedNameScenario(
         world=world,
         api=api,
-        places=places,
+        path_values=path_values,
         domain=organization.primary_domain,
         holder=holder.id,
         client=client,
@@ -160,80 +160,82 @@ def _a_robot(world: World, api: ApiClient, organization_id: str) -> ServiceUserP
 
 
 def user(scene: RecreatedNameScenario) -> None:
-    scene.api.delete(f"/users/{scene.places['user']}")
+    scene.api.delete(f"/users/{scene.path_values['user']}")
     _make_user(scene)
 
 
 def service_user(scene: RecreatedNameScenario) -> None:
-    scene.api.delete(f"/service-users/{scene.places['service_user']}")
+    scene.api.delete(f"/service-users/{scene.path_values['service_user']}")
     _make_service_user(scene)
 
 
 def organization(scene: RecreatedNameScenario) -> None:
     """With its domain, and all that was in it."""
-    shown = scene.api.get(f"/organizations/{scene.places['organization']}")
-    scene.api.delete(f"/organizations/{scene.places['organization']}")
+    shown = scene.api.get(f"/organizations/{scene.path_values['organization']}")
+    scene.api.delete(f"/organizations/{scene.path_values['organization']}")
     members = {name: shown[name] for name in ("name", "primary_domain", "registration")}
-    scene.places["organization"] = scene.api.post("/organizations", members)["id"]
+    scene.path_values["organization"] = scene.api.post("/organizations", members)["id"]
     _make_user(scene)
     _make_service_user(scene)
     _make_project(scene)
 
 
 def project(scene: RecreatedNameScenario) -> None:
-    scene.api.delete(f"/projects/{scene.places['project']}")
+    scene.api.delete(f"/projects/{scene.path_values['project']}")
     _make_project(scene)
 
 
 def application(scene: RecreatedNameScenario) -> None:
-    scene.api.delete(f"/applications/{scene.places['application']}")
+    scene.api.delete(f"/applications/{scene.path_values['application']}")
     _make_application(scene)
 
 
 def project_grant(scene: RecreatedNameScenario) -> None:
-    scene.api.delete(f"/project-grants/{scene.places['project_grant']}")
+    scene.api.delete(f"/project-grants/{scene.path_values['project_grant']}")
     _make_project_grant(scene)
 
 
 def role(scene: RecreatedNameScenario) -> None:
-    path = f"/projects/{scene.places['project']}/roles"
+    path = f"/projects/{scene.path_values['project']}/roles"
     scene.api.delete(f"{path}/{ROLE['key']}")
     scene.api.post(path, ROLE)
 
 
 def key(scene: RecreatedNameScenario) -> None:
     """The very same key, uploaded once more."""
-    path = f"/service-users/{scene.places['service_user']}/keys"
+    path = f"/service-users/{scene.path_values['service_user']}/keys"
     scene.api.delete(f"{path}/{scene.robot.key_id}")
     scene.api.post(path, {"public_key": RsaPublicKey(scene.robot.key.public_key()).to_pem()})
 
 
 def _make_user(scene: RecreatedNameScenario) -> None:
-    scene.places["user"] = scene.api.post(f"/organizations/{scene.places['organization']}/users", PERSON)["id"]
+    scene.path_values["user"] = scene.api.post(f"/organizations/{scene.path_values['organization']}/users", PERSON)[
+        "id"
+    ]
 
 
 def _make_service_user(scene: RecreatedNameScenario) -> None:
-    path = f"/organizations/{scene.places['organization']}/service-users"
-    scene.places["service_user"] = scene.api.post(path, PROGRAM)["id"]
+    path = f"/organizations/{scene.path_values['organization']}/service-users"
+    scene.path_values["service_user"] = scene.api.post(path, PROGRAM)["id"]
 
 
 def _make_project(scene: RecreatedNameScenario) -> None:
-    path = f"/organizations/{scene.places['organization']}/projects"
-    scene.places["project"] = scene.api.post(path, PROJECT)["id"]
-    scene.api.post(f"/projects/{scene.places['project']}/roles", ROLE)
+    path = f"/organizations/{scene.path_values['organization']}/projects"
+    scene.path_values["project"] = scene.api.post(path, PROJECT)["id"]
+    scene.api.post(f"/projects/{scene.path_values['project']}/roles", ROLE)
     _make_application(scene)
     _make_project_grant(scene)
 
 
 def _make_application(scene: RecreatedNameScenario) -> None:
-    path = f"/projects/{scene.places['project']}/applications"
-    scene.places["application"] = scene.api.post(path, APPLICATION)["id"]
+    path = f"/projects/{scene.path_values['project']}/applications"
+    scene.path_values["application"] = scene.api.post(path, APPLICATION)["id"]
 
 
 def _make_project_grant(scene: RecreatedNameScenario) -> None:
     members = {"organization_id": scene.holder, "roles": [ROLE["key"]]}
-    path = f"/projects/{scene.places['project']}/grants"
-    scene.places["project_grant"] = scene.api.post(path, members)["id"]
+    path = f"/projects/{scene.path_values['project']}/grants"
+    scene.path_values["project_grant"] = scene.api.post(path, members)["id"]
 
 
 #: Kind → what no longer opens anything then.
@@ -258,16 +260,16 @@ def test_all_of_it_works_before(scene: RecreatedNameScenario) -> None:
 def test_what_is_made_again_inherits_nothing(
     scene: RecreatedNameScenario, make_again: Callable[[RecreatedNameScenario], None]
 ) -> None:
-    before, places = scene.rows(), dict(scene.places)
+    before, path_values = scene.rows(), dict(scene.path_values)
     make_again(scene)
-    new = {name for name in places if scene.places[name] != places[name]}
-    old_ids = {row["id"] for rows in before.values() for row in rows} | {places[name] for name in new}
+    new = {name for name in path_values if scene.path_values[name] != path_values[name]}
+    old_ids = {row["id"] for rows in before.values() for row in rows} | {path_values[name] for name in new}
     after = scene.rows()
     for path, rows in after.items():
         of_new = any(f"{{{name}}}" in path for name in new)
         for row in rows:
             assert not of_new or row["id"] not in old_ids, path
-            assert not any(places[name] in json.dumps(row) for name in new), path
+            assert not any(path_values[name] in json.dumps(row) for name in new), path
     if make_again is role:
         held = [row["roles"] for path, rows in after.items() if path.endswith("grants") for row in rows]
         assert held

@@ -136,19 +136,19 @@ def test_a_public_application(world: World, owner: Browser, new: str) -> None:
 @pytest.mark.shows("2.7.6")
 def test_user_info_inside_id_token_is_an_option(world: World, owner: Browser, new: str) -> None:
     """Service description §2.7: the label of id_token_userinfo_assertion."""
-    for wanted in (True, False):
+    for enabled in (True, False):
         owner.open(f"{new}?type=web")
         label = owner.page.html.find("label", string=lambda text: text and text.strip() == "User Info inside ID Token")
         option = owner.page.html.find(id=label["for"])["name"]
-        client_id = _register(owner, new, "web", redirect_uris=CALLBACK_URI, **{option: wanted})
-        assert _application(world, client_id).id_token_userinfo_assertion is wanted
+        client_id = _register(owner, new, "web", redirect_uris=CALLBACK_URI, **{option: enabled})
+        assert _application(world, client_id).id_token_userinfo_assertion is enabled
 
 
 def test_every_field_is_stored(world: World, owner: Browser, new: str) -> None:
     owner.open(f"{new}?type=web")
     form = owner.find_form("page-form")
-    for name, wanted in {"response_type": "id_token token", "grant_type": "refresh_token"}.items():
-        next(item for item in form.fields[name] if item._value == wanted).checked = True
+    for name, enabled in {"response_type": "id_token token", "grant_type": "refresh_token"}.items():
+        next(item for item in form.fields[name] if item._value == enabled).checked = True
     form["authentication_method"] = "client_secret_post"
     flags = ("id_token_userinfo_assertion", "assert_roles_in_access_token", "assert_roles_in_id_token", "development")
     typed = {
@@ -191,13 +191,13 @@ def test_what_is_wrong_is_said_for_all_fields_at_once(owner: Browser, new: str) 
     }
     page = owner.submit({**typed, "assert_roles_in_id_token": True}, form="page-form")
     assert page.status_int == 422
-    said = {name: page.html.find(id=f"error-{name}").text for name in typed}
-    assert "Enter a name." in said["name"]
-    assert "http://shop.test/cb must start with https://" in said["redirect_uris"]
-    assert CALLBACK_URI not in said["redirect_uris"]
-    assert "https://shop.test/#top must not have a fragment" in said["post_logout_redirect_uris"]
-    assert "Enter the lifetime of access tokens as minutes from 1 to 720." in said["access_token_lifetime"]
-    assert "Enter the lifetime of ID tokens as minutes from 1 to 720." in said["id_token_lifetime"]
+    message = {name: page.html.find(id=f"error-{name}").text for name in typed}
+    assert "Enter a name." in message["name"]
+    assert "http://shop.test/cb must start with https://" in message["redirect_uris"]
+    assert CALLBACK_URI not in message["redirect_uris"]
+    assert "https://shop.test/#top must not have a fragment" in message["post_logout_redirect_uris"]
+    assert "Enter the lifetime of access tokens as minutes from 1 to 720." in message["access_token_lifetime"]
+    assert "Enter the lifetime of ID tokens as minutes from 1 to 720." in message["id_token_lifetime"]
     assert [item["href"] for item in page.html.select("#errors a")] == [f"#field-{name}" for name in typed]
     form = owner.find_form("page-form")
     assert {name: form[name].value.replace("\r\n", "\n").strip("\n") for name in typed} == typed
@@ -210,7 +210,7 @@ def test_what_is_wrong_is_said_for_all_fields_at_once(owner: Browser, new: str) 
 def test_what_does_not_fit(world: World, owner: Browser, project: Project, new: str) -> None:
     token = owner.open(f"{new}?type=web").forms["page-form"]["csrf_token"].value
     sent = {"name": "Shop", "response_type": "code", "redirect_uris": CALLBACK_URI, "csrf_token": token}
-    for named, value, said in (
+    for named, value, message in (
         ("redirect_uris", "", "Enter the address to which people return"),
         ("redirect_uris", "x" * 2001, "longer than 2000"),
         ("redirect_uris", "javascript:alert(1)", "must be an absolute address"),
@@ -221,7 +221,7 @@ def test_what_does_not_fit(world: World, owner: Browser, project: Project, new: 
     ):
         answer = owner.post_form(f"{new}?type=web", {**sent, named: value}, initiator=owner.login_url)
         assert answer.status_int == 422
-        assert said in answer.html.find(id=f"error-{named}").text
+        assert message in answer.html.find(id=f"error-{named}").text
     with world.read_only_services() as services:
         assert not services.storage.applications.page(project.id).items
 
@@ -247,8 +247,8 @@ def _check(browser: Browser, url: str, **fields: str) -> dict[str, str]:
 def test_addresses_are_checked_while_they_are_typed(world: World, owner: Browser, project: Project, new: str) -> None:
     url = f"{new}?type=web"
     assert owner.open(url).html.find(id="page-form").has_attr("data-check")
-    said = _check(owner, url, redirect_uris=f"{CALLBACK_URI}\r\nftp://a.example", post_logout_redirect_uris="/bye")
-    assert said == {
+    message = _check(owner, url, redirect_uris=f"{CALLBACK_URI}\r\nftp://a.example", post_logout_redirect_uris="/bye")
+    assert message == {
         "redirect_uris": "ftp://a.example must be an absolute address that starts with https://.",
         "post_logout_redirect_uris": "/bye must be an absolute address that starts with https://.",
     }

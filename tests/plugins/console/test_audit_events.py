@@ -70,9 +70,9 @@ def test_no_row_tells_a_bare_id(world: World, owner: Browser, organization: Orga
         row.select("td")[-2].get_text(" ", strip=True): row.th.get_text(" ", strip=True)
         for row in page.html.select("tbody tr")
     }
-    bare = {text: what for text, what in named.items() if re.search(r"[0-9a-f]{8}-[0-9a-f]{4}-7", text)}
+    bare = {text: cell for text, cell in named.items() if re.search(r"[0-9a-f]{8}-[0-9a-f]{4}-7", text)}
     # A grant that went with its project has no name of its own.
-    assert {what.split()[-1] for what in bare.values()} <= {"project_grant.added"}
+    assert {cell.split()[-1] for cell in bare.values()} <= {"project_grant.added"}
     assert any("CI runner" in text for text in named)
     assert any(project.name in text for text in named)
 
@@ -105,8 +105,8 @@ def test_what_a_person_did_is_told_with_everything(world: World, owner: Browser,
     assert change.get_text(" ", strip=True) == "display_name CI runner Nightly build"
     [event] = world.audit_events(event="service_user.changed", object_id=robot.id)
     assert event.actor.request_id
-    for told in (event.id, event.actor.request_id, robot.id, "service_user.changed", organization.name):
-        assert told in page
+    for shown_text in (event.id, event.actor.request_id, robot.id, "service_user.changed", organization.name):
+        assert shown_text in page
     assert page.html.h1.get_text() == "Service user changed"
 
 
@@ -135,8 +135,8 @@ def test_user_is_found_by_name_with_what_was_done_to_theirs(
     login_name = f"{person.user_name}@{organization.primary_domain}"
     for name in (person.id, login_name, "michal angstrom", person.user_name):
         page = events(owner, organization, f"?object={quote(name)}")
-        told = [row.th.get_text(" ", strip=True).split()[-1] for row in page.html.select("tbody tr")]
-        assert told == [
+        names = [row.th.get_text(" ", strip=True).split()[-1] for row in page.html.select("tbody tr")]
+        assert names == [
             *("manager.removed", "manager.added", "user_grant.removed", "user_grant.changed", "user_grant.added"),
             *("user.changed", "user.created"),
         ], name
@@ -300,7 +300,7 @@ def test_what_belongs_to_others_is_named_without_a_link(
             assert client is not None
             services.consents.grant_consent(subject, client, ("openid",))
     page = events(owner, organization, "?event=consent.given")
-    own, foreign = (row.select_one("td[data-label=Object]") for row in page.html.select("tbody tr"))
-    assert owner.open(own.a["href"]).status_int == 200
+    own_cell, foreign = (row.select_one("td[data-label=Object]") for row in page.html.select("tbody tr"))
+    assert owner.open(own_cell.a["href"]).status_int == 200
     assert foreign.a is None
     assert "Application-" in foreign.text

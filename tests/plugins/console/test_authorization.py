@@ -38,12 +38,12 @@ APPLICATION, ORGANIZATION, PROJECT = (
 )
 GRANT, ROBOT, USER = "/project-grants/{project_grant}", "/service-users/{service_user}", "/users/{user}"
 UPSTREAM = "/upstream-providers/{upstream_provider}"
-HELD, MANAGED = "/user-grants/{user_grant}", "/managers/{manager}"
+USER_GRANT, MANAGED = "/user-grants/{user_grant}", "/managers/{manager}"
 
 
-def below(place: str, pages: str) -> tuple[str, ...]:
+def below(path: str, pages: str) -> tuple[str, ...]:
     """The addresses of these pages below a place; a dash is the place itself."""
-    return tuple(place if item == "-" else f"{place}/{item}" for item in pages.split())
+    return tuple(path if item == "-" else f"{path}/{item}" for item in pages.split())
 
 
 #: Permission → what follows /console.
@@ -67,10 +67,10 @@ PAGES = {
         *below(ORGANIZATION, "legal-hold"),
         *below(USER, "legal-hold"),
     ),
-    "manager.read": tuple(f"{place}/managers" for place in ("/instance", ORGANIZATION, GRANT, PROJECT)),
+    "manager.read": tuple(f"{path_prefix}/managers" for path_prefix in ("/instance", ORGANIZATION, GRANT, PROJECT)),
     "manager.write": (
         *below(MANAGED, "delete edit"),
-        *(f"{place}/managers/new" for place in ("/instance", ORGANIZATION, GRANT, PROJECT)),
+        *(f"{path_prefix}/managers/new" for path_prefix in ("/instance", ORGANIZATION, GRANT, PROJECT)),
     ),
     "organization.create": below("/organizations", "import new"),
     "organization.delete": below(ORGANIZATION, "deactivate delete reactivate"),
@@ -118,13 +118,13 @@ PAGES = {
         ),
     ),
     "user_grant.read": (
-        *(f"{place}/user-grants" for place in (GRANT, PROJECT)),
-        *(f"{place}/grants" for place in (ROBOT, USER)),
+        *(f"{path_prefix}/user-grants" for path_prefix in (GRANT, PROJECT)),
+        *(f"{path_prefix}/grants" for path_prefix in (ROBOT, USER)),
     ),
     "user_grant.write": (
-        *(f"{place}/user-grants/new" for place in (GRANT, PROJECT)),
-        *(f"{place}/grants/new" for place in (ROBOT, USER)),
-        *below(HELD, "delete edit"),
+        *(f"{path_prefix}/user-grants/new" for path_prefix in (GRANT, PROJECT)),
+        *(f"{path_prefix}/grants/new" for path_prefix in (ROBOT, USER)),
+        *below(USER_GRANT, "delete edit"),
     ),
 }
 
@@ -160,13 +160,13 @@ def estates() -> dict[int, tuple[ApiFixtureData, ApiFixtureData]]:
 
 
 @pytest.fixture
-def own(world: World, estates: dict[int, tuple[ApiFixtureData, ApiFixtureData]]) -> ApiFixtureData:
+def own_estate(world: World, estates: dict[int, tuple[ApiFixtureData, ApiFixtureData]]) -> ApiFixtureData:
     return estates.setdefault(id(world), (make_fixture_data(world), make_fixture_data(world)))[0]
 
 
 @pytest.fixture
 def foreign(
-    world: World, own: ApiFixtureData, estates: dict[int, tuple[ApiFixtureData, ApiFixtureData]]
+    world: World, own_estate: ApiFixtureData, estates: dict[int, tuple[ApiFixtureData, ApiFixtureData]]
 ) -> ApiFixtureData:
     return estates[id(world)][1]
 
@@ -183,26 +183,30 @@ def make_browser(world: World, estate: ApiFixtureData, role: str | None, resourc
 
 def address(estate: ApiFixtureData, cell: Cell) -> str:
     """The page's address, with every name in it replaced."""
-    places = dict(estate.places)
+    path_values = dict(estate.path_values)
     if cell.manager:
-        places["manager"] = estate.managers[cell.manager]
+        path_values["manager"] = estate.managers[cell.manager]
     if cell.path.startswith("/applications/"):
-        places["secret"] = places["client_secret"]
-    return "/console" + cell.path.replace("{key:.+}", ROLE).format_map(places)
+        path_values["secret"] = path_values["client_secret"]
+    return "/console" + cell.path.replace("{key:.+}", ROLE).format_map(path_values)
 
 
-def asked(browser: Browser, estate: ApiFixtureData, cell: Cell) -> int:
+def response_status(browser: Browser, estate: ApiFixtureData, cell: Cell) -> int:
     """What is answered; 200 for whoever is let in."""
     answer = browser.open(address(estate, cell))
     assert answer.status_int < 500, cell
     return 200 if answer.status_int in _LET_IN else int(answer.status_int)
 
 
-def differences(browser: Browser, estate: ApiFixtureData, wanted: dict[Cell, int]) -> dict[str, tuple[int, int]]:
+def differences(
+    browser: Browser, estate: ApiFixtureData, expected_statuses: dict[Cell, int]
+) -> dict[str, tuple[int, int]]:
     """What is not as it should be: page → wanted, found."""
-    found = {cell: asked(browser, estate, cell) for cell in wanted}
+    found = {cell: response_status(browser, estate, cell) for cell in expected_statuses}
     return {
-        f"{cell.path} {cell.manager}": (wanted[cell], found[cell]) for cell in wanted if wanted[cell] != found[cell]
+        f"{cell.path} {cell.manager}": (expected_statuses[cell], found[cell])
+        for cell in expected_statuses
+        if expected_statuses[cell] != found[cell]
     }
 
 
@@ -214,93 +218,99 @@ def test_the_table_is_complete(world: World) -> None:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_each_role_opens_exactly_what_it_says(
-    world: World, own: ApiFixtureData, foreign: ApiFixtureData, role: str
+    world: World, own_estate: ApiFixtureData, foreign: ApiFixtureData, role: str
 ) -> None:
-    browser = make_browser(world, own, role)
+    browser = make_browser(world, own_estate, role)
     pages = [cell for cell in CELLS if cell.path]
-    assert differences(browser, own, {cell: expected(role, cell, own=True) for cell in pages}) == {}
-    assert differences(browser, foreign, {cell: expected(role, cell, own=False) for cell in pages}) == {}
+    assert differences(browser, own_estate, {cell: expected(role, cell, is_own=True) for cell in pages}) == {}
+    assert differences(browser, foreign, {cell: expected(role, cell, is_own=False) for cell in pages}) == {}
 
 
 @pytest.mark.parametrize("role", ["ORG_OWNER", "PROJECT_GRANT_OWNER", "PROJECT_GRANT_OWNER_VIEWER"])
-def test_the_holder_of_a_project_grant_reaches_the_grant_alone(world: World, own: ApiFixtureData, role: str) -> None:
+def test_the_holder_of_a_project_grant_reaches_the_grant_alone(
+    world: World, own_estate: ApiFixtureData, role: str
+) -> None:
     """Security 14.5 and 20.5."""
-    person = world.make_human_user(own.holder)
-    world.assign_manager_role(person, role, resource=level_of(world, own, role) if role != "ORG_OWNER" else None)
+    person = world.make_human_user(own_estate.holder)
+    world.assign_manager_role(person, role, resource=level_of(world, own_estate, role) if role != "ORG_OWNER" else None)
     browser = Browser(world)
     browser.start_session(person)
-    wanted = {}
+    expected_statuses = {}
     for cell in CELLS:
         if cell.level == "project_grant" and not cell.manager:
             allowed = holds(ROLES[role], cell.permission) and holds(HOLDER, cell.permission)
-            wanted[cell] = 200 if allowed else 403
+            expected_statuses[cell] = 200 if allowed else 403
         elif cell.level != "instance":
-            wanted[cell] = 404
-    assert differences(browser, own, wanted) == {}
+            expected_statuses[cell] = 404
+    assert differences(browser, own_estate, expected_statuses) == {}
 
 
 @pytest.mark.parametrize("role", ["ORG_OWNER", "PROJECT_OWNER", "PROJECT_GRANT_OWNER"])
 def test_a_project_grant_opens_nothing_of_its_holder(
-    world: World, own: ApiFixtureData, foreign: ApiFixtureData, role: str
+    world: World, own_estate: ApiFixtureData, foreign: ApiFixtureData, role: str
 ) -> None:
-    project = world.make_project(own.organization, roles=[ROLE])
+    project = world.make_project(own_estate.organization, roles=[ROLE])
     api_fixture_data = replace(
-        own, project=project, grant=world.make_project_grant(project, foreign.organization, roles=[ROLE])
+        own_estate, project=project, grant=world.make_project_grant(project, foreign.organization, roles=[ROLE])
     )
     browser = make_browser(world, api_fixture_data, role)
     pages = [cell for cell in CELLS if cell.path]
-    assert differences(browser, foreign, {cell: expected(role, cell, own=False) for cell in pages}) == {}
+    assert differences(browser, foreign, {cell: expected(role, cell, is_own=False) for cell in pages}) == {}
     of_holder = api_fixture_data.with_manager(world, foreign.organization)
     assert differences(browser, of_holder, {cell: 404 for cell in CELLS if cell.manager == "project_grant"}) == {}
 
 
-def test_who_manages_nothing_learns_nothing(world: World, own: ApiFixtureData) -> None:
-    browser = make_browser(world, own, None)
-    assert differences(browser, own, dict.fromkeys(CELLS, 403)) == {}
+def test_who_manages_nothing_learns_nothing(world: World, own_estate: ApiFixtureData) -> None:
+    browser = make_browser(world, own_estate, None)
+    assert differences(browser, own_estate, dict.fromkeys(CELLS, 403)) == {}
     assert browser.open("/console/projects/nothing").status_int == 403
 
 
-def test_what_is_not_there_is_not_found(world: World, own: ApiFixtureData, foreign: ApiFixtureData) -> None:
+def test_what_is_not_there_is_not_found(world: World, own_estate: ApiFixtureData, foreign: ApiFixtureData) -> None:
     """Unknown ids, and of what belongs to something the ids of others: of another owner, of another kind."""
-    browser = make_browser(world, own, "IAM_OWNER", INSTANCE_RESOURCE)
+    browser = make_browser(world, own_estate, "IAM_OWNER", INSTANCE_RESOURCE)
     for cell in CELLS:
         names = re.findall(r"\{(\w+)", cell.path)
         if not names or cell.manager or cell.path.endswith("/export"):
             continue
-        others = ["nothing"]
+        other_ids = ["nothing"]
         # Domains and roles of both estates have the same names.
         if len(names) > 1 and names[-1] not in ("domain", "key:.+") and "roles" not in cell.path:
-            others.append(address(foreign, replace(cell, path=f"/{{{names[-1]}}}")).rpartition("/")[2])
+            other_ids.append(address(foreign, replace(cell, path=f"/{{{names[-1]}}}")).rpartition("/")[2])
             if names[-1] == "secret":
-                others[-1] = foreign.places["client_secret" if "/applications/" in cell.path else "secret"]
+                other_ids[-1] = foreign.path_values["client_secret" if "/applications/" in cell.path else "secret"]
         if names == ["user"]:
-            others.append(own.places["service_user"])
+            other_ids.append(own_estate.path_values["service_user"])
         if names == ["service_user"]:
-            others.append(own.places["user"])
-        for other in others:
+            other_ids.append(own_estate.path_values["user"])
+        for other in other_ids:
             path = re.sub(r"\{key:\.\+\}", "{key}", cell.path)
-            places = {**own.places, "secret": own.places["client_secret"], names[-1]: other}
+            path_values = {
+                **own_estate.path_values,
+                "secret": own_estate.path_values["client_secret"],
+                names[-1]: other,
+            }
             if "/service-users/" in path and names[-1] != "secret":
-                places["secret"] = own.places["secret"]
-            answer = browser.open("/console" + path.format_map(places))
+                path_values["secret"] = own_estate.path_values["secret"]
+            answer = browser.open("/console" + path.format_map(path_values))
             assert answer.status_int == 404, (cell.path, other)
 
 
-def test_nobody_is_sent_to_sign_in(world: World, own: ApiFixtureData) -> None:
+def test_nobody_is_sent_to_sign_in(world: World, own_estate: ApiFixtureData) -> None:
     for cell in CELLS:
         browser = Browser(world)
-        browser.open(address(own, cell))
+        browser.open(address(own_estate, cell))
         assert browser.path.startswith("/login/"), cell
 
 
-def test_a_person_whose_role_is_taken_is_out_at_once(world: World, own: ApiFixtureData) -> None:
-    person = world.make_human_user(own.organization)
+def test_a_person_whose_role_is_taken_is_out_at_once(world: World, own_estate: ApiFixtureData) -> None:
+    person = world.make_human_user(own_estate.organization)
     manager = world.assign_manager_role(person, "ORG_OWNER")
     browser = Browser(world)
     browser.start_session(person)
-    page = f"/console/organizations/{own.organization.id}/service-users"
+    page = f"/console/organizations/{own_estate.organization.id}/service-users"
     assert browser.open(page).status_int == 200
-    boss = make_browser(world, own, "IAM_OWNER", INSTANCE_RESOURCE)
+    boss = make_browser(world, own_estate, "IAM_OWNER", INSTANCE_RESOURCE)
     boss.open(f"/console/managers/{manager.id}/delete")
     boss.submit(form="page-form")
     assert browser.open(page).status_int == 403
@@ -312,16 +322,16 @@ LESSER_ROLES = ("IAM_OWNER_VIEWER", "ORG_OWNER", "ORG_OWNER_VIEWER", "PROJECT_OW
 @pytest.mark.parametrize(
     "role", ["IAM_OWNER", *(pytest.param(lesser_role, marks=pytest.mark.thorough) for lesser_role in LESSER_ROLES)]
 )
-def test_what_every_page_has_to_be(world: World, own: ApiFixtureData, role: str) -> None:
+def test_what_every_page_has_to_be(world: World, own_estate: ApiFixtureData, role: str) -> None:
     """One h1, a title of its own, at most one main button and one focused field, links that lead somewhere."""
-    browser = make_browser(world, own, role)
+    browser = make_browser(world, own_estate, role)
     titles: dict[str, str] = {}
     followed: set[str] = set()
     for cell in CELLS:
-        answer = browser.open(address(own, cell))
+        answer = browser.open(address(own_estate, cell))
         if answer.status_int != 200 or not cell.path or cell.manager not in ("", "organization"):
             continue
-        html, where = answer.html, address(own, cell)
+        html, where = answer.html, address(own_estate, cell)
         assert len(html.find_all("h1")) == 1, where
         title = html.title.get_text()
         assert html.h1.get_text().strip() in title, where
@@ -340,14 +350,14 @@ def test_what_every_page_has_to_be(world: World, own: ApiFixtureData, role: str)
 
 
 def test_a_project_grant_made_by_oneself_opens_nothing(
-    world: World, own: ApiFixtureData, foreign: ApiFixtureData
+    world: World, own_estate: ApiFixtureData, foreign: ApiFixtureData
 ) -> None:
     """Nobody asked the organization: its pages stay not found, and none of its users is named."""
-    person = world.make_human_user(own.organization)
+    person = world.make_human_user(own_estate.organization)
     world.assign_manager_role(person, "ORG_OWNER")
     browser = Browser(world)
     browser.start_session(person)
-    browser.open(f"/console/projects/{own.project.id}/grants/new?organization_id={foreign.organization.id}")
+    browser.open(f"/console/projects/{own_estate.project.id}/grants/new?organization_id={foreign.organization.id}")
     browser.submit(form="page-form")
     grant = browser.path.removeprefix("/console/project-grants/")
     browser.open(f"/console/project-grants/{grant}/managers/new?user_id={person.id}")
@@ -357,28 +367,31 @@ def test_a_project_grant_made_by_oneself_opens_nothing(
         colleague = services.users.create(foreign.organization.id, named)
         project_grant = services.project_grants.get(grant)
     world.assign_manager_role(
-        colleague, "PROJECT_GRANT_OWNER", resource=project_grant_resource(project_grant, own.project)
+        colleague, "PROJECT_GRANT_OWNER", resource=project_grant_resource(project_grant, own_estate.project)
     )
-    world.make_user_grant(colleague, own.project, ROLE, grant=project_grant)
+    world.make_user_grant(colleague, own_estate.project, ROLE, grant=project_grant)
     [manager] = [
-        manager for manager in managers_of(world, project_grant, own.project) if manager.user_id == colleague.id
+        manager for manager in managers_of(world, project_grant, own_estate.project) if manager.user_id == colleague.id
     ]
-    wanted = {cell: expected("ORG_OWNER", cell, own=False) for cell in CELLS if cell.path}
-    assert differences(browser, foreign, wanted) == {}
+    expected_statuses = {cell: expected("ORG_OWNER", cell, is_own=False) for cell in CELLS if cell.path}
+    assert differences(browser, foreign, expected_statuses) == {}
     domain = foreign.organization.primary_domain
-    own_pages = {address(replace(own, places={**own.places, "project_grant": grant}), cell) for cell in CELLS}
+    own_pages = {
+        address(replace(own_estate, path_values={**own_estate.path_values, "project_grant": grant}), cell)
+        for cell in CELLS
+    }
     own_pages |= {f"/console/managers/{manager.id}/{page}" for page in ("edit", "delete")}
     own_pages |= {
-        f"/console/{place}/{what}/new?q={asked}"
-        for place in (f"projects/{own.project.id}", f"project-grants/{grant}")
-        for what in ("managers", "user-grants")
-        for asked in (colleague.user_name, f"{colleague.user_name}@{domain}", colleague.id)
+        f"/console/{path}/{section}/new?q={status}"
+        for path in (f"projects/{own_estate.project.id}", f"project-grants/{grant}")
+        for section in ("managers", "user-grants")
+        for status in (colleague.user_name, f"{colleague.user_name}@{domain}", colleague.id)
     }
     for page in sorted(own_pages):
-        shown = browser.open(page).text.partition("<main")[2]
-        assert colleague.display_name not in shown, page
-        assert f"user_id={colleague.id}" not in shown, page
-        assert "?q=" in page or colleague.user_name not in shown, page
+        content = browser.open(page).text.partition("<main")[2]
+        assert colleague.display_name not in content, page
+        assert f"user_id={colleague.id}" not in content, page
+        assert "?q=" in page or colleague.user_name not in content, page
     assert foreign.organization.name not in browser.open("/console/organizations").text
 
 

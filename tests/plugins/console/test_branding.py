@@ -69,14 +69,14 @@ def test_what_is_typed_is_shown_and_nothing_is_saved(
         preview_language="de",
     )
     assert page.status_int == 200
-    shown = page.html.find(id="preview")
-    assert shown.link["href"] == "/preview/0b5a3c-8fdcb8.css"
-    assert [item.text for item in shown.select(".looks__title")] == ["Willkommen"] * 2
-    assert {item.text.strip() for item in shown.select(".brand")} == {"Acme"}
-    assert "Acme Konten" in shown.text
-    assert shown.select(".mail p")[1].text == "Guten Tag,"
-    assert "Neues Passwort wählen" in shown.text
-    assert not shown.select("a[href], input, [id]:not(#preview):not(#preview-title)")
+    preview_element = page.html.find(id="preview")
+    assert preview_element.link["href"] == "/preview/0b5a3c-8fdcb8.css"
+    assert [item.text for item in preview_element.select(".looks__title")] == ["Willkommen"] * 2
+    assert {item.text.strip() for item in preview_element.select(".brand")} == {"Acme"}
+    assert "Acme Konten" in preview_element.text
+    assert preview_element.select(".mail p")[1].text == "Guten Tag,"
+    assert "Neues Passwort wählen" in preview_element.text
+    assert not preview_element.select("a[href], input, [id]:not(#preview):not(#preview-title)")
     # All of it stands in the form still.
     assert owner.find_form("page-form")["login_title_de"].value == "Willkommen"
     with world.read_only_services() as services:
@@ -144,7 +144,7 @@ def test_a_logo_is_chosen_and_removed(world: World, owner: Browser, of_organizat
 
 
 @pytest.mark.parametrize(
-    ("content", "status", "said"),
+    ("content", "status", "message"),
     [
         (b"GIF89a" + bytes(99), 422, "Choose a PNG, WebP or SVG file."),
         (b'<!DOCTYPE svg [<!ENTITY a "b">]><svg xmlns="http://www.w3.org/2000/svg">&a;</svg>', 422, "entities"),
@@ -153,19 +153,19 @@ def test_a_logo_is_chosen_and_removed(world: World, owner: Browser, of_organizat
     ],
 )
 def test_a_logo_that_cannot_be_taken_is_refused(
-    owner: Browser, of_organization: str, content: bytes, status: int, said: str
+    owner: Browser, of_organization: str, content: bytes, status: int, message: str
 ) -> None:
     owner.open(f"{of_organization}/branding/logo")
     page = owner.submit({"logo": Upload("logo.png", content)}, form="page-form")
     assert page.status_int == status
-    assert said in page.html.find(id="error-logo").text
+    assert message in page.html.find(id="error-logo").text
 
 
 def test_a_large_picture_comes_in_small(owner: Browser, of_organization: str) -> None:
-    made = io.BytesIO()
-    Image.effect_noise((600, 200), 80).save(made, "PNG")
+    image = io.BytesIO()
+    Image.effect_noise((600, 200), 80).save(image, "PNG")
     owner.open(f"{of_organization}/branding/logo")
-    page = owner.submit({"logo": Upload("logo.png", made.getvalue())}, form="page-form")
+    page = owner.submit({"logo": Upload("logo.png", image.getvalue())}, form="page-form")
     answer = owner.open(page.html.select_one("#looks img")["src"])
     assert answer.content_type == "image/webp"
     assert len(answer.body) <= 40 * 1024

@@ -86,7 +86,7 @@ KINDS = (
 )
 
 
-def said_of(kind: ConsoleResourceCase) -> str:
+def case_path(kind: ConsoleResourceCase) -> str:
     return kind.path
 
 
@@ -95,7 +95,7 @@ def estate(world: World) -> ApiFixtureData:
     return make_fixture_data(world)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=said_of)
+@pytest.mark.parametrize("kind", KINDS, ids=case_path)
 def test_deactivate_and_reactivate(instance_owner: Browser, estate: ApiFixtureData, kind: ConsoleResourceCase) -> None:
     instance_owner.open(f"/console{estate.address(kind.path)}")
     page = instance_owner.click("Deactivate …")
@@ -110,7 +110,7 @@ def test_deactivate_and_reactivate(instance_owner: Browser, estate: ApiFixtureDa
     assert "Deactivated" not in page.html.select_one(".console__title").text
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=said_of)
+@pytest.mark.parametrize("kind", KINDS, ids=case_path)
 def test_delete_tells_what_falls_and_asks_for_the_name(
     world: World, instance_owner: Browser, estate: ApiFixtureData, kind: ConsoleResourceCase
 ) -> None:
@@ -166,7 +166,7 @@ def test_a_change_that_came_too_late_keeps_what_was_typed(
 
 
 #: Each form that makes something, what is typed there, and what is typed the second time.
-MADE: dict[str, tuple[dict[str, str], dict[str, str]]] = {
+CREATE_FORMS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     "/applications/{application}/secrets/new": ({}, {}),
     "/organizations/new": ({"name": "Narwhal", "primary_domain": "narwhal.example"}, {"primary_domain": "two.example"}),
     "/organizations/{organization}/domains/new": ({"domain": "made.example"}, {"domain": "two.example"}),
@@ -188,12 +188,12 @@ MADE: dict[str, tuple[dict[str, str], dict[str, str]]] = {
 }
 
 
-@pytest.mark.parametrize("path", MADE)
+@pytest.mark.parametrize("path", CREATE_FORMS)
 def test_a_form_that_is_sent_twice_makes_one(
     world: World, instance_owner: Browser, estate: ApiFixtureData, path: str
 ) -> None:
-    typed, other = MADE[path]
-    instance_owner.open(f"/console{path.format_map({**estate.places, 'role': ROLE})}")
+    typed, other = CREATE_FORMS[path]
+    instance_owner.open(f"/console{path.format_map({**estate.path_values, 'role': ROLE})}")
     again = instance_owner.tab()
     again.answers = list(instance_owner.answers)
     assert instance_owner.submit(typed, form="page-form").status_int == 200
@@ -207,7 +207,7 @@ def test_a_form_that_is_sent_twice_makes_one(
 
 
 #: Where roles are given to what was chosen, and what is said of it the second time.
-GIVEN = {
+ROLE_FORMS = {
     "/projects/{project}/grants/new?organization_id={other}": "This organization has a grant of the project already.",
     "/organizations/{organization}/managers/new?user_id={user}": "This user is a manager here already.",
     "/projects/{project}/user-grants/new?user_id={service_user}": "This user has a grant of the project already.",
@@ -216,8 +216,8 @@ GIVEN = {
 
 def test_roles_are_given_once(world: World, instance_owner: Browser, estate: ApiFixtureData) -> None:
     organization = world.make_organization()
-    for path, said in GIVEN.items():
-        href = f"/console{path.format_map({**estate.places, 'other': organization.id})}"
+    for path, message in ROLE_FORMS.items():
+        href = f"/console{path.format_map({**estate.path_values, 'other': organization.id})}"
         instance_owner.open(href)
         instance_owner.find_form("page-form").set("role", True, index=0)
         again = instance_owner.tab()
@@ -228,7 +228,7 @@ def test_roles_are_given_once(world: World, instance_owner: Browser, estate: Api
         instance_owner.find_form("page-form").set("role", True, index=0)
         page = instance_owner.submit(form="page-form")
         assert page.status_int == 422
-        assert said in page.html.find(id="errors").text
+        assert message in page.html.find(id="errors").text
         assert instance_owner.find_form("page-form").fields["role"][0].checked
 
 

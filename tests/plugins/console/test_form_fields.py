@@ -30,7 +30,7 @@ class Colour(StrEnum):
 
 
 @entity
-class Thing:
+class ExampleEntity:
     """Something with a field of each kind."""
 
     id: str = read_only()
@@ -46,19 +46,19 @@ class Thing:
         label=gettext_lazy("Colour"),
         value_labels={Colour.RED: gettext_lazy("Red"), Colour.BLUE: gettext_lazy("Blue")},
     )
-    words: frozenset[str] = mutable(default=frozenset(), label=gettext_lazy("Words"))
+    labels: frozenset[str] = mutable(default=frozenset(), label=gettext_lazy("Labels"))
     addresses: tuple[str, ...] = mutable(default=(), label=gettext_lazy("Addresses"))
 
 
 FIELDS = {
     form_field.command_member: form_field
-    for form_field in form_fields(Thing, "title", options={"words": lambda _: [("a", "A")]})
+    for form_field in form_fields(ExampleEntity, "title", options={"labels": lambda _: [("a", "A")]})
 }
 
 
 def test_what_has_words_and_can_be_set_is_asked_for_and_parts_come_last() -> None:
-    assert list(FIELDS) == ["title", "key", "about", "email", "lasts", "colour", "words", "addresses", "loud"]
-    assert FIELDS["words"].name == "word"
+    assert list(FIELDS) == ["title", "key", "about", "email", "lasts", "colour", "labels", "addresses", "loud"]
+    assert FIELDS["labels"].name == "label"
     assert (FIELDS["title"].hint, FIELDS["key"].required_message, FIELDS["loud"].fieldset) == (
         "On its cover.",
         "Enter a key.",
@@ -74,7 +74,7 @@ def test_what_has_words_and_can_be_set_is_asked_for_and_parts_come_last() -> Non
         ("loud", Checkbox),
         ("lasts", MinutesField),
         ("colour", SelectField),
-        ("words", CheckboxGroup),
+        ("labels", CheckboxGroup),
         ("addresses", LinesField),
     ],
 )

@@ -103,8 +103,8 @@ def check_harmless(browser: Browser, text: str) -> bool:
     for link in html.select("a[href], form[action]"):
         address = link.get("href") or link.get("action")
         assert not address.lower().startswith("javascript:"), where
-    shown = " ".join(html.get_text().split()) + " ".join(str(item.get("value")) for item in html.find_all("input"))
-    return text[:40].strip() in shown or text[:40].strip() in page.text
+    shown_text = " ".join(html.get_text().split()) + " ".join(str(item.get("value")) for item in html.find_all("input"))
+    return text[:40].strip() in shown_text or text[:40].strip() in page.text
 
 
 @with_texts
@@ -121,14 +121,14 @@ def test_no_page_takes_a_stored_text_for_anything_else(make_world: Callable[...,
     browser.open(party.new_request(scope="openid profile email offline_access").url)
     make_hostile(world, text)
 
-    shown, seen, waiting = 0, set(), deque(START)
-    while waiting and len(seen) < MOST_PAGES:
+    shown_text, visited, waiting = 0, set(), deque(START)
+    while waiting and len(visited) < MOST_PAGES:
         path = waiting.popleft()
-        if path in seen:
+        if path in visited:
             continue
-        seen.add(path)
+        visited.add(path)
         browser.open(path)
-        shown += check_harmless(browser, text)
+        shown_text += check_harmless(browser, text)
         if browser.page.content_type != "text/html":
             continue
         for link in browser.page.html.select("a[href]"):
@@ -138,8 +138,8 @@ def test_no_page_takes_a_stored_text_for_anything_else(make_world: Callable[...,
             ours = parts.netloc == urlsplit(browser.login_url).netloc and parts.path.startswith(PAGES)
             if ours and not SAME.search(parts.query):
                 waiting.append(parts.path + (f"?{parts.query}" if parts.query else ""))
-    assert len(seen) > 60
-    assert shown > 30
+    assert len(visited) > 60
+    assert shown_text > 30
 
 
 @with_texts
@@ -176,15 +176,15 @@ def test_nor_do_those_that_tell_who_asks_and_what_for(make_world: Callable[..., 
     roles = "urn:service:iam:org:projects:roles urn:service:iam:user:resourceowner"
     scope = f"openid profile email offline_access {roles} {world.audience_scope(other.id)}"
     make_hostile(world, text, addresses=False)
-    browser, shown = Browser(world), {}
+    browser, shown_on = Browser(world), {}
 
     def look() -> None:
-        shown.setdefault(
+        shown_on.setdefault(
             browser.path if browser.sign_in_step is None else browser.sign_in_step, check_harmless(browser, text)
         )
 
     for login_name in login_names:
-        authorization = party.new_request(scope=scope, prompt="select_account" if shown else None)
+        authorization = party.new_request(scope=scope, prompt="select_account" if shown_on else None)
         browser.open(authorization.url, initiator=party.origin)
         look()
         if browser.sign_in_step == "accounts":
@@ -208,5 +208,5 @@ def test_nor_do_those_that_tell_who_asks_and_what_for(make_world: Callable[..., 
         look()
     browser.open(party.logout_url(None, client_id=party.client_id))
     look()
-    assert {name for name, seen in shown.items() if not seen} == set()
-    assert {"", "password", "consent", "accounts", "register", "/sign-out"} <= shown.keys()
+    assert {name for name, visited in shown_on.items() if not visited} == set()
+    assert {"", "password", "consent", "accounts", "register", "/sign-out"} <= shown_on.keys()

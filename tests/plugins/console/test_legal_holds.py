@@ -30,7 +30,7 @@ def badges(browser: Browser, path: str) -> list[str]:
     return [item.get_text(strip=True) for item in browser.open(path).html.select(".badge")]
 
 
-def told(browser: Browser) -> Any:
+def hold_section(browser: Browser) -> Any:
     return browser.page.html.get_text(" ", strip=True)
 
 
@@ -50,7 +50,7 @@ def test_one_is_placed_with_a_reason_and_lifted(
     assert "Say why." in main(browser)
     browser.submit({"reason": "Case 12/2027"}, form="page-form")
     assert browser.path == page
-    assert "The legal hold is placed." in told(browser)
+    assert "The legal hold is placed." in hold_section(browser)
     assert "Legal hold" in badges(browser, page)
     assert "Case 12/2027" in browser.page.html.select_one("#legal-hold").get_text(" ")
     assert listed in browser.open(LIST).html.main.get_text()
@@ -61,7 +61,7 @@ def test_one_is_placed_with_a_reason_and_lifted(
     assert "Case 12/2027" in main(browser)
     browser.submit({}, form="page-form")
     assert browser.path == page
-    assert "The legal hold is lifted." in told(browser)
+    assert "The legal hold is lifted." in hold_section(browser)
     assert "Legal hold" not in badges(browser, page)
     assert listed not in main(browser, LIST)
 

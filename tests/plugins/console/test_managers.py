@@ -89,11 +89,11 @@ def test_who_may_not_read_users_finds_one_by_the_whole_login_name(
     def found(query: str) -> list[str]:
         return [item["href"] for item in browser.open(f"{path}?q={query}").html.select("a.choice")]
 
-    for program, seen in ((robot, False), (colleague, True)):
+    for program, is_visible in ((robot, False), (colleague, True)):
         assert found(program.user.user_name[:-1]) == []
         for query in (f"{program.user.user_name}@{program.organization.primary_domain}", program.id):
-            assert found(query) == ([f"{path}?user_id={program.id}"] if seen else [])
-        assert (browser.open(f"{path}?user_id={program.id}").status_int == 404) != seen
+            assert found(query) == ([f"{path}?user_id={program.id}"] if is_visible else [])
+        assert (browser.open(f"{path}?user_id={program.id}").status_int == 404) != is_visible
     assert found("") == []
     assert found(world.make_service_user_program().id) == []
 

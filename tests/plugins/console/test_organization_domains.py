@@ -22,7 +22,7 @@ def name(organization: Organization) -> str:
 
 
 @pytest.fixture
-def seen(world: World, monkeypatch: pytest.MonkeyPatch) -> list[DomainProof]:
+def published(world: World, monkeypatch: pytest.MonkeyPatch) -> list[DomainProof]:
     """What checks find outside: nothing, until something is put here."""
     domain_proofs: list[DomainProof] = []
 
@@ -34,7 +34,7 @@ def seen(world: World, monkeypatch: pytest.MonkeyPatch) -> list[DomainProof]:
 
 
 def test_a_domain_from_its_beginning_to_its_end(
-    owner: Browser, organization: Organization, name: str, seen: list[DomainProof]
+    owner: Browser, organization: Organization, name: str, published: list[DomainProof]
 ) -> None:
     owner.open(_page(organization))
     owner.click("New domain")
@@ -52,7 +52,7 @@ def test_a_domain_from_its_beginning_to_its_end(
     page = owner.submit(form="page-form")
     assert page.status_int == 422
     assert "Neither the record nor the file was found." in page
-    seen.append(DomainProof.DNS)
+    published.append(DomainProof.DNS)
     page = owner.submit(form="page-form")
     assert "The domain is proven. You can make it the primary one." in page
     assert "Verified" in page.html.find(class_="console__title").text
@@ -102,14 +102,14 @@ def test_who_loses_by_a_domain_is_told_to_whoever_may_know(
     instance_owner: Browser,
     organization: Organization,
     name: str,
-    seen: list[DomainProof],
+    published: list[DomainProof],
 ) -> None:
     """Of a domain that is not theirs yet, an organization's managers learn of nobody."""
-    for of, email_verifier in (
+    for home, email_verifier in (
         (world.make_organization(), EmailVerifier.OWN_LINK),
         (organization, EmailVerifier.MANAGER),
     ):
-        person = world.make_human_user(of)
+        person = world.make_human_user(home)
         with world.transaction_services() as services:
             profile = replace(person.profile, email=f"ada@{name}", email_verified=True)
             services.storage.users.update(replace(person, profile=profile, email_verified_by=email_verifier, version=2))
@@ -118,7 +118,7 @@ def test_who_loses_by_a_domain_is_told_to_whoever_may_know(
     assert lost not in owner.submit({"domain": name}, form="page-form")
     assert lost not in owner.click("Prove …")
     assert lost in instance_owner.open(_page(organization, name, "/assert"))
-    seen.append(DomainProof.DNS)
+    published.append(DomainProof.DNS)
     assert lost in owner.submit(form="page-form")
 
 

@@ -77,13 +77,13 @@ def test_a_file_comes_in_as_a_new_organization(
     instance_owner.click("Import organization")
     copied = text.replace(f'"primary_domain": "{organization.primary_domain}"', f'"primary_domain": "{domain}"')
     page = instance_owner.submit({"document": file(copied)}, form="page-form")
-    made = found(world, domain)
-    assert made is not None
-    assert instance_owner.path == _page(made)
+    imported = found(world, domain)
+    assert imported is not None
+    assert instance_owner.path == _page(imported)
     assert "Organization imported. Hand its people links for new passwords" in page
-    assert made.id != organization.id
+    assert imported.id != organization.id
     with world.read_only_services() as services:
-        [robot] = services.storage.users.page(made.id, UserKind.SERVICE)
+        [robot] = services.storage.users.page(imported.id, UserKind.SERVICE)
         [key] = services.storage.credentials.page(ServiceUserKey, robot.id)
     assert key.public_key
 

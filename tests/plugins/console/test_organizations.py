@@ -29,14 +29,14 @@ def test_what_is_wrong_is_said_at_its_field_and_nothing_is_lost(
     organization: Organization, instance_owner: Browser
 ) -> None:
     instance_owner.open("/console/organizations/new")
-    for name, domain, at, said in (
+    for name, domain, at, message in (
         ("Grey Whale", "Grey Whale", "primary_domain", "Enter a domain such as acme.example"),
         ("Copy", organization.primary_domain, "primary_domain", "Another organization has this domain"),
         ("", "kept.example", "name", "Enter a name."),
     ):
         page = instance_owner.submit({"name": name, "primary_domain": domain}, form="page-form")
         assert page.status_int == 422
-        assert said in page.html.find(id=f"error-{at}").text
+        assert message in page.html.find(id=f"error-{at}").text
         form = instance_owner.find_form("page-form")
         assert (form["name"].value, form["primary_domain"].value) == (name, domain)
 
@@ -105,11 +105,11 @@ def test_whoever_deactivates_the_own_organization_is_told(owner: Browser, organi
 
 
 def test_the_instances_own_organization_stays(world: World, instance_owner: Browser) -> None:
-    own = f"/console/organizations/{world.instance.organization_id}"
-    page = instance_owner.open(own)
+    own_path = f"/console/organizations/{world.instance.organization_id}"
+    page = instance_owner.open(own_path)
     assert "This organization holds the service itself: it cannot be deactivated or deleted." in page
     assert "Delete …" not in page
-    instance_owner.open(f"{own}/deactivate")
+    instance_owner.open(f"{own_path}/deactivate")
     page = instance_owner.submit(form="page-form")
     assert page.status_int == 409
     assert "The instance's own organization holds the service itself" in page.html.text

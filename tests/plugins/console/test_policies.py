@@ -106,10 +106,10 @@ def test_a_manager_is_told_what_a_person_would_have_to_do(
     person = world.make_human_user(organization)
     path = _page(organization, "/preview")
     assert owner.open(path).status_int == 200
-    told = _facts(owner.open(f"{path}?user_id={person.id}"))
-    assert (told["Signs in by"], told["Second factor"]) == ("Password", "Is not asked for")
-    assert told["End unused sessions after"] == "12 hours"
-    assert "Consent" not in told
+    facts = _facts(owner.open(f"{path}?user_id={person.id}"))
+    assert (facts["Signs in by"], facts["Second factor"]) == ("Password", "Is not asked for")
+    assert facts["End unused sessions after"] == "12 hours"
+    assert "Consent" not in facts
     client = world.make_web_application(world.make_project(organization).id, consent=ConsentRule.WHEN_FOREIGN)
     at_application = f"{path}?user_id={person.id}&application_id={client.client_id}"
     assert _facts(owner.open(at_application))["Consent"] == "Is not asked"
@@ -125,10 +125,10 @@ def test_rules_are_tried_before_they_are_saved(world: World, owner: Browser, org
     hidden = {item["name"]: item["value"] for item in page.html.select("main form input[type=hidden]")}
     assert hidden == {"second_factor": "required", "session_idle_age": "30m", "consent": "always"}
     page = owner.open(f"{owner.url}&user_id={person.id}&application_id={client.client_id}")
-    told = _facts(page)
-    assert told["Second factor"].startswith("Has to set up: ")
-    assert "Authenticator app" in told["Second factor"]
-    assert (told["End unused sessions after"], told["Consent"]) == ("30 minutes", "Is asked to agree")
+    facts = _facts(page)
+    assert facts["Second factor"].startswith("Has to set up: ")
+    assert "Authenticator app" in facts["Second factor"]
+    assert (facts["End unused sessions after"], facts["Consent"]) == ("30 minutes", "Is asked to agree")
     assert _set(world, organization.id) == Policy()
     page = owner.open(_page(organization, f"/preview?user_id={person.id}&remember_browser=30"))
     assert page.status_int == 422
@@ -148,17 +148,17 @@ def test_registration_that_the_instance_closes_is_told_where_it_holds_and_before
     person = world.make_human_user(organization)
     assert "People can create an account" in owner.open(f"/console/organizations/{organization.id}")
     assert "Whoever wants to" in _row(owner.open(_page(organization)), "Who can register")
-    told = _facts(owner.open(_page(organization, f"/preview?user_id={person.id}")))
-    assert told["Registration"] == "Whoever wants to, where the organization lets people register"
+    facts = _facts(owner.open(_page(organization, f"/preview?user_id={person.id}")))
+    assert facts["Registration"] == "Whoever wants to, where the organization lets people register"
     for rule in ("by_domain", "off"):
-        told = _facts(owner.open(_page(organization, f"/preview?user_id={person.id}&registration={rule}")))
-        assert told["Registration"] == "Nobody can register now", rule
+        facts = _facts(owner.open(_page(organization, f"/preview?user_id={person.id}&registration={rule}")))
+        assert facts["Registration"] == "Nobody can register now", rule
     owner.open(_page(organization, "/edit"))
     page = owner.submit({"registration": "off"}, form="page-form")
     assert "Nobody, whatever the organization says" in _row(page, "Who can register")
     assert "This organization" in _row(page, "Who can register")
-    said = "Switched on here, but the sign-in policy lets nobody register"
-    assert said in owner.open(f"/console/organizations/{organization.id}")
+    message = "Switched on here, but the sign-in policy lets nobody register"
+    assert message in owner.open(f"/console/organizations/{organization.id}")
 
 
 def test_pages_say_whether_a_password_that_a_manager_sets_stays(

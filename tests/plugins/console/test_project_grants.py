@@ -66,10 +66,10 @@ def test_the_projects_page_shows_its_grants(
 def test_a_stranger_is_found_by_the_whole_domain_or_id_alone(
     owner: Browser, project: Project, holder: Organization
 ) -> None:
-    for word in (holder.name, holder.primary_domain[:-1], holder.id[:-1]):
-        assert "There is no such organization." in owner.open(_list(project, f"/new?q={word}"))
-    for word in (holder.primary_domain.upper(), holder.id):
-        assert [link["href"] for link in owner.open(_list(project, f"/new?q={word}")).html.select("a.choice")] == [
+    for query in (holder.name, holder.primary_domain[:-1], holder.id[:-1]):
+        assert "There is no such organization." in owner.open(_list(project, f"/new?q={query}"))
+    for query in (holder.primary_domain.upper(), holder.id):
+        assert [link["href"] for link in owner.open(_list(project, f"/new?q={query}")).html.select("a.choice")] == [
             _list(project, f"/new?organization_id={holder.id}")
         ]
 
@@ -110,8 +110,8 @@ def test_the_owner_sees_all_of_it(
 ) -> None:
     page = owner.open(_page(grant))
     facts = page.html.find("dl", class_="facts").text
-    for shown in (grant.id, project.name, organization.name, holder.name, "reader", "writer"):
-        assert shown in facts
+    for text in (grant.id, project.name, organization.name, holder.name, "reader", "writer"):
+        assert text in facts
     assert "admin" not in facts
     trail = [link["href"] for link in page.html.select(".breadcrumb a")]
     assert trail == [
@@ -120,8 +120,8 @@ def test_the_owner_sees_all_of_it(
         _list(project),
     ]
     assert page.html.select_one(".console__nav [aria-current]").text.strip() == "Projects"
-    for words in ("Change", "Deactivate …", "Withdraw …", "Add manager"):
-        assert words in page
+    for label in ("Change", "Deactivate …", "Withdraw …", "Add manager"):
+        assert label in page
     assert f"/console/organizations/{holder.id}" not in {link["href"] for link in page.html.select("main a")}
 
 

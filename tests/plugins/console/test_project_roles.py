@@ -67,7 +67,7 @@ def test_the_project_shows_them(world: World, owner: Browser, project: Project, 
 def test_a_key_that_cannot_be(world: World, owner: Browser, project: Project, roles: str) -> None:
     _add(world, project, "taken")
     owner.open(f"{roles}/new")
-    for key, said in (
+    for key, message in (
         ("", "Enter a key."),
         ("two words", "Use 1 to 100 printable characters without spaces."),
         ("taken", "The project has a role with this key. Choose another."),
@@ -75,7 +75,7 @@ def test_a_key_that_cannot_be(world: World, owner: Browser, project: Project, ro
         typed = {"key": key, "display_name": "Editor", "group": "Staff"}
         page = owner.submit(typed, form="page-form")
         assert page.status_int == 422
-        assert said in page.html.find(id="error-key").text
+        assert message in page.html.find(id="error-key").text
         assert {name: owner.find_form("page-form")[name].value for name in typed} == typed
 
 

@@ -86,7 +86,7 @@ def test_a_form_sends_back_all_that_was_typed(owner: Browser, organization: Orga
 
 
 def test_an_expiration_date_that_cannot_be(owner: Browser, robot: ServiceUserProgram) -> None:
-    for typed, said in (
+    for typed, message in (
         ("", "Choose an expiration date, or tick “No expiration date”."),
         ("tomorrow", "Enter a date such as 2027-12-31."),
         ("2020-01-01", "Choose an expiration date in the future."),
@@ -94,7 +94,7 @@ def test_an_expiration_date_that_cannot_be(owner: Browser, robot: ServiceUserPro
         owner.open(f"/console/service-users/{robot.id}/keys/new")
         page = owner.submit({"expiration_date": typed}, form="page-form")
         assert page.status_int == 422
-        assert page.html.find(id="error-expiration_date").text.strip().endswith(said)
+        assert page.html.find(id="error-expiration_date").text.strip().endswith(message)
         assert owner.find_form("page-form")["expiration_date"].value == typed
 
 

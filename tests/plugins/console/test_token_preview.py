@@ -37,7 +37,7 @@ SCOPES = (
 RESPONSE_TYPES = ("code", "id_token", "id_token token")
 FLAGS = ("id_token_userinfo_assertion", "assert_roles_in_access_token", "assert_roles_in_id_token")
 
-Told = dict[ClaimsCarrier, dict[str, Any]]
+CarriedClaims = dict[ClaimsCarrier, dict[str, Any]]
 
 
 def previewed(
@@ -59,24 +59,26 @@ def way_of(found: TokenPreviewResult, grant_type: str | None) -> GrantPreview:
     return preview
 
 
-def told(*ways: GrantPreview) -> Told:
+def claims_by_carrier(*grant_previews: GrantPreview) -> CarriedClaims:
     """The claims by carrier; what is new each time has no value."""
     return {
         previewed_claims.carrier: {claim.name: claim.value for claim in previewed_claims.claims}
-        for preview in ways
+        for preview in grant_previews
         for previewed_claims in preview.previewed_claims
     }
 
 
-def signed_in(found: TokenPreviewResult) -> Told:
+def signed_in(found: TokenPreviewResult) -> CarriedClaims:
     """What a sign-in brings, and its code."""
     assert all(preview.error is None for preview in found.grant_previews)
-    return told(*(preview for preview in found.grant_previews if preview.grant_type in (None, "authorization_code")))
+    return claims_by_carrier(
+        *(preview for preview in found.grant_previews if preview.grant_type in (None, "authorization_code"))
+    )
 
 
-def really(members: Mapping[str, Any], world: World, client: CredentialsOrClientId | None) -> Told:
+def really(members: Mapping[str, Any], world: World, client: CredentialsOrClientId | None) -> CarriedClaims:
     """What an answer with tokens holds, in the same form."""
-    found: Told = {}
+    found: CarriedClaims = {}
     if "code" in members:
         found[ClaimsCarrier.CODE] = {}
     access_token = members.get("access_token")
@@ -97,7 +99,9 @@ def really(members: Mapping[str, Any], world: World, client: CredentialsOrClient
     }
 
 
-def issued(world: World, person: HumanUser, client: CredentialsOrClientId, scope: str, response_type: str) -> Told:
+def issued(
+    world: World, person: HumanUser, client: CredentialsOrClientId, scope: str, response_type: str
+) -> CarriedClaims:
     """What a person who is signed in really brings the application."""
     session = world.make_browser_session(person)
     answer = session.authorize(client, response_type=response_type, scope=scope, nonce="nonce")
@@ -161,7 +165,7 @@ def test_it_tells_what_a_refresh_brings(world: World, format: TokenFormat) -> No
     first = world.obtain_tokens(client, world.make_browser_session(person), scope=scope, nonce="nonce")
     answer = world.post_token_request(client, {"grant_type": "refresh_token", "refresh_token": first["refresh_token"]})
     preview = previewed(world, person.id, client.client_id, scope)
-    assert told(way_of(preview, "refresh_token")) == really(check_token_response(answer), world, client)
+    assert claims_by_carrier(way_of(preview, "refresh_token")) == really(check_token_response(answer), world, client)
     # Without the scope there is no refresh token, so nothing to use it for.
     assert [
         grant_preview.grant_type
@@ -184,7 +188,7 @@ def test_it_tells_what_an_application_gets_for_itself(world: World, format: Toke
     real = really(answer, world, client)
     # There is no user whom it could tell of.
     real.pop(ClaimsCarrier.USERINFO)
-    assert (preview.grant_type, told(preview)) == ("client_credentials", real)
+    assert (preview.grant_type, claims_by_carrier(preview)) == ("client_credentials", real)
     credentials = world.make_application(project.id)
     [preview] = previewed(world, None, credentials.client_id, scope).grant_previews
     assert preview.error is not None
@@ -203,7 +207,7 @@ def test_it_tells_what_a_service_user_gets(world: World, format: TokenFormat) ->
         preview = previewed(world, robot.id, None, scope)
         asking = world.make_application(world.instance.project_id if "aud" in scope else None)
         real = really(robot.request_token(scope).json, world, asking)
-        expected = told(way_of(preview, JWT_BEARER))
+        expected = claims_by_carrier(way_of(preview, JWT_BEARER))
         if "aud" not in scope:
             # No application is in the audience.
             assert real.pop(ClaimsCarrier.INTROSPECTION) == {"active": False}
@@ -215,26 +219,26 @@ def test_it_tells_what_a_service_user_gets(world: World, format: TokenFormat) ->
         world.make_service_user_secret(robot), {"grant_type": "client_credentials", "scope": scope}
     )
     grant_preview = way_of(previewed(world, robot.id, None, scope), "client_credentials")
-    assert told(grant_preview) == really(check_token_response(answer), world, None)
+    assert claims_by_carrier(grant_preview) == really(check_token_response(answer), world, None)
 
 
 def test_it_refuses_what_is_refused(world: World) -> None:
     person, project = make_user_and_project(world)
     foreign, guarded = world.make_project(), world.make_project(check_roles=True)
-    client, asked = make_application(world, project), {}
+    client, parameters = make_application(world, project), {}
     for scope in (f"openid {world.audience_scope(foreign.id)}", "profile", f"openid {ROLES[:-1]}\t"):
-        asked[scope] = client
+        parameters[scope] = client
     # Whoever has no role where one is needed.
-    asked["openid"] = make_application(world, guarded)
-    for scope, credentials in asked.items():
+    parameters["openid"] = make_application(world, guarded)
+    for scope, credentials in parameters.items():
         answer = world.make_browser_session(person).authorize(credentials, scope=scope)
         error = dict(parse_qsl(urlsplit(answer.headers["Location"]).query))
         [preview] = previewed(world, person.id, credentials.client_id, scope).grant_previews
         assert preview.error is not None
         assert (preview.error.error, preview.error.description) == (error["error"], error["error_description"])
         assert preview.previewed_claims == ()
-    elsewhere = f"openid urn:service:iam:org:id:{foreign.organization_id}"
-    refused = way_of(previewed(world, person.id, client.client_id, elsewhere), None).error
+    foreign_scope = f"openid urn:service:iam:org:id:{foreign.organization_id}"
+    refused = way_of(previewed(world, person.id, client.client_id, foreign_scope), None).error
     assert refused is not None
     assert refused.error == "access_denied"
 
@@ -247,7 +251,7 @@ def test_it_refuses_a_response_type_and_a_grant_that_are_not_enabled(world: Worl
     assert preview.error.error == "unauthorized_client"
     client = world.make_web_application(project.id, grant_types=frozenset())
     token_preview_result = previewed(world, person.id, client.client_id, "openid")
-    assert list(told(way_of(token_preview_result, None))) == [ClaimsCarrier.CODE]
+    assert list(claims_by_carrier(way_of(token_preview_result, None))) == [ClaimsCarrier.CODE]
     refusal = way_of(token_preview_result, "authorization_code").error
     assert refusal is not None
     assert refusal.description == "this application may not use authorization_code"
@@ -345,8 +349,8 @@ def test_every_grant_that_is_offered_is_asked(world: World, monkeypatch: pytest.
 # --- the page ---------------------------------------------------------------------------------------------------------
 
 
-def show(browser: Browser, organization: Organization, **asked: str) -> Any:
-    query = f"?{urlencode(asked)}" if asked else ""
+def show(browser: Browser, organization: Organization, **parameters: str) -> Any:
+    query = f"?{urlencode(parameters)}" if parameters else ""
     return browser.open(f"/console/organizations/{organization.id}/token-preview{query}")
 
 
@@ -428,7 +432,7 @@ def test_what_cannot_be_asked(world: World, owner: Browser, organization: Organi
     foreign = world.make_human_user()
     client = world.make_web_application(world.make_project(organization).id)
     credentials = world.make_web_application()
-    for asked, field, sentence in (
+    for parameters, field, sentence in (
         ({"user_id": ""}, "user_id", "Choose a user, an application or both."),
         ({"user_id": "nobody"}, "user_id", "There is no such user."),
         ({"user_id": foreign.id}, "user_id", "There is no such user."),
@@ -441,8 +445,8 @@ def test_what_cannot_be_asked(world: World, owner: Browser, organization: Organi
         ),
         ({"user_id": robot.id, "application_id": client.client_id}, "application_id", "leave the application empty."),
     ):
-        page = show(owner, organization, **asked, scope="openid kept")
-        assert page.status_int == 422, asked
-        assert sentence in page.html.find(id=f"error-{field}").get_text(), asked
+        page = show(owner, organization, **parameters, scope="openid kept")
+        assert page.status_int == 422, parameters
+        assert sentence in page.html.find(id=f"error-{field}").get_text(), parameters
         assert 'value="openid kept"' in page
         assert page.html.select("table") == []

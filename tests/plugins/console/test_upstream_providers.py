@@ -24,13 +24,13 @@ def redirect_uri(page: Any) -> str:
 def test_redirect_uri_of_a_new_provider_stays_when_it_is_saved(owner: Browser, organization: Organization) -> None:
     first = redirect_uri(new(owner, organization))
     assert redirect_uri(new(owner, organization)) != first, "each form makes another one"
-    shown = redirect_uri(new(owner, organization))
+    shown_uri = redirect_uri(new(owner, organization))
     page = owner.submit({**FORM, "name": "", "client_secret": SECRET}, form="page-form")
-    assert (page.status_int, redirect_uri(page)) == (422, shown)
+    assert (page.status_int, redirect_uri(page)) == (422, shown_uri)
     page = owner.submit({**FORM, "client_secret": SECRET}, form="page-form")
-    assert (page.status_int, redirect_uri(page)) == (200, shown)
+    assert (page.status_int, redirect_uri(page)) == (200, shown_uri)
     assert "Client secret is missing" not in page
-    assert shown.endswith(owner.path.rpartition("/")[2])
+    assert shown_uri.endswith(owner.path.rpartition("/")[2])
 
 
 def test_new_provider_wants_a_secret_and_says_nothing_of_keeping_one(

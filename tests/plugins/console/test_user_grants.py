@@ -27,7 +27,7 @@ def person(world: World, organization: Organization) -> HumanUser:
 
 
 @pytest.fixture
-def held(world: World, person: HumanUser, project: Project) -> UserGrant:
+def user_grant(world: World, person: HumanUser, project: Project) -> UserGrant:
     """The person's role in the project."""
     return world.make_user_grant(person, project, "reader")
 
@@ -125,7 +125,7 @@ def test_whom_one_does_not_see_stays_unnamed(
 
 
 def test_no_search_finds_whom_one_does_not_see(
-    world: World, owner: Browser, project: Project, holder: Organization, grant: ProjectGrant, held: UserGrant
+    world: World, owner: Browser, project: Project, holder: Organization, grant: ProjectGrant, user_grant: UserGrant
 ) -> None:
     """Otherwise names and addresses could be guessed letter by letter."""
     stranger = world.make_human_user(holder)
@@ -233,7 +233,7 @@ def test_foreign_projects_are_not_there(world: World, owner: Browser, holder: Or
 
 
 def test_the_list_leads_back_to_the_user(
-    world: World, owner: Browser, project: Project, person: HumanUser, held: UserGrant
+    world: World, owner: Browser, project: Project, person: HumanUser, user_grant: UserGrant
 ) -> None:
     owner.open(_of_user(person))
     page = owner.click("Change")
@@ -250,7 +250,7 @@ def test_the_list_leads_back_to_the_user(
 # --- one grant -------------------------------------------------------------------------------------------------------
 
 
-def test_change_from_the_project_leads_back_to_it(owner: Browser, project: Project, held: UserGrant) -> None:
+def test_change_from_the_project_leads_back_to_it(owner: Browser, project: Project, user_grant: UserGrant) -> None:
     owner.open(_of_project(project))
     page = owner.click("Change")
     assert page.html.select(".breadcrumb a")[-1]["href"] == f"/console/projects/{project.id}"
@@ -260,10 +260,10 @@ def test_change_from_the_project_leads_back_to_it(owner: Browser, project: Proje
     assert owner.path == f"/console/projects/{project.id}"
 
 
-def test_a_change_that_came_too_late_keeps_what_was_ticked(owner: Browser, held: UserGrant) -> None:
-    owner.open(_page(held, "/edit"))
+def test_a_change_that_came_too_late_keeps_what_was_ticked(owner: Browser, user_grant: UserGrant) -> None:
+    owner.open(_page(user_grant, "/edit"))
     browser = owner.tab()
-    browser.open(_page(held, "/edit"))
+    browser.open(_page(user_grant, "/edit"))
     browser.find_form("page-form").set("role", True, index=2)
     browser.submit(form="page-form")
     owner.find_form("page-form").set("role", True, index=0)
@@ -284,7 +284,7 @@ def test_a_role_that_is_no_longer_granted_is_not_offered(
 
 
 def test_remove_says_what_is_lost(
-    world: World, owner: Browser, project: Project, person: HumanUser, held: UserGrant
+    world: World, owner: Browser, project: Project, person: HumanUser, user_grant: UserGrant
 ) -> None:
     owner.open(_of_user(person))
     page = owner.click("Remove …")

@@ -130,9 +130,9 @@ def test_column_headings_sort_the_list_and_next_pages_go_on_with_it(
                 if following is None:
                     break
                 page = owner.open(following["href"])
-            given = [value for value in values if value != "None"]
+            known = [value for value in values if value != "None"]
             assert len(values) == 4
-            assert given == sorted(given, key=str.casefold, reverse=direction == "descending")
+            assert known == sorted(known, key=str.casefold, reverse=direction == "descending")
 
 
 def test_where_there_are_no_headings_a_field_sorts_and_a_search_keeps_the_order(
@@ -237,8 +237,16 @@ def test_everything_about_one(world: World, owner: Browser, organization: Organi
     page = show(owner, anna)
     assert page.html.h1.get_text() == "Ada Lovelace"
     text = page.html.main.get_text(" ", strip=True)
-    for told in (anna.id, "Active", "Firefox on Linux", "reader", project.name, "ORG_USER_MANAGER", organization.name):
-        assert told in text
+    for shown_text in (
+        anna.id,
+        "Active",
+        "Firefox on Linux",
+        "reader",
+        project.name,
+        "ORG_USER_MANAGER",
+        organization.name,
+    ):
+        assert shown_text in text
     assert len(page.html.select(".button--primary, .button--danger")) == 0
 
 

@@ -41,7 +41,7 @@ class ApiFixtureData:
     holder: Organization
     project: Project
     grant: ProjectGrant
-    places: Mapping[str, str]
+    path_values: Mapping[str, str]
     managers: Mapping[str, str]
 
     def with_manager(self, world: World, home: Organization) -> "ApiFixtureData":
@@ -54,14 +54,14 @@ class ApiFixtureData:
 
     def address(self, path: str) -> str:
         """The path with every name in it replaced."""
-        return path.format_map(self.places)
+        return path.format_map(self.path_values)
 
 
 def make_fixture_data(world: World) -> ApiFixtureData:
     """A new one; its project is granted to another new organization."""
     organization, holder = world.make_organization(), world.make_organization()
     # What is held is not deleted.
-    elsewhere = world.make_organization()
+    held_organization = world.make_organization()
     project = world.make_project(organization, roles=[ROLE])
     grant = world.make_project_grant(project, holder, roles=[ROLE])
     application = world.make_application(project.id)
@@ -85,7 +85,7 @@ def make_fixture_data(world: World) -> ApiFixtureData:
         client = services.applications.find_client(application.client_id)
         services.consents.grant_consent(Subject(person, organization), client, ("openid",))
         hold = services.legal_holds.create(
-            CreateLegalHold(kind=LegalHoldKind.ORGANIZATION, held_id=elsewhere.id, reason="Case 12/2027")
+            CreateLegalHold(kind=LegalHoldKind.ORGANIZATION, held_id=held_organization.id, reason="Case 12/2027")
         )
         token, text = services.service_users.add_personal_access_token(robot.id, command, principal=OPERATOR_PRINCIPAL)
     world.client.secrets.add(text)
@@ -94,7 +94,7 @@ def make_fixture_data(world: World) -> ApiFixtureData:
         [secret] = services.service_users.list_secrets(robot.id)
         signing_key = services.signing_keys.list_key_states()[0].key
     [event] = world.audit_events(event="organization.created", object_id=organization.id)
-    places = {
+    path_values = {
         "organization": organization.id,
         "domain": DOMAIN,
         "project": project.id,
@@ -115,7 +115,7 @@ def make_fixture_data(world: World) -> ApiFixtureData:
         "signing_key": signing_key.id,
         "legal_hold": hold.id,
     }
-    return ApiFixtureData(organization, holder, project, grant, places, managers)
+    return ApiFixtureData(organization, holder, project, grant, path_values, managers)
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ def token_with(world: World, key_file: Mapping[str, str]) -> Any:
     """The token endpoint's answer to whoever holds a key file."""
     key = load_pem_private_key(key_file["key"].encode(), None)
     assert isinstance(key, RSAPrivateKey)
-    said = assertion_claims(key_file["userId"], world.issuer, world.clock.seconds)
+    claims = assertion_claims(key_file["userId"], world.issuer, world.clock.seconds)
     return world.client.exchange_assertion(
-        sign_assertion(said, key, key_id=key_file["keyId"]), f"openid {world.audience_scope()}"
+        sign_assertion(claims, key, key_id=key_file["keyId"]), f"openid {world.audience_scope()}"
     )

@@ -29,10 +29,10 @@ def test_the_example_makes_a_project_with_an_application(make_world: WorldFactor
             [sys.executable, EXAMPLE, issuer, key_file], capture_output=True, text=True, check=False, timeout=60
         )
     assert run.returncode == 0, run.stderr
-    said = json.loads(run.stdout)
-    world.client.secrets.add(said["application"]["client_secret"])
+    output = json.loads(run.stdout)
+    world.client.secrets.add(output["application"]["client_secret"])
     with world.read_only_services() as services:
-        project: Project = services.projects.get(said["project"]["id"])
-        application = services.applications.get(said["application"]["client_id"])
+        project: Project = services.projects.get(output["project"]["id"])
+        application = services.applications.get(output["application"]["client_id"])
     assert (project.organization_id, project.check_roles) == (robot.organization.id, True)
     assert application.project_id == project.id

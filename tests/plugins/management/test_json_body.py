@@ -37,7 +37,7 @@ class ExampleCommand(Command):
     flag: bool = False
     lifetime: TokenLifetime | None = None
     size: Literal[1, 2] = 1
-    words: frozenset[str] = frozenset()
+    labels: frozenset[str] = frozenset()
     part: ExampleMember | None = None
 
 
@@ -47,7 +47,7 @@ def test_types_are_those_of_the_schema() -> None:
         "name": [["x"]],
         "lifetime": ["60", 60.0, False],
         "size": [True, "1", 3],
-        "words": ["a", {"a": 1}, ["a", 1]],
+        "labels": ["a", {"a": 1}, ["a", 1]],
         "part": [[], {"text": 1}, {"other": ""}],
     }
     for name, values in wrong.items():
@@ -59,10 +59,10 @@ def test_types_are_those_of_the_schema() -> None:
 
 
 def test_what_fits_is_decoded() -> None:
-    members = {"name": "a", "flag": True, "lifetime": 60, "size": 2, "words": ["b", "a", "b"], "part": {"text": "c"}}
+    members = {"name": "a", "flag": True, "lifetime": 60, "size": 2, "labels": ["b", "a", "b"], "part": {"text": "c"}}
     decoded = decode_members(ExampleCommand, members)
     assert decoded.lifetime == timedelta(seconds=60)
-    assert decoded.words == {"a", "b"}
+    assert decoded.labels == {"a", "b"}
     assert decoded.part == ExampleMember(text="c")
     assert decode_members(ExampleCommand, {"lifetime": None, "part": None}) == ExampleCommand()
 
