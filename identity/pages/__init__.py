@@ -1,6 +1,6 @@
-"""What all pages for people share: templates, style, script, words, forms, error pages.
+"""What all HTML pages share: templates, style sheet, scripts, translations, forms and error pages.
 
-A plugin with pages says ``config.include("identity.pages")``, as often as it likes, and then adds its own::
+A plugin with pages calls ``config.include("identity.pages")`` and then adds its own::
 
     config.add_page_templates("identity.plugins.login:templates")
     config.add_page("login.name", "/login/{request}", LoginName, permission=NO_PERMISSION_REQUIRED)
@@ -10,7 +10,7 @@ from pyramid.config import Configurator
 
 
 def includeme(config: Configurator) -> None:
-    """Wire it; Pyramid does so once, however many plugins ask."""
+    """Pyramid runs this once, no matter how many plugins include it."""
     config.include("identity.pages.rendering")
     config.include("identity.pages.static_files")
     config.include("identity.pages.page_branding")

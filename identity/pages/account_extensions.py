@@ -1,4 +1,4 @@
-"""What plugins add to the account: sections of its security page, and their part of the data that people take along."""
+"""What plugins add to the account: sections of the security page, and members of the data export."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from identity.pages.signed_in_page import SignedInPage
 
 @dataclass(frozen=True, kw_only=True)
 class SecuritySectionRow:
-    """A line of a section: a name, what is known of it, and links to what can be done with it."""
+    """A row of a section: a name, its description, and links to its actions."""
 
     name: str
     notes: tuple[str | Markup, ...] = ()
@@ -23,7 +23,7 @@ class SecuritySectionRow:
 
 @dataclass(frozen=True, kw_only=True)
 class SecuritySection:
-    """Translated words and rows. ``id`` is what addresses link to; ``empty`` is said where there is no row."""
+    """Translated texts and rows. ``id`` is the fragment that links use; ``empty`` is shown if there are no rows."""
 
     id: str
     title: str
@@ -33,23 +33,22 @@ class SecuritySection:
     action: NavigationItem | None = None
 
 
-#: Makes sections of the security page, for the page that is drawn.
+#: Returns sections of the security page for the page being rendered.
 SecuritySectionProvider = Callable[[SignedInPage], Iterable[SecuritySection]]
-#: Tells what a plugin keeps of a person, as plain values of JSON without secrets.
+#: Returns the data that a plugin stores about a user, as plain JSON values without secrets.
 AccountDataProvider = Callable[[Request, Subject], object]
 
 
 def add_security_section(config: Configurator, provider: SecuritySectionProvider) -> None:
-    """Directive for plugins: sections of the security page in the account, below those of sign-in methods."""
+    """Directive: add sections to the account's security page, below the sign-in methods."""
     config.registry.pages.security_sections.append(provider)
 
 
 def add_account_data(config: Configurator, name: str, provider: AccountDataProvider) -> None:
-    """Directive for plugins: a member of the document in which people get all that is kept of them."""
+    """Directive: add a member to the document of the account's data export."""
     config.registry.pages.account_data[name] = provider
 
 
 def includeme(config: Configurator) -> None:
-    """Make the directives known."""
     config.add_directive("add_security_section", add_security_section)
     config.add_directive("add_account_data", add_account_data)

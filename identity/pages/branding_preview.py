@@ -1,4 +1,4 @@
-"""A preview: the card of a sign-in and a mail as they would look, on a light and on a dark ground."""
+"""A preview of the sign-in card and a mail, with a light and a dark background."""
 
 import re
 from collections.abc import Mapping
@@ -20,19 +20,18 @@ from identity.pages.translation import Translator
 
 _PATH = "/preview/{name}"
 _NAME = re.compile(r"([0-9a-f]{6})-([0-9a-f]{6})\.css")
-#: What pages that are previewed have for themselves: the tokens of the style sheet, which go by the system elsewhere.
+#: The custom properties of the style sheet. A preview sets them itself; other pages follow the system's colour scheme.
 _TOKENS = re.compile(r":root \{(.*?)\n\s*\}", re.DOTALL)
 
 
 def preview_stylesheet_path(looks: PageBranding) -> str:
-    """Where the style sheet of a preview is served."""
     return _PATH.format(name=f"{looks.light.base[1:]}-{looks.dark.base[1:]}.css")
 
 
 def preview_variables(
     request: Request, looks: PageBranding, translator: Translator, *, login_name: str
 ) -> Mapping[str, object]:
-    """What the template ``branding/preview.html`` takes besides the names in it."""
+    """The variables of ``branding/preview.html``, besides the names."""
     pages: PageRenderer = request.registry.pages
     settings = request.registry.application.settings
     values = {
@@ -53,7 +52,7 @@ def preview_variables(
 
 
 def _serve_preview_stylesheet(request: Request) -> Response:
-    """The style sheet of two colours: what is previewed follows no system."""
+    """The style sheet for two colours; it ignores the system's colour scheme."""
     found = _NAME.fullmatch(request.matchdict["name"])
     if found is None:
         raise HTTPNotFound
@@ -73,6 +72,6 @@ def _serve_preview_stylesheet(request: Request) -> Response:
 
 
 def includeme(config: Configurator) -> None:
-    """Serve it: it holds nothing but colours."""
+    """Public: the style sheet contains nothing but colours."""
     config.add_route("preview.style", _PATH, host="login", request_method="GET")
     config.add_view(_serve_preview_stylesheet, route_name="preview.style", permission=NO_PERMISSION_REQUIRED)

@@ -1,6 +1,6 @@
-"""``python -m identity.pages.catalog_update``: bring the catalogs up to date with the sentences in code and templates.
+"""``python -m identity.pages.catalog_update`` updates the catalogs from the messages in code and templates.
 
-Translations of sentences that stay are kept, those of sentences that are gone are dropped; new ones are empty.
+Translations of existing messages are kept, obsolete ones are dropped, new messages are empty.
 """
 
 import sys
@@ -28,10 +28,10 @@ KEYWORDS = {
     "tn": (1, 2),
 }
 
-#: Nothing in there speaks to people at a browser.
+#: These packages have no messages for browsers.
 _EXCLUDED_PACKAGES = ("testing", "storage", "crypto", "cli")
 _JINJA_OPTIONS = {"trim_blocks": "true", "lstrip_blocks": "true", "silent": "false"}
-#: A date that changes with every run would make every catalog differ.
+#: A date that changes with every run would change every catalog.
 _FIXED_CREATION_DATE = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -68,7 +68,7 @@ def update_catalog(language: str, source: Catalog, folder: Path = LOCALE_DIR) ->
 
 
 def write_catalog(catalog: Catalog, path: Path) -> None:
-    """Write it so that only what was translated makes a difference between two versions."""
+    """Write the catalog so that a diff shows only changed translations."""
     catalog.header_comment = f"# {catalog.locale_identifier}: what pages say. Values stand in {{braces}}; keep them."
     catalog.creation_date = catalog.revision_date = _FIXED_CREATION_DATE
     catalog.version, catalog.last_translator, catalog.language_team = "1", "", ""
@@ -80,7 +80,7 @@ def write_catalog(catalog: Catalog, path: Path) -> None:
 
 
 def main() -> int:
-    """Update every catalog; say what is still to be translated."""
+    """Update every catalog and print which messages still need a translation."""
     source = extract_messages()
     for language in LANGUAGES[1:]:
         catalog = update_catalog(language, source)

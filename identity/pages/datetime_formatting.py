@@ -1,4 +1,4 @@
-"""When something was: in the format and time zone of whoever reads it, and how far away that is, in words."""
+"""Dates and times in the reader's format and time zone, and relative times in words."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -48,7 +48,7 @@ def _format_past(span: timedelta, translator: Translator) -> Markup:
 
 
 def user_time_zone(subject: Subject | None) -> tzinfo | None:
-    """The time zone that the person has chosen; None for nobody, and where none is chosen or known."""
+    """The user's time zone; None if there is no user, or no known zone is set."""
     if subject is None or not isinstance(subject.user, HumanUser) or not subject.user.profile.zoneinfo:
         return None
     try:
@@ -58,7 +58,7 @@ def user_time_zone(subject: Subject | None) -> tzinfo | None:
 
 
 class DatetimeFormatter:
-    """Moments as the reader writes them, for templates."""
+    """Formats datetimes for templates, in the reader's language and time zone."""
 
     def __init__(self, language: str, find_zone: Callable[[], tzinfo | None]) -> None:
         self._language = language
@@ -66,23 +66,23 @@ class DatetimeFormatter:
 
     @cached_property
     def time_zone(self) -> tzinfo | None:
-        """The reader's own zone, looked up when a moment is first shown; None if it is not known."""
+        """The reader's zone, looked up at first use; None if unknown."""
         return self._find_zone()
 
     def format_date(self, moment: datetime) -> str:
-        """The day, in the reader's zone or else in UTC."""
+        """The date, in the reader's zone or UTC."""
         return self._format_local_date(moment.astimezone(self.time_zone or UTC))
 
     def format_datetime(self, moment: datetime) -> str:
-        """The same with the time to the minute, and the zone."""
+        """Date, time to the minute, and zone."""
         return self._format_local_datetime(moment.astimezone(self.time_zone or UTC), "short")
 
     def format_utc_seconds(self, moment: datetime) -> str:
-        """The moment to the second in UTC, as the audit trail has it."""
+        """The time to the second in UTC, as in the audit trail."""
         return self._format_local_datetime(moment.astimezone(UTC), "medium")
 
     def _format_local_date(self, local: datetime) -> str:
-        # Loaded by the first page that shows a moment.
+        # Imported by the first page that shows a date.
         from babel.dates import format_date
 
         return format_date(local, "medium", locale=self._language)
@@ -91,7 +91,7 @@ class DatetimeFormatter:
         from babel.dates import format_time
 
         zone = local.tzname() or ""
-        # Zones without a name of their own are called by their distance.
+        # Zones without a name are shown by their offset.
         named = zone if zone[:1].isalpha() else f"UTC{zone}"
         time = format_time(local, length, tzinfo=local.tzinfo, locale=self._language)
         return f"{self._format_local_date(local)} {time} {named}"

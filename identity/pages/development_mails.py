@@ -1,8 +1,8 @@
-"""/dev/mails: what would have been sent. It is there in development alone, and for this machine alone.
+"""/dev/mails: the mails that would have been sent. It exists in development only, and for this machine only.
 
-Everything below has to hold, or there is nothing at this address: the service keeps mails
-(``identity.development_mailbox``: an issuer and a web server on loopback addresses, no proxy, no mail server), and the
-request comes from this machine, by no proxy, to a host name that is one of the loopback interface.
+The address answers 404 unless both hold: the service keeps mails (``identity.development_mailbox``: issuer and web
+server on loopback addresses, no proxy, no mail server), and the request comes from this machine, without a proxy,
+for a loopback host name.
 """
 
 import re
@@ -22,14 +22,14 @@ from identity.http.environ_keys import FORWARDED_KEY, PEER_KEY
 from identity.http.security_headers import PAGE_POLICY
 from identity.pages.page import Page
 
-#: Headers by which proxies and tunnels say that they pass on what somebody else asked.
+#: Headers by which proxies and tunnels mark forwarded requests.
 _PROXY_HEADERS = re.compile(
     r"HTTP_(X_FORWARDED(_.*)?|FORWARDED(_FOR)?|VIA|X_REAL_IP|X_CLIENT_IP|CLIENT_IP|TRUE_CLIENT_IP|X_ORIGINAL_.*|CF_.*"
     r"|X_ENVOY_.*|X_CLUSTER_CLIENT_IP)\Z"
 )
 _LINK = re.compile(r"https?://[^\s<>\"]+")
 
-#: A mail's own styles stand in it; it loads nothing and runs nothing.
+#: A mail has inline styles; it loads nothing and runs no scripts.
 _MAIL_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'self';"
     " sandbox allow-top-navigation-by-user-activation"
@@ -37,13 +37,12 @@ _MAIL_POLICY = (
 
 
 class LoopbackClientPredicate:
-    """Route predicate ``from_here=True``: the request comes from this machine itself, by no proxy."""
+    """Route predicate ``from_here=True``: the request comes from this machine, without a proxy."""
 
     def __init__(self, value: bool, config: Configurator) -> None:
         self._value = bool(value)
 
     def text(self) -> str:
-        """How Pyramid shows the predicate."""
         return f"from_here = {self._value}"
 
     phash = text
@@ -64,16 +63,15 @@ def _is_loopback(address: str) -> bool:
 
 
 class DevelopmentMailsPage(Page):
-    """All that is kept, newest first."""
+    """All stored mails, newest first."""
 
     template = "development_mails.html"
 
     def template_variables(self) -> Mapping[str, object]:
-        """The mails."""
         return {"mails": [_mail_variables(mail) for mail in _mailbox(self.request).mails()], "path": MAILBOX_PATH}
 
     def get(self) -> Response:
-        """The page, which frames mails as HTML."""
+        """Allows the page to frame mails as HTML."""
         response = super().get()
         response.headers["Content-Security-Policy"] = f"{PAGE_POLICY}; frame-src 'self'"
         return response
@@ -92,7 +90,7 @@ def _mail_variables(stored_mail: StoredMail) -> Mapping[str, object]:
 
 
 def _with_links(text: str) -> Markup:
-    """The text, its addresses as links: by hand one would have to copy them."""
+    """The text with its URLs as links."""
     parts, end = [], 0
     for found in _LINK.finditer(text):
         parts.append(Markup('{}<a href="{}">{}</a>').format(text[end : found.start()], found[0], found[0]))
@@ -101,11 +99,11 @@ def _with_links(text: str) -> Markup:
 
 
 def render_mail_view(request: Request) -> Response:
-    """One mail as mail programs show it."""
+    """One mail as a mail program shows it."""
     stored_mail = _mailbox(request).find(request.matchdict["mail"])
     if stored_mail is None or not stored_mail.mail.html:
         raise HTTPNotFound
-    # Links open in the whole window: what they lead to does not let itself be framed.
+    # Links open in the whole window: their pages refuse to be framed.
     text = stored_mail.mail.html.replace("<head>", '<head><base target="_top">', 1)
     response = Response(text.encode(), content_type="text/html", charset="utf-8")
     response.headers["Content-Security-Policy"] = _MAIL_POLICY
@@ -119,7 +117,7 @@ def _mailbox(request: Request) -> DevelopmentMailbox:
 
 
 def includeme(config: Configurator) -> None:
-    """Add the pages where mails are kept, and nothing at all elsewhere."""
+    """Add the pages only if mails are kept."""
     if not isinstance(config.registry.application.mailer, DevelopmentMailbox):
         return
     config.add_route_predicate("from_here", LoopbackClientPredicate)

@@ -1,6 +1,6 @@
-"""Error pages: what happened, what to do, the request id. Status and headers are those of the answer to programs.
+"""Error pages: what happened, what to do, the request id. Status and headers are those of the API's error response.
 
-They stand before the exception views of ``identity.http.error_views`` by the predicate ``for_people``, and use neither
+The predicate ``for_people`` puts them before the exception views of ``identity.http.error_views``. They use neither
 database nor session.
 """
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: Where people sign in, and the parameter that names the path to come back to.
+#: The sign-in page, and the parameter with the path to return to.
 LOGIN_PATH, TARGET_PARAM = "/login", "target"
 
 _RESTART_ADVICE = gettext_lazy(
@@ -47,7 +47,7 @@ _RESTART_ADVICE = gettext_lazy(
 )
 _UNREADABLE_TITLE = gettext_lazy("This request cannot be read")
 
-#: The bare address leads to the console, the account or the pages of signing in, whatever fits.
+#: The root path redirects to the console, the account or the sign-in.
 _START_LINK = (gettext_lazy("Go to the start page"), "/")
 _DEAD_END_STATUSES = (403, 404)
 
@@ -67,8 +67,9 @@ def render_error_page(
     action: tuple[str, str] | None = None,
     language: str | None = None,
 ) -> Response:
-    """A page in the login frame. ``action`` is a link: words and address. Error and detail are for whoever is asked,
-    ``received``, an address that was not taken, for the developer."""
+    """A page in the login frame. ``action`` is a link (label and href). ``error`` and ``detail`` help support;
+    ``received``, a rejected URI, helps the developer.
+    """
     pages: PageRenderer = request.registry.pages
     translator = pages.catalogs.translator(language or negotiate_language(request))
     variables = {
@@ -76,7 +77,7 @@ def render_error_page(
         "texts": [translator.gettext(text) for text in texts],
         "advice": None if advice is None else translator.gettext(advice),
         "action": None if action is None else (translator.gettext(action[0]), action[1]),
-        # Whoever is stuck here with one account may have another one.
+        # The user may have access with another account.
         "sign_out": CONFIRMATION_PATH if status in _DEAD_END_STATUSES and request.browser_state.sessions else None,
         "facts_shown": _error_details(request, translator, error, detail, received) if status >= 400 else [],
         "failed": status >= 400,
@@ -105,12 +106,12 @@ def _error_details(
 
 
 def _translate_text(translator: Translator, text: str) -> str:
-    """A sentence of ours in the page's language; what plugins and the protocol say as it is."""
+    """Translate our own messages; texts of plugins and of the protocol stay as they are."""
     return translator.gettext(text) if isinstance(text, Message) else text
 
 
 def oauth_error(error: OAuthError, request: Request) -> Response:
-    """A protocol error that no client is told (pages §4.3)."""
+    """A protocol error that is not sent to the client."""
     title: str = _UNREADABLE_TITLE
     text: str = gettext_lazy("What was sent does not fit this page.")
     advice: str | None = _RESTART_ADVICE
@@ -147,7 +148,7 @@ def _untrusted_redirect_message(error: UntrustedRedirect) -> str:
 
 
 def not_found(error: HTTPNotFound, request: Request) -> Response:
-    """404; 405 for another method; 421 with the settings to look at, if the host is none of ours."""
+    """404; 405 for a wrong method; 421 naming the settings to check if the host is unknown."""
     answer = for_programs.not_found_view(error, request)
     if answer.status_code == 421:
         return _misdirected_page(request)
@@ -189,7 +190,7 @@ def _misdirected_page(request: Request) -> Response:
 
 
 def forbidden(error: HTTPForbidden, request: Request) -> Response:
-    """The way to sign in, if nobody is signed in; else which right is missing, and the refusal is audited."""
+    """Redirect to the sign-in without a session; otherwise name the missing permission and audit the refusal."""
     if request.identity is None:
         query = urlencode({TARGET_PARAM: request.path_qs if request.method in ("GET", "HEAD") else request.path})
         return see_other(request, f"{LOGIN_PATH}?{query}")
@@ -198,7 +199,7 @@ def forbidden(error: HTTPForbidden, request: Request) -> Response:
 
 
 def domain_error(error: DomainError, request: Request) -> Response:
-    """A use case's refusal that no form took."""
+    """A domain error that no form handled."""
     answer = for_programs.domain_error_view(error, request)
     if isinstance(error, Denied):
         return _forbidden_page(request, error.args[0])
@@ -224,7 +225,7 @@ def _forbidden_page(request: Request, reason: str) -> Response:
 
 
 def cross_site_request(error: CrossSiteRequest, request: Request) -> Response:
-    """A form that another site sent."""
+    """A form sent from another site."""
     return render_error_page(
         request,
         403,
@@ -236,14 +237,16 @@ def cross_site_request(error: CrossSiteRequest, request: Request) -> Response:
 
 
 def expired_form(error: InvalidFormToken, request: Request) -> Response:
-    """A form whose token does not fit, where no page draws it again."""
+    """A form with an invalid token, if its page cannot show it again."""
     return render_error_page(
         request, 422, gettext_lazy("This page had been open for too long"), [EXPIRED_FORM_MESSAGE], action=_START_LINK
     )
 
 
 def unavailable(error: Exception, request: Request) -> Response:
-    """503 while the storage is away or damaged; an application that waits for its answer gets that instead."""
+    """503 while the storage is unavailable or damaged; an application that awaits a protocol response gets that
+    instead.
+    """
     answer: Response = for_programs.unavailable_view(error, request)
     if for_programs.pending_redirect_target(request) is not None:
         return answer
@@ -251,19 +254,18 @@ def unavailable(error: Exception, request: Request) -> Response:
 
 
 def http_exception(error: HTTPException, request: Request) -> Response:
-    """Pyramid's own refusals."""
     if error.status_code >= 500:
         return _server_error_page(request)
     return render_error_page(request, error.status_code, _UNREADABLE_TITLE, action=_START_LINK)
 
 
 def undecodable_path(error: UnicodeDecodeError, request: Request) -> Response:
-    """An address that is not UTF-8 names nothing."""
+    """A path that is not UTF-8 names no page."""
     return _not_found_page(request)
 
 
 def internal_server_error(error: Exception, request: Request) -> Response:
-    """500 with a request id and nothing else; the log has the rest."""
+    """500 with the request id only; the log has the details."""
     answer: Response = for_programs.unexpected_error_view(error, request)
     return answer if for_programs.pending_redirect_target(request) is not None else _server_error_page(request)
 
@@ -289,7 +291,7 @@ def _unavailable_page(request: Request, seconds: int) -> Response:
 
 
 def _with_fallback(view: View, api_view: View) -> View:
-    """The page; the answer for programs, if even drawing the page fails (an operator's template may)."""
+    """The page, or the API's response if rendering fails, for example in an operator's template."""
 
     def draw(error: Any, request: Request) -> Response:
         try:
@@ -302,7 +304,7 @@ def _with_fallback(view: View, api_view: View) -> View:
 
 
 def includeme(config: Configurator) -> None:
-    """For each of the views for programs, the one for people."""
+    """Add an HTML view for each exception view of the API."""
     pairs: dict[type[Exception], tuple[View, View]] = {
         OAuthError: (oauth_error, for_programs.oauth_error_view),
         DomainError: (domain_error, for_programs.domain_error_view),

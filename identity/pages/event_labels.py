@@ -1,4 +1,4 @@
-"""What audit events say to people: a few words for each name, what is said to whoever did it, and what it was about."""
+"""Labels of audit events, the message flashed to the user who caused one, and labels of their objects."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from identity.domain.messages import gettext_lazy
 from identity.pages.translation import Translator
 from identity.provider.factor import Factor
 
-#: What each event is called in lists, and what is said after one has done it; empty for what needs no word.
+#: Each event's label in lists, and the message flashed after it; empty if none is needed.
 _EVENTS = {
     "instance.bootstrapped": (gettext_lazy("Service set up"), ""),
     "organization.created": (
@@ -185,7 +185,7 @@ _EVENTS = {
     "manager.added": (gettext_lazy("Manager added"), gettext_lazy("The manager role is given.")),
     "manager.changed": (gettext_lazy("Manager roles changed"), gettext_lazy("The manager roles are changed.")),
     "manager.removed": (gettext_lazy("Manager removed"), gettext_lazy("The manager roles are taken.")),
-    # Before that of the key which is made in its place.
+    # Listed before the creation of the key that replaces it.
     "signing_key.withdrawn": (
         gettext_lazy("Signing key withdrawn"),
         gettext_lazy("The signing key is withdrawn. What it signed does not count any more."),
@@ -205,11 +205,11 @@ _EVENTS = {
 }
 
 EVENT_LABELS = {name: message for name, (message, _) in _EVENTS.items()}
-#: Of several events the first one is told; that of an import goes before those of what was in the document.
+#: Of several events the first one is flashed: an import comes before the events of its content.
 _IMPORTED = "organization.imported"
 FLASH_MESSAGES = {name: _EVENTS[name][1] for name in (_IMPORTED, *_EVENTS) if _EVENTS[name][1]}
 
-#: The first part of events' names, which a filter may ask for alone.
+#: The first part of event names, which a filter accepts alone.
 SUBJECT_LABELS = {
     "instance": gettext_lazy("Instance"),
     "organization": gettext_lazy("Organization"),
@@ -245,14 +245,14 @@ SUBJECT_LABELS = {
     "access": gettext_lazy("Access"),
 }
 
-#: What events are about; some kinds are no subject of a name.
+#: Kinds of objects that are not the first part of an event name.
 OBJECT_KIND_LABELS = {
     **SUBJECT_LABELS,
     "route": gettext_lazy("Address"),
     "token_family": gettext_lazy("Tokens of one sign-in"),
 }
 
-#: Reasons of refusals that are recorded in one wording each; others are shown as they were recorded.
+#: Reasons of refusals with a fixed text; other reasons are shown as recorded.
 REASON_LABELS = {
     "unknown login name": gettext_lazy("The login name is unknown."),
     "wrong password": gettext_lazy("The password was wrong."),
@@ -278,7 +278,7 @@ REASON_LABELS = {
 
 
 def factor_label(event: AuditEvent, factors: Mapping[str, Factor], translator: Translator) -> str:
-    """Which factor an event is about, and what its person calls it; empty for any other event."""
+    """The factor of the event and its label; empty for other events."""
     kind, name = event.detail.get("factor"), event.detail.get("name")
     if not event.event.startswith("factor.") or not isinstance(kind, str):
         return ""

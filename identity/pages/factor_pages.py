@@ -1,4 +1,4 @@
-"""ProvePage and EnrolPage: what the pages of every factor have in common; a factor's plugin says how it is verified.
+"""ProvePage and EnrolPage, the base classes of every factor's pages; the factor's plugin implements the verification.
 
 ::
 
@@ -40,20 +40,20 @@ from identity.provider.step_up import FACTOR_INTERACTION, allowed_factors
 from identity.services.attempts import TooManyAttempts
 from identity.services.container import Services
 
-#: The field by which somebody asks not to be asked again at this browser.
+#: The checkbox "remember this browser".
 REMEMBER_FIELD = "remember"
 
 
 class FactorPage(SignInPage):
-    """A page of one factor. Whoever comes to it out of turn is sent on."""
+    """A page of one factor. It redirects if it is not the sign-in's current step."""
 
     factor: ClassVar[type[Factor]]
-    #: True if GET keeps something, such as a challenge: it is a transaction then.
+    #: True if GET stores something, such as a challenge; it then runs in a write transaction.
     writes_on_get: ClassVar[bool] = False
 
     @property
     def human_user(self) -> Subject:
-        """Who proves it, or sets it up."""
+        """The user who proves or enrols the factor."""
         subject = self.sign_in.subject
         if subject is None:
             raise Conflict("Nobody has said who they are.")
@@ -61,34 +61,34 @@ class FactorPage(SignInPage):
 
     @property
     def enrolments(self) -> tuple[Enrolment, ...]:
-        """What the person has set up of this factor, newest first."""
+        """The user's enrolments of this factor, newest first."""
         services: Services = self.request.services
         return services.factors.list_enrolments(self.human_user.user.id, self.factor.name)
 
     @property
     def policy(self) -> Policy:
-        """What holds for the person."""
+        """The policy that applies to the user."""
         services: Services = self.request.services
         return services.policies.subject_policy(self.human_user)
 
     def is_current_step(self) -> bool:
-        """True if it is the page's turn."""
         raise NotImplementedError
 
     def _accepts_request(self) -> bool:
         return super()._accepts_request() and self.is_current_step()
 
     def common_variables(self) -> Mapping[str, object]:
-        """The heading, and who it is about."""
         return {**super().common_variables(), "login_name": self.human_user.login_name}
 
     def verify_counted(
         self, verify: Callable[[], tuple[str, ...] | None], error_message: str, *, field: str = "code"
     ) -> tuple[str, ...]:
-        """The methods that ``verify`` says, in an attempt that is counted as one at a password is; None is a failure.
+        """The authentication methods that ``verify`` returns; its attempts count like those at a password, None is a
+        failure.
 
-        ``verify`` runs in another transaction than what was read before: it asks for services anew, and what it uses
-        up is committed together with what follows. Raises Invalid with ``error_message`` for the field; FormRedisplay.
+        ``verify`` runs in a later transaction than earlier reads: it must use the services anew, and what it
+        consumes commits together with what follows. Raises Invalid with ``error_message`` for the field, or
+        FormRedisplay.
         """
         try:
             methods = attempt_factor(self.request, self.factor.name, self.human_user, verify)
@@ -99,7 +99,7 @@ class FactorPage(SignInPage):
         return methods
 
     def _update_sign_in(self, interaction: str, methods: tuple[str, ...]) -> None:
-        """Have the sign-in know what was proved. Raises Conflict if it goes on elsewhere."""
+        """Record the proved methods. Raises Conflict if another request has advanced the sign-in."""
         account: SignedInAccount | None = (
             None if self.sign_in.authenticated_subject is not None else self.sign_in.selected_account
         )
@@ -109,17 +109,17 @@ class FactorPage(SignInPage):
 
 
 class ProvePage(FactorPage):
-    """Where the person proves a factor that they have set up. Attempts are counted as those of passwords are."""
+    """Proves an enrolled factor. Attempts count like those at a password."""
 
     non_text_fields = frozenset({REMEMBER_FIELD})
 
     def is_current_step(self) -> bool:
-        """True if the sign-in waits for it, or for others that stand beside it."""
+        """True if the sign-in waits for this factor, or for an alternative to it."""
         need = self.sign_in.step_up_requirement
         return need is not None and self.factor.name in need.factors and self.is_next_interaction(FACTOR_INTERACTION)
 
     def prove(self, verify: Callable[[], tuple[str, ...] | None], wrong: str, *, field: str = "code") -> Response:
-        """Continue the sign-in if ``verify`` names the methods (RFC 8176) that prove it; see ``verify_counted``."""
+        """Continue the sign-in if ``verify`` returns the methods (RFC 8176) that prove it; see ``verify_counted``."""
         self._update_sign_in(FACTOR_INTERACTION, self.verify_counted(verify, wrong, field=field))
         response = self.redirect_to_next()
         if self.can_remember_browser and self._asked_to_remember:
@@ -128,7 +128,7 @@ class ProvePage(FactorPage):
 
     @property
     def can_remember_browser(self) -> bool:
-        """True if the policy lets the person have this browser ask no more for some time."""
+        """True if the policy lets users skip the second factor at a remembered browser."""
         need = self.sign_in.step_up_requirement
         return (
             need is not None
@@ -138,7 +138,7 @@ class ProvePage(FactorPage):
         )
 
     def common_variables(self) -> Mapping[str, object]:
-        """The same, with the way to other factors, and for how many days this browser can be remembered."""
+        """Adds links to other factors, and for how many days this browser can be remembered."""
         need = self.sign_in.step_up_requirement
         return {
             **super().common_variables(),
@@ -160,10 +160,10 @@ class ProvePage(FactorPage):
 
 
 class EnrolPage(FactorPage):
-    """Where the person sets up a factor: because a sign-in needs one that they have not, or the account sent them."""
+    """Enrols a factor, because a sign-in requires it or the user came from the account."""
 
     def is_current_step(self) -> bool:
-        """True if the sign-in needs it set up, or was begun for that, and the policy lets people use it."""
+        """True if the policy allows the factor, and the sign-in requires it or was started for its enrolment."""
         context = request_context(self.request)
         if self.sign_in.subject is None or not any(
             factor.name == self.factor.name for factor in allowed_factors(context, self.policy)
@@ -189,8 +189,10 @@ class EnrolPage(FactorPage):
         key: str | None = None,
         replaces_existing: bool = False,
     ) -> Response:
-        """Keep it, count it as proved by these methods (RFC 8176), and on with the sign-in; with ``replaces_existing``
-        in place of all that the person has of the factor. Raises Conflict if the key is taken or there are too many.
+        """Store the enrolment, count it as proved by these methods (RFC 8176) and continue the sign-in.
+
+        ``replaces_existing`` removes the user's other enrolments of the factor. Raises Conflict if the key is taken
+        or there are too many.
         """
         self.store_enrolment(value, name=name, key=key, replacing=replaces_existing)
         return self.complete_sign_in_step(methods)
@@ -198,7 +200,7 @@ class EnrolPage(FactorPage):
     def store_enrolment(
         self, value: Mapping[str, Any], *, name: str = "", key: str | None = None, replacing: bool = False
     ) -> Enrolment:
-        """Keep it; for pages that have yet to show something. Then ``complete_sign_in_step`` follows."""
+        """Store the enrolment, for pages that show something before they call ``complete_sign_in_step``."""
         factors = self.request.services.factors
         enrolment: Enrolment = (
             factors.replace_all(self.human_user, self.factor.name, value, name=name)
@@ -208,14 +210,14 @@ class EnrolPage(FactorPage):
         return enrolment
 
     def complete_sign_in_step(self, methods: tuple[str, ...]) -> Response:
-        """Count it as proved, and on with the sign-in."""
+        """Count the factor as proved and continue the sign-in."""
         self._update_sign_in(
             FACTOR_INTERACTION if self.sign_in.step_up_requirement is not None else ENROL_PARAMETER, methods
         )
         return self.redirect_to_next()
 
     def common_variables(self) -> Mapping[str, object]:
-        """The same, with the way to other factors, or back to where the person came from."""
+        """Adds links to other factors, or back to the page that started the enrolment."""
         need = self.sign_in.step_up_requirement
         several = need is not None and len(need.enrollable_factors) > 1
         back = self.pending_authorization.target if need is None and self.pending_authorization.target else ""
@@ -227,7 +229,7 @@ class EnrolPage(FactorPage):
 
 
 def factor_reason(page: SignInPage) -> Markup:
-    """Who wants a second factor: the application, the organization's policy, or the person by having set one up."""
+    """Why a second factor is required: by the application, the organization's policy, or the user's own enrolment."""
     sign_in, translator = page.sign_in, page.translator
     need, subject = sign_in.step_up_requirement, sign_in.subject
     if need is None or subject is None:
@@ -247,7 +249,7 @@ def factor_reason(page: SignInPage) -> Markup:
 
 
 def add_factor_pages(config: Configurator, prove: type[ProvePage] | None, enrol: type[EnrolPage]) -> None:
-    """Directive: the pages of a factor, below ``/login/{request}`` at its name, and at ``{name}/new``."""
+    """Directive: add a factor's pages below ``/login/{request}``, at its name and at ``{name}/new``."""
     name = enrol.factor.name
     pages: dict[str, type[FactorPage]] = {f"{name}.new": enrol}
     if prove is not None:
@@ -266,5 +268,4 @@ def add_factor_pages(config: Configurator, prove: type[ProvePage] | None, enrol:
 
 
 def includeme(config: Configurator) -> None:
-    """Make the directive known."""
     config.add_directive("add_factor_pages", add_factor_pages)

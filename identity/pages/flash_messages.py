@@ -1,6 +1,6 @@
-"""What is said after a change: the page is sent to with the id of the change's audit event, and words are made of that.
+"""Flash messages: a redirect carries the id of the change's audit event, and the next page makes the message from it.
 
-Nothing is stored, each tab has its own, and nobody can have a page say something that did not happen.
+Nothing is stored, each tab has its own message, and no link can show a message about a change that did not happen.
 """
 
 import re
@@ -15,7 +15,7 @@ from identity.domain.audit import AuditEvent
 if TYPE_CHECKING:
     from identity.application import IdentityApplication
 
-#: The parameter that names the event.
+#: The parameter with the event's id.
 FLASH_PARAM = "notice"
 
 _ID = re.compile(r"[0-9a-f-]{36}\Z")
@@ -23,18 +23,18 @@ _FLASH_LIFETIME = timedelta(seconds=60)
 
 
 def path_with_flash(path: str, request: Request, messages: Mapping[str, str]) -> str:
-    """The path with what to say about this request: its first event for which there are words, in their order."""
+    """The path with this request's first event that has a message, in the order of ``messages``."""
     recorded = {event.event: event for event in request.services.recorded_events}
     event = next((recorded[name] for name in messages if name in recorded), None)
     if event is None:
         return path
-    # What is said stands at the top: a fragment would scroll past it.
+    # The message is at the top of the page; a fragment would scroll past it.
     path = path.partition("#")[0]
     return f"{path}{'&' if '?' in path else '?'}{FLASH_PARAM}={event.id}"
 
 
 def flashed_event(request: Request) -> AuditEvent | None:
-    """The event that the address names, if whoever looks has done it just now."""
+    """The event named in the URL, if the signed-in user caused it a moment ago."""
     event_id = request.GET.get(FLASH_PARAM, "")
     if request.method == "POST" or not _ID.match(event_id) or request.identity is None:
         return None

@@ -1,4 +1,4 @@
-"""Form: what was posted. FormState: how the form looks now, with what was typed and what is wrong with it."""
+"""Form: submitted data. FormState: how a form is rendered, with its values and errors."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,25 +11,25 @@ from identity.pages.translation import Translator
 from identity.provider.errors import InvalidRequest
 from identity.provider.parameters import MAX_BODY_LENGTH, MAX_PARAMETERS, Parameters
 
-#: Fields that the runner fills in by itself.
+#: Fields that FormPage fills in.
 VERSION_FIELD, SUBMISSION_ID_FIELD = "version", "once"
 
 FieldValue = str | tuple[str, ...]
 
 
 class Form(Mapping[str, FieldValue]):
-    """The fields of a form, decoded strictly; an empty one counts as absent. Lines end in a line feed alone."""
+    """The fields of a form, decoded strictly; empty fields count as absent. Line ends are normalized to line feeds."""
 
     def __init__(self, values: Mapping[str, FieldValue], sent: frozenset[str] = frozenset()) -> None:
         self._values = values
-        #: The names of all fields that were sent, empty ones too.
+        #: The names of all submitted fields, including empty ones.
         self.sent = sent
 
     @classmethod
     def parse(
         cls, encoded: bytes, repeated: frozenset[str] = frozenset(), *, max_length: int = MAX_BODY_LENGTH
     ) -> "Form":
-        """The form in a body; ``repeated`` fields may be given many times. Raises InvalidRequest as Parameters do."""
+        """Parse a form body; ``repeated`` fields may occur many times. Raises InvalidRequest, as Parameters does."""
         single: list[bytes] = []
         several: dict[str, list[str]] = {}
         parts = encoded.split(b"&")
@@ -60,22 +60,22 @@ class Form(Mapping[str, FieldValue]):
         return len(self._values)
 
     def text(self, name: str) -> str:
-        """The field's text; empty if it is absent."""
+        """The field's text; empty if absent."""
         value = self._values.get(name, "")
         return value if isinstance(value, str) else " ".join(value)
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """The texts of a field that may be repeated, each once."""
+        """The distinct texts of a repeated field."""
         value = self._values.get(name, ())
         return (value,) if isinstance(value, str) else value
 
     def repeated_text(self, name: str) -> str | None:
-        """What was typed a second time, in ``{name}_again``; None if the sender has no such field, as programs do."""
+        """The repetition in ``{name}_again``; None if that field was not sent, as by scripts."""
         field = f"{name}_again"
         return self.text(field) if field in self.sent else None
 
     def command_values(self, *names: str) -> dict[str, str]:
-        """These fields as a command takes them: absent ones are empty."""
+        """These fields as input for a command; absent ones are empty."""
         return {name: self.text(name) for name in names}
 
 
@@ -93,10 +93,10 @@ class FormMessage:
 
 @dataclass(frozen=True, kw_only=True)
 class FormState:
-    """A form as templates see it: address, token, values, problems.
+    """A form as templates see it: action, token, values, errors.
 
-    ``fields`` are those that the page draws, in its order; ``document_field`` is that of a file in which others stand.
-    ``stored`` is set after a conflict: what others have saved meanwhile.
+    ``fields`` are the rendered fields in page order; ``document_field`` is the one whose text is a document with
+    members of its own. After a conflict ``stored`` has the values that were saved meanwhile.
     """
 
     action: str
@@ -109,11 +109,10 @@ class FormState:
     message: FormMessage | None = None
     is_creation: bool = False
     document_field: str = ""
-    #: Fields that nothing is typed into, such as a checkbox or a button beside the one field.
+    #: Fields without text input, such as a checkbox or a button beside the only text field.
     non_text_fields: frozenset[str] = frozenset()
 
     def value(self, name: str) -> str:
-        """What stands in the field."""
         value = self.values.get(name, "")
         return value if isinstance(value, str) else "\n".join(value)
 
@@ -123,12 +122,12 @@ class FormState:
         return option == value if isinstance(value, str) else option in value
 
     def error(self, name: str) -> Markup | None:
-        """What is wrong with the field."""
+        """The field's error message."""
         problem = self.errors.get(name)
         return None if problem is None else self.translator.gettext(problem)
 
     def saved(self, name: str) -> str:
-        """After a conflict, what the field holds in the store, if that is not what stands in it."""
+        """After a conflict, the stored value if it differs from the field's value."""
         if self.stored is None or name not in self.stored or self.stored[name] == self.values.get(name, ""):
             return ""
         value = self.stored[name]
@@ -136,9 +135,9 @@ class FormState:
 
     @property
     def error_summary(self) -> list[tuple[str, Markup]]:
-        """The problems in the page's order, as links: field and sentence. None where the one field tells its own.
+        """Pairs of field and error message in page order; empty if a single field shows its own error.
 
-        A problem that belongs to no field of the page has no link.
+        Errors of fields that the page does not render have no link.
         """
         known = [name for name in self.fields if name in self.errors]
         strays = [name for name in self.errors if name not in self.fields]
@@ -150,7 +149,7 @@ class FormState:
 
     @property
     def error_count(self) -> int:
-        """How many fields need a change. A field that holds others says only that some of these do."""
+        """How many fields have errors; a document field counts once."""
         return len(self.error_summary) - (self.document_field in self.errors and len(self.error_summary) > 1)
 
     @property
@@ -160,15 +159,14 @@ class FormState:
 
     @property
     def has_errors(self) -> bool:
-        """True if something has to be mended."""
         return bool(self.errors) or (self.message is not None and self.message.kind == "danger")
 
     @property
     def version(self) -> str:
-        """The version that a change is made to; empty on other forms."""
+        """The version that the form edits; empty on other forms."""
         return self.value(VERSION_FIELD)
 
     @property
     def submission_id(self) -> str:
-        """The single-use id of a form that creates something: the same for as long as the form is drawn again."""
+        """The single-use id of a creation form; it stays the same when the form is shown again."""
         return (self.value(SUBMISSION_ID_FIELD) or new_id()) if self.is_creation else ""

@@ -1,11 +1,11 @@
-"""What the frame of account and console shows: navigation, organization switcher, the person. Labels are translated."""
+"""What the frame of account and console shows: navigation, organization switcher, user. Labels are translated."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
 class NavigationItem:
-    """A link in navigation or menu; ``is_current`` if the page lies in its section."""
+    """A link in a navigation or menu; ``is_current`` if the page is in its section."""
 
     label: str
     href: str
@@ -15,8 +15,7 @@ class NavigationItem:
 
 @dataclass(frozen=True)
 class AccountMenuEntry:
-    """A place that the account menu leads to; with ``requires_manager_role`` only for people who hold a manager
-    role."""
+    """A link in the account menu; with ``requires_manager_role`` only for users with a manager role."""
 
     label: str
     href: str
@@ -33,7 +32,7 @@ class NavigationGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class OrganizationSwitcher:
-    """The menu that changes the organization: what it is (said before ``label``), its head, and where one can go."""
+    """The menu that switches the organization: its kind (before ``label``), its heading, and its links."""
 
     prefix: str
     label: str
@@ -43,8 +42,6 @@ class OrganizationSwitcher:
 
 @dataclass(frozen=True, kw_only=True)
 class SignedInUser:
-    """Who is signed in."""
-
     name: str
     login_name: str
 
@@ -56,7 +53,7 @@ class SignedInUser:
 
 @dataclass(frozen=True, kw_only=True)
 class SwitchableAccount:
-    """Somebody else who is signed in at this browser; ``reference`` authorises nothing without its cookies."""
+    """Another account signed in at this browser; ``reference`` grants nothing without the browser's cookies."""
 
     reference: str
     login_name: str
@@ -64,9 +61,8 @@ class SwitchableAccount:
 
 @dataclass(frozen=True, kw_only=True)
 class PageLayout:
-    """``home_path`` is where the mark leads, ``sign_out_path`` where the form that signs out is posted.
-
-    ``switch_path`` is where the choice of another account is posted, ``other_accounts`` are those to choose among.
+    """``home_path`` is the logo's link; the sign-out form posts to ``sign_out_path``, the account switcher to
+    ``switch_path``.
     """
 
     home_path: str
@@ -80,12 +76,12 @@ class PageLayout:
 
     @property
     def current_label(self) -> str:
-        """The label of the present section, for the phone's menu."""
+        """The label of the current section, for the menu on small screens."""
         return next((item.label for group in self.groups for item in group.items if item.is_current), "")
 
 
 def name_initials(name: str) -> str:
-    """The first letters of the first and the last word of a name; of a single word, its first one."""
+    """The initials of the first and last word of a name."""
     name_parts = [part for part in name.split() if part[0].isalnum()]
     letters = [name_parts[0][0], name_parts[-1][0]] if len(name_parts) > 1 else [part[0] for part in name_parts]
     return "".join(letters).upper()

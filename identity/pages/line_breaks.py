@@ -1,15 +1,15 @@
-"""Where addresses and login names may go on in the next line."""
+"""Line break opportunities in email addresses and login names."""
 
 import re
 
 from markupsafe import Markup, escape
 
-#: A part that a line begins with: what stands before it ends with a sign, or is as long as a column may be.
+#: A segment that may start a line: the text before it ends in a separator or fills a column.
 _SEGMENT_PATTERN = re.compile(r"[^@._+-]{1,30}[._+-]*|@|[._+-]+")
 
 
 def with_line_breaks(address: str) -> Markup:
-    """The address, which may be broken before @ and after other signs, and never inside a word."""
+    """The address with break opportunities before @ and after other separators, never inside a word."""
     parts = _SEGMENT_PATTERN.findall(address)
     joined = Markup("")
     for part in parts:

@@ -1,4 +1,4 @@
-"""What a mail says: its parts, made of a template and the words of an organization, and how they are put together."""
+"""Mails as text and HTML, from a template and an organization's texts."""
 
 import re
 from collections.abc import Mapping
@@ -8,25 +8,24 @@ from identity.pages.page_branding import PageBranding
 from identity.pages.rendering import PageRenderer
 from identity.pages.translation import Translator
 
-#: What stands by itself and leads somewhere.
+#: A paragraph that is only a URL.
 _ADDRESS = re.compile(r"https?://\S+")
 
 
 @dataclass(frozen=True, slots=True)
 class MailParagraph:
-    """A paragraph; one that is an address alone is a link."""
+    """A paragraph; one that is only a URL is a link."""
 
     text: str
 
     @property
     def is_link(self) -> bool:
-        """True for an address."""
         return _ADDRESS.fullmatch(self.text) is not None
 
 
 @dataclass(frozen=True, kw_only=True)
 class MailContent:
-    """Subject, paragraphs, and what stands below; ``name`` is whose mail it is."""
+    """Subject, paragraphs and footer; ``name`` is the sender's."""
 
     subject: str
     paragraphs: tuple[MailParagraph, ...]
@@ -36,14 +35,13 @@ class MailContent:
 
     @property
     def text(self) -> str:
-        """The mail as plain text."""
         return "\n\n".join((*(paragraph.text for paragraph in self.paragraphs), *self.footer)) + "\n"
 
 
 def render_mail_content(
     pages: PageRenderer, template: str, values: Mapping[str, object], translator: Translator, looks: PageBranding
 ) -> MailContent:
-    """The parts of a mail. The template is text, whose first line is the subject; no paragraph of it is empty."""
+    """Render a text template, whose first line is the subject and which has no empty paragraph."""
     drawn = pages.text_environment.get_template(f"mails/{template}.txt").render(
         {"t": translator.gettext_plain, **values}
     )
@@ -60,7 +58,7 @@ def render_mail_content(
 
 
 def render_mail_html(pages: PageRenderer, parts: MailContent, translator: Translator, *, template: str = "mail") -> str:
-    """The mail as HTML; ``body`` is what stands on its page, for other pages to show."""
+    """The mail as HTML; ``body`` is the content of its page, for embedding in other pages."""
     known = {
         "subject": parts.subject,
         "paragraphs": parts.paragraphs,

@@ -1,4 +1,4 @@
-"""Page and FormPage: what every page of login, account and console is made of, and the runner behind them.
+"""Page and FormPage, the base classes of every page of login, account and console, and the code that runs them.
 
 A page that changes something::
 
@@ -6,19 +6,19 @@ A page that changes something::
         template = "console/rename.html"
         fields = ("name",)
 
-        def initial_values(self):  # what stands in the form at first
+        def initial_values(self):
             return {"name": self.context.project.name, "version": str(self.context.project.version)}
 
-        def template_variables(self):  # further variables of the template
+        def template_variables(self):
             return {"project": self.context.project}
 
-        def submit(self, form):  # raises Invalid, Conflict or FormRedisplay, or answers
+        def submit(self, form):  # raises Invalid, Conflict or FormRedisplay, or returns a response
             command = decode(ChangeProject, form.command_values("name"))
             self.request.services.projects.change(self.context.project.id, command, int(form.text("version")))
             return self.redirect(f"/console/projects/{self.context.project.id}")
 
     config.add_page("console.project.rename", "/console/projects/{id}/edit", Rename, permission="project.write",
-                    authenticate="session", factory=project_of)
+                    authenticate="session", factory=find_project)
 """
 
 import json
@@ -46,7 +46,7 @@ from identity.pages.translation import Translator
 from identity.provider.errors import OAuthError
 from identity.provider.parameters import MAX_BODY_LENGTH
 
-#: With this header the script asks what is wrong with a form; nothing is saved.
+#: The script sends this header to validate a form; nothing is saved.
 VALIDATION_HEADER = "HTTP_X_CHECK"
 
 EXPIRED_FORM_MESSAGE = gettext_lazy("This page had been open for too long. Check what you typed and send it again.")
@@ -56,16 +56,14 @@ _FORM_TYPE = "application/x-www-form-urlencoded"
 
 
 class UnsupportedFormType(OAuthError):
-    """The body is no form."""
-
     status = 415
 
 
 class FormRedisplay(Exception):
-    """Draw the form again, with this status and a message above it.
+    """Show the form again, with this status and a message above it.
 
-    The request's changes are dropped unless ``commits_transaction``. ``link`` is an address and a sentence to click,
-    which follows the message.
+    The request's changes are rolled back unless ``commits_transaction``. ``link`` is an href and a label, which
+    follow the message.
     """
 
     def __init__(
@@ -88,10 +86,10 @@ class FormRedisplay(Exception):
 
 
 class Page:
-    """A page that is only looked at. One object serves one request."""
+    """A page without a form. One object serves one request."""
 
     template: ClassVar[str]
-    #: The status with which the page is shown, unless a form on it was refused.
+    #: The status of the page, unless its form had errors.
     status: ClassVar[int] = 200
 
     def __init__(self, context: Any, request: Any) -> None:
@@ -100,58 +98,56 @@ class Page:
         self.requested_language = ""
 
     def early_response(self) -> Response | None:
-        """An answer instead of the page, whatever it is asked; None where there is nothing against it."""
+        """A response instead of the page, for any method; None to go on."""
         return None
 
     def template_variables(self) -> Mapping[str, object] | Response:
-        """The template's variables; an answer instead, if this page is not to be seen now."""
+        """The template's variables, or a response if the page cannot be shown now."""
         return {}
 
     def common_variables(self) -> Mapping[str, object]:
-        """Variables that all pages of a family have, such as ``frame``. They must not need what was typed."""
+        """Variables that all pages of a family share, such as ``frame``. They must not depend on submitted data."""
         return {}
 
     def branding_owner(self) -> tuple[Organization | None, Application | None]:
-        """Whose name, logo, colours and words the page has; by default the service's own."""
+        """Whose name, logo, colours and texts the page shows; by default those of the service."""
         return None, None
 
     @cached_property
     def page_branding(self) -> PageBranding:
-        """The same, in the page's language."""
+        """The branding of ``branding_owner`` in the page's language."""
         return load_page_branding(self.request.services, *self.branding_owner(), self.language)
 
     @property
     def redirects_off_site(self) -> bool:
-        """True if the form's answer may lead to an application: browsers hold form-action against what follows."""
+        """True if the form's response may redirect to an application: browsers apply form-action to redirects, too."""
         return False
 
     def preferred_locales(self) -> str:
-        """Language tags that count before those in the address."""
+        """Language tags with priority over those in the URL."""
         return ""
 
     @property
     def language(self) -> str:
-        """The language in which the page is drawn."""
         return self.requested_language or negotiate_language(self.request, self.preferred_locales())
 
     @property
     def translator(self) -> Translator:
-        """The words of that language, for sentences that are made here and not in the template."""
+        """Translations for messages that Python code makes."""
         return self.renderer.catalogs.translator(self.language)
 
     @cached_property
     def template_macros(self) -> Any:
-        """The macros of templates, for markup that is made here."""
+        """The macros of templates, for markup that Python code makes."""
         return self.renderer.load_macros(self.request, self.language)
 
     @property
     def renderer(self) -> PageRenderer:
-        """What draws."""
         pages: PageRenderer = self.request.registry.pages
         return pages
 
     def redirect(self, path: str) -> Response:
-        """303 to a path of ours: what follows every POST that changed something."""
+        """303 to a path of the service; it follows every POST that changed something."""
         return see_other(self.request, path)
 
     def render(
@@ -162,7 +158,7 @@ class Page:
         template: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Response:
-        """The page, or another template, with these variables; for a POST that answers with something shown once."""
+        """The page, or another template, with these variables; for a POST that shows a result once."""
         values = {"looks": self.page_branding, **self.common_variables(), **variables}
         response = self.renderer.render(
             self.request, template or self.template, values, status=status, language=self.language
@@ -173,57 +169,54 @@ class Page:
         return response
 
     def get(self) -> Response:
-        """The answer to GET."""
         variables = self.template_variables()
         return self.render(variables, status=self.status) if isinstance(variables, Mapping) else variables
 
 
 class FormPage(Page):
-    """A page with one form, which it posts to itself."""
+    """A page with one form, which posts to the page itself."""
 
-    #: The fields that the page draws, in its order: they are kept, and lead the summary of errors.
+    #: The rendered fields, in page order: they keep their values and order the error summary.
     fields: ClassVar[tuple[str, ...]] = ()
-    #: Fields that are never sent back: passwords and other secrets.
+    #: Fields whose values are never sent back, such as passwords.
     secret_fields: ClassVar[frozenset[str]] = frozenset()
-    #: Fields that may be given many times, such as checkboxes.
+    #: Fields that may occur many times, such as checkboxes.
     repeated_fields: ClassVar[frozenset[str]] = frozenset()
-    #: Fields that nothing is typed into: beside them one other field tells its own problem.
+    #: Fields without text input: a single text field beside them shows its own error.
     non_text_fields: ClassVar[frozenset[str]] = frozenset()
-    #: How many characters a field may have.
+    #: Maximum length of a field, in characters.
     max_length: ClassVar[int] = MAX_BODY_LENGTH
-    #: The form's own names of what commands call otherwise.
+    #: Names of form fields by the command's names.
     field_aliases: ClassVar[Mapping[str, str]] = {}
-    #: True for forms that make something: they carry a single-use id in the field ``once``.
+    #: True for creation forms: they carry a single-use id in the field ``once``.
     is_creation: ClassVar[bool] = False
-    #: The field of a file whose own fields problems are told of.
+    #: The field with a document whose members can have errors.
     document_field: ClassVar[str] = ""
 
     def initial_values(self) -> Mapping[str, FieldValue]:
-        """What stands in the fields at first; with ``version``, what the form changes."""
+        """The initial values of the fields; ``version`` is that of the edited object."""
         return {}
 
     def submit(self, form: Form) -> Response:
-        """Do what was asked, and answer 303. Raises Invalid, Conflict; FormRedisplay to say it above the form."""
+        """Handle the form and return 303. Raises Invalid or Conflict; FormRedisplay for a message above the form."""
         raise NotImplementedError
 
     def validate(self, form: Form) -> None:
-        """Look at fields that the script wants to know about before they are sent. Raises Invalid."""
+        """Validate fields before the script submits them. Raises Invalid."""
 
     def form_action(self) -> str:
-        """Where the form is posted: to the page itself."""
         path: str = self.request.path
         return path
 
     def save_language(self, language: str) -> bool:
-        """Remember the language that was chosen here; False if only the address of the form is to say it."""
+        """Store the language chosen on this page; False if only the form's URL carries it."""
         return False
 
     def get(self) -> Response:
-        """The answer to GET."""
         return self._render_form(self.initial_values(), status=self.status)
 
     def post(self) -> Response:
-        """The answer to POST: nothing typed is lost, and nothing is committed by a form that is drawn again."""
+        """A form that is shown again keeps its values and commits nothing."""
         form = self._read_form()
         fresh = csrf.is_valid_token(self.request, form.text(csrf.CSRF_FIELD))
         if VALIDATION_HEADER in self.request.environ:
@@ -271,7 +264,7 @@ class FormPage(Page):
         if language in LANGUAGES:
             self.requested_language = language
             if fresh and self.save_language(language):
-                # The address need not say it any more.
+                # The URL need not carry the language any more.
                 return self._redisplay(form, status=200, address=self._form_action_url())
         return self._redisplay(form, status=200)
 
@@ -299,7 +292,7 @@ class FormPage(Page):
         headers: Mapping[str, str] | None = None,
         address: str | None = None,
     ) -> Response:
-        """The form with what was typed, but for secrets."""
+        """The form with its submitted values, except secrets."""
         typed = {
             name: form[name]
             for name in (*self.fields, SUBMISSION_ID_FIELD)
@@ -344,7 +337,7 @@ class FormPage(Page):
         return self.render({**variables, "form": form, "failed": form.has_errors}, status=status, headers=headers)
 
     def _form_action_url(self, language: str = "") -> str:
-        """Where the form is posted, with the page's own parameters and the language that was chosen on it."""
+        """The form's URL, with the page's parameters and the language chosen on it."""
         query = [(name, value) for name, value in self.request.GET.items() if name != UI_LOCALES_PARAM or not language]
         if language:
             query.append((UI_LOCALES_PARAM, language))
@@ -394,7 +387,7 @@ def add_page(
     factory: Callable[[Any], Any] | None = None,
     **predicates: Any,
 ) -> None:
-    """Directive: route and view of one page, on the login host."""
+    """Directive: add the route and view of a page, on the login host."""
     options = predicates if authenticate is None else {"authenticate": authenticate, **predicates}
     methods = ("GET", "POST") if issubclass(page, FormPage) else ("GET",)
     config.add_route(name, path, host="login", factory=factory, request_method=methods, **options)
@@ -402,5 +395,4 @@ def add_page(
 
 
 def includeme(config: Configurator) -> None:
-    """Make the directive known."""
     config.add_directive("add_page", add_page)

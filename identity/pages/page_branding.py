@@ -1,7 +1,7 @@
-"""Looks: how a page or mail looks for an organization or an application, in one language; and what serves that.
+"""The branding of a page or mail for an organization or application, in one language; and views that serve it.
 
-Colours are a style sheet that says nothing else: its address holds them, so nothing is looked up for it. A logo is
-served as what it was made when it came, and may do nothing.
+A style sheet contains nothing but colours, and its URL names them: serving it reads no data. A logo is served with
+the media type found at upload, and must not run scripts.
 """
 
 import hashlib
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 _PREFIX = "/branding/"
 _STYLE = re.compile(r"([0-9a-f]{6})-([0-9a-f]{6})-([0-9a-f]{16})\.css")
-#: The service's own accent, for mails, which have no style sheet.
+#: The service's own accent colours, for mails, which have no style sheet.
 _DEFAULT_COLOURS = ("#2540ad", "#aebeff")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PageBranding:
-    """What templates need of it; what is empty is the service's own. Addresses of logo and style sheet are ours.
+    """Branding as templates use it; empty values stand for the service's own. Logo and style sheet have paths of ours.
 
-    ``name`` stands in the place of the service's, the others in that of the names that managers see.
+    ``name`` replaces the service's name; the other names replace those that managers see.
     """
 
     name: str = ""
@@ -55,23 +55,21 @@ class PageBranding:
 
     @property
     def support_href(self) -> str:
-        """Where a link to the support leads."""
         return self.support if self.support.startswith("https://") or not self.support else f"mailto:{self.support}"
 
     @property
     def has_footer_links(self) -> bool:
-        """True if there is anything to link to."""
         return bool(self.support or self.terms_url or self.privacy_url)
 
 
-#: How it looks where nobody said anything.
+#: The branding without any configuration.
 DEFAULT_PAGE_BRANDING = PageBranding()
 
 
 def load_page_branding(
     services: "Services", organization: Organization | None, application: Application | None, language: str
 ) -> PageBranding:
-    """How it looks for whoever signs in to the application, or has to do with the organization."""
+    """The branding for sign-ins to the application, or for pages of the organization."""
     lower = DEFAULT_BRANDING if organization is None else services.branding.own_branding(organization)
     upper = DEFAULT_BRANDING if application is None else services.branding.own_branding(application)
     if lower is DEFAULT_BRANDING and upper is DEFAULT_BRANDING:
@@ -83,8 +81,8 @@ def load_page_branding(
 
 
 def build_page_branding(branding: Branding, language: str, *, logo_owner_id: str, fallback_name: str) -> PageBranding:
-    """The looks of a branding, with the logo of the one of this id. ``fallback_name`` names a logo where nothing else
-    does.
+    """The page branding with the logo of ``logo_owner_id``. ``fallback_name`` is the logo's text alternative if the
+    branding has no name.
     """
     colours = branding.accent_colours
     more: dict[str, Any] = {}
@@ -107,20 +105,20 @@ def build_page_branding(branding: Branding, language: str, *, logo_owner_id: str
 
 
 def stylesheet_path(colours: tuple[str, str]) -> str:
-    """Where the style sheet of these colours is served: at another address, if we make it otherwise one day."""
+    """The URL has a version, so that a changed style sheet gets another one."""
     light, dark = (colour.lower().removeprefix("#") for colour in colours)
     return f"{_PREFIX}{light}-{dark}-{_digest(render_stylesheet(colours))}.css"
 
 
 def render_stylesheet(colours: tuple[str, str]) -> str:
-    """The colours of a page, in place of those of the style sheet before it."""
+    """Colours that override those of the main style sheet."""
     light, dark = derive_accent(colours[0], LIGHT_SCHEME), derive_accent(colours[1], DARK_SCHEME)
     on_dark = f":root {{ {css_custom_properties(dark)} }}"
     return f":root {{ {css_custom_properties(light)} }}\n@media (prefers-color-scheme: dark) {{ {on_dark} }}\n"
 
 
 def css_custom_properties(accent: Accent) -> str:
-    """An accent by the names that the style sheet has for it."""
+    """The style sheet's custom properties for an accent."""
     return (
         f"--color-accent: {accent.base}; --color-accent-strong: {accent.strong}; --color-accent-soft: {accent.soft};"
         f" --color-on-accent: {accent.foreground}; --color-focus: {accent.base};"
@@ -132,7 +130,7 @@ def _digest(text: str) -> str:
 
 
 def serve_stylesheet(request: Request) -> Response:
-    """The style sheet of two colours; 404 under any address but that which we link."""
+    """The style sheet for two colours; 404 at any URL that no page links to."""
     found = _STYLE.fullmatch(request.matchdict["name"])
     colours = ("", "") if found is None else (f"#{found[1]}", f"#{found[2]}")
     if found is None or stylesheet_path(colours) != f"{_PREFIX}{found[0]}":
@@ -142,7 +140,7 @@ def serve_stylesheet(request: Request) -> Response:
 
 
 def serve_logo(request: Request) -> Response:
-    """The logo that somebody has now; 404 for any other."""
+    """The current logo; 404 for any other."""
     name = request.matchdict["name"]
     picture = request.services.branding.find_logo(request.matchdict["owner"], name)
     if picture is None:
@@ -151,7 +149,9 @@ def serve_logo(request: Request) -> Response:
 
 
 def _cache_forever(response: Response, tag: str) -> Response:
-    """Cached for ever, as its address names its content. Opened by itself it is a document, and may do nothing."""
+    """Cacheable forever, because the URL names the content. The policy disables scripts if it is opened as a
+    document.
+    """
     response.headers["Cache-Control"] = IMMUTABLE_CACHE_CONTROL
     response.headers["ETag"] = f'"{tag}"'
     response.headers["Content-Security-Policy"] = "default-src 'none'; sandbox"
@@ -160,7 +160,6 @@ def _cache_forever(response: Response, tag: str) -> Response:
 
 
 def includeme(config: Configurator) -> None:
-    """Serve both, on the host of the pages."""
     views: dict[str, tuple[str, Any]] = {
         "branding.style": ("{name}", serve_stylesheet),
         "branding.logo": ("{owner}/{name}", serve_logo),

@@ -1,4 +1,4 @@
-"""What to say to somebody whose attempt was not even looked at."""
+"""The form's message for an attempt that was refused before it was checked."""
 
 from identity.domain.messages import gettext_lazy, ngettext_lazy
 from identity.pages.page import FormRedisplay
@@ -9,7 +9,7 @@ PASSWORD_RESET_PATH = "/password/reset"  # noqa: S105 - a path
 
 
 def rate_limit_response(error: TooManyAttempts | ServerBusy, *, password: bool = True) -> FormRedisplay:
-    """The form again, saying when to come back: nothing was counted. Without ``password``, no word of a reset."""
+    """The form again, with the time to come back. ``password=False`` omits the hint at a password reset."""
     retry = {"Retry-After": str(error.seconds)}
     if isinstance(error, ServerBusy):
         message = ngettext_lazy(
@@ -17,7 +17,7 @@ def rate_limit_response(error: TooManyAttempts | ServerBusy, *, password: bool =
             "We are busy just now. Wait {n} seconds, then send the page again.",
             error.seconds,
         )
-        # That an attempt was given back stands.
+        # The refund of the attempt is kept.
         return FormRedisplay(message, status=503, headers=retry, keep_changes=True)
     if error.address:
         message = ngettext_lazy(
@@ -27,7 +27,7 @@ def rate_limit_response(error: TooManyAttempts | ServerBusy, *, password: bool =
         )
         return FormRedisplay(message, status=429, headers=retry)
     if error.exhausted:
-        # No time helps.
+        # Waiting does not help.
         retry = {}
         message = gettext_lazy(
             "Too many wrong passwords. This account can be entered with its password only in a browser that signed in"

@@ -1,4 +1,4 @@
-"""What people type to make an account of their own: read alike by the form, and behind the link that finishes it."""
+"""Self-registration data, shared by the registration form and the page behind the link that completes it."""
 
 from pyramid.request import Request
 
@@ -20,9 +20,9 @@ _MISSING = {
 
 
 def parse_registration(request: Request, organization: Organization, form: Form, email: str) -> RegisterUser:
-    """The account of the organization that was typed, with this address.
+    """The submitted account, for the organization and with this email address.
 
-    Raises Invalid for all that is wrong with it at once.
+    Raises Invalid with all errors at once.
     """
     problems: dict[str, str] = {}
     command = None
@@ -31,7 +31,7 @@ def parse_registration(request: Request, organization: Organization, form: Form,
         command = decode(RegisterUser, values)
     except Invalid as refused:
         problems |= refused.fields
-    # What is said of an empty field tells which one it is: the summary above the form lists them.
+    # The messages of empty fields name the field: the summary above the form lists them.
     problems |= {name: sentence for name, sentence in _MISSING.items() if not values[name].strip()}
     names = (values["user_name"], email)
     try:

@@ -1,4 +1,4 @@
-"""Pages: draws templates; one for a process, found as ``registry.pages``."""
+"""PageRenderer renders templates; a process has one, ``registry.pages``."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import tzinfo
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
     from identity.application import IdentityApplication
 
-#: Templates with an ending of their own, whose whitespace and undefined names are treated in our way.
+#: Only templates with this suffix use our settings of whitespace and undefined names.
 RENDERER_SUFFIX = ".html"
 
-#: Where the mark leads.
+#: The logo's link.
 ACCOUNT_PATH = "/account"
 
 _TEMPLATES = "identity.pages:templates"
@@ -43,29 +43,28 @@ _CONFIG_ORDER = 2
 
 
 class PageRenderer:
-    """Everything that drawing a page takes beside the page itself."""
+    """What rendering a page needs besides the page itself."""
 
     def __init__(self, registry: Registry, style: Path | None) -> None:
         self._registry = registry
         self.static = StaticFiles()
         self.catalogs = MessageCatalogs()
-        #: What plugins put into everybody's account menu.
+        #: Entries that plugins add to the account menu.
         self.menu: list[AccountMenuEntry] = []
-        #: What plugins add to the account (identity.pages.account_extensions).
+        #: Sections that plugins add to the account (identity.pages.account_extensions).
         self.security_sections: list[Any] = []
         self.account_data: dict[str, Any] = {}
-        #: What plugins put below the first two steps of a sign-in: given the page, markup for each.
+        #: What plugins add below the first two steps of a sign-in; each gets the page and returns markup.
         self.sign_in_options: list[Callable[[Any], Iterable[Markup]]] = []
-        #: Where people go on after signing out: given the request, the sessions that end and the request that waits.
-        #: Where people go on from the first step: given the page and the login name, a path or None.
-        self.login_name_ways: list[Callable[[Any, LoginName], str | None]] = []
+        #: The next path for a login name, or None; each gets the page and the name.
+        self.login_name_redirects: list[Callable[[Any, LoginName], str | None]] = []
         for path in sorted(FOLDER.iterdir()):
             self.static.add_file(path)
         self.operator_style = None if style is None else self.static.add_file(style)
 
     @cached_property
     def environment(self) -> "Environment":
-        """Jinja's environment, once the configuration is done."""
+        """The Jinja environment; available once the configuration is complete."""
         from pyramid_jinja2 import IJinja2Environment
 
         environment: Environment = self._registry.getUtility(IJinja2Environment, name=RENDERER_SUFFIX)
@@ -73,12 +72,12 @@ class PageRenderer:
 
     @cached_property
     def text_environment(self) -> "Environment":
-        """The same for plain text, where nothing is escaped."""
+        """The environment for plain text, without escaping."""
         return self.environment.overlay(autoescape=False)
 
     @cached_property
     def brand_name(self) -> str:
-        """What the service calls itself, in mails, which are drawn without a request."""
+        """The service's name in mails, which are rendered without a request."""
         known = {"t": self.catalogs.translator(LANGUAGES[0]).gettext, "static": self.static.url_path}
         module: Any = self.environment.get_template("brand.html").make_module(known)
         return str(module.brand_name)
@@ -92,7 +91,7 @@ class PageRenderer:
         status: int = 200,
         language: str | None = None,
     ) -> Response:
-        """The template as an answer; without a language given, in the one that the request asks for."""
+        """The rendered response; without ``language``, in the request's language."""
         known = self._template_globals(request, language or negotiate_language(request))
         text = self.environment.get_template(template).render({**known, **variables})
         return Response(text.encode(), status=status, content_type="text/html", charset="utf-8")
@@ -100,12 +99,12 @@ class PageRenderer:
     def render_fragment(
         self, request: Request, template: str, variables: Mapping[str, object], *, language: str
     ) -> Markup:
-        """The template as a piece of a page, for what a plugin adds to pages of others."""
+        """A fragment that a plugin adds to another page."""
         known = {**self._template_globals(request, language), "ui": self.load_macros(request, language)}
         return Markup(self.environment.get_template(template).render({**known, **variables}))  # noqa: S704 - escaped there
 
     def load_macros(self, request: Request, language: str) -> Any:
-        """The macros that templates know as ``ui``, for markup that is made by a page: those that need no form."""
+        """The macros that templates know as ``ui``, for markup made in Python: those that need no form."""
         return self.environment.get_template("macros.html").make_module(self._template_globals(request, language))
 
     def _template_globals(self, request: Request, language: str) -> dict[str, object]:
@@ -129,7 +128,7 @@ class PageRenderer:
         }
 
     def render_form_post(self, request: Request, form: FormPost) -> Response:
-        """The page that sends an answer on to a client (OAuth 2.0 Form Post Response Mode)."""
+        """The page that posts an authorization response to a client (OAuth 2.0 Form Post Response Mode)."""
         variables = {"action": form.action, "fields": form.fields, "application": form.application}
         response = self.render(request, "form_post.html", variables)
         response.headers["Content-Security-Policy"] = SIGN_IN_POLICY
@@ -138,16 +137,18 @@ class PageRenderer:
 
 
 def see_other(request: Request, path: str) -> Response:
-    """303 to a path on the login host, whose address the settings tell: behind a proxy the request does not know it."""
+    """303 to a path on the login host. Its origin comes from the settings: behind a proxy the request does not know
+    it.
+    """
     identity: IdentityApplication = request.registry.application
     location = identity.settings.login_url + path
     return Response(status=303, headerlist=[("Location", location), ("Content-Length", "0")])
 
 
 def _language_links(request: Request) -> list[tuple[str, str, str]]:
-    """Code, name and, for pages without a form, address of each language.
+    """Code, name and, for pages without a form, URL of each language.
 
-    None where the protocol answers: what a client sent is not repeated on a page.
+    Empty on protocol endpoints: parameters of a client must not be repeated on a page.
     """
     route = getattr(request, "matched_route", None)
     if route is not None and route.name.startswith(PROTOCOL_ROUTE_PREFIX):
@@ -175,14 +176,14 @@ def _override_name(template: str, parent: str) -> str:
 
 
 def includeme(config: Configurator) -> None:
-    """Set up the environment: an operator's folders come before ours, ours before those of plugins."""
+    """Template folders of the operator come before ours, ours before those of plugins."""
     from pyramid_jinja2 import add_jinja2_renderer, add_jinja2_search_path
 
     identity: IdentityApplication = config.registry.application
     pages = config.registry.pages = PageRenderer(config.registry, identity.settings.pages_style)
-    # The rim knows it by this name alone: it stands below pages.
+    # The http package uses this attribute only: it must not import pages.
     config.registry.render_form_post = pages.render_form_post
-    # Not by its includeme, which sets up a renderer that nothing here uses, and reads the source of the whole stack.
+    # Not its includeme, which adds an unused renderer and reads the source of the whole stack.
     config.add_directive("add_jinja2_renderer", add_jinja2_renderer)
     config.add_directive("add_jinja2_search_path", add_jinja2_search_path)
     prefix = "identity_pages."
@@ -195,7 +196,7 @@ def includeme(config: Configurator) -> None:
     config.add_directive("add_catalogs", add_catalogs)
 
     def finish() -> None:
-        # By itself it would name a template after the one that uses it, and compile the macros anew for each page.
+        # By default it names a template after its includer, and compiles the macros again for each page.
         environment: Any = pages.environment
         environment.join_path = _override_name
 
@@ -203,10 +204,10 @@ def includeme(config: Configurator) -> None:
 
 
 def add_page_templates(config: Configurator, folder: str) -> None:
-    """Directive for plugins: search a folder of one's own, ``package:folder``, for templates."""
+    """Directive: add a template folder of a plugin, ``package:folder``."""
     config.add_jinja2_search_path(folder, name=RENDERER_SUFFIX)
 
 
 def add_catalogs(config: Configurator, folder: Path) -> None:
-    """Directive for plugins: a folder with ``{language}/LC_MESSAGES/identity.po`` of one's own."""
+    """Directive: add a plugin's folder with ``{language}/LC_MESSAGES/identity.po``."""
     config.registry.pages.catalogs.folders.append(folder)

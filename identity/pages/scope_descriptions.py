@@ -1,4 +1,4 @@
-"""What scopes mean to people, in words: on the pages of a sign-in, and in the list of connected applications."""
+"""Descriptions of scopes for users, on sign-in pages and in the list of connected applications."""
 
 from collections.abc import Collection
 
@@ -7,7 +7,7 @@ from markupsafe import Markup
 from identity.domain.messages import gettext_lazy
 from identity.pages.translation import Translator
 
-#: In the order in which they are told.
+#: In display order.
 _DESCRIPTIONS = {
     "profile": gettext_lazy("your name and profile"),
     "email": gettext_lazy("your email address"),
@@ -15,14 +15,14 @@ _DESCRIPTIONS = {
     "address": gettext_lazy("your postal address"),
 }
 _ORGANIZATION = ":user:resourceowner"
-#: Who may sign in, and for which project: the first tells the application nothing, the second has words of its own.
+#: These choose who may sign in, or a project: the first two disclose nothing, the last has its own description.
 _UNDESCRIBED_SCOPES = (":org:id:", ":org:domain:primary:", ":org:project:id:")
 
 
 def describe_scopes(
     scope: Collection[str], project: str, translator: Translator, namespaces: Collection[str]
 ) -> list[Markup]:
-    """What an application of this project learns of a person by these scopes; nothing but who it is, if empty."""
+    """What these scopes disclose about the user to an application of this project; if empty, only who the user is."""
     found = [translator.gettext(text) for scope_name, text in _DESCRIPTIONS.items() if scope_name in scope]
     if any(_is_scope_in_namespace(scope_name, namespaces, _ORGANIZATION) for scope_name in scope):
         found.append(translator.gettext("your organization"))
@@ -32,7 +32,7 @@ def describe_scopes(
 
 
 def has_description(scope: str, namespaces: Collection[str]) -> bool:
-    """True if ``describe_scopes`` has words for this scope, or it tells nothing."""
+    """True if ``describe_scopes`` describes the scope, or it discloses nothing."""
     return (
         scope in _DESCRIPTIONS
         or _requests_roles(scope, namespaces)

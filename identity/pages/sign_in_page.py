@@ -1,4 +1,4 @@
-"""SignInPage: what every page below ``/login/{request}`` has: heading, language, the way on."""
+"""SignInPage, the base class of pages below ``/login/{request}``: heading, language, next step."""
 
 from collections.abc import Callable, Iterable, Mapping
 from urllib.parse import urlsplit
@@ -26,27 +26,27 @@ _CONSOLE = "/console"
 
 
 class SignInPage(FormPage):
-    """A page of a sign-in. What it finds out is noted in the row that waits; what comes next is decided elsewhere."""
+    """A page of a sign-in. It records results in the pending authorization; the authorization endpoint decides the
+    next step.
+    """
 
     context: PendingSignInContext
 
     @property
     def pending_authorization(self) -> PendingAuthorization:
-        """The row that waits."""
         return self.context.pending
 
     @property
     def sign_in(self) -> SignIn:
-        """How far it has come."""
         return self.context.sign_in
 
     @cached_property
     def base_path(self) -> str:
-        """The address of the first page, below which the others lie."""
+        """The path of the first page, with the others below it."""
         return f"/login/{self.pending_authorization.id}"
 
     def is_next_interaction(self, interaction: str) -> bool:
-        """True if this interaction is what the sign-in waits for: nobody gets to a page past the ones before it."""
+        """True if the sign-in waits for this interaction: no page can be reached before the preceding ones are done."""
         context = request_context(self.request)
         try:
             needed = next_interaction(context.protocol.interactions.values(), self.sign_in, context)
@@ -55,24 +55,24 @@ class SignInPage(FormPage):
         return needed is not None and needed.name == interaction
 
     def redirect_to_next(self) -> Response:
-        """303 to where it is decided what comes next."""
+        """303 to the URL that decides the next step."""
         return self.redirect(self.context.resume_path)
 
     def preferred_locales(self) -> str:
-        """The language that the client asked for, or that was chosen on a page before."""
+        """The language that the client requested, or that was chosen on an earlier page."""
         return self.pending_authorization.ui_locales
 
     def save_language(self, language: str) -> bool:
-        """Have the pages that follow speak it, too."""
+        """Use the language on the following pages, too."""
         self.request.services.sign_ins.set_language(self.pending_authorization, language)
         return True
 
     def get(self) -> Response:
-        """The page; if the request cannot be honoured any more, its client is told."""
+        """The page, or an error response to the client if the request is no longer valid."""
         return super().get() if self._accepts_request() else self.redirect_to_next()
 
     def post(self) -> Response:
-        """The answer to the form, under the same condition."""
+        """The form's response, under the same condition as ``get``."""
         return super().post() if self._accepts_request() else self.redirect_to_next()
 
     def _accepts_request(self) -> bool:
@@ -84,18 +84,18 @@ class SignInPage(FormPage):
             return False
 
     def branding_owner(self) -> tuple[Organization | None, Application | None]:
-        """Those of the application, in the organization of the scope or its own."""
+        """The application, in the organization of the scope or its own."""
         client = self.sign_in.client
         organization = None if client is None else client.organization
         return self.sign_in.required_organization or organization, None if client is None else client.application
 
     def organization_label(self, organization: Organization) -> str:
-        """What people know the organization by."""
+        """The name that users know the organization by."""
         services: Services = self.request.services
         return services.branding.organization_display_name(organization)
 
     def common_variables(self) -> Mapping[str, object]:
-        """The heading: who asks."""
+        """Adds the heading: the application that requests the sign-in."""
         client, required = self.sign_in.client, self.sign_in.required_organization
         name = None if client is None else self.page_branding.application or client.application.name
         return {
@@ -108,15 +108,16 @@ class SignInPage(FormPage):
         }
 
     def require_factor_allowed(self, subject: Subject, factor: str, error_message: str) -> None:
-        """Raise FormRedisplay if the organization's policy forbids this factor. Call it only after the person proved
-        who they are by it."""
+        """Raise FormRedisplay if the organization's policy forbids this factor. Call it only after the user proved
+        it.
+        """
         if not self.request.services.policies.allows_factor(subject, factor):
             message = gettext_lazy(error_message, organization=self.organization_label(subject.organization))
             raise FormRedisplay(message, link=(self.base_path, gettext_lazy("Use another way.")), keep_changes=True)
 
     @property
     def scope_descriptions(self) -> list[Markup]:
-        """What the application learns of the person by its scopes, in words."""
+        """What the requested scopes disclose about the user."""
         authorization = self.sign_in.request
         if authorization is None:
             return []
@@ -126,8 +127,9 @@ class SignInPage(FormPage):
         )
 
     def require_organization(self, subject: Subject) -> None:
-        """Raise FormRedisplay if the application needs an account of another organization. Call it only after the
-        person proved that this account is theirs."""
+        """Raise FormRedisplay if the application requires an account of another organization. Call it only after the
+        user authenticated.
+        """
         organization, client = self.sign_in.required_organization, self.sign_in.client
         if organization is None or client is None or subject.organization.id == organization.id:
             return
@@ -140,19 +142,19 @@ class SignInPage(FormPage):
 
     @property
     def sign_in_options(self) -> list[Markup]:
-        """Other ways in, which plugins offer."""
+        """Other sign-in methods, added by plugins."""
         return [item for provide in self.renderer.sign_in_options for item in provide(self)]
 
     @property
     def can_sign_in_by_email(self) -> bool:
-        """True if people can type an email address in place of the login name."""
+        """True if users can enter an email address instead of the login name."""
         organization, policies = self.sign_in.effective_organization, self.request.services.policies
         policy = policies.instance_policy() if organization is None else policies.organization_policy(organization.id)
         return bool(policy.sign_in_by_email)
 
     def login_name_redirect(self, login_name: LoginName) -> str:
-        """Where whoever enters this login name goes on: a plugin's way, else the password."""
-        paths = (find(self, login_name) for find in self.renderer.login_name_ways)
+        """The next path for this login name: that of a plugin, else the password page."""
+        paths = (find(self, login_name) for find in self.renderer.login_name_redirects)
         return next((path for path in paths if path is not None), f"{self.base_path}/password")
 
     def lead(self) -> Markup:
@@ -171,7 +173,7 @@ class SignInPage(FormPage):
 
     @property
     def return_message(self) -> Message | None:
-        """Where one ends up afterwards; None for our own pages."""
+        """Where the user returns afterwards; None for our own pages."""
         authorization = self.sign_in.request
         if authorization is None:
             return None
@@ -183,24 +185,23 @@ class SignInPage(FormPage):
 
 
 def add_sign_in_options(config: Configurator, provide: Callable[[SignInPage], Iterable[Markup]]) -> None:
-    """Directive for plugins: other ways in, drawn below the button of the first two steps of a sign-in.
+    """Directive: add sign-in methods below the button of the first two steps of a sign-in.
 
-    ``provide`` gets the page each time, and returns markup for each way that it offers there.
+    ``provide`` gets the page each time, and returns markup for each method.
     """
     config.registry.pages.sign_in_options.append(provide)
 
 
 def add_login_name_redirect(config: Configurator, find: Callable[[SignInPage, LoginName], str | None]) -> None:
-    """Directive for plugins: where whoever enters a login name goes on instead of being asked for a password.
+    """Directive: choose the next path for a login name instead of the password page.
 
     ``find`` gets the page and the name, and returns a path on the login host or None. It must not depend on whether
-    anybody has the name.
+    an account has the name.
     """
-    config.registry.pages.login_name_ways.append(find)
+    config.registry.pages.login_name_redirects.append(find)
 
 
 def includeme(config: Configurator) -> None:
-    """Make them known."""
     config.add_directive("add_sign_in_options", add_sign_in_options)
     config.add_directive("add_login_name_redirect", add_login_name_redirect)
 

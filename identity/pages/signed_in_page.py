@@ -1,4 +1,4 @@
-"""SignedInPage: what account and console have in common: who is signed in, the menu of accounts, the language."""
+"""SignedInPage, the base class of account and console pages: session, account menu, language."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -29,81 +29,81 @@ from identity.pages.rendering import ACCOUNT_PATH
 from identity.provider.endpoints.end_session import CONFIRMATION_PATH
 from identity.provider.step_up import can_step_up
 
-#: Where the choice of another account is posted.
+#: The account switcher posts here.
 ACCOUNT_SWITCH_PATH = f"{ACCOUNT_PATH}/switch"
 
 
-#: How long ago somebody may have proved who they are for what only they may do, and the parameter of /login for it.
+#: Maximum age of the authentication for sensitive pages, and the parameter of /login that requests a new one.
 RECENT_AUTHENTICATION_AGE, RECENT_AUTHENTICATION_PARAM = timedelta(minutes=10), "fresh"
 
 
 class SignedInPage(Page):
-    """A page of the frame for the person who is signed in."""
+    """A page with the frame, for a signed-in user."""
 
-    #: True for a page that is seen by whoever has proved in the last ten minutes who they are, as well as they can.
+    #: True for a page that requires an authentication in the last ten minutes, with all of the user's factors.
     requires_recent_authentication: ClassVar[bool] = False
 
-    #: Where the mark leads, and which entry of the account menu is the present one.
+    #: The logo's link, and the current entry of the account menu.
     home_path: ClassVar[str] = ACCOUNT_PATH
-    #: What is said after a change, by its event; of several the first one here.
+    #: Flash messages by event; of several events the first one here is shown.
     flash_messages: ClassVar[Mapping[str, str]] = {}
 
     @property
     def signed_in_account(self) -> SignedInAccount:
-        """The session with which the page works."""
+        """The session that the page uses."""
         account: SignedInAccount = self.request.signed_in_account
         return account
 
     @property
     def subject(self) -> Subject:
-        """Whose session it is."""
         return self.signed_in_account.subject
 
     def early_response(self) -> Response | None:
-        """To a sign-in that leads back here, if who they are has to be proved again."""
+        """Redirects to a sign-in that returns here, if a recent authentication is required."""
         if not self.requires_recent_authentication or self.is_recently_authenticated():
             return None
         return self.redirect(self.reauthenticate)
 
     @property
     def reauthenticate(self) -> str:
-        """Where who they are is proved again, as well as they can; it leads back here."""
+        """The path of a new authentication with all factors, which returns here."""
         path = self.request.path_qs if self.request.method == "GET" else self.request.path
         return f"{LOGIN_PATH}?{urlencode({TARGET_PARAM: path, RECENT_AUTHENTICATION_PARAM: 'yes'})}"
 
     def is_recently_authenticated(self) -> bool:
-        """True if the person has proved in the last ten minutes who they are, as well as they can."""
+        """True if the user authenticated in the last ten minutes, with all of their factors."""
         session, context = self.signed_in_account.session, request_context(self.request)
         young = session.last_proof_at is not None and context.now - session.last_proof_at < RECENT_AUTHENTICATION_AGE
         return young and not can_step_up(self.subject, session.amr_methods, context)
 
     def preferred_locales(self) -> str:
-        """The person's own language, unless the address asks for another."""
+        """The user's language, unless the URL names another."""
         user = self.subject.user
         if UI_LOCALES_PARAM in self.request.GET or not isinstance(user, HumanUser):
             return ""
         return user.profile.locale.replace("_", "-")
 
     def path_with_flash(self, path: str) -> str:
-        """The path, which is then to say what this request has done."""
+        """The path with a flash message about this request's change."""
         return path_with_flash(path, self.request, self.flash_messages)
 
     def flash_message(self) -> object:
-        """The sentence for the change that led here, with a link to its event where there is one; None for none."""
+        """The message about the change that led here, with a link to its event if there is one; None without a
+        change.
+        """
         event = flashed_event(self.request)
         sentence = None if event is None else self.flash_messages.get(event.event)
         return None if sentence is None else self.translator.gettext(sentence)
 
     def navigation(self) -> tuple[NavigationGroup, ...]:
-        """The links beside the page; none unless it says so."""
         return ()
 
     def organization_switcher(self) -> OrganizationSwitcher | None:
-        """The menu that changes the organization, if there is more than one."""
+        """The menu that switches the organization, if there is more than one."""
         return None
 
     def common_variables(self) -> Mapping[str, object]:
-        """The frame, and what was just done."""
+        """Adds the frame and the flash message."""
         return {"frame": self._layout(), "done": self.flash_message()}
 
     def _layout(self) -> PageLayout:
@@ -141,17 +141,16 @@ class SignedInPage(Page):
 
 
 def parse_version(text: str) -> int:
-    """The version that a form was drawn with. Raises Conflict if it does not say so."""
+    """The version in a form. Raises Conflict if it is missing or malformed."""
     if not text.isascii() or not text.isdecimal() or len(text) > 9:
         raise Conflict("The form does not say what it changes.")
     return int(text)
 
 
 def add_account_menu_entry(config: Configurator, label: str, href: str, *, for_managers: bool = False) -> None:
-    """Directive for plugins: a place of one's own in everybody's account menu."""
+    """Directive: add an entry to the account menu."""
     config.registry.pages.menu.append(AccountMenuEntry(label, href, for_managers))
 
 
 def includeme(config: Configurator) -> None:
-    """Make the directive known."""
     config.add_directive("add_account_menu_entry", add_account_menu_entry)

@@ -1,4 +1,4 @@
-"""Style sheet, scripts and mark: read once, served under names that hold their content's hash, cached for ever."""
+"""Style sheet, scripts and logo: read once, served under names with a hash of the content, cacheable forever."""
 
 import hashlib
 from collections.abc import Iterator
@@ -22,33 +22,31 @@ _PREFIX = "/static/"
 _PATTERN = "/static/{name}"
 _ACTION_ORDER = 10_000
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".png": "image/png"}
-#: What may be kept without asking again: its address names its content.
+#: For URLs that name their content.
 IMMUTABLE_CACHE_CONTROL = "public, max-age=31536000, immutable"
 _HEADERS = {
     "Cache-Control": IMMUTABLE_CACHE_CONTROL,
-    # A mark may be opened by itself, and is a document then.
+    # An SVG that is opened by itself is a document.
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
 }
 
 
 @dataclass(frozen=True)
 class StaticFile:
-    """A file as it is served."""
-
     name: str
     content: bytes
     content_type: str
 
 
 class StaticFiles:
-    """The known files, by the names under which they are served; there are no others."""
+    """The static files by served name."""
 
     def __init__(self) -> None:
         self._served: dict[str, StaticFile] = {}
         self._addresses: dict[str, str] = {}
 
     def add_file(self, path: Path) -> str:
-        """Read a file and serve it; returns its address. A later file of the same name takes over the name."""
+        """Read and serve a file; returns its path. A later file replaces an earlier one of the same name."""
         content = path.read_bytes()
         name = f"{path.stem}-{hashlib.sha256(content).hexdigest()[:16]}{path.suffix}"
         self._served[name] = StaticFile(name, content, _TYPES[path.suffix])
@@ -56,11 +54,11 @@ class StaticFiles:
         return self._addresses[path.name]
 
     def url_path(self, name: str) -> str:
-        """Where a file is served, for links to it. Raises KeyError for one that was not added."""
+        """The path of a file, for links. Raises KeyError for an unknown name."""
         return self._addresses[name]
 
     def find_file(self, served_name: str) -> StaticFile | None:
-        """The file that is served under this name, hash included."""
+        """The file with this served name, including its hash."""
         return self._served.get(served_name)
 
     def __iter__(self) -> Iterator[StaticFile]:
@@ -68,7 +66,7 @@ class StaticFiles:
 
 
 def serve_static_file(request: Request) -> Response:
-    """One file; anything but a known name is 404."""
+    """One file; 404 for an unknown name."""
     found = request.registry.pages.static.find_file(request.matchdict["name"])
     if found is None:
         raise HTTPNotFound
@@ -78,7 +76,7 @@ def serve_static_file(request: Request) -> Response:
 
 
 def _register_loop_responses(config: Configurator) -> None:
-    """Have the event loop answer for each file, without a thread."""
+    """Let the event loop serve each file, without a thread."""
     registry = config.registry
     for found in registry.pages.static:
         charset = _charset(found.content_type)
@@ -102,14 +100,14 @@ def _charset(content_type: str) -> str | None:
 
 
 def add_static_file(config: Configurator, path: Path) -> None:
-    """Directive for plugins: serve a file of one's own; templates link it with ``static("its name")``."""
+    """Directive: serve a file of a plugin; templates link it with ``static("its name")``."""
     config.registry.pages.static.add_file(path)
 
 
 def includeme(config: Configurator) -> None:
-    """On any host: the page that explains an unknown host name is to look like ours."""
+    """On any host: the page about an unknown host name needs the style sheet, too."""
     config.add_directive("add_static_file", add_static_file)
     config.add_route(ROUTE, _PATTERN, request_method="GET")
     config.add_view(serve_static_file, route_name=ROUTE, permission=NO_PERMISSION_REQUIRED)
-    # Once plugins have added theirs.
+    # After plugins have added their files.
     config.action(None, partial(_register_loop_responses, config), order=_ACTION_ORDER)

@@ -1,9 +1,9 @@
-"""Mails to people: text out of ``mails/*.txt`` and HTML made of it, in the reader's language, with the words of their
+"""Transactional mails: text from ``mails/*.txt`` and HTML made of it, in the reader's language, with the texts of their
 organization, queued in the request's transaction.
 
-Notices, which tell of what was done to an account (identity.services.notifications), are worded here when they are
-sent. A template's first line is the subject. Nothing that a stranger typed goes into a mail to an address that is not
-known to be theirs: the service sends no words on behalf of anybody.
+Notifications about changes to an account (identity.services.notifications) are rendered when they are sent. A
+template's first line is the subject. A mail to an unverified address contains no text that a stranger entered:
+otherwise the service would deliver messages of spammers.
 """
 
 import re
@@ -57,15 +57,15 @@ def describe_link_validity(lifetime: timedelta, translator: Translator) -> str:
 def queue_password_reset_mail(
     request: Request, login_name: str, *, language: str, page_organization: Organization | None = None
 ) -> None:
-    """Write to whoever has this login name with a link for a new password; if nobody has it, to those who verified it
-    as their email address: everywhere by their own link, or at the organization of the page.
+    """Send a password reset link to the user with this login name; if there is none, to the users who verified it as
+    their email address, in all organizations or in that of the page.
 
-    All of it takes the same work. Raises TooManyAttempts.
+    All cases take the same work. Raises TooManyAttempts.
     """
     subject, link = request.services.passwords.request_reset_link(login_name)
     values = {"login_name": login_name if subject is None else subject.login_name, "link": link}
     to = "" if subject is None else user_email(subject)
-    # Of the organization that the name tells, whether or not anybody has it there.
+    # The organization is that of the login name's domain, whether or not the account exists.
     organization = request.services.storage.organizations.find_by_domain(login_name_key(login_name)[1])
     _queue_mail(
         request,
@@ -84,7 +84,9 @@ def queue_password_reset_mail(
 def _build_password_reset_mail(
     request: Request, typed: str, *, language: str, organization: Organization | None
 ) -> PasswordResetMail:
-    """What the mail job looks for. A login name that exists, of an active account or not, is no address."""
+    """Runs in the mail job. An existing login name is not treated as an email address, even if its account is
+    inactive.
+    """
     actor, is_login_name = request.services.audit.actor, request.services.passwords.is_login_name(typed)
     return PasswordResetMail(
         key="" if is_login_name else email_key(typed) or "",
@@ -98,9 +100,9 @@ def _build_password_reset_mail(
 def _render_password_reset_mails(
     identity: "IdentityApplication", pages: PageRenderer, forgotten: PasswordResetMail
 ) -> list[Mail]:
-    """The mails with the accounts of an address. Each account's link goes to the very address that it has verified.
+    """The mails for the accounts of an email address. Each link goes to the address as that account verified it.
 
-    Managers word no part of them: they may be about accounts of several organizations.
+    They have no organization's texts: the accounts may belong to several organizations.
     """
     actor = Actor(
         kind=ActorKind.ANONYMOUS,
@@ -140,8 +142,9 @@ def queue_registration_mail(
     language: str,
     application: Application | None = None,
 ) -> None:
-    """Write to an address with which somebody registers, to sign in to an application if that is known: the link that
-    makes the account, or that there is one."""
+    """Write to an address that someone registers with, for a sign-in to ``application`` if known: a link that creates
+    the account, or a note that one exists.
+    """
     if registration.existing_subjects:
         template, reader = "registration_existing_account", registration.existing_subjects[0]
         values: dict[str, object] = {"login_names": [subject.login_name for subject in registration.existing_subjects]}
@@ -163,7 +166,7 @@ def queue_registration_mail(
 
 
 def queue_email_verification_mail(request: Request, subject: Subject, email: str, *, language: str) -> None:
-    """Write to the new address of a person with a link that proves that they read it. Raises NotFound."""
+    """Send a verification link to a user's new email address. Raises NotFound."""
     link = request.services.users.issue_email_link(subject.user.id, email)
     values = {"login_name": subject.login_name, "link": link}
     reason = MailReason.OWN_ADDRESS if email == user_email(subject) else MailReason.ADDRESS
@@ -180,13 +183,12 @@ def queue_email_verification_mail(request: Request, subject: Subject, email: str
 
 
 def queue_initial_credential_mail(
-    request: Request, subject: Subject, initial: InitialCredential, *, new: bool, by: Subject | None, language: str
+    request: Request, subject: Subject, initial: InitialCredential, *, new: bool, inviter: Subject | None, language: str
 ) -> bool:
-    """Write to a person with what a manager made for them to get in by: to a new account, or to one that there was.
+    """Send a user the credential that a manager created, for a new or an existing account.
 
-    A new one learns ``by`` whom it was made.
-
-    False, and nothing is written, where no mail can be sent, or there is no address, or it was written to too often.
+    The mail to a new user names the ``inviter``. Returns False, without a mail, if mail is not configured, there is
+    no address, or the rate limit is reached.
     """
     to = user_email(subject)
     if not request.services.mails.is_enabled or not to:
@@ -195,7 +197,7 @@ def queue_initial_credential_mail(
     values = {
         "login_name": subject.login_name,
         "organization": subject.organization.name,
-        "inviter": "" if by is None else sanitize_name(by.user.display_name),
+        "inviter": "" if inviter is None else sanitize_name(inviter.user.display_name),
         "works_once": describe_link_validity(lifetime, _reader_translator(request, subject, language)),
         "link": initial.secret if initial.kind == "link" else "",
         "password": initial.secret if initial.kind == "one_time_password" else "",
@@ -208,18 +210,18 @@ def queue_initial_credential_mail(
     )
 
 
-#: How much of a name a mail shows, and what is left out: mail programs make links of it.
+#: Maximum length of a name in mails, and what is removed: mail programs turn URLs into links.
 _LONGEST_NAME = 60
 _UNSAFE_NAME_CHARACTERS = re.compile(r"[^\w\s'’,&().-]+|[.](?!\s)")
 
 
 def sanitize_name(name: str) -> str:
-    """A name that somebody chose for themselves, as a mail to others shows it: no address, bounded."""
+    """A self-chosen name for mails to others: no URLs, limited length."""
     return " ".join(_UNSAFE_NAME_CHARACTERS.sub(" ", name).split())[:_LONGEST_NAME].strip()
 
 
 def queue_email_code_mail(request: Request, subject: Subject, code: str, lifetime: timedelta, *, language: str) -> bool:
-    """Write to a person with a code that proves that they read it; False if they were written to too often."""
+    """Send a user a sign-in code; False if the rate limit is reached."""
     values = {
         "login_name": subject.login_name,
         "code": code,
@@ -238,12 +240,12 @@ def queue_email_code_mail(request: Request, subject: Subject, code: str, lifetim
 
 
 def user_email(subject: Subject) -> str:
-    """The person's address; empty if there is none."""
+    """The user's email address; empty if there is none."""
     return subject.user.profile.email if isinstance(subject.user, HumanUser) else ""
 
 
 def _reader_translator(request: Request, reader: Subject | None, language: str) -> Translator:
-    """In the language of whoever reads, where it is known; else in that of the page."""
+    """The reader's language if known, else that of the page."""
     pages: PageRenderer = request.registry.pages
     locale = reader.user.profile.locale if reader is not None and isinstance(reader.user, HumanUser) else ""
     return pages.catalogs.translator(choose_language(locale.replace("_", "-"), language))
@@ -305,7 +307,7 @@ def _render_mail(
 
 
 def _render_notification(identity: "IdentityApplication", pages: PageRenderer, notice: Notification) -> Mail:
-    """The mail that tells a person of their account, in their language."""
+    """The mail about a change to a user's account, in their language."""
     translator = pages.catalogs.translator(choose_language(*(tags.replace("_", "-") for tags in notice.languages)))
     at = datetime.fromisoformat(notice.at)
     factor = identity.protocol_registry.factors.get(notice.values.get("factor", ""))
@@ -321,7 +323,7 @@ def _render_notification(identity: "IdentityApplication", pages: PageRenderer, n
 
 
 def includeme(config: Configurator) -> None:
-    """Have notices worded in this process."""
+    """Register the renderer of notifications in this process."""
     registry = config.registry
     registry.application.mailer.render_notification = partial(
         _render_notification, registry.application, registry.pages

@@ -1,4 +1,4 @@
-"""Translator: what pages say, in one language. English is the source; catalogs are read at their first use."""
+"""Translator: messages in one language. English is the source; catalogs are read at first use."""
 
 import gettext
 from collections.abc import Callable, Iterable, Mapping
@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 
 from identity.domain.messages import LANGUAGES, Message
 
-#: How the languages call themselves.
+#: Each language's name in that language.
 LANGUAGE_NAMES = dict(zip(LANGUAGES, ("English", "Deutsch", "Français", "Español", "Italiano", "中文"), strict=True))
 
 CATALOG_FILE = "LC_MESSAGES/identity.po"
@@ -24,25 +24,25 @@ def _english_plural_form(n: int) -> int:
 
 @dataclass(frozen=True)
 class MessageCatalog:
-    """Translations by message id; those of plural messages are tuples, chosen from by ``plural_form(n)``."""
+    """Translations by message id; those of plural messages are tuples, indexed by ``plural_form(n)``."""
 
     messages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     plural_form: Callable[[int], int] = _english_plural_form
 
 
-#: What stands between the members of a list where that is no comma with a space.
+#: List separators other than a comma and a space.
 _COMMAS = {"zh": "、"}
 
 
 @dataclass(frozen=True)
 class Translator:
-    """The voice of one page, in one language. Whatever is put into a sentence is escaped, unless it is markup."""
+    """Messages of one language. Values are escaped when they are inserted, unless they are markup."""
 
     language: str
     catalog: MessageCatalog
 
     def gettext(self, text: str, /, **values: object) -> Markup:
-        """The sentence in this language; a Message brings its values along."""
+        """The translated message; a Message brings its values along."""
         if isinstance(text, Markup):
             return text
         if isinstance(text, Message) and text.plural:
@@ -53,11 +53,11 @@ class Translator:
         return _interpolate(found, parameters)
 
     def gettext_plain(self, text: str, /, **values: object) -> str:
-        """The sentence as plain text, for mails and JSON: nothing is escaped."""
+        """The translated message as plain text, for mails and JSON, without escaping."""
         return str(self.gettext(text, **values).unescape())
 
     def ngettext(self, singular: str, plural: str, n: int, /, **values: object) -> Markup:
-        """The sentence for ``n`` things, which stands in it as ``{n}``."""
+        """The message for ``n`` items; its text has ``{n}``."""
         return self._ngettext(singular, plural, {"n": n, **values})
 
     def _ngettext(self, singular: str, plural: str, values: Mapping[str, Any]) -> Markup:
@@ -70,19 +70,18 @@ class Translator:
         return _interpolate(text, values)
 
     def format_list(self, parts: Iterable[str]) -> Markup:
-        """Several things in a row, as the language writes them."""
+        """A list as the language writes it."""
         return Markup(_COMMAS.get(self.language, ", ")).join(parts)  # noqa: S704 - a constant
 
 
 class MessageCatalogs:
-    """The catalogs of a process, out of several folders: ours, and those of plugins."""
+    """The catalogs of a process, from our folder and those of plugins."""
 
     def __init__(self, folders: Iterable[Path] = (LOCALE_DIR,)) -> None:
         self.folders = list(folders)
         self._translators: dict[str, Translator] = {LANGUAGES[0]: Translator(LANGUAGES[0], MessageCatalog())}
 
     def translator(self, language: str) -> Translator:
-        """The words of one of our languages."""
         if language not in self._translators:
             self._translators[language] = Translator(language, _merge_catalogs(self.folders, language))
         return self._translators[language]
@@ -102,8 +101,8 @@ def _merge_catalogs(folders: Iterable[Path], language: str) -> MessageCatalog:
 
 @cache
 def read_catalog(path: Path, language: str) -> MessageCatalog:
-    """A .po file, without what is not translated yet. Kept, so that several services in one process share it."""
-    # Only pages in other languages need the library, and it takes its time to import.
+    """A .po file without untranslated messages. Cached, so that several applications in a process share it."""
+    # Slow to import, and needed only for other languages than English.
     from babel.messages.pofile import read_po
 
     with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Forms with a file (RFC 7578)."""
+"""Forms with file uploads (RFC 7578)."""
 
 from typing import IO
 from urllib.parse import urlencode
@@ -16,9 +16,9 @@ _MAX_TEXT_LENGTH = 64 * 1024
 
 
 def parse_multipart_form(request: Request, body: IO[bytes]) -> tuple[Form, dict[str, IO[bytes]]]:
-    """The fields of the form, as strictly as without files, and the files that are not empty, by field.
+    """The form's fields, parsed as strictly as without files, and the non-empty files by field.
 
-    They are gone with the request. Raises InvalidRequest.
+    The files are closed at the end of the request. Raises InvalidRequest.
     """
     _, options = parse_options_header(request.headers.get("Content-Type", ""))
     parser = MultipartParser(

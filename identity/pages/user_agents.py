@@ -1,11 +1,11 @@
-"""What a browser says of itself, as a person would say it: "Firefox on Windows"."""
+"""Readable names of browsers, such as "Firefox on Windows"."""
 
 from markupsafe import Markup
 
 from identity.domain.messages import gettext_lazy
 from identity.pages.translation import Translator
 
-#: What a browser of the family says and none before it in the list; most of them claim to be others too.
+#: Each browser's token, in the order of checks: most browsers also send the tokens of others.
 _BROWSERS = (
     ("Edg", "Edge"),
     ("OPR/", "Opera"),

@@ -47,7 +47,7 @@ def _render_credential(
     actor = page.principal.subject
     is_mailed = hidden or initial.kind == _PASSWORD_KIND
     mailed = is_mailed and queue_initial_credential_mail(
-        page.request, subject, initial, new=new, by=actor, language=page.language
+        page.request, subject, initial, new=new, inviter=actor, language=page.language
     )
     lifetime = page.services.passwords.reset_link_lifetime(user.id)
     back = f"{CONSOLE_PATH}/users/{user.id}"
