@@ -24,7 +24,7 @@ class AsgiTestClient:
         #: After so many messages of the answer it takes no more.
         self.takes: int | None = None
         self._incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self._gone = asyncio.Event()
+        self._disconnected = asyncio.Event()
         self._application = application
 
     def send(self, body: bytes = b"", *, more: bool = False) -> None:
@@ -32,7 +32,7 @@ class AsgiTestClient:
 
     def leave(self) -> None:
         self._put({"type": "http.disconnect"})
-        event_loop().call_soon_threadsafe(self._gone.set)
+        event_loop().call_soon_threadsafe(self._disconnected.set)
 
     def _put(self, message: dict[str, Any]) -> None:
         event_loop().call_soon_threadsafe(self._incoming.put_nowait, message)
@@ -54,7 +54,7 @@ class AsgiTestClient:
         async def send(message: Any) -> None:
             self.sent.append(message)
             if len(self.sent) == self.takes:
-                await self._gone.wait()
+                await self._disconnected.wait()
 
         await self._application(self.scope, receive, send)
 

@@ -133,10 +133,10 @@ def test_a_client_that_leaves_before_its_body_is_not_answered(application: AsgiA
 def test_only_the_trusted_proxy_says_who_asks(make_world: Any) -> None:
     world = make_world(**{"identity.trusted_proxy": "192.0.2.9"})
     application = AsgiApplication(world.app)
-    seen: list[tuple[str, str | None]] = []
+    requests: list[tuple[str, str | None]] = []
 
     def watch(request: Any, environ: Any) -> None:
-        seen.append((environ["REMOTE_ADDR"], environ.get("HTTP_X_FORWARDED_FOR")))
+        requests.append((environ["REMOTE_ADDR"], environ.get("HTTP_X_FORWARDED_FOR")))
 
     original = application._wsgi
 
@@ -147,10 +147,10 @@ def test_only_the_trusted_proxy_says_who_asks(make_world: Any) -> None:
     application._wsgi = wsgi
     host = (b"host", world.issuer.removeprefix("https://").encode())
     for peer in ("192.0.2.9", "192.0.2.8"):
-        for said in (b"198.51.100.1", b"10.0.0.1, 198.51.100.1", b'"[2001:db8::1]:80"'):
+        for header in (b"198.51.100.1", b"10.0.0.1, 198.51.100.1", b'"[2001:db8::1]:80"'):
             scope = {"client": (peer, 1), "method": "GET"}
-            AsgiTestClient(application, "/nothing", [host, (b"x-forwarded-for", said)], **scope).ask()
-    assert seen == [
+            AsgiTestClient(application, "/nothing", [host, (b"x-forwarded-for", header)], **scope).ask()
+    assert requests == [
         ("198.51.100.1", None),
         ("198.51.100.1", None),
         ("2001:db8::1", None),
@@ -167,8 +167,8 @@ def test_a_server_that_believes_proxies_by_itself_is_refused(make_world: Any, tr
     host = (b"host", world.issuer.removeprefix("https://").encode())
     application = ProxyHeadersMiddleware(AsgiApplication(world.app), trusted_hosts="*")
     for peer in ("192.0.2.9", "192.0.2.8"):
-        said = [host, (b"x-forwarded-for", b"198.51.100.1")]
-        answer = AsgiTestClient(application, "/healthz", said, client=(peer, 1)).ask()
+        headers = [host, (b"x-forwarded-for", b"198.51.100.1")]
+        answer = AsgiTestClient(application, "/healthz", headers, client=(peer, 1)).ask()
         assert (answer.status, b"must not read X-Forwarded-For" in answer.body) == (500, True)
         assert AsgiTestClient(application, "/healthz", [host], client=(peer, 1)).ask().status == 200
 
@@ -238,7 +238,7 @@ def pages(isolated_world: World) -> StubPages:
 
 
 @pytest.fixture
-def own(isolated_world: World) -> Callable[..., AsgiTestClient]:
+def client_factory(isolated_world: World) -> Callable[..., AsgiTestClient]:
     application = AsgiApplication(isolated_world.app)
     host = (b"host", isolated_world.issuer.removeprefix("https://").encode())
 
@@ -249,16 +249,16 @@ def own(isolated_world: World) -> Callable[..., AsgiTestClient]:
 
 
 def test_requests_wait_for_threads_in_a_short_queue_and_healthz_waits_for_nothing(
-    pages: StubPages, own: Callable[..., AsgiTestClient]
+    pages: StubPages, client_factory: Callable[..., AsgiTestClient]
 ) -> None:
     most = MAX_REQUEST_THREADS + MAX_QUEUED_REQUESTS
-    clients = [own("/try/wait", method="GET") for _ in range(most)]
+    clients = [client_factory("/try/wait", method="GET") for _ in range(most)]
     running = [client.begin() for client in clients]
     wait_for(lambda: pages.begun == MAX_REQUEST_THREADS)
-    assert own("/try/wait", method="GET").ask().status == 503
-    assert own("/try/wait", method="GET").ask().header("retry-after") == "5"
-    assert own("/healthz", method="GET").ask().status == 200
-    assert own("/oauth/v2/keys", method="GET").ask().status == 200
+    assert client_factory("/try/wait", method="GET").ask().status == 503
+    assert client_factory("/try/wait", method="GET").ask().header("retry-after") == "5"
+    assert client_factory("/healthz", method="GET").ask().status == 200
+    assert client_factory("/oauth/v2/keys", method="GET").ask().status == 200
     pages.may_answer.set()
     for item in running:
         item.result(30)
@@ -267,15 +267,15 @@ def test_requests_wait_for_threads_in_a_short_queue_and_healthz_waits_for_nothin
 
 
 def test_a_thread_that_waits_gives_its_place_away(
-    pages: StubPages, own: Callable[..., AsgiTestClient], monkeypatch: pytest.MonkeyPatch
+    pages: StubPages, client_factory: Callable[..., AsgiTestClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = own("/healthz")
+    client = client_factory("/healthz")
     loop = asyncio.run_coroutine_threadsafe(_loop_of(client._application), event_loop()).result(5)
     monkeypatch.setattr(password_hashing, "released_slot", released_slot)
     pages.steps_aside = True
-    running = [own("/try/wait", method="GET").begin() for _ in range(3 * MAX_REQUEST_THREADS)]
+    running = [client_factory("/try/wait", method="GET").begin() for _ in range(3 * MAX_REQUEST_THREADS)]
     wait_for(lambda: pages.begun == 3 * MAX_REQUEST_THREADS)
-    assert own("/login", method="GET").ask().status == 303
+    assert client_factory("/login", method="GET").ask().status == 303
     pages.may_answer.set()
     for item in running:
         item.result(30)
@@ -287,25 +287,29 @@ async def _loop_of(application: AsgiApplication) -> Any:
     return application._loop_state()
 
 
-def test_who_leaves_cancels_nothing_that_has_begun(pages: StubPages, own: Callable[..., AsgiTestClient]) -> None:
-    clients = [own("/try/wait", method="GET") for _ in range(MAX_REQUEST_THREADS + 1)]
+def test_who_leaves_cancels_nothing_that_has_begun(
+    pages: StubPages, client_factory: Callable[..., AsgiTestClient]
+) -> None:
+    clients = [client_factory("/try/wait", method="GET") for _ in range(MAX_REQUEST_THREADS + 1)]
     running = [client.begin() for client in clients]
     wait_for(lambda: pages.begun == MAX_REQUEST_THREADS)
     for item in running:
         item.cancel()
     pages.may_answer.set()
-    wait_for(lambda: own("/try/wait", method="GET").ask().status == 200)
+    wait_for(lambda: client_factory("/try/wait", method="GET").ask().status == 200)
 
 
-def test_what_is_streamed_arrives_whole_and_is_closed(pages: StubPages, own: Callable[..., AsgiTestClient]) -> None:
-    client = own("/try/stream", method="GET").ask()
+def test_what_is_streamed_arrives_whole_and_is_closed(
+    pages: StubPages, client_factory: Callable[..., AsgiTestClient]
+) -> None:
+    client = client_factory("/try/stream", method="GET").ask()
     assert client.body == b"a" * 1_000_000
     assert len(client.sent) > 100
     assert pages.closed == ["stream"]
 
 
-def test_a_stream_ends_when_its_reader_leaves(pages: StubPages, own: Callable[..., AsgiTestClient]) -> None:
-    client = own("/try/stream", method="GET")
+def test_a_stream_ends_when_its_reader_leaves(pages: StubPages, client_factory: Callable[..., AsgiTestClient]) -> None:
+    client = client_factory("/try/stream", method="GET")
     client.leave()
     client.begin().result(30)
     assert len(client.body) < 1_000_000
@@ -313,10 +317,10 @@ def test_a_stream_ends_when_its_reader_leaves(pages: StubPages, own: Callable[..
 
 
 def test_a_stream_ends_when_its_reader_takes_nothing_for_long(
-    pages: StubPages, own: Callable[..., AsgiTestClient], monkeypatch: pytest.MonkeyPatch
+    pages: StubPages, client_factory: Callable[..., AsgiTestClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("identity.asgi.wsgi_adapter.CHUNK_TIMEOUT", 0.05)
-    client = own("/try/stream", method="GET")
+    client = client_factory("/try/stream", method="GET")
     client.takes = 10
     client.ask()
     assert client.sent[-1]["more_body"]
@@ -324,9 +328,9 @@ def test_a_stream_ends_when_its_reader_takes_nothing_for_long(
 
 
 def test_a_stream_that_is_cancelled_while_a_piece_is_made_is_closed(
-    pages: StubPages, own: Callable[..., AsgiTestClient]
+    pages: StubPages, client_factory: Callable[..., AsgiTestClient]
 ) -> None:
-    client = own("/try/stream", method="GET", query_string=b"wait=1")
+    client = client_factory("/try/stream", method="GET", query_string=b"wait=1")
     running = client.begin()
     wait_for(lambda: pages.begun == 1)
     client.leave()
@@ -338,17 +342,17 @@ def test_a_stream_that_is_cancelled_while_a_piece_is_made_is_closed(
 
 
 def test_a_stream_that_fails_is_not_ended_as_if_it_were_whole(
-    pages: StubPages, own: Callable[..., AsgiTestClient]
+    pages: StubPages, client_factory: Callable[..., AsgiTestClient]
 ) -> None:
-    client = own("/try/fail", method="GET")
+    client = client_factory("/try/fail", method="GET")
     client.send()
     with pytest.raises(OSError, match="lost"):
         client.begin().result(30)
     assert client.sent[-1]["more_body"]
 
 
-def test_a_header_of_two_lines_is_not_sent(pages: StubPages, own: Callable[..., AsgiTestClient]) -> None:
-    client = own("/try/split", method="GET")
+def test_a_header_of_two_lines_is_not_sent(pages: StubPages, client_factory: Callable[..., AsgiTestClient]) -> None:
+    client = client_factory("/try/split", method="GET")
     client.send()
     with pytest.raises(ValueError, match="line break"):
         client.begin().result(30)
@@ -357,17 +361,19 @@ def test_a_header_of_two_lines_is_not_sent(pages: StubPages, own: Callable[..., 
 
 @pytest.mark.parametrize("framing", [(b"content-length", b"150000"), (b"transfer-encoding", b"chunked")])
 def test_a_document_is_read_once_a_view_takes_it(
-    pages: StubPages, own: Callable[..., AsgiTestClient], framing: tuple[bytes, bytes]
+    pages: StubPages, client_factory: Callable[..., AsgiTestClient], framing: tuple[bytes, bytes]
 ) -> None:
-    client = own("/try/take", framing)
+    client = client_factory("/try/take", framing)
     for number in range(5):
         client.send(b"a" * 30_000, more=number < 4)
     client.begin().result(30)
     assert (client.status, client.body) == (200, b"150000")
 
 
-def test_a_document_that_nobody_takes_is_not_read(pages: StubPages, own: Callable[..., AsgiTestClient]) -> None:
-    client = own("/try/take", (b"content-length", b"150000"), query_string=b"refuse=1")
+def test_a_document_that_nobody_takes_is_not_read(
+    pages: StubPages, client_factory: Callable[..., AsgiTestClient]
+) -> None:
+    client = client_factory("/try/take", (b"content-length", b"150000"), query_string=b"refuse=1")
     running = client.begin()
     wait_for(lambda: len(client.sent) == 2)
     assert (client.status, client.received) == (403, 0)
@@ -377,9 +383,9 @@ def test_a_document_that_nobody_takes_is_not_read(pages: StubPages, own: Callabl
 
 @pytest.mark.parametrize("framing", [(b"content-length", b"300000"), (b"transfer-encoding", b"chunked")])
 def test_a_document_over_its_limit_is_refused(
-    pages: StubPages, own: Callable[..., AsgiTestClient], framing: tuple[bytes, bytes]
+    pages: StubPages, client_factory: Callable[..., AsgiTestClient], framing: tuple[bytes, bytes]
 ) -> None:
-    client = own("/try/take", framing)
+    client = client_factory("/try/take", framing)
     for number in range(10):
         client.send(b"a" * 30_000, more=number < 9)
     client.begin().result(30)
@@ -387,10 +393,10 @@ def test_a_document_over_its_limit_is_refused(
 
 
 def test_a_document_is_read_in_full_though_its_sender_leaves(
-    pages: StubPages, own: Callable[..., AsgiTestClient]
+    pages: StubPages, client_factory: Callable[..., AsgiTestClient]
 ) -> None:
     """Security 20.12: the server cancels what it has begun."""
-    client = own("/try/take", (b"content-length", b"150000"), query_string=b"wait=1")
+    client = client_factory("/try/take", (b"content-length", b"150000"), query_string=b"wait=1")
     client.send(b"a" * 150_000)
     running = client.begin()
     wait_for(lambda: pages.begun == 1)
@@ -400,11 +406,13 @@ def test_a_document_is_read_in_full_though_its_sender_leaves(
     wait_for(lambda: pages.read == [150_000])
 
 
-def test_documents_on_their_way_in_are_shared_fairly(pages: StubPages, own: Callable[..., AsgiTestClient]) -> None:
+def test_documents_on_their_way_in_are_shared_fairly(
+    pages: StubPages, client_factory: Callable[..., AsgiTestClient]
+) -> None:
     """Security 20.6: files of slow senders take room."""
 
     def sender(network: int) -> AsgiTestClient:
-        client = own("/try/take", (b"content-length", b"150000"), client=(f"198.51.{network}.1", 1))
+        client = client_factory("/try/take", (b"content-length", b"150000"), client=(f"198.51.{network}.1", 1))
         client.send(b"a" * 100_000, more=True)
         return client
 
@@ -428,15 +436,15 @@ def test_documents_on_their_way_in_are_shared_fairly(pages: StubPages, own: Call
     assert {client.status for client in slow} == {200}
 
 
-def test_slow_bodies_hold_no_thread(pages: StubPages, own: Callable[..., AsgiTestClient]) -> None:
+def test_slow_bodies_hold_no_thread(pages: StubPages, client_factory: Callable[..., AsgiTestClient]) -> None:
     """Security 20.13."""
-    slow = [own("/try/wait", (b"content-length", b"2")) for _ in range(300)]
+    slow = [client_factory("/try/wait", (b"content-length", b"2")) for _ in range(300)]
     for client in slow:
         client.send(b"a", more=True)
     running = [client.begin() for client in slow]
     wait_for(lambda: all(client.received for client in slow))
     assert pages.begun == 0
-    assert own("/login", method="GET").ask().status == 303
+    assert client_factory("/login", method="GET").ask().status == 303
     for client in slow:
         client.leave()
     for item in running:
@@ -445,9 +453,9 @@ def test_slow_bodies_hold_no_thread(pages: StubPages, own: Callable[..., AsgiTes
     assert pages.begun == 0
 
 
-def test_slow_readers_hold_no_thread(pages: StubPages, own: Callable[..., AsgiTestClient]) -> None:
+def test_slow_readers_hold_no_thread(pages: StubPages, client_factory: Callable[..., AsgiTestClient]) -> None:
     """Security 20.13."""
-    slow = [own("/try/stream", method="GET") for _ in range(300)]
+    slow = [client_factory("/try/stream", method="GET") for _ in range(300)]
     for client in slow:
         client.takes = 3
         client.send()
@@ -457,7 +465,7 @@ def test_slow_readers_hold_no_thread(pages: StubPages, own: Callable[..., AsgiTe
         for at in range(0, len(slow), MAX_QUEUED_REQUESTS):
             running += [client.begin() for client in slow[at : at + MAX_QUEUED_REQUESTS]]
             wait_for(lambda: all(len(client.sent) == 3 for client in slow[: len(running)]))  # noqa: B023
-        assert own("/login", method="GET").ask().status == 303
+        assert client_factory("/login", method="GET").ask().status == 303
     finally:
         for client in slow:
             client.leave()
@@ -467,7 +475,7 @@ def test_slow_readers_hold_no_thread(pages: StubPages, own: Callable[..., AsgiTe
 
 
 def test_endpoints_run_in_threads_where_the_storage_blocks(
-    isolated_world: World, own: Callable[..., AsgiTestClient], monkeypatch: pytest.MonkeyPatch
+    isolated_world: World, client_factory: Callable[..., AsgiTestClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names: list[str] = []
     handle = token.ENDPOINT.handle
@@ -487,8 +495,12 @@ def test_endpoints_run_in_threads_where_the_storage_blocks(
     monkeypatch.setattr(handler, "endpoint", Noting())
     for limit, expected in ((0, "identity-request"), (8, "event-loop")):
         monkeypatch.setattr(isolated_world.identity.backend, "max_greenlets", limit, raising=False)
-        own("/healthz")._application._loop = None
-        assert own("/oauth/v2/token", (b"content-type", FORM), (b"content-length", b"12")).ask(b"grant_type=x").status
+        client_factory("/healthz")._application._loop = None
+        assert (
+            client_factory("/oauth/v2/token", (b"content-type", FORM), (b"content-length", b"12"))
+            .ask(b"grant_type=x")
+            .status
+        )
         assert names.pop().startswith(expected)
 
 

@@ -114,10 +114,10 @@ def test_what_began_ends_and_others_get_their_own_answers(
     with nobody_can_write(world):
         running = [client.begin() for client in clients]
         wait_for(lambda: application._loop is not None and greenlets_of(application).active_count == AT_ONCE)
-        for client, one in list(zip(clients, running, strict=True))[1::2]:
+        for client, task in list(zip(clients, running, strict=True))[1::2]:
             client.leave()
             if cancels:
-                one.cancel()
+                task.cancel()
     stayed = range(0, CLIENTS, 2)
     for number in stayed:
         running[number].result(30)
@@ -151,8 +151,8 @@ def test_what_began_ends_and_others_get_their_own_answers(
         token_request(world, application, grant_type=JWT_BEARER, assertion=program.assertion(), scope="openid")
         for program in robots
     ]
-    for one in [client.begin() for client in after]:
-        one.result(30)
+    for task in [client.begin() for client in after]:
+        task.result(30)
     assert {client.status for client in after} == {200}
     check_nothing_is_lost(world, application)
 

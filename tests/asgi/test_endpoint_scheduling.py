@@ -43,13 +43,13 @@ class BlockedCall:
 
 
 @pytest.fixture
-def held() -> Iterator[BlockedCall]:
+def blocked_call() -> Iterator[BlockedCall]:
     blocked_call = BlockedCall()
     yield blocked_call
     blocked_call.release()
 
 
-def holding(blocked_call: BlockedCall, function: Any) -> Any:
+def blocking(blocked_call: BlockedCall, function: Any) -> Any:
     def wait(*arguments: Any, **named: Any) -> Any:
         blocked_call.wait()
         return function(*arguments, **named)
@@ -58,19 +58,19 @@ def holding(blocked_call: BlockedCall, function: Any) -> Any:
 
 
 def test_pages_that_wait_for_a_thread_hold_up_no_program(
-    isolated_world: World, host: Headers, held: BlockedCall, monkeypatch: pytest.MonkeyPatch
+    isolated_world: World, host: Headers, blocked_call: BlockedCall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A refused authorization request is a page, which a thread draws."""
     monkeypatch.setattr(isolated_world.identity.backend, "max_greenlets", 2)
     application = AsgiApplication(isolated_world.app)
-    monkeypatch.setattr(application, "_wsgi", holding(held, application._wsgi))
+    monkeypatch.setattr(application, "_wsgi", blocking(blocked_call, application._wsgi))
     pages = [AsgiTestClient(application, AUTHORIZE, host, method="GET") for _ in range(10)]
     running = [client.begin() for client in pages]
-    wait_for(lambda: held.came == MAX_REQUEST_THREADS)
+    wait_for(lambda: blocked_call.came == MAX_REQUEST_THREADS)
     form = [*host, (b"content-type", FORM), (b"content-length", b"12")]
     assert AsgiTestClient(application, TOKEN, form).ask(b"grant_type=x").status == 400
     assert AsgiTestClient(application, KEYS, host, method="GET").ask().status == 200
-    held.release()
+    blocked_call.release()
     for item in running:
         item.result(30)
     assert {client.status for client in pages} == {400}
@@ -78,19 +78,19 @@ def test_pages_that_wait_for_a_thread_hold_up_no_program(
 
 
 def test_what_asks_no_storage_does_not_wait_for_those_that_do(
-    isolated_world: World, host: Headers, held: BlockedCall, monkeypatch: pytest.MonkeyPatch
+    isolated_world: World, host: Headers, blocked_call: BlockedCall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend = isolated_world.identity.backend
     monkeypatch.setattr(backend, "max_greenlets", 2)
     application = AsgiApplication(isolated_world.app)
-    monkeypatch.setattr(backend, "read_session", holding(held, backend.read_session))
+    monkeypatch.setattr(backend, "read_session", blocking(blocked_call, backend.read_session))
     bearer = [*host, (b"authorization", b"Bearer unknown")]
     waiting = [AsgiTestClient(application, "/oauth/v2/userinfo", bearer, method="GET") for _ in range(3)]
     running = [client.begin() for client in waiting]
-    wait_for(lambda: held.came == 2)
+    wait_for(lambda: blocked_call.came == 2)
     for path in (DISCOVERY, "/healthz"):
         assert AsgiTestClient(application, path, host, method="GET").ask().status == 200
-    held.release()
+    blocked_call.release()
     for item in running:
         item.result(30)
     assert {client.status for client in waiting} == {401}

@@ -26,13 +26,13 @@ Ask = tuple[str, str, Mapping[str, str], bytes]
 
 
 @pytest.fixture
-def ways(world: World) -> tuple[ServiceTestClient, ServiceTestClient]:
+def clients(world: World) -> tuple[ServiceTestClient, ServiceTestClient]:
     """A client of Pyramid, and one of the ASGI application."""
     wsgi, asgi = TestApp(world.app), TestApp(WsgiToAsgiAdapter(AsgiApplication(world.app)))
     return ServiceTestClient(wsgi, world.issuer), ServiceTestClient(asgi, world.issuer)
 
 
-def shown(answer: Any, *, exact: bool = False) -> tuple[int, list[tuple[str, str]], str]:
+def comparable(answer: Any, *, exact: bool = False) -> tuple[int, list[tuple[str, str]], str]:
     """What has to be alike; ``exact`` for answers that hold nothing random but the request's id."""
     # A body that was not read ends the connection, which WSGI servers say by themselves.
     headers = sorted((name.lower(), value) for name, value in answer.headerlist if name.lower() != "connection")
@@ -45,13 +45,13 @@ def _masked(text: str) -> str:
     return _RANDOM.sub("*", text)
 
 
-def alike(ways: tuple[ServiceTestClient, ServiceTestClient], make: Callable[[], Ask]) -> int:
+def alike(clients: tuple[ServiceTestClient, ServiceTestClient], make: Callable[[], Ask]) -> int:
     """The status with which both answer a request, which is made for each of them anew."""
     answers = []
-    for client in ways:
+    for client in clients:
         method, path, headers, body = make()
         url = client.issuer_url + path if path.startswith("/") else path
-        answers.append(shown(client.request(method, url, headers=headers, body=body)))
+        answers.append(comparable(client.request(method, url, headers=headers, body=body)))
     assert answers[0] == answers[1]
     return answers[0][0]
 
@@ -82,11 +82,13 @@ def _post(path: str, form: Mapping[str, str], **headers: str) -> Ask:
         "/nothing",
     ],
 )
-def test_any_method_at_any_address(ways: tuple[ServiceTestClient, ServiceTestClient], method: str, path: str) -> None:
-    alike(ways, lambda: (method, path, {}, b""))
-    alike(ways, lambda: (method, path, {"Origin": "https://app.example", "Accept": "text/html"}, b""))
+def test_any_method_at_any_address(
+    clients: tuple[ServiceTestClient, ServiceTestClient], method: str, path: str
+) -> None:
+    alike(clients, lambda: (method, path, {}, b""))
+    alike(clients, lambda: (method, path, {"Origin": "https://app.example", "Accept": "text/html"}, b""))
     preflight = {"Origin": "https://app.example", "Access-Control-Request-Method": "POST"}
-    alike(ways, lambda: (method, path, preflight, b""))
+    alike(clients, lambda: (method, path, preflight, b""))
 
 
 @pytest.mark.parametrize(
@@ -111,47 +113,52 @@ def test_any_method_at_any_address(ways: tuple[ServiceTestClient, ServiceTestCli
         "/static/%2e%2e/x",
     ],
 )
-def test_odd_paths_lead_to_the_same(ways: tuple[ServiceTestClient, ServiceTestClient], raw: str) -> None:
-    alike(ways, lambda: ("POST", raw, {"Content-Type": FORM_CONTENT_TYPE}, b"grant_type=x"))
-    alike(ways, lambda: ("GET", raw, {}, b""))
+def test_odd_paths_lead_to_the_same(clients: tuple[ServiceTestClient, ServiceTestClient], raw: str) -> None:
+    alike(clients, lambda: ("POST", raw, {"Content-Type": FORM_CONTENT_TYPE}, b"grant_type=x"))
+    alike(clients, lambda: ("GET", raw, {}, b""))
 
 
-def test_tokens_and_what_is_asked_of_them(ways: tuple[ServiceTestClient, ServiceTestClient], world: World) -> None:
+def test_tokens_and_what_is_asked_of_them(clients: tuple[ServiceTestClient, ServiceTestClient], world: World) -> None:
     robot: ServiceUserProgram = world.make_service_user_program()
     client = world.introspector
     person = world.obtain_tokens(world.make_web_application())
     token = person["access_token"]
     grant = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
-    def asked(**changed: str) -> Ask:
+    def token_request(**changed: str) -> Ask:
         form = {"grant_type": grant, "assertion": robot.assertion(), "scope": "openid", **changed}
         return _post("/oauth/v2/token", form)
 
-    assert alike(ways, asked) == 200
-    assert alike(ways, lambda: asked(scope="openid nothing")) in (200, 400)
-    assert alike(ways, lambda: asked(assertion="x.y.z")) == 400
-    assert alike(ways, lambda: asked(grant_type="nothing")) == 400
-    assert alike(ways, lambda: ("POST", "/oauth/v2/token", {"Content-Type": "text/plain"}, b"x")) == 400
-    assert alike(ways, lambda: ("POST", "/oauth/v2/token", {"Content-Type": FORM_CONTENT_TYPE}, b"a" * 70_000)) == 413
-    assert alike(ways, lambda: _post("/oauth/v2/token", {"grant_type": "client_credentials"}, Authorization="Basic x"))
+    assert alike(clients, token_request) == 200
+    assert alike(clients, lambda: token_request(scope="openid nothing")) in (200, 400)
+    assert alike(clients, lambda: token_request(assertion="x.y.z")) == 400
+    assert alike(clients, lambda: token_request(grant_type="nothing")) == 400
+    assert alike(clients, lambda: ("POST", "/oauth/v2/token", {"Content-Type": "text/plain"}, b"x")) == 400
+    assert (
+        alike(clients, lambda: ("POST", "/oauth/v2/token", {"Content-Type": FORM_CONTENT_TYPE}, b"a" * 70_000)) == 413
+    )
+    assert alike(
+        clients, lambda: _post("/oauth/v2/token", {"grant_type": "client_credentials"}, Authorization="Basic x")
+    )
     for path in ("introspect", "revoke"):
         for text in (token, "nothing"):
             form = {"token": text}
             if path == "introspect" or text == "nothing":
-                found = alike(ways, lambda: _post(f"/oauth/v2/{path}", form, Authorization=client.header))  # noqa: B023
+                found = alike(clients, lambda: _post(f"/oauth/v2/{path}", form, Authorization=client.header))  # noqa: B023
                 assert found == 200
-        assert alike(ways, lambda: _post(f"/oauth/v2/{path}", {"token": token})) == 401  # noqa: B023
-    assert alike(ways, lambda: ("GET", "/oauth/v2/userinfo", bearer_headers(token), b"")) == 200
-    assert alike(ways, lambda: ("GET", "/oauth/v2/userinfo", bearer_headers("nothing"), b"")) == 401
+        assert alike(clients, lambda: _post(f"/oauth/v2/{path}", {"token": token})) == 401  # noqa: B023
+    assert alike(clients, lambda: ("GET", "/oauth/v2/userinfo", bearer_headers(token), b"")) == 200
+    assert alike(clients, lambda: ("GET", "/oauth/v2/userinfo", bearer_headers("nothing"), b"")) == 401
     assert (
         alike(
-            ways, lambda: ("GET", "/oauth/v2/userinfo", {**bearer_headers(token), "Origin": "https://x.example"}, b"")
+            clients,
+            lambda: ("GET", "/oauth/v2/userinfo", {**bearer_headers(token), "Origin": "https://x.example"}, b""),
         )
         == 200
     )
 
 
-def test_codes_and_pages_of_authorization(ways: tuple[ServiceTestClient, ServiceTestClient], world: World) -> None:
+def test_codes_and_pages_of_authorization(clients: tuple[ServiceTestClient, ServiceTestClient], world: World) -> None:
     client, session = world.make_web_application(), world.make_browser_session()
     query = (
         f"client_id={client.client_id}&redirect_uri=https%3A%2F%2Fapp.example%2Fcallback&response_type=code"
@@ -159,7 +166,7 @@ def test_codes_and_pages_of_authorization(ways: tuple[ServiceTestClient, Service
     )
 
     def ask(more: str = "", headers: Mapping[str, str] | None = None) -> int:
-        return alike(ways, lambda: ("GET", f"{_AUTHORIZE}?{query}{more}", headers or {}, b""))
+        return alike(clients, lambda: ("GET", f"{_AUTHORIZE}?{query}{more}", headers or {}, b""))
 
     assert ask(headers=session.headers) == 303
     assert ask() == 303
@@ -169,36 +176,40 @@ def test_codes_and_pages_of_authorization(ways: tuple[ServiceTestClient, Service
     assert ask("&ui_locales=de&client_id=x") == 400
     assert ask("&redirect_uri=https%3A%2F%2Fother.example") == 400
     body = query.encode() + b"&state=" + b"a" * 70_000
-    assert alike(ways, lambda: ("POST", _AUTHORIZE, {"Content-Type": FORM_CONTENT_TYPE}, body)) == 413
-    assert alike(ways, lambda: ("GET", "/oauth/v2/endsession", session.headers, b"")) in (200, 303)
+    assert alike(clients, lambda: ("POST", _AUTHORIZE, {"Content-Type": FORM_CONTENT_TYPE}, body)) == 413
+    assert alike(clients, lambda: ("GET", "/oauth/v2/endsession", session.headers, b"")) in (200, 303)
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
-def test_static_files(ways: tuple[ServiceTestClient, ServiceTestClient], world: World, method: str) -> None:
+def test_static_files(clients: tuple[ServiceTestClient, ServiceTestClient], world: World, method: str) -> None:
     for found in world.app.registry.pages.static:
         path = f"/static/{found.name}"
-        answers = [shown(client.request(method, client.issuer_url + path), exact=method != "POST") for client in ways]
+        answers = [
+            comparable(client.request(method, client.issuer_url + path), exact=method != "POST") for client in clients
+        ]
         assert answers[0] == answers[1]
         assert (answers[0][0] == 200) is (method != "POST")
 
 
-def test_wrong_hosts(ways: tuple[ServiceTestClient, ServiceTestClient]) -> None:
+def test_wrong_hosts(clients: tuple[ServiceTestClient, ServiceTestClient]) -> None:
     for path in ("/oauth/v2/token", _AUTHORIZE, "/healthz", "/nothing"):
         for accept in ("text/html", "*/*"):
-            alike(ways, lambda: ("GET", "https://other.example" + path, {"Accept": accept}, b""))  # noqa: B023
+            alike(clients, lambda: ("GET", "https://other.example" + path, {"Accept": accept}, b""))  # noqa: B023
 
 
 @pytest.mark.parametrize("path", ["/.well-known/openid-configuration", "/oauth/v2/keys"])
-def test_documents_that_are_known_already(ways: tuple[ServiceTestClient, ServiceTestClient], path: str) -> None:
-    tag = ways[0].get(ways[0].issuer_url + path).headers["ETag"]
-    answers = [shown(client.get(client.issuer_url + path, {"If-None-Match": tag}), exact=True) for client in ways]
+def test_documents_that_are_known_already(clients: tuple[ServiceTestClient, ServiceTestClient], path: str) -> None:
+    tag = clients[0].get(clients[0].issuer_url + path).headers["ETag"]
+    answers = [
+        comparable(client.get(client.issuer_url + path, {"If-None-Match": tag}), exact=True) for client in clients
+    ]
     assert answers[0] == answers[1]
     assert answers[0][0] == 304
-    answers = [shown(client.get(client.issuer_url + path), exact=True) for client in ways]
+    answers = [comparable(client.get(client.issuer_url + path), exact=True) for client in clients]
     assert answers[0] == answers[1]
 
 
-def test_bodies_are_read_alike(ways: tuple[ServiceTestClient, ServiceTestClient], world: World) -> None:
+def test_bodies_are_read_alike(clients: tuple[ServiceTestClient, ServiceTestClient], world: World) -> None:
     bodies = (
         b"",
         b"grant_type=x&grant_type=y",
@@ -215,7 +226,7 @@ def test_bodies_are_read_alike(ways: tuple[ServiceTestClient, ServiceTestClient]
             for media_type in (FORM_CONTENT_TYPE, "application/json", f"{FORM_CONTENT_TYPE}; charset=utf-8"):
                 headers = {"Content-Type": media_type, **authorization}
                 for body in bodies:
-                    alike(ways, lambda: ("POST", endpoint.path, headers, body))  # noqa: B023
+                    alike(clients, lambda: ("POST", endpoint.path, headers, body))  # noqa: B023
 
 
 @pytest.mark.filterwarnings("ignore:Unknown REQUEST_METHOD")
@@ -235,15 +246,15 @@ def test_bodies_are_read_alike(ways: tuple[ServiceTestClient, ServiceTestClient]
     ids=lambda headers: " ".join(headers),
 )
 def test_odd_headers_are_read_alike(
-    ways: tuple[ServiceTestClient, ServiceTestClient], headers: Mapping[str, str]
+    clients: tuple[ServiceTestClient, ServiceTestClient], headers: Mapping[str, str]
 ) -> None:
     for endpoint in ENDPOINTS:
         path = endpoint.path.replace("{request}", "01a22020-bfda-77a8-a5e0-765a2c752e4b")
         for method in (*endpoint.methods, "BREW"):
-            alike(ways, lambda: (method, path, headers, b""))  # noqa: B023
+            alike(clients, lambda: (method, path, headers, b""))  # noqa: B023
 
 
-def test_three_hosts_are_told_apart_alike(three_host_world: World) -> None:
+def test_three_hosts_are_distinguished_alike(three_host_world: World) -> None:
     settings = three_host_world.identity.settings
     apps = three_host_world.app, WsgiToAsgiAdapter(AsgiApplication(three_host_world.app))
     first, second = (ServiceTestClient(TestApp(app), three_host_world.issuer) for app in apps)
@@ -253,14 +264,14 @@ def test_three_hosts_are_told_apart_alike(three_host_world: World) -> None:
 
 
 @pytest.mark.parametrize("error", [StorageUnavailable("away"), RuntimeError("a mistake")], ids=["away", "mistake"])
-def test_failures_are_told_alike(isolated_world: World, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+def test_failures_are_answered_alike(isolated_world: World, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     def fail(*_: object, **__: object) -> Any:
         raise error
 
     client = isolated_world.make_web_application()
     query = urlencode({"client_id": client.client_id, "redirect_uri": "https://app.example/callback"})
     first, second = isolated_world.app, WsgiToAsgiAdapter(AsgiApplication(isolated_world.app))
-    ways = (
+    clients = (
         ServiceTestClient(TestApp(first), isolated_world.issuer),
         ServiceTestClient(TestApp(second), isolated_world.issuer),
     )
@@ -273,16 +284,16 @@ def test_failures_are_told_alike(isolated_world: World, monkeypatch: pytest.Monk
             for headers in ({}, bearer_headers("some-token"), {"Accept": "text/html"}):
                 body = form if method == "POST" else b""
                 sent = {"Content-Type": FORM_CONTENT_TYPE, **headers}
-                answers = [_sent(client, method, isolated_world.issuer + path, sent, body) for client in ways]
+                answers = [_sent(client, method, isolated_world.issuer + path, sent, body) for client in clients]
                 assert answers[0] == answers[1], (method, path)
-        answers = [_sent(client, "GET", f"{isolated_world.issuer}{path}?{query}", {}, b"") for client in ways]
+        answers = [_sent(client, "GET", f"{isolated_world.issuer}{path}?{query}", {}, b"") for client in clients]
         assert answers[0] == answers[1], path
 
 
 def _sent(client: ServiceTestClient, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Any:
     """An answer, or the class of the error that the server gets to log."""
     try:
-        return shown(client.request(method, url, headers=headers, body=body))
+        return comparable(client.request(method, url, headers=headers, body=body))
     except RuntimeError as mistake:
         return type(mistake)
 

@@ -39,7 +39,7 @@ def world(make_world: WorldFactory) -> Iterator[World]:
     post.stop()
 
 
-def told(world: World, status: int = 200) -> dict[str, int]:
+def degraded_counts(world: World, status: int = 200) -> dict[str, int]:
     answer = world.client.get(f"{world.issuer}/readyz")
     assert answer.status_int == status
     assert answer.json["status"] == ("degraded" if "degraded" in answer.json else "ready")
@@ -48,42 +48,42 @@ def told(world: World, status: int = 200) -> dict[str, int]:
     return degraded
 
 
-def test_a_mail_that_waits_is_told_and_the_node_stays(world: World) -> None:
+def test_overdue_mail_is_reported_and_node_stays_ready(world: World) -> None:
     with world.transaction_services() as services:
         services.mails.queue(LETTER, MailReason.NOTICE)
-    assert told(world) == {}
+    assert degraded_counts(world) == {}
     world.clock.advance(minutes=14)
     assert world.identity.senders["mail"].send_due() == 0, "it fails, and is tried again later"
-    assert told(world) == {}
+    assert degraded_counts(world) == {}
     world.clock.advance(minutes=2)
-    assert told(world) == {"outbox: mail": 960}
+    assert degraded_counts(world) == {"outbox: mail": 960}
     assert world.identity.system_checks.failures(readiness_only=True) == {}
 
 
-def test_expired_rows_that_nobody_purges_are_told(world: World) -> None:
+def test_overdue_purge_is_reported(world: World) -> None:
     world.make_service_user_program().request_token()
     world.clock.advance(hours=1 + 24 + 11)
-    assert "purge" not in told(world)
+    assert "purge" not in degraded_counts(world)
     world.clock.advance(hours=3)
-    assert told(world)["purge"] >= 12 * 3600
+    assert degraded_counts(world)["purge"] >= 12 * 3600
     world.identity.background_jobs.purge()
-    assert "purge" not in told(world)
+    assert "purge" not in degraded_counts(world)
 
 
-def test_a_key_that_nobody_rotates_is_told(world: World) -> None:
+def test_overdue_key_rotation_is_reported(world: World) -> None:
     settings = world.identity.settings
     world.clock.advance(
         seconds=int((settings.signing_key_active_age - settings.key_announcement_period).total_seconds())
     )
     world.clock.advance(hours=11)
-    assert "key rotation" not in told(world)
+    assert "key rotation" not in degraded_counts(world)
     world.clock.advance(hours=2)
-    assert told(world)["key rotation"] // 3600 == 13
+    assert degraded_counts(world)["key rotation"] // 3600 == 13
     world.identity.background_jobs.rotate_signing_key_if_due()
-    assert "key rotation" not in told(world)
+    assert "key rotation" not in degraded_counts(world)
 
 
-def test_keys_that_expire_while_nobody_looks_are_told(world: World) -> None:
+def test_key_expiry_without_rotation_is_reported(world: World) -> None:
     robot = world.make_service_user_program()
     with world.transaction_services() as services:
         services.storage.credentials.add(
@@ -97,14 +97,14 @@ def test_keys_that_expire_while_nobody_looks_are_told(world: World) -> None:
         )
     world.identity.background_jobs.record_expiring_keys()
     world.clock.advance(hours=11)
-    assert "expiring keys" not in told(world)
+    assert "expiring keys" not in degraded_counts(world)
     world.clock.advance(hours=2)
-    assert told(world)["expiring keys"] == 13 * 3600
+    assert degraded_counts(world)["expiring keys"] == 13 * 3600
     world.identity.background_jobs.record_expiring_keys()
-    assert "expiring keys" not in told(world)
+    assert "expiring keys" not in degraded_counts(world)
 
 
-def test_an_account_that_nobody_deletes_is_told(world: World) -> None:
+def test_overdue_account_deletion_is_reported(world: World) -> None:
     person = world.make_human_user()
     due = world.clock() + timedelta(days=14)
     with world.transaction_services() as services:
@@ -112,9 +112,9 @@ def test_an_account_that_nobody_deletes_is_told(world: World) -> None:
         assert isinstance(before, HumanUser)
         services.storage.users.update(replace(before, deletion_at=due, version=before.version + 1))
     world.clock.advance(days=14, hours=11)
-    assert "account deletions" not in told(world)
+    assert "account deletions" not in degraded_counts(world)
     world.clock.advance(hours=2)
-    assert told(world)["account deletions"] == 13 * 3600
+    assert degraded_counts(world)["account deletions"] == 13 * 3600
 
 
 class Hanging:
@@ -147,7 +147,7 @@ def passing(monkeypatch: pytest.MonkeyPatch) -> Callable[[timedelta], None]:
     return let_pass
 
 
-def test_a_thread_that_is_alive_and_does_nothing_is_told(
+def test_stuck_thread_is_reported(
     world: World, passing: Callable[[timedelta], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = Hanging()
@@ -161,12 +161,12 @@ def test_a_thread_that_is_alive_and_does_nothing_is_told(
     worker.run_now("job")
     assert job.begun.wait(60)
     passing(timedelta(minutes=4))
-    assert told(world) == {}
+    assert degraded_counts(world) == {}
     passing(timedelta(minutes=2))
-    assert set(told(world)) == {"hung: job"}
+    assert set(degraded_counts(world)) == {"hung: job"}
     job.enough.set()
     worker.stop(60)
-    assert told(world) == {}
+    assert degraded_counts(world) == {}
 
 
 def test_a_long_job_that_looks_whether_to_stop_is_alive(passing: Callable[[timedelta], None]) -> None:
@@ -193,7 +193,7 @@ def test_a_long_job_that_looks_whether_to_stop_is_alive(passing: Callable[[timed
     worker.stop(60)
 
 
-def test_a_job_that_only_fails_is_told(passing: Callable[[timedelta], None]) -> None:
+def test_failing_job_is_reported(passing: Callable[[timedelta], None]) -> None:
     fails = [True]
 
     def run() -> None:
@@ -217,17 +217,17 @@ def test_what_cannot_be_read_takes_no_node_out(world: World, monkeypatch: pytest
         raise RuntimeError("broken")
 
     monkeypatch.setattr("identity.services.statistics.StatisticsService.backlog_ages", broken)
-    assert told(world) == {}
+    assert degraded_counts(world) == {}
 
 
 def test_readiness_reads_what_waits_now_and_then_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background_monitor, "_CACHE_SECONDS", 3600)
     with world.transaction_services() as services:
         services.mails.queue(LETTER, MailReason.NOTICE)
-    assert told(world) == {}
+    assert degraded_counts(world) == {}
     world.clock.advance(minutes=30)
-    assert told(world) == {}
+    assert degraded_counts(world) == {}
     monkeypatch.setattr(background_monitor, "_CACHE_SECONDS", 0)
-    assert told(world) == {"outbox: mail": 1800}
+    assert degraded_counts(world) == {"outbox: mail": 1800}
     with world.identity.read_session(SYSTEM) as services:
         assert services.statistics.backlog_ages()["outbox: mail"] == timedelta(minutes=30)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.storages("sqlite", "postgresql")
 
 
 @pytest.fixture
-def held(isolated_world: World, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def connection_counts(isolated_world: World, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many connections were in use when a hash began."""
     found: list[int] = []
     run = PasswordHasher._run
@@ -27,14 +27,14 @@ def held(isolated_world: World, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def test_passwords_are_judged_without_a_connection(isolated_world: World, held: list[int]) -> None:
+def test_passwords_are_judged_without_a_connection(isolated_world: World, connection_counts: list[int]) -> None:
     ada = somebody(isolated_world)
-    held.clear()
+    connection_counts.clear()
     assert enters(at_password(isolated_world, ada))
     assert tried(at_password(isolated_world, ada), "wrong password") != 303
     stranger = Browser(isolated_world)
     stranger.open("/login")
     stranger.submit({"login_name": "nobody"})
     stranger.submit({"password": PASSWORD})
-    assert held
-    assert set(held) == {0}
+    assert connection_counts
+    assert set(connection_counts) == {0}

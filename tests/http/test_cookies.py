@@ -45,8 +45,8 @@ def test_a_cookie_without_a_secret_is_to_be_forgotten() -> None:
 
 def test_what_was_set_is_read_back() -> None:
     session, sign_in = new_token(), new_token()
-    shown = f"other=1; __Host-session-a={session}; __Host-sign-in-b={sign_in}; __Host-known-c=AZaz09-_"
-    browser = read_request_browser_state(make_request(cookies=shown, agent="Test"))
+    header = f"other=1; __Host-session-a={session}; __Host-sign-in-b={sign_in}; __Host-known-c=AZaz09-_"
+    browser = read_request_browser_state(make_request(cookies=header, agent="Test"))
     assert browser == BrowserState(
         sessions={"a": session}, sign_ins={"b": sign_in}, known_browsers={"c": "AZaz09-_"}, user_agent="Test"
     )
@@ -79,18 +79,18 @@ def test_a_plain_name_does_not_count_on_https() -> None:
 
 def test_the_newest_sessions_are_looked_at() -> None:
     ids = [new_id() for _ in range(MAX_COOKIES_PER_KIND + 5)]
-    shown = "; ".join(f"__Host-session-{item}=s" for item in ids)
-    assert set(read_request_browser_state(make_request(cookies=shown)).sessions) == set(ids[5:])
+    header = "; ".join(f"__Host-session-{item}=s" for item in ids)
+    assert set(read_request_browser_state(make_request(cookies=header)).sessions) == set(ids[5:])
 
 
 @pytest.mark.parametrize(
-    ("kind", "shown"),
+    ("kind", "header"),
     [(CookieKind.SESSION, "sessions"), (CookieKind.SIGN_IN, "sign_ins"), (CookieKind.KNOWN_BROWSER, "known_browsers")],
 )
-def test_the_oldest_of_each_kind_are_forgotten(kind: CookieKind, shown: str) -> None:
+def test_the_oldest_of_each_kind_are_forgotten(kind: CookieKind, header: str) -> None:
     """A site that opens one sign-in after the other must not fill the browser's cookie header, nor many accounts."""
     ids = sorted(new_id() for _ in range(MAX_COOKIES_PER_KIND + 2))
-    browser = BrowserState(**{shown: dict.fromkeys(ids, "s")})
+    browser = BrowserState(**{header: dict.fromkeys(ids, "s")})
     new = Cookie(kind, new_id(), "secret", Settings.sign_in_lifetime)
     headers = [value for _, value in request_cookie_headers(make_request(browser=browser), (new,))]
     forgotten = [value for value in headers if "Max-Age=0" in value]

@@ -62,17 +62,20 @@ def test_a_registered_origin_is_named_and_others_are_not(world: World, client: C
 
 @pytest.mark.parametrize("name", READABLE)
 def test_preflight(world: World, client: Credentials, name: str) -> None:
-    asked = {
+    preflight_headers = {
         "Origin": REGISTERED,
         "Access-Control-Request-Method": "POST",
         "Access-Control-Request-Headers": "authorization",
     }
-    answer = world.client.request("OPTIONS", endpoints(world)[name], headers=asked)
+    answer = world.client.request("OPTIONS", endpoints(world)[name], headers=preflight_headers)
     assert answer.status_int == 204
     assert allowed(answer) == REGISTERED
     assert "Authorization" in answer.headers["Access-Control-Allow-Headers"]
     assert (
-        allowed(world.client.request("OPTIONS", endpoints(world)[name], headers=asked | {"Origin": STRANGER})) is None
+        allowed(
+            world.client.request("OPTIONS", endpoints(world)[name], headers=preflight_headers | {"Origin": STRANGER})
+        )
+        is None
     )
 
 

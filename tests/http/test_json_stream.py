@@ -69,23 +69,23 @@ def test_what_is_none_is_refused(text: str | bytes) -> None:
 
 
 @pytest.mark.parametrize("lines", [0, 1, 7000])
-def test_the_place_is_told(lines: int) -> None:
+def test_error_position_is_reported(lines: int) -> None:
     text = "{\n" + "".join(f'"{n}": ["ä", 1],\n' for n in range(lines))
     with pytest.raises(MalformedRequest, match=f"from line {lines + 2}, column 4 on"):
         streamed(text + '"ä"]}')
 
 
 def test_a_list_is_taken_item_by_item_and_nowhere_else() -> None:
-    taken: list[Any] = []
+    items: list[Any] = []
     inner = {"users": [9]}
     text = json.dumps({"users": [1], "o": {"x": [inner], "users": [{"a": [1]}, [2], "z"], "n": 1}, "p": inner})
-    assert streamed(text, o_users=lambda *one: taken.append(one)) == {
+    assert streamed(text, o_users=lambda *item: items.append(item)) == {
         "users": [1],
         "o": {"x": [inner], "users": [], "n": 1},
         "p": inner,
     }
-    assert taken == [(0, {"a": [1]}), (1, [2]), (2, "z")]
-    assert streamed('{"o": {"users": 5}}', o_users=taken.append) == {"o": {"users": 5}}
+    assert items == [(0, {"a": [1]}), (1, [2]), (2, "z")]
+    assert streamed('{"o": {"users": 5}}', o_users=items.append) == {"o": {"users": 5}}
 
 
 def test_what_is_kept_has_a_bound_and_what_is_taken_has_none(monkeypatch: pytest.MonkeyPatch) -> None:

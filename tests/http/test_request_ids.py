@@ -20,7 +20,7 @@ PROXY = "192.0.2.7"
 SENT = "an-id-of-the-proxy.1:2"
 
 
-def asked(world: World, sent: str | None = SENT, peer: str = PROXY) -> Any:
+def send_request(world: World, sent: str | None = SENT, peer: str = PROXY) -> Any:
     headers = {} if sent is None else {"X-Request-ID": sent}
     return world.client.request("GET", f"{world.issuer}/nowhere", headers=headers, environ={PEER_KEY: peer})
 
@@ -36,14 +36,14 @@ def test_each_answer_has_one_of_its_own(world: World) -> None:
 
 
 def test_what_strangers_send_is_no_id(world: World) -> None:
-    assert SENT not in ids_of(asked(world))
+    assert SENT not in ids_of(send_request(world))
 
 
 def test_the_trusted_proxy_chooses_it_and_nobody_else(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.trusted_proxy": PROXY})
-    assert ids_of(asked(world)) == {SENT}
-    assert SENT not in ids_of(asked(world, peer="192.0.2.8"))
-    assert len(ids_of(asked(world, sent=None))) == 1
+    assert ids_of(send_request(world)) == {SENT}
+    assert SENT not in ids_of(send_request(world, peer="192.0.2.8"))
+    assert len(ids_of(send_request(world, sent=None))) == 1
 
 
 @pytest.mark.parametrize(
@@ -51,21 +51,21 @@ def test_the_trusted_proxy_chooses_it_and_nobody_else(make_world: WorldFactory) 
 )
 def test_what_does_not_look_like_one_is_not_taken(make_world: WorldFactory, sent: str) -> None:
     world = make_world(**{"identity.trusted_proxy": PROXY})
-    [found] = ids_of(asked(world, sent=sent.encode().decode("latin-1")))
+    [found] = ids_of(send_request(world, sent=sent.encode().decode("latin-1")))
     assert found != sent
 
 
 def test_each_line_of_a_request_has_it_and_no_other(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    def told(*_: object) -> None:
+    def wake(*_: object) -> None:
         logging.getLogger("some.plugin").warning("in the middle of it")
 
     output = StringIO()
     handler = logging.StreamHandler(output)
     handler.setFormatter(JsonFormatter())
-    monkeypatch.setattr(type(world.identity.background_worker), "wake", told)
+    monkeypatch.setattr(type(world.identity.background_worker), "wake", wake)
     logging.getLogger("some.plugin").addHandler(handler)
     answers = [world.client.get(f"{world.issuer}{DISCOVERY_PATH}") for _ in range(2)]
-    told()
+    wake()
     logging.getLogger("some.plugin").removeHandler(handler)
     lines = [json.loads(line) for line in output.getvalue().splitlines()]
     assert [line.get("request_id") for line in lines] == [*(answer.headers["X-Request-ID"] for answer in answers), None]

@@ -26,7 +26,7 @@ def test_a_commit_that_lost_is_tried_again(isolated_world: World, contended: lis
     assert isolated_world.client.fetch_userinfo(answer.json["access_token"]).status_int == 200
 
 
-def test_after_the_last_attempt_the_client_is_told_to_come_back(isolated_world: World, contended: list[bool]) -> None:
+def test_last_attempt_answers_retry_after(isolated_world: World, contended: list[bool]) -> None:
     robot = isolated_world.make_service_user_program()
     contended.extend([False] * 4)
     answer = robot.request_token()

@@ -21,7 +21,7 @@ REQUEST = ProtocolRequest("POST", b"", b"", "application/x-www-form-urlencoded",
 class KnownClient(ApplicationClient):
     """A client that says by which method it was known."""
 
-    by: str = ""
+    method_name: str = ""
 
 
 class Method(ClientAuthenticationMethod):
@@ -40,7 +40,7 @@ class Method(ClientAuthenticationMethod):
             raise InvalidClient("client authentication failed")
         organization = make_organization()
         project = make_project(organization)
-        return KnownClient(make_application(project, id="client"), (), project, organization, by=self.name)
+        return KnownClient(make_application(project, id="client"), (), project, organization, method_name=self.name)
 
 
 NAME = Method("none", "client_id", proves=False)
@@ -61,7 +61,7 @@ def authenticated(form: dict[str, str], *methods: Method) -> Any:
 def test_a_name_gives_way_to_proof() -> None:
     """RFC 6749 §3.2.1: the client_id beside credentials only says whose they are."""
     client = authenticated({"client_id": "client", "certificate": "x"}, NAME, CERTIFICATE)
-    assert client.by == "certificate"
+    assert client.method_name == "certificate"
 
 
 def test_a_name_does_not_stand_in_for_proof_that_failed() -> None:
@@ -70,7 +70,7 @@ def test_a_name_does_not_stand_in_for_proof_that_failed() -> None:
 
 
 def test_a_name_alone_is_a_method_where_one_is_offered() -> None:
-    assert authenticated({"client_id": "client"}, NAME, CERTIFICATE).by == "none"
+    assert authenticated({"client_id": "client"}, NAME, CERTIFICATE).method_name == "none"
     with pytest.raises(InvalidClient, match="missing"):
         authenticated({"client_id": "client"}, CERTIFICATE)
 

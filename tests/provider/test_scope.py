@@ -9,9 +9,9 @@ ALLOWED = {0x21, *range(0x23, 0x5C), *range(0x5D, 0x7F)}
 
 def test_a_word_of_a_scope_has_the_characters_of_the_standard_alone() -> None:
     for number in range(0x180):
-        word = f"a{chr(number)}"
+        scope_name = f"a{chr(number)}"
         if number in ALLOWED:
-            require_scope_syntax((word, "openid"))
+            require_scope_syntax((scope_name, "openid"))
             continue
         with pytest.raises(InvalidScope):
-            require_scope_syntax(("openid", word))
+            require_scope_syntax(("openid", scope_name))

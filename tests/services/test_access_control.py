@@ -92,18 +92,18 @@ def test_a_role_reaches_its_resource_and_what_lies_below(house: House, role: obj
 
 def test_no_role_reaches_another_organization(house: House) -> None:
     principal = house.principal(house.user("u", "ORG_OWNER", "PROJECT_OWNER", "PROJECT_GRANT_OWNER"))
-    elsewhere = house.services.projects.create(
+    other_project = house.services.projects.create(
         house.other.id, CreateProject(name="Theirs"), principal=OPERATOR_PRINCIPAL
     )
-    for resource in (organization_resource(house.other.id), project_resource(elsewhere), INSTANCE_RESOURCE):
+    for resource in (organization_resource(house.other.id), project_resource(other_project), INSTANCE_RESOURCE):
         assert house.services.access_control.list_permissions(principal, resource) == frozenset()
 
 
 def test_the_holder_of_a_grant_uses_it_and_cannot_widen_it(house: House) -> None:
     principal = house.principal(house.user("u", "ORG_OWNER", at=organization_resource(house.other.id)))
-    held = house.services.access_control.list_permissions(principal, house.resources[ManagerLevel.PROJECT_GRANT])
-    assert held == GRANTEE_PERMISSIONS
-    assert "project_grant.write" not in held
+    permissions = house.services.access_control.list_permissions(principal, house.resources[ManagerLevel.PROJECT_GRANT])
+    assert permissions == GRANTEE_PERMISSIONS
+    assert "project_grant.write" not in permissions
     assert (
         house.services.access_control.list_permissions(principal, house.resources[ManagerLevel.PROJECT]) == frozenset()
     )
@@ -240,11 +240,11 @@ def test_who_holds_nothing_sees_nothing(house: House) -> None:
     deactivated = house.user("deactivated", "IAM_OWNER")
     house.user("another", "IAM_OWNER")
     house.services.service_users.deactivate(deactivated.id, principal=OPERATOR_PRINCIPAL)
-    gone = house.principal(house.user("gone", "ORG_OWNER"))
+    former_owner = house.principal(house.user("gone", "ORG_OWNER"))
     for access, principal in (
         (house.services.access_control, house.principal(house.user("plain"))),
         (house.services.access_control, house.principal(deactivated)),
-        (AccessControl(house.services.storage, {}, None), gone),
+        (AccessControl(house.services.storage, {}, None), former_owner),
     ):
         assert not access.can_see_organization(principal, house.acme.id)
         assert access.visible_organization_ids(principal) == frozenset()

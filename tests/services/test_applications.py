@@ -48,9 +48,7 @@ def refused(services: Services, project: Project, **values: Any) -> dict[str, st
 
 
 @pytest.mark.parametrize(("type_", "method"), [("web", "client_secret_basic"), ("native", "none"), ("browser", "none")])
-def test_people_sign_in_with_a_code_unless_said_otherwise(
-    services: Services, project: Project, type_: str, method: str
-) -> None:
+def test_default_response_type_is_code(services: Services, project: Project, type_: str, method: str) -> None:
     application, secret = register(services, project, **{**_WEB, "type": type_})
     assert application.response_types == {"code"}
     assert application.grant_types == {"authorization_code"}
@@ -63,8 +61,8 @@ def test_nobody_signs_in_to_an_api(services: Services, project: Project) -> None
     assert application.response_types == application.grant_types == frozenset()
     assert application.authentication_method == "client_secret_basic"
     assert secret is not None
-    given = {"response_types": ["code"], "redirect_uris": [_URI], "post_logout_redirect_uris": [_URI]}
-    assert refused(services, project, name="API", type="api", **given) == {
+    values = {"response_types": ["code"], "redirect_uris": [_URI], "post_logout_redirect_uris": [_URI]}
+    assert refused(services, project, name="API", type="api", **values) == {
         "response_types": "Nobody signs in to an API, so it has no response types.",
         "redirect_uris": "Nobody signs in to an API, so it has no redirect URIs.",
         "post_logout_redirect_uris": "Nobody signs in to an API, so it has no redirect URIs.",
@@ -72,9 +70,9 @@ def test_nobody_signs_in_to_an_api(services: Services, project: Project) -> None
 
 
 def test_what_the_service_does_not_offer_is_named_with_what_it_does(services: Services, project: Project) -> None:
-    given = {"authentication_method": "magic", "grant_types": ["password"], "response_types": ["code", "coda"]}
-    problems = refused(services, project, **_WEB, **given)
-    assert set(problems) == set(given)
+    values = {"authentication_method": "magic", "grant_types": ["password"], "response_types": ["code", "coda"]}
+    problems = refused(services, project, **_WEB, **values)
+    assert set(problems) == set(values)
     assert problems["grant_types"].startswith("password is not offered here. Choose from authorization_code, ")
     assert "client_secret_basic" in problems["authentication_method"]
     assert problems["response_types"].startswith("coda is not offered")
@@ -93,11 +91,11 @@ def test_an_answer_needs_an_address(services: Services, project: Project) -> Non
 
 
 def test_addresses_are_complained_about_field_by_field(services: Services, project: Project) -> None:
-    given = {**_WEB, "redirect_uris": [_URI, "http://app.example/cb"], "post_logout_redirect_uris": ["/bye"]}
-    problems = refused(services, project, **given)
+    values = {**_WEB, "redirect_uris": [_URI, "http://app.example/cb"], "post_logout_redirect_uris": ["/bye"]}
+    problems = refused(services, project, **values)
     assert problems["redirect_uris"].startswith("http://app.example/cb must start with https://")
     assert problems["post_logout_redirect_uris"].startswith("/bye must be an absolute address")
-    application, _ = register(services, project, **{**given, "post_logout_redirect_uris": []}, development=True)
+    application, _ = register(services, project, **{**values, "post_logout_redirect_uris": []}, development=True)
     assert len(application.redirect_uris) == 2
 
 

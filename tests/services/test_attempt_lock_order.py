@@ -28,7 +28,7 @@ def test_what_a_success_clears_is_locked_in_the_order_of_the_reservation(
         monkeypatch.setattr(
             store,
             method,
-            lambda self, key, _original=original, **given: (locked.append(key), _original(self, key, **given))[1],
+            lambda self, key, _original=original, **options: (locked.append(key), _original(self, key, **options))[1],
         )
     with world.transaction_services() as services:
         subject = services.storage.users.find_subject(person.id)

@@ -138,17 +138,19 @@ def everything(services: Services) -> set[str]:
     )
     services.legal_holds.release(legal_hold.id)
     services.account_recovery.report_compromise(anna)
-    elsewhere = services.upstream_providers.create(
+    other_provider = services.upstream_providers.create(
         organization.id,
         CreateUpstreamProvider(
             name="Elsewhere", issuer="https://elsewhere.example", client_id="us", client_secret="their secret of ours"
         ),
         principal=OPERATOR_PRINCIPAL,
     )
-    services.upstream_providers.change(elsewhere.id, ChangeUpstreamProvider(name="There"), principal=OPERATOR_PRINCIPAL)
-    services.upstream_providers.deactivate(elsewhere.id, principal=OPERATOR_PRINCIPAL)
-    services.upstream_providers.reactivate(elsewhere.id, principal=OPERATOR_PRINCIPAL)
-    services.upstream_providers.remove(elsewhere.id, principal=OPERATOR_PRINCIPAL)
+    services.upstream_providers.change(
+        other_provider.id, ChangeUpstreamProvider(name="There"), principal=OPERATOR_PRINCIPAL
+    )
+    services.upstream_providers.deactivate(other_provider.id, principal=OPERATOR_PRINCIPAL)
+    services.upstream_providers.reactivate(other_provider.id, principal=OPERATOR_PRINCIPAL)
+    services.upstream_providers.remove(other_provider.id, principal=OPERATOR_PRINCIPAL)
     registered = RegisterUser(user_name="rita", given_name="Rita", family_name="C", email="r@b.example")
     services.registration.register(organization, registered, services.passwords.hash(_PASSWORD))
     web = services.applications.register_with_secret(project.id, _WEB, principal=OPERATOR_PRINCIPAL)[0]
@@ -204,10 +206,10 @@ def everything(services: Services) -> set[str]:
 
 def test_every_change_has_its_event_and_none_holds_a_secret(services: Services) -> None:
     secrets = everything(services)
-    told = "\n".join(repr(event) for event in services.audit.recorded_events)
-    assert not [secret for secret in secrets if secret in told]
+    recorded = "\n".join(repr(event) for event in services.audit.recorded_events)
+    assert not [secret for secret in secrets if secret in recorded]
     written = {event.event for event in services.audit.recorded_events}
-    elsewhere = {
+    other_events = {
         *("instance.bootstrapped", "organization.exported", "organization.imported", "password.link_asked"),
         *("service_user_key.expiring", "personal_access_token.expiring", "token.revoked"),
         *("signing_key.removed", "signing_key.withdrawn", "signing_key.rewrapped", "backup.made", "backup.restored"),
@@ -217,7 +219,7 @@ def test_every_change_has_its_event_and_none_holds_a_secret(services: Services) 
         # By the plugin that knows them.
         *("linked_identity.added", "linked_identity.removed"),
     }
-    assert EVENTS - written == elsewhere, "\n".join(sorted((EVENTS - written) ^ elsewhere))
+    assert EVENTS - written == other_events, "\n".join(sorted((EVENTS - written) ^ other_events))
     stored = {event.id for event in services.storage.audit.page().items}
     assert {event.id for event in services.audit.recorded_events[-20:]} <= stored
 
@@ -289,8 +291,8 @@ def test_a_storage_that_is_away_does_not_spoil_the_answer(
 
 def test_observers_hear_of_changes_after_the_commit_alone(identity: IdentityApplication) -> None:
     heard: list[str] = []
-    tell: Callable[..., None] = lambda events: heard.extend(event.event for event in events)  # noqa: E731
-    identity.plugin_host.notify_audit_events = tell  # type: ignore[method-assign]
+    record: Callable[..., None] = lambda events: heard.extend(event.event for event in events)  # noqa: E731
+    identity.plugin_host.notify_audit_events = record  # type: ignore[method-assign]
     with identity.transaction() as services:
         services.organizations.create(CreateOrganization(name="Acme"))
         assert heard == []

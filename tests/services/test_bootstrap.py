@@ -74,7 +74,7 @@ def test_a_key_that_was_removed_is_replaced(identity: IdentityApplication, tmp_p
     assert KeyFile.from_json(file.read_text()).key_id != old.key_id
 
 
-def test_a_file_of_something_else_is_left_alone(identity: IdentityApplication, tmp_path: Path) -> None:
+def test_foreign_file_is_not_overwritten(identity: IdentityApplication, tmp_path: Path) -> None:
     file = tmp_path / "precious.txt"
     file.write_text("precious")
     for arguments in ({"user_name": "robot", "key_out": file}, {"client_out": file}):
@@ -104,8 +104,8 @@ def test_a_role_is_given_once_and_added_to(identity: IdentityApplication) -> Non
         assert instance is not None
         user = services.storage.users.find_by_name(instance.organization_id, "robot")
         assert user is not None
-        held = {manager.resource.level: manager.roles for manager in services.storage.managers.list_for_user(user.id)}
-    assert held == {"organization": {"ORG_OWNER", "ORG_USER_MANAGER"}, "instance": {"IAM_OWNER"}}
+        roles = {manager.resource.level: manager.roles for manager in services.storage.managers.list_for_user(user.id)}
+    assert roles == {"organization": {"ORG_OWNER", "ORG_USER_MANAGER"}, "instance": {"IAM_OWNER"}}
 
 
 @pytest.mark.parametrize(("role", "problem"), [("NO_ROLE", "There is no role"), ("PROJECT_OWNER", "held at a project")])
@@ -126,14 +126,14 @@ def test_a_lost_client_secret_is_replaced_within_the_limit_of_two(
     identity: IdentityApplication, tmp_path: Path
 ) -> None:
     file = tmp_path / "client.json"
-    seen = []
+    results = []
     for _ in range(4):
         bootstrap.run_bootstrap(identity, client_out=file)
-        seen.append(json.loads(file.read_text()))
+        results.append(json.loads(file.read_text()))
         file.unlink()
-    assert len({item["client_id"] for item in seen}) == 1
+    assert len({item["client_id"] for item in results}) == 1
     with identity.read_session() as services:
-        accepted = [services.applications.authenticate(item["client_id"], item["client_secret"]) for item in seen]
+        accepted = [services.applications.authenticate(item["client_id"], item["client_secret"]) for item in results]
     assert [client is not None for client in accepted] == [False, False, True, True]
 
 

@@ -142,19 +142,19 @@ def test_what_makes_a_drawing_what_it_is_stays() -> None:
 @given(value=st.text("urlURL()#:/;, \\'\"%&<>0ax\t\n", max_size=30))
 def test_no_value_refers_to_anything_outside(value: str) -> None:
     escaped = value.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
-    kept = sanitize_image(drawing(f'<rect fill="{escaped}" style="stroke:{escaped}"/>')).content.decode()
-    for inside in re.findall(r"url\s*\(([^)]*)", kept, re.IGNORECASE):
+    sanitized = sanitize_image(drawing(f'<rect fill="{escaped}" style="stroke:{escaped}"/>')).content.decode()
+    for inside in re.findall(r"url\s*\(([^)]*)", sanitized, re.IGNORECASE):
         assert re.fullmatch(r"\s*(&quot;|'|)#[\w.:-]+\1\s*", inside)
-    assert "\\" not in kept
+    assert "\\" not in sanitized
 
 
 # --- PNG and WebP -----------------------------------------------------------------------------------------------------
 
 
 def raster(kind: str = "PNG", size: tuple[int, int] = (300, 60), **options: object) -> bytes:
-    image, made = Image.new("RGBA", size, (200, 30, 60, 128)), io.BytesIO()
-    image.save(made, kind, **options)  # type: ignore[arg-type]
-    return made.getvalue()
+    image, output = Image.new("RGBA", size, (200, 30, 60, 128)), io.BytesIO()
+    image.save(output, kind, **options)  # type: ignore[arg-type]
+    return output.getvalue()
 
 
 def opened(picture: SanitizedImage) -> Image.Image:
@@ -193,9 +193,9 @@ def test_large_pictures_are_made_smaller() -> None:
 
 
 def test_a_picture_with_many_colours_is_made_as_small_as_it_takes() -> None:
-    noise, made = Image.effect_noise((400, 100), 90).convert("RGB"), io.BytesIO()
-    noise.save(made, "PNG")
-    picture = sanitize_image(made.getvalue())
+    noise, output = Image.effect_noise((400, 100), 90).convert("RGB"), io.BytesIO()
+    noise.save(output, "PNG")
+    picture = sanitize_image(output.getvalue())
     assert len(picture.content) <= MAX_STORED_BYTES
     assert sanitize_image(picture.content) == picture
 
@@ -210,13 +210,13 @@ def _header(width: int, height: int) -> bytes:
 
 
 def _moving(kind: str) -> bytes:
-    frames, made = [Image.new("RGBA", (40, 20), colour) for colour in ("red", "green", "blue")], io.BytesIO()
-    frames[0].save(made, kind, save_all=True, append_images=frames[1:], duration=100)
-    return made.getvalue()
+    frames, output = [Image.new("RGBA", (40, 20), colour) for colour in ("red", "green", "blue")], io.BytesIO()
+    frames[0].save(output, kind, save_all=True, append_images=frames[1:], duration=100)
+    return output.getvalue()
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (_header(50_000, 50_000), "too many pixels"),
         (_header(4_000, 4_000), "too many pixels"),
@@ -234,8 +234,8 @@ def _moving(kind: str) -> bytes:
         (bytes(MAX_UPLOAD_BYTES + 1), "larger than 512 KiB"),
     ],
 )
-def test_what_is_too_large_moves_or_is_damaged_is_refused(content: bytes, said: str) -> None:
-    with pytest.raises(Invalid, match=said):
+def test_large_animated_or_damaged_image_is_refused(content: bytes, message: str) -> None:
+    with pytest.raises(Invalid, match=message):
         sanitize_image(content)
 
 

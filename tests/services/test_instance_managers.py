@@ -70,7 +70,7 @@ class InstanceManagerFixture:
             if random.random() < 0.5:
                 self._give(person, ManagerLevel.ORGANIZATION)
         self._give(eve, random.choice([ManagerLevel.INSTANCE, ManagerLevel.ORGANIZATION, ManagerLevel.ORGANIZATION]))
-        self.by: Principal = services.access_control.load_principal(subject_of(services, eve))
+        self.principal: Principal = services.access_control.load_principal(subject_of(services, eve))
         self.holders = [user for user in users[:3] if self._has_more(user)]
 
     def _provider(self, organization: Organization, managed: bool) -> UpstreamProvider:
@@ -97,10 +97,10 @@ class InstanceManagerFixture:
 
     def _has_more(self, user: HumanUser) -> bool:
         principal = self.services.access_control.load_principal(subject_of(self.services, user))
-        here = self.services.access_control.list_permissions
-        return not here(principal, INSTANCE_RESOURCE) <= here(self.by, INSTANCE_RESOURCE)
+        list_permissions = self.services.access_control.list_permissions
+        return not list_permissions(principal, INSTANCE_RESOURCE) <= list_permissions(self.principal, INSTANCE_RESOURCE)
 
-    def seen(self, user: HumanUser) -> dict[str, object]:
+    def state_of(self, user: HumanUser) -> dict[str, object]:
         """All that the person's sign-in depends on."""
         services = self.services
         subject = services.storage.users.find_subject(user.id)
@@ -144,7 +144,7 @@ class InstanceManagerFixture:
         return name
 
     def require(self, permission: str, organization_id: str) -> None:
-        self.services.access_control.require(self.by, permission, organization_resource(organization_id))
+        self.services.access_control.require(self.principal, permission, organization_resource(organization_id))
 
 
 def _profile(subject: Subject) -> Any:
@@ -171,27 +171,29 @@ def add_provider(estate: InstanceManagerFixture, person: HumanUser, organization
     command = CreateUpstreamProvider(
         name="Mine", client_id="me", issuer="https://mine.example", client_secret="s", **_flags(estate)
     )
-    estate.services.upstream_providers.create(organization.id, command, principal=estate.by)
+    estate.services.upstream_providers.create(organization.id, command, principal=estate.principal)
 
 
 def change_provider(estate: InstanceManagerFixture, person: HumanUser, organization: Organization) -> None:
     provider = estate.random.choice(estate.providers)
     estate.require("upstream_provider.write", provider.organization_id)
     command = ChangeUpstreamProvider.build(**_flags(estate), issuer="https://mine.example", client_secret="mine")
-    estate.services.upstream_providers.change(provider.id, command, principal=estate.by)
+    estate.services.upstream_providers.change(provider.id, command, principal=estate.principal)
 
 
 def end_provider(estate: InstanceManagerFixture, person: HumanUser, organization: Organization) -> None:
     provider = estate.random.choice(estate.providers)
     estate.require("upstream_provider.delete", provider.organization_id)
     act = estate.random.choice(["deactivate", "remove"])
-    getattr(estate.services.upstream_providers, act)(provider.id, principal=estate.by)
+    getattr(estate.services.upstream_providers, act)(provider.id, principal=estate.principal)
 
 
 def rename_domain(estate: InstanceManagerFixture, person: HumanUser, organization: Organization) -> None:
     estate.require("organization.write", organization.id)
     name = estate.services.domains.derive_free_domain(f"New {estate.random.random()}", organization.id)
-    estate.services.organizations.change(organization.id, ChangeOrganization(primary_domain=name), principal=estate.by)
+    estate.services.organizations.change(
+        organization.id, ChangeOrganization(primary_domain=name), principal=estate.principal
+    )
 
 
 def ask_domain(estate: InstanceManagerFixture, person: HumanUser, organization: Organization) -> None:
@@ -202,21 +204,21 @@ def ask_domain(estate: InstanceManagerFixture, person: HumanUser, organization: 
 def end_organization(estate: InstanceManagerFixture, person: HumanUser, organization: Organization) -> None:
     estate.require("organization.delete", organization.id)
     act = estate.random.choice(["deactivate", "remove"])
-    getattr(estate.services.organizations, act)(organization.id, principal=estate.by)
+    getattr(estate.services.organizations, act)(organization.id, principal=estate.principal)
 
 
 def give_role(estate: InstanceManagerFixture, person: HumanUser, organization: Organization) -> None:
     estate.require("organization_manager.write", organization.id)
     command = AddManager(user_id=person.id, roles=frozenset({estate.random.choice(_AT[ManagerLevel.ORGANIZATION])}))
-    estate.services.managers.add(organization_resource(organization.id), command, principal=estate.by)
+    estate.services.managers.add(organization_resource(organization.id), command, principal=estate.principal)
 
 
 def change_role(estate: InstanceManagerFixture, person: HumanUser, organization: Organization) -> None:
-    estate.services.access_control.require(estate.by, "instance_manager.write", INSTANCE_RESOURCE)
+    estate.services.access_control.require(estate.principal, "instance_manager.write", INSTANCE_RESOURCE)
     for manager in estate.services.storage.managers.list_for_user(person.id):
         if manager.resource == INSTANCE_RESOURCE.key:
             roles = frozenset({estate.random.choice(_AT[ManagerLevel.INSTANCE])})
-            estate.services.managers.change(manager.id, ChangeManager(roles=roles), principal=estate.by)
+            estate.services.managers.change(manager.id, ChangeManager(roles=roles), principal=estate.principal)
 
 
 def to_a_person(name: str) -> Change:
@@ -224,7 +226,7 @@ def to_a_person(name: str) -> Change:
 
     def change(estate: InstanceManagerFixture, person: HumanUser, organization: Organization) -> None:
         estate.require(f"user.{action}", person.organization_id)
-        do(estate.services.users, person, estate.by)
+        do(estate.services.users, person, estate.principal)
 
     return change
 
@@ -253,15 +255,15 @@ def run(identity: IdentityApplication, seed: int, steps: int) -> None:
     identity.process_state.hasher.hash = lambda password: "hash"  # type: ignore[method-assign]
     with undone(identity) as services:
         estate = InstanceManagerFixture(services, Random(seed))  # noqa: S311 - what is drawn can be drawn again
-        before = {user.id: estate.seen(user) for user in estate.holders}
+        before = {user.id: estate.state_of(user) for user in estate.holders}
         assert all(item["allowed"] for item in before.values())
         for _ in range(steps):
             done = estate.step()
-            after = {user.id: estate.seen(user) for user in estate.holders}
+            after = {user.id: estate.state_of(user) for user in estate.holders}
             different = [
                 name for item in before for name in before[item] if before[item][name] != after[item].get(name, "gone")
             ]
-            assert not different, f"{done} by {estate.by.manager_entries}: {different}"
+            assert not different, f"{done} by {estate.principal.manager_entries}: {different}"
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -283,10 +285,10 @@ BROKEN: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
         AccessControl, "require_not_more_privileged", lambda self, principal, user: None
     ),
     "the organization": lambda patch: patch.setattr(
-        AccessControl, "require_no_more_privileged_user", lambda self, principal, organization_id, **said: None
+        AccessControl, "require_no_more_privileged_user", lambda self, principal, organization_id, **options: None
     ),
     "managed providers": lambda patch: patch.setattr(
-        UpstreamProviderService, "_authorize", lambda self, thing, by: None
+        UpstreamProviderService, "_authorize", lambda self, provider, principal: None
     ),
 }
 

@@ -13,17 +13,17 @@ from identity.testing.world import World
 
 
 @pytest.mark.storages("postgresql")
-def test_who_places_a_hold_on_somebody_who_is_just_removed_waits_and_is_refused(world: World) -> None:
+def test_hold_on_user_under_removal_waits_and_is_refused(world: World) -> None:
     person = world.make_human_user()
 
-    def place() -> None:
+    def create_hold() -> None:
         with world.transaction_services() as services:
             services.legal_holds.create(CreateLegalHold(kind=LegalHoldKind.USER, held_id=person.id, reason="Case 12"))
 
     with ThreadPoolExecutor(1) as pool:
         with world.transaction_services() as services:
             services.users.remove(person.id, principal=OPERATOR_PRINCIPAL)
-            placing = pool.submit(place)
+            placing = pool.submit(create_hold)
             with pytest.raises(StillWaits):
                 placing.result(0.5)
         with pytest.raises(Invalid):

@@ -16,7 +16,7 @@ from identity.testing.fixtures import WorldFactory
 from identity.testing.world import World
 
 ADDRESS = "ada@post.example"
-OWN, MANAGER, EARLIER = EmailVerifier.OWN_LINK, EmailVerifier.MANAGER, EmailVerifier.EARLIER
+OWN_LINK, MANAGER, EARLIER = EmailVerifier.OWN_LINK, EmailVerifier.MANAGER, EmailVerifier.EARLIER
 
 
 @dataclass
@@ -87,11 +87,11 @@ def test_an_address_means_the_one_who_has_it_verified_there(scene: LoginNameScen
     assert scene.means(at=scene.bolt) is None
 
 
-@pytest.mark.parametrize("by", EmailVerifier)
-def test_who_verified_an_address_decides_where_it_counts(scene: LoginNameScenario, by: EmailVerifier) -> None:
-    ada = scene.has(scene.acme, by)
+@pytest.mark.parametrize("verifier", EmailVerifier)
+def test_who_verified_an_address_decides_where_it_counts(scene: LoginNameScenario, verifier: EmailVerifier) -> None:
+    ada = scene.has(scene.acme, verifier)
     assert scene.means(at=scene.acme) == ada.id
-    assert scene.means() == (ada.id if by.is_globally_trusted else None)
+    assert scene.means() == (ada.id if verifier.is_globally_trusted else None)
 
 
 def test_an_address_that_is_not_verified_means_nobody(scene: LoginNameScenario) -> None:
@@ -100,29 +100,29 @@ def test_an_address_that_is_not_verified_means_nobody(scene: LoginNameScenario) 
 
 
 def test_of_several_in_one_organization_nobody_is_meant(scene: LoginNameScenario) -> None:
-    scene.has(scene.acme, OWN)
+    scene.has(scene.acme, OWN_LINK)
     scene.has(scene.acme, MANAGER)
-    elsewhere = scene.has(scene.bolt, MANAGER)
+    other_user = scene.has(scene.bolt, MANAGER)
     assert scene.means(at=scene.acme) is None
-    assert scene.means(at=scene.bolt) == elsewhere.id
+    assert scene.means(at=scene.bolt) == other_user.id
 
 
 def test_of_several_who_proved_an_address_nobody_is_meant(scene: LoginNameScenario) -> None:
     for organization in (scene.acme, scene.bolt):
-        scene.has(organization, OWN)
+        scene.has(organization, OWN_LINK)
     assert scene.means() is None
     assert scene.means(at=scene.post) is None
 
 
 def test_where_nobody_there_has_it_it_means_whom_it_means_everywhere(scene: LoginNameScenario) -> None:
-    ada = scene.has(scene.acme, OWN)
+    ada = scene.has(scene.acme, OWN_LINK)
     assert scene.means(at=scene.bolt) == ada.id
 
 
 def test_holders_of_an_instance_role_come_first_but_for_whoever_has_it_there(scene: LoginNameScenario) -> None:
-    holder = scene.has(scene.acme, OWN, holder=True)
+    holder = scene.has(scene.acme, OWN_LINK, holder=True)
     user = scene.has(scene.post, MANAGER)
-    scene.has(scene.bolt, OWN)
+    scene.has(scene.bolt, OWN_LINK)
     scene.proves(scene.post)
     assert scene.means() == holder.id
     assert scene.means(at=scene.bolt) != holder.id
@@ -132,7 +132,7 @@ def test_holders_of_an_instance_role_come_first_but_for_whoever_has_it_there(sce
 
 def test_a_holder_who_did_not_prove_an_address_comes_first_nowhere(scene: LoginNameScenario) -> None:
     scene.has(scene.acme, MANAGER, holder=True)
-    user = scene.has(scene.bolt, OWN)
+    user = scene.has(scene.bolt, OWN_LINK)
     assert scene.means() == user.id
 
 
@@ -140,27 +140,27 @@ def test_a_holder_who_did_not_prove_an_address_comes_first_nowhere(scene: LoginN
 def test_whose_organization_has_proven_the_domain_comes_before_others(
     scene: LoginNameScenario, proof: DomainProof
 ) -> None:
-    elsewhere, user = scene.has(scene.acme, OWN), scene.has(scene.post, MANAGER)
+    other_user, user = scene.has(scene.acme, OWN_LINK), scene.has(scene.post, MANAGER)
     scene.proves(scene.post, proof)
-    assert scene.means() == (elsewhere.id if proof is DomainProof.UNPROVEN else user.id)
+    assert scene.means() == (other_user.id if proof is DomainProof.UNPROVEN else user.id)
     scene.has(scene.post, MANAGER)
-    assert scene.means() == elsewhere.id, "two there have it"
+    assert scene.means() == other_user.id, "two there have it"
 
 
-@pytest.mark.parametrize("of", ["person", "organization"])
-def test_who_cannot_sign_in_is_not_meant_by_an_address(scene: LoginNameScenario, of: str) -> None:
-    ada = scene.has(scene.acme, OWN, active=of != "person")
-    if of == "organization":
+@pytest.mark.parametrize("deactivated", ["person", "organization"])
+def test_address_of_inactive_user_is_not_resolved(scene: LoginNameScenario, deactivated: str) -> None:
+    ada = scene.has(scene.acme, OWN_LINK, active=deactivated != "person")
+    if deactivated == "organization":
         scene.world.operator_services.organizations.deactivate(scene.acme.id)
     assert (scene.means(at=scene.acme), scene.means()) == (None, None)
-    user = scene.has(scene.bolt, OWN)
+    user = scene.has(scene.bolt, OWN_LINK)
     assert scene.means() == user.id != ada.id
 
 
 def test_a_login_name_that_exists_wins_active_or_not(scene: LoginNameScenario) -> None:
     named = scene.world.make_human_user(scene.acme)
     login_name = f"{named.user_name}@{scene.acme.primary_domain}"
-    scene.has(scene.acme, OWN, email=login_name, holder=True)
+    scene.has(scene.acme, OWN_LINK, email=login_name, holder=True)
     assert scene.means(login_name) == named.id
     scene.world.operator_services.users.deactivate(named.id)
     assert scene.means(login_name) == named.id
@@ -170,7 +170,7 @@ def test_a_login_name_that_exists_wins_active_or_not(scene: LoginNameScenario) -
 def test_a_service_user_wins_as_well(scene: LoginNameScenario) -> None:
     robot = scene.world.make_service_user_program(scene.acme).user
     login_name = f"{robot.user_name}@{scene.acme.primary_domain}"
-    scene.has(scene.acme, OWN, email=login_name)
+    scene.has(scene.acme, OWN_LINK, email=login_name)
     assert scene.means(login_name) == robot.id
 
 
@@ -188,7 +188,7 @@ def test_a_service_user_wins_as_well(scene: LoginNameScenario) -> None:
 def test_addresses_are_compared_but_for_the_case_of_ascii_letters(
     scene: LoginNameScenario, typed: str, is_meant: bool
 ) -> None:
-    ada = scene.has(scene.acme, OWN)
+    ada = scene.has(scene.acme, OWN_LINK)
     assert scene.means(typed) == (ada.id if is_meant else None)
 
 
@@ -215,8 +215,8 @@ def test_the_policy_of_the_person_decides(
     scene: LoginNameScenario, prepare: Callable[[LoginNameScenario], None], person: bool, holder: bool
 ) -> None:
     """Of holders of an instance role the instance's alone: an organization does not shut them out."""
-    ada = scene.has(scene.acme, OWN)
-    boss = scene.has(scene.acme, OWN, email="boss@post.example", holder=True)
+    ada = scene.has(scene.acme, OWN_LINK)
+    boss = scene.has(scene.acme, OWN_LINK, email="boss@post.example", holder=True)
     prepare(scene)
     for at in (None, scene.acme, scene.bolt):
         assert (scene.means(at=at) == ada.id) is person
@@ -224,7 +224,7 @@ def test_the_policy_of_the_person_decides(
 
 
 def test_an_address_that_a_holder_proved_is_barred_for_everybody_else(scene: LoginNameScenario) -> None:
-    boss, _ = scene.has(scene.acme, OWN, holder=True), scene.has(scene.bolt, MANAGER)
+    boss, _ = scene.has(scene.acme, OWN_LINK, holder=True), scene.has(scene.bolt, MANAGER)
     with scene.world.read_only_services() as services:
         resolve = services.login_names.resolve
         assert resolve(LoginName.parse(ADDRESS, scene.bolt)).is_barred
@@ -237,13 +237,19 @@ def test_an_address_that_a_holder_proved_is_barred_for_everybody_else(scene: Log
 @pytest.mark.parametrize(
     ("prepare", "losing"),
     [
-        (lambda scene: scene.has(scene.acme, OWN), 0),
-        (lambda scene: (scene.has(scene.acme, OWN), scene.has(scene.post, MANAGER)), 1),
-        (lambda scene: (scene.has(scene.acme, OWN), scene.has(scene.post, OWN)), 1),
+        (lambda scene: scene.has(scene.acme, OWN_LINK), 0),
+        (lambda scene: (scene.has(scene.acme, OWN_LINK), scene.has(scene.post, MANAGER)), 1),
+        (lambda scene: (scene.has(scene.acme, OWN_LINK), scene.has(scene.post, OWN_LINK)), 1),
         (lambda scene: (scene.has(scene.acme, MANAGER), scene.has(scene.post, MANAGER)), 0),
-        (lambda scene: (scene.has(scene.acme, OWN, holder=True), scene.has(scene.post, MANAGER)), 0),
-        (lambda scene: (scene.has(scene.acme, OWN), *(scene.has(scene.post, MANAGER) for _ in range(2))), 0),
-        (lambda scene: (*(scene.has(item, OWN) for item in (scene.acme, scene.bolt)), scene.has(scene.post, OWN)), 0),
+        (lambda scene: (scene.has(scene.acme, OWN_LINK, holder=True), scene.has(scene.post, MANAGER)), 0),
+        (lambda scene: (scene.has(scene.acme, OWN_LINK), *(scene.has(scene.post, MANAGER) for _ in range(2))), 0),
+        (
+            lambda scene: (
+                *(scene.has(item, OWN_LINK) for item in (scene.acme, scene.bolt)),
+                scene.has(scene.post, OWN_LINK),
+            ),
+            0,
+        ),
     ],
 )
 def test_who_loses_by_a_domain_that_is_proven_is_counted(
@@ -261,7 +267,7 @@ def test_who_loses_by_a_domain_that_is_proven_is_counted(
 
 
 def test_who_loses_by_login_names_of_a_primary_domain_is_counted(scene: LoginNameScenario) -> None:
-    scene.has(scene.acme, OWN)
+    scene.has(scene.acme, OWN_LINK)
     person = scene.world.make_human_user(scene.post)
     scene.world.operator_services.users.change(person.id, ChangeHumanUser(user_name="ada"))
     with scene.world.read_only_services() as services:

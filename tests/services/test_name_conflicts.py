@@ -78,18 +78,18 @@ NAMING: dict[str, Callable[[Services, NameConflictScenario, str], object]] = {
 }
 
 
-@pytest.mark.parametrize("way", NAMING)
+@pytest.mark.parametrize("change", NAMING)
 def test_user_name_is_refused_whose_login_name_is_anothers_verified_address(
-    scene: NameConflictScenario, way: str
+    scene: NameConflictScenario, change: str
 ) -> None:
     for spelling in (scene.name, scene.name.upper()):
         with pytest.raises(Invalid) as refused, scene.world.transaction_services() as services:
-            NAMING[way](services, scene, spelling)
+            NAMING[change](services, scene, spelling)
         assert refused.value.fields.keys() == {"user_name"}
     with scene.world.transaction_services() as services:
         stored = services.users.get(scene.reader.id)
         services.users.change(stored.id, ChangeHumanUser(email="other@elsewhere.example"), principal=OPERATOR_PRINCIPAL)
-        NAMING[way](services, scene, scene.name)
+        NAMING[change](services, scene, scene.name)
 
 
 def test_own_address_may_be_the_own_login_name(scene: NameConflictScenario) -> None:

@@ -37,7 +37,7 @@ def ada(identity: IdentityApplication) -> HumanUser:
         return services.users.get(person.id)
 
 
-def told(identity: IdentityApplication) -> list[Notification]:
+def queued_notifications(identity: IdentityApplication) -> list[Notification]:
     """What waits to be sent, oldest first; it is taken out."""
     with identity.transaction() as services:
         messages = services.outbox.list_due("mail")
@@ -87,17 +87,17 @@ CAUSES: dict[str, tuple[str, Callable[[Services, HumanUser], object]]] = {
 
 
 @pytest.mark.parametrize("cause", CAUSES)
-def test_the_address_that_the_person_had_is_told(identity: IdentityApplication, ada: HumanUser, cause: str) -> None:
+def test_former_address_is_notified(identity: IdentityApplication, ada: HumanUser, cause: str) -> None:
     template, causes = CAUSES[cause]
     with identity.transaction() as services:
         causes(services, ada)
         login_name = subject_of(services, ada).login_name
-    [notice] = told(identity)
+    [notice] = queued_notifications(identity)
     assert (notice.to, notice.template, notice.values["login_name"]) == (ADDRESS, template, login_name)
 
 
 @pytest.mark.parametrize("cause", CAUSES)
-def test_what_did_not_happen_is_not_told(identity: IdentityApplication, ada: HumanUser, cause: str) -> None:
+def test_unchanged_account_sends_no_notification(identity: IdentityApplication, ada: HumanUser, cause: str) -> None:
     def change_our_mind() -> None:
         with identity.transaction() as services:
             CAUSES[cause][1](services, ada)
@@ -105,27 +105,27 @@ def test_what_did_not_happen_is_not_told(identity: IdentityApplication, ada: Hum
 
     with pytest.raises(RuntimeError):
         change_our_mind()
-    assert told(identity) == []
+    assert queued_notifications(identity) == []
 
 
-def test_other_changes_of_a_profile_are_not_told(identity: IdentityApplication, ada: HumanUser) -> None:
+def test_other_profile_changes_send_no_notification(identity: IdentityApplication, ada: HumanUser) -> None:
     with identity.transaction() as services:
         services.users.change_profile(ada.id, ChangeProfile(email=ADDRESS, nickname="Ada"))
         services.users.change(ada.id, ChangeHumanUser(user_name="ada"), principal=OPERATOR_PRINCIPAL)
-    assert told(identity) == []
+    assert queued_notifications(identity) == []
 
 
-def test_who_keeps_an_account_and_who_has_none_any_more_is_told(identity: IdentityApplication, ada: HumanUser) -> None:
+def test_deletion_and_its_cancellation_are_notified(identity: IdentityApplication, ada: HumanUser) -> None:
     with identity.transaction() as services:
         _person_wants_to_go(services, ada)
         login_name = subject_of(services, ada).login_name
-    told(identity)
+    queued_notifications(identity)
     with identity.transaction() as services:
         services.account_deletions.cancel(ada.id, principal=OPERATOR_PRINCIPAL)
-    assert [notification.template for notification in told(identity)] == ["deletion_withdrawn"]
+    assert [notification.template for notification in queued_notifications(identity)] == ["deletion_withdrawn"]
     with identity.transaction() as services:
         services.users.remove(ada.id, principal=OPERATOR_PRINCIPAL)
-    [notice] = told(identity)
+    [notice] = queued_notifications(identity)
     assert (notice.to, notice.template, notice.values) == (ADDRESS, "removed", {"login_name": login_name})
 
 
@@ -133,7 +133,7 @@ def test_the_first_password_of_a_new_account_is_no_news(identity: IdentityApplic
     with identity.transaction() as services:
         person = make_human_user(services, make_organization(services, "Bolt"), "bob", "bob@bolt.example")
         services.users.set_one_time_password(person.id, principal=OPERATOR_PRINCIPAL)
-    assert told(identity) == []
+    assert queued_notifications(identity) == []
 
 
 def test_a_language_of_the_person_counts_before_that_of_whoever_acts(
@@ -143,7 +143,7 @@ def test_a_language_of_the_person_counts_before_that_of_whoever_acts(
         services.users.change_profile(ada.id, ChangeProfile(email=ADDRESS, locale="de-CH"))
         services.language = "fr"
         services.users.recover(ada.id)
-    [notice] = told(identity)
+    [notice] = queued_notifications(identity)
     assert notice.languages == ("de-CH", "fr")
 
 
@@ -160,5 +160,5 @@ def test_a_notice_waits_for_days_for_a_mail_server_that_is_away(
         assert services.outbox.list_due("mail") == ()
 
 
-def test_whatever_is_told_of_is_an_event() -> None:
+def test_notified_events_are_audit_events() -> None:
     assert notifications.NOTIFIED_EVENTS <= EVENTS

@@ -92,8 +92,8 @@ def user_documents(draw: st.DrawFn, user_name: str) -> dict[str, Any]:
             "address": st.fixed_dictionaries({"locality": names, "formatted": st.just("Gasse 1\nBern")}),
         },
     )
-    own = {"id": new_id(), "user_name": user_name, "given_name": draw(names), "family_name": draw(names)}
-    return {**own, **draw(further), "active": draw(booleans)}
+    values = {"id": new_id(), "user_name": user_name, "given_name": draw(names), "family_name": draw(names)}
+    return {**values, **draw(further), "active": draw(booleans)}
 
 
 @st.composite
@@ -171,10 +171,10 @@ def application_documents() -> st.SearchStrategy[dict[str, Any]]:
 def some_managers(users: list[str], *roles: str) -> st.SearchStrategy[list[dict[str, Any]]]:
     if not users:
         return st.just([])
-    held = st.lists(st.sampled_from(roles), min_size=1, unique=True)
+    role_lists = st.lists(st.sampled_from(roles), min_size=1, unique=True)
     chosen = st.lists(st.sampled_from(users), max_size=2, unique=True)
     return chosen.flatmap(
-        lambda some: st.tuples(*(held for _ in some)).map(
+        lambda some: st.tuples(*(role_lists for _ in some)).map(
             lambda all_roles: [{"user": user, "roles": list(item)} for user, item in zip(some, all_roles, strict=True)]
         )
     )
@@ -188,8 +188,8 @@ def document(organization: dict[str, Any], instance: str | None = None) -> dict[
 def without_ids(value: Any) -> Any:
     """The document with every id replaced by its place among them."""
     text = json.dumps(value["organization"], sort_keys=True)
-    places: dict[str, str] = {}
-    return json.loads(_ID.sub(lambda found: places.setdefault(found[0], f"#{len(places)}"), text))
+    paths: dict[str, str] = {}
+    return json.loads(_ID.sub(lambda found: paths.setdefault(found[0], f"#{len(paths)}"), text))
 
 
 # --- where they go ----------------------------------------------------------------------------------------------------
@@ -265,17 +265,19 @@ class TestComingBack:
         keys = [{"public_key": PEM, "expires_at": "2001-01-01T00:00:00Z"}]
         user = {"user_name": "robot", "display_name": "Robot", "keys": keys}
         with undone(with_other) as services:
-            made = exported(services, imported(services, document({"name": "New", "service_users": [user]})))
-        assert made["organization"]["service_users"][0]["keys"] == []
+            result = exported(services, imported(services, document({"name": "New", "service_users": [user]})))
+        assert result["organization"]["service_users"][0]["keys"] == []
 
 
-def is_shown(described: Any, shown: Any) -> bool:
+def is_shown(described: Any, exported_value: Any) -> bool:
     """True if nothing of what is described was lost, whatever its ids and the order of lists."""
     if isinstance(described, dict):
-        return all(is_shown(value, shown[name]) for name, value in described.items())
+        return all(is_shown(value, exported_value[name]) for name, value in described.items())
     if isinstance(described, list):
-        return len(described) == len(shown) and all(any(is_shown(item, other) for other in shown) for item in described)
-    return described == shown or (isinstance(described, str) and _ID.fullmatch(described) is not None)
+        return len(described) == len(exported_value) and all(
+            any(is_shown(item, other) for other in exported_value) for item in described
+        )
+    return described == exported_value or (isinstance(described, str) and _ID.fullmatch(described) is not None)
 
 
 class TestContent:
@@ -316,7 +318,7 @@ class TestContent:
 
 
 class TestProblems:
-    def test_are_told_all_at_once_with_their_places(self, with_other: World) -> None:
+    def test_are_reported_at_once_with_paths(self, with_other: World) -> None:
         user = {"user_name": "anna", "given_name": "A", "family_name": "B"}
         application = {"name": "Web", "type": "web", "redirect_uris": ["ftp://x"]}
         project = {
@@ -328,9 +330,9 @@ class TestProblems:
             "managers": [{"user": "anna", "roles": ["ORG_OWNER"]}],
         }
         values = {"name": "New", "primary_domain": OTHER, "users": [user, user], "projects": [project]}
-        with undone(with_other) as services, pytest.raises(Invalid) as taken:
+        with undone(with_other) as services, pytest.raises(Invalid) as refusal:
             imported(services, document(values))
-        assert set(taken.value.fields) == {"organization.primary_domain"}
+        assert set(refusal.value.fields) == {"organization.primary_domain"}
         values["primary_domain"] = "new.example"
         with undone(with_other) as services, pytest.raises(Invalid) as refused:
             imported(services, document(values))
@@ -344,7 +346,7 @@ class TestProblems:
             "organization.projects[0].managers[0].roles",
         }
 
-    def test_of_single_values_are_told_before_anything_is_made(self) -> None:
+    def test_of_single_values_are_reported_before_any_creation(self) -> None:
         values = document({"name": "", "colour": "red", "users": [{"user_name": 1}], "projects": 5})
         with StreamedOrganizationImport() as incoming, pytest.raises(Invalid) as refused:
             incoming.document(parse_json_stream(io.BytesIO(json.dumps(values).encode()), incoming.list_consumers))

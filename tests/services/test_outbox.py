@@ -129,7 +129,7 @@ def test_it_is_given_up_when_it_is_worth_nothing_any_more(
     assert server.sent == []
 
 
-def test_operators_are_told_what_could_not_be_sent(
+def test_backlog_is_reported_to_operators(
     identity: IdentityApplication, server: FailingMailServer, clock: FakeClock
 ) -> None:
     sender = identity.senders["mail"]

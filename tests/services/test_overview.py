@@ -24,13 +24,13 @@ def add_key(services: Services, user_id: str, days: int) -> str:
     return key.id
 
 
-def test_what_expires_is_told_soonest_first(services: Services) -> None:
+def test_expiring_credentials_are_sorted_soonest_first(services: Services) -> None:
     acme, organization = (make_organization(services, name) for name in ("Acme", "Other"))
-    mine, theirs = make_service_user(services, acme).id, make_service_user(services, organization).id
-    late, soon, foreign = add_key(services, mine, 29), add_key(services, mine, 1), add_key(services, theirs, 2)
-    add_key(services, mine, 31)
+    own_id, other_id = make_service_user(services, acme).id, make_service_user(services, organization).id
+    late, soon, foreign = add_key(services, own_id, 29), add_key(services, own_id, 1), add_key(services, other_id, 2)
+    add_key(services, own_id, 31)
     command = AddPersonalAccessToken(name="CI", expires_at=services.now + timedelta(days=7))
-    token, _ = services.service_users.add_personal_access_token(mine, command, principal=OPERATOR_PRINCIPAL)
+    token, _ = services.service_users.add_personal_access_token(own_id, command, principal=OPERATOR_PRINCIPAL)
     expiring_credentials = services.overview.list_expiring(acme.id, principal=OPERATOR_PRINCIPAL)
     assert [
         (expiring_credential.kind, expiring_credential.credential.id) for expiring_credential in expiring_credentials
@@ -40,7 +40,7 @@ def test_what_expires_is_told_soonest_first(services: Services) -> None:
         ("service_user_key", late),
     ]
     assert all(
-        expiring_credential.owner is not None and expiring_credential.owner.user.id == mine
+        expiring_credential.owner is not None and expiring_credential.owner.user.id == own_id
         for expiring_credential in expiring_credentials
     )
     assert expiring_credentials[0].expires_at == services.now + timedelta(days=1)
@@ -100,7 +100,7 @@ def test_refusals_of_a_day_are_taken_together(identity: IdentityApplication, clo
     assert sum(refusal_summary.count for refusal_summary in everywhere) == 4
 
 
-def test_twenty_refusals_are_told_at_most(identity: IdentityApplication) -> None:
+def test_refusals_are_limited_to_twenty(identity: IdentityApplication) -> None:
     for number in range(25):
         refuse(identity, f"reason {number}")
     with identity.read_session() as services:

@@ -25,7 +25,7 @@ from identity.testing.clock import FakeClock
 from tests.services.factories import make_human_user, make_organization, subject_of
 
 _SINCE = datetime(2030, 1, 1, tzinfo=UTC)
-ELSEWHERE = Organization(
+OTHER_ORGANIZATION = Organization(
     id="elsewhere", name="Elsewhere", primary_domain="elsewhere.example", created_at=_SINCE, changed_at=_SINCE
 )
 GOOD = "correct horse battery staple"
@@ -81,7 +81,7 @@ def test_a_hundred_failures_need_a_reset(identity: IdentityApplication, anna: Su
     assert tried(identity, "anna") is None
 
 
-def test_an_unlock_is_told_once_and_only_if_there_was_something(identity: IdentityApplication, anna: Subject) -> None:
+def test_unlock_is_recorded_once_after_failures(identity: IdentityApplication, anna: Subject) -> None:
     tried(identity, "anna")
     for _ in range(2):
         with identity.transaction() as services:
@@ -120,17 +120,19 @@ def test_what_is_wrong_with_a_password(services: Services) -> None:
         *((item, known) for item in ("1qaz2wsx3edc4rfv", "1QAZ2WSX3EDC4RFV")),
     ):
         with pytest.raises(Invalid) as refusal:
-            services.passwords.require_acceptable(password, None, owner=ELSEWHERE, names=("anna", "anna@acme.example"))
+            services.passwords.require_acceptable(
+                password, None, owner=OTHER_ORGANIZATION, names=("anna", "anna@acme.example")
+            )
         assert refusal.value.fields == {"new_password": sentence}
     with pytest.raises(Invalid) as refusal:
-        services.passwords.require_acceptable(GOOD, GOOD[:-1], owner=ELSEWHERE, names=())
+        services.passwords.require_acceptable(GOOD, GOOD[:-1], owner=OTHER_ORGANIZATION, names=())
     assert refusal.value.fields == {"new_password_again": "Type the same password twice."}
     for good in (GOOD, "ü" * 15, "密码密码密码密码密码密码密码密", "               x", "x" * 256):
-        services.passwords.require_acceptable(good, good, owner=ELSEWHERE, names=("anna",))
+        services.passwords.require_acceptable(good, good, owner=OTHER_ORGANIZATION, names=("anna",))
 
 
 @pytest.mark.parametrize(
-    ("rules", "refused", "taken"),
+    ("rules", "refused", "accepted"),
     [
         ({"password_min_length": 20}, "nineteen character", "twenty characters at"),
         ({"password_strength": 3}, "qwertyuiopasdfgh", "wie der Wind im Walde"),
@@ -138,20 +140,20 @@ def test_what_is_wrong_with_a_password(services: Services) -> None:
         ({"password_strength": 4}, "p@ssw0rd p@ssw0rd p@ssw0rd", "correct horse battery staple"),
     ],
 )
-def test_the_policy_of_an_organization_asks_more_of_passwords(
-    identity: IdentityApplication, anna: Subject, rules: dict[str, int], refused: str, taken: str
+def test_organization_policy_tightens_password_rules(
+    identity: IdentityApplication, anna: Subject, rules: dict[str, int], refused: str, accepted: str
 ) -> None:
-    def checked(password: str, whose: Subject | Organization) -> None:
+    def checked(password: str, owner: Subject | Organization) -> None:
         with identity.read_session() as services:
-            services.passwords.require_acceptable(password, password, owner=whose, names=("anna",))
+            services.passwords.require_acceptable(password, password, owner=owner, names=("anna",))
 
     checked(refused, anna)
     with identity.transaction() as services:
         services.policies.change(anna.organization.id, ChangePolicy.build(**rules))
     with pytest.raises(Invalid):
         checked(refused, anna)
-    checked(taken, anna.organization)
-    checked(refused, ELSEWHERE)
+    checked(accepted, anna.organization)
+    checked(refused, OTHER_ORGANIZATION)
 
 
 class TestAFileOfTheOperator:
@@ -163,31 +165,31 @@ class TestAFileOfTheOperator:
 
     def test_names_passwords_that_are_refused(self, services: Services) -> None:
         with pytest.raises(Invalid) as refusal:
-            services.passwords.require_acceptable("acme acme ACME acme", None, owner=ELSEWHERE, names=())
+            services.passwords.require_acceptable("acme acme ACME acme", None, owner=OTHER_ORGANIZATION, names=())
         assert refusal.value.fields == {"new_password": "This password is too well known. Choose another."}
-        services.passwords.require_acceptable("acme acme acme acme acme", None, owner=ELSEWHERE, names=())
+        services.passwords.require_acceptable("acme acme acme acme acme", None, owner=OTHER_ORGANIZATION, names=())
 
     def test_that_is_not_there_stops_the_start(self, tmp_path: Path) -> None:
         with pytest.raises(InvalidSetting, match="password_blocklist"):
             _read_password_blocklist(tmp_path / "none.txt")
 
 
-def test_what_makes_a_password_costly_to_judge_is_bounded() -> None:
+def test_password_strength_estimate_is_bounded() -> None:
     """Each way to write a letter multiplied the work: this one took seconds. Counted, not timed."""
     from zxcvbn import matching
 
-    asked = 0
+    call_count = 0
     look = matching.dictionary_match
 
-    def counting(*given: object, **more: object) -> object:
-        nonlocal asked
-        asked += 1
-        return look(*given, **more)
+    def counting(*arguments: object, **more: object) -> object:
+        nonlocal call_count
+        call_count += 1
+        return look(*arguments, **more)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(matching, "dictionary_match", counting)
         assert estimate_strength("4@8({[<369&#!1/|0$5+7%2/" * 10, ()) == 4
-    assert asked < 100
+    assert call_count < 100
 
 
 def test_composed_and_decomposed_letters_are_one_password(identity: IdentityApplication) -> None:
@@ -236,14 +238,14 @@ def test_a_newer_link_ends_the_older(identity: IdentityApplication, anna: Subjec
 def test_a_new_password_ends_links_sessions_and_tokens(identity: IdentityApplication, anna: Subject) -> None:
     with identity.transaction() as services:
         code = services.passwords.issue_reset_link(anna.user.id).rpartition("/")[2]
-        _, kept = services.sessions.start(anna, (), proofs=(), user_agent="")
+        _, current = services.sessions.start(anna, (), proofs=(), user_agent="")
         _, secret = services.sessions.start(anna, (), proofs=(), user_agent="")
         services.passwords.change(
-            anna, "$hash$", except_session=services.sessions.list_by_secrets([kept])[0].session.id
+            anna, "$hash$", except_session=services.sessions.list_by_secrets([current])[0].session.id
         )
     with identity.read_session() as services:
         assert services.sessions.list_by_secrets([secret]) == ()
-        assert services.sessions.list_by_secrets([kept])
+        assert services.sessions.list_by_secrets([current])
         with pytest.raises(InvalidOneTimeLink):
             services.passwords.find_by_reset_link(code)
 

@@ -120,12 +120,12 @@ class Graph:
     def power(self, resource: Resource) -> frozenset[str]:
         """What those whom the trying user controls may do at the resource, all together."""
         principals = [self.principal(user_id) for user_id in sorted(self.controlled)]
-        held = [
+        managers = [
             self.services.access_control.list_permissions(principal, resource)
             for principal in principals
             if principal is not None
         ]
-        return frozenset().union(*held)
+        return frozenset().union(*managers)
 
     def step(self) -> None:
         """One call by one of the controlled users, made if a route would let it through."""
@@ -138,20 +138,20 @@ class Graph:
         target = self.random.choice(self.users)
         resource = self.random.choice(self.resources)
         roles = self._roles(resource)
-        before = {resource: self._held(target, resource) for resource in self.resources}
+        before = {resource: self._permissions(target, resource) for resource in self.resources}
         try:
             gained = call(self, principal, target, resource, roles)
         except DomainError:
             gained = False
         for item in self.resources:
-            added = self._held(target, item) - before[item]
+            added = self._permissions(target, item) - before[item]
             assert added <= self.services.access_control.list_permissions(principal, item), "granted more than held"
         if gained:
             self.controlled.add(target.id)
         for item in self.resources:
             assert self.power(item) <= self.at_first[item], f"gained at {item.key.level} by {call.__name__}"
 
-    def _held(self, user: User, resource: Resource) -> frozenset[str]:
+    def _permissions(self, user: User, resource: Resource) -> frozenset[str]:
         """What the user's roles hold at the resource, whether or not it is active."""
         managers = [
             manager
@@ -328,9 +328,9 @@ DONE: dict[str, tuple[type[User] | UnionType, str, bool, Callable[[Any, User, Pr
 def to_an_account(name: str) -> Call:
     kind, permission, gains, do = DONE[name]
 
-    def call(graph: Graph, by: Principal, target: User, resource: Resource, roles: frozenset[str]) -> bool:
+    def call(graph: Graph, principal: Principal, target: User, resource: Resource, roles: frozenset[str]) -> bool:
         if isinstance(target, kind):
-            do(graph.require_at_home(by, target, permission), target, by)
+            do(graph.require_at_home(principal, target, permission), target, principal)
         return gains and isinstance(target, kind)
 
     call.__name__ = name

@@ -54,15 +54,15 @@ def test_expired_rows_go_in_batches_and_live_ones_stay(
 def test_others_are_relieved_after_each_batch_and_whoever_watches_hears_of_it(
     identity: IdentityApplication, expired: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[str] = []
+    recorded: list[str] = []
 
     class Watching(instrumentation.InstrumentationObserver):
         def record_duration(self, kind: str, name: str, seconds: float) -> None:
             if kind == instrumentation.PURGE:
-                told.append(name)
+                recorded.append(name)
 
     def relieve() -> None:
-        told.append("relieved")
+        recorded.append("relieved")
         # The batch is committed by then, and whoever waited may write.
         fill(identity, 1)
 
@@ -75,7 +75,7 @@ def test_others_are_relieved_after_each_batch_and_whoever_watches_hears_of_it(
         assert identity.background_jobs.purge() == {"access tokens": 2 * purge.BATCH_SIZE + 1}
     finally:
         instrumentation.remove_observers([watcher])
-    assert told == 3 * ["access tokens", "relieved"]
+    assert recorded == 3 * ["access tokens", "relieved"]
 
 
 def test_whoever_waits_has_as_long_as_the_batch_took(
@@ -113,12 +113,12 @@ def test_one_node_at_a_time(identity: IdentityApplication, expired: dict[str, ob
 def test_a_purge_that_takes_long_stays_the_only_one(
     identity: IdentityApplication, expired: dict[str, object], clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    others: list[bool] = []
+    results: list[bool] = []
 
     def relieve() -> None:
         clock.advance(minutes=1)
         with identity.transaction() as services:
-            others.append(
+            results.append(
                 acquire_lease(services.storage, "purge", starts_at=clock(), expires_at=clock() + timedelta(minutes=1))
             )
 
@@ -126,9 +126,9 @@ def test_a_purge_that_takes_long_stays_the_only_one(
     monkeypatch.setattr(purge.PurgeBatch, "next_limit", lambda _self, limit: limit)
     for purging in (identity.background_jobs.purge_with_lease, identity.background_jobs.purge):
         fill(identity, 6 * purge.BATCH_SIZE, **expired)
-        others.clear()
+        results.clear()
         purging()
-        assert others == 6 * [False]
+        assert results == 6 * [False]
         assert identity.background_jobs.purge() == {}
         clock.advance(hours=1)
 
@@ -170,10 +170,10 @@ def test_a_kind_that_cannot_be_purged_stops_no_other(
         services.storage.outbox.add(make_outbox_message(next_at=clock(), expires_at=clock()))
     clock.advance(hours=26)
 
-    def failing(storage: Storage, kind: PurgeKind, *given: Any) -> PurgeCandidates:
+    def failing(storage: Storage, kind: PurgeKind, *arguments: Any) -> PurgeCandidates:
         if kind is PurgeKind.ACCESS_TOKENS:
             raise failure
-        return purge.find_expired(storage, kind, *given)
+        return purge.find_expired(storage, kind, *arguments)
 
     with monkeypatch.context() as patched:
         patched.setattr(background_jobs, "find_expired", failing)
@@ -194,8 +194,8 @@ def test_what_a_sign_in_leaves_behind_goes_too(identity: IdentityApplication, cl
         services.storage.attempts.reserve("name:nobody", reserved_at=services.now)
         services.storage.outbox.add(make_outbox_message(next_at=clock(), expires_at=clock() + timedelta(hours=1)))
     clock.advance(hours=26)
-    gone = identity.background_jobs.purge()
-    assert gone == dict.fromkeys(("authorization requests", "outgoing messages", "records"), 1)
+    purged = identity.background_jobs.purge()
+    assert purged == dict.fromkeys(("authorization requests", "outgoing messages", "records"), 1)
     clock.advance(hours=7 * 24 - 26)
     assert identity.background_jobs.purge() == {}, "the session has just reached its end"
     # A token that names the session may live for another twelve hours, and is dead only because the session says so.
@@ -221,14 +221,14 @@ class TestAges:
             anna = subject_of(services, make_human_user(services, make_organization(services)))
             signed_in, _ = services.sessions.start(anna, (), proofs=(), user_agent="")
             services.storage.outbox.add(make_outbox_message(next_at=clock(), expires_at=clock()))
-        gone: dict[str, timedelta] = {}
+        purged: dict[str, timedelta] = {}
         began = clock()
         for _ in range(12 * 24):
             clock.advance(hours=1)
-            gone |= dict.fromkeys(identity.background_jobs.purge(), clock() - began)
+            purged |= dict.fromkeys(identity.background_jobs.purge(), clock() - began)
         hour, day = timedelta(hours=1), timedelta(days=1)
-        after_its_end = gone["sessions"] - (signed_in.session.ends_at - began)
-        assert (gone["outgoing messages"], gone["access tokens"]) == (day + hour, 2 * day + hour)
+        after_its_end = purged["sessions"] - (signed_in.session.ends_at - began)
+        assert (purged["outgoing messages"], purged["access tokens"]) == (day + hour, 2 * day + hour)
         assert after_its_end == 3 * day + 12 * hour + hour
 
 
@@ -252,8 +252,8 @@ def test_audit_events_go_when_they_are_old_enough(identity: IdentityApplication,
     clock.advance(seconds=1)
     with identity.transaction() as services:
         make_organization(services, "Other")
-    [gone] = identity.background_jobs.purge().values()
-    assert gone
+    [count] = identity.background_jobs.purge().values()
+    assert count
     with identity.read_session() as services:
         assert {event.at for event in services.storage.audit.list_after(0, 100)} == {clock()}
 
@@ -266,22 +266,22 @@ class TestLegalHold:
     def test_what_an_organization_has_stays_as_long_as_it_is_held(
         self, identity: IdentityApplication, clock: FakeClock
     ) -> None:
-        held = {}
+        legal_holds = {}
         for name in ("Held", "Other"):
             with identity.transaction() as services:
                 organization = make_organization(services, name)
                 anna = subject_of(services, make_human_user(services, organization))
                 services.sessions.start(anna, (), proofs=(), user_agent="")
-                held[name] = organization.id
+                legal_holds[name] = organization.id
         with identity.transaction() as services:
-            placed = hold(services, LegalHoldKind.ORGANIZATION, held["Held"])
+            placed = hold(services, LegalHoldKind.ORGANIZATION, legal_holds["Held"])
         clock.advance(days=365)
-        gone = identity.background_jobs.purge()
-        assert gone["sessions"] == 1
+        purged = identity.background_jobs.purge()
+        assert purged["sessions"] == 1
         with identity.read_session() as services:
             events = services.storage.audit.list_after(0, 100)
-            assert held["Other"] not in {event.organization_id for event in events}
-            assert sum(event.organization_id == held["Held"] for event in events) > 2
+            assert legal_holds["Other"] not in {event.organization_id for event in events}
+            assert sum(event.organization_id == legal_holds["Held"] for event in events) > 2
         assert identity.background_jobs.purge() == {}
         with identity.transaction() as services:
             services.legal_holds.release(placed.id)
@@ -303,17 +303,17 @@ class TestLegalHold:
         looked: list[object] = []
         find = purge.find_expired
 
-        def looking(storage: Storage, kind: PurgeKind, *given: Any) -> PurgeCandidates:
-            purge_candidates = find(storage, kind, *given)
+        def looking(storage: Storage, kind: PurgeKind, *arguments: Any) -> PurgeCandidates:
+            purge_candidates = find(storage, kind, *arguments)
             if kind is PurgeKind.SESSIONS:
-                looked.append((given[-1], len(purge_candidates.keys)))
+                looked.append((arguments[-1], len(purge_candidates.keys)))
             return purge_candidates
 
         monkeypatch.setattr(background_jobs, "find_expired", looking)
         assert identity.background_jobs.purge()["sessions"] == 4
-        places = [since for since, _ in looked]
-        assert places[0] is None
-        assert places[1:] == sorted(set(places[1:]))
+        cursors = [since for since, _ in looked]
+        assert cursors[0] is None
+        assert cursors[1:] == sorted(set(cursors[1:]))
         # Two at a time, whether they go or not.
         assert [found for _, found in looked] == [0, 1, 2, 1, 0]
 
@@ -420,12 +420,12 @@ class TestLegalHold:
         with identity.transaction() as services:
             organization, other = (make_organization(services, name) for name in ("Held", "Other"))
             anna, bert = (make_human_user(services, item) for item in (organization, other))
-            held = {
+            retained = {
                 LegalHoldKind.USER: anna.id,
                 LegalHoldKind.ORGANIZATION: organization.id,
                 LegalHoldKind.INSTANCE: None,
             }
-            placed = hold(services, kind, held[kind])
+            placed = hold(services, kind, retained[kind])
         with identity.transaction() as services:
             with pytest.raises(Conflict, match="legal hold"):
                 services.users.remove(anna.id, principal=OPERATOR_PRINCIPAL)

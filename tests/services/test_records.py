@@ -19,13 +19,13 @@ from identity.storage.errors import UnreadableRow
 from identity.testing.clock import FakeClock
 from tests.services.factories import make_human_user, make_organization
 
-MINE, THEIRS = RecordNamespace("mine"), RecordNamespace("theirs")
+OWN_NAMESPACE, OTHER_NAMESPACE = RecordNamespace("mine"), RecordNamespace("theirs")
 VALUE = {"secret": "JBSWY3DPEHPK3PXP", "used": [1, None, {"ü": True}]}
 
 
 @pytest.fixture
 def records(services: Services) -> RecordService:
-    return services.record_service(MINE)
+    return services.record_service(OWN_NAMESPACE)
 
 
 @pytest.fixture
@@ -45,11 +45,11 @@ def test_a_key_is_taken_by_the_first(records: RecordService) -> None:
 
 def test_what_has_expired_is_gone_and_its_key_free(identity: IdentityApplication, clock: FakeClock) -> None:
     with identity.transaction() as services:
-        records = services.record_service(MINE)
+        records = services.record_service(OWN_NAMESPACE)
         assert records.add("challenge", "key", {"n": 1}, expires_at=clock() + timedelta(minutes=5)) is None
     clock.advance(minutes=5)
     with identity.transaction() as services:
-        records = services.record_service(MINE)
+        records = services.record_service(OWN_NAMESPACE)
         assert records.find("challenge", "key") is None
         assert records.consume("challenge", "key") is None
         assert records.add("challenge", "key", {"n": 2}) is None
@@ -75,19 +75,19 @@ def test_a_change_is_made_to_what_was_read(records: RecordService) -> None:
 
 def test_of_racing_callers_one_takes_a_record(identity: IdentityApplication) -> None:
     with identity.transaction() as services:
-        services.record_service(MINE).add("challenge", "key", VALUE)
+        services.record_service(OWN_NAMESPACE).add("challenge", "key", VALUE)
 
     def take(_: int) -> Any:
         with identity.transaction() as services:
-            record = services.record_service(MINE).consume("challenge", "key")
+            record = services.record_service(OWN_NAMESPACE).consume("challenge", "key")
             return record and record.value
 
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(take, range(40)))
     assert [answer for answer in answers if answer is not None] == [VALUE]
     with identity.transaction() as services:
-        assert services.record_service(MINE).find("challenge", "key") is None
-        assert services.record_service(MINE).add("challenge", "key", {}) is not None, "it still holds its key"
+        assert services.record_service(OWN_NAMESPACE).find("challenge", "key") is None
+        assert services.record_service(OWN_NAMESPACE).add("challenge", "key", {}) is not None, "it still holds its key"
 
 
 @pytest.mark.parametrize("seal", [False, True])
@@ -118,7 +118,7 @@ def test_records_of_a_user_are_dropped_together(records: RecordService, anna: Hu
 
 def test_another_plugin_sees_and_touches_nothing(services: Services, records: RecordService, anna: HumanUser) -> None:
     records.add("device", "key", VALUE, user_id=anna.id)
-    record_service = services.record_service(THEIRS)
+    record_service = services.record_service(OTHER_NAMESPACE)
     assert record_service.find("device", "key") is None
     assert record_service.consume("device", "key") is None
     assert record_service.list_by_owner("device", user_id=anna.id) == ()
@@ -145,24 +145,24 @@ def test_a_sealed_value_and_a_key_are_not_readable_in_the_database(tmp_path: Pat
     identity = create_application(settings)
     identity.backend.migrate()
     with identity.transaction() as services:
-        records = services.record_service(MINE)
+        records = services.record_service(OWN_NAMESPACE)
         records.add("totp", "the key of ada", VALUE, seal=True)
         records.add("totp", "open", {"plain": "in the clear"})
     with identity.transaction() as services:
-        records = services.record_service(MINE)
+        records = services.record_service(OWN_NAMESPACE)
         record = records.find("totp", "the key of ada")
         assert record is not None
         assert record.value == VALUE
         changed = records.replace(record, {"secret": "ANOTHERSECRET"})
         assert changed.value == {"secret": "ANOTHERSECRET"}
-        taken = records.consume("totp", "the key of ada")
-        assert taken is not None
-        assert taken.value == {"secret": "ANOTHERSECRET"}
+        consumed = records.consume("totp", "the key of ada")
+        assert consumed is not None
+        assert consumed.value == {"secret": "ANOTHERSECRET"}
     identity.close()
     stored = b"".join(file.read_bytes() for file in tmp_path.glob("identity.db*"))
     assert b"in the clear" in stored
-    for word in (b"JBSWY3DPEHPK3PXP", b"ANOTHERSECRET", b"the key of ada"):
-        assert word not in stored
+    for secret in (b"JBSWY3DPEHPK3PXP", b"ANOTHERSECRET", b"the key of ada"):
+        assert secret not in stored
 
 
 def test_a_sealed_value_opens_in_its_own_place_alone(services: Services, records: RecordService) -> None:

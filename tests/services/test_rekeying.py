@@ -25,9 +25,9 @@ pytestmark = pytest.mark.storages("memory", "sqlite")
 OLD, NEW, OTHER = (MasterKey(name, sha256(name.encode()).digest()) for name in ("old", "new", "other"))
 MAIL = {"identity.smtp.host": "mail.example", "identity.smtp.sender": "no-reply@id.example.com"}
 PLUGIN = RecordNamespace("some_plugin")
-EACH = 3
+ROWS_PER_KIND = 3
 #: The signing key, and of each: a link, a kept answer, a plugin's record, a message, a provider's secret.
-ALL = 1 + 5 * EACH
+ALL = 1 + 5 * ROWS_PER_KIND
 
 
 class Filled:
@@ -41,7 +41,7 @@ class Filled:
         self.use(OLD)
         self.kind = next(iter(self._process.deliveries))
         self.codes, self.providers = [], []
-        for at in range(EACH):
+        for at in range(ROWS_PER_KIND):
             self.providers.append(world.make_upstream_provider(client_secret=f"secret {at}"))
             with world.identity.transaction() as services:
                 link = services.one_time_links.issue(OneTimeLinkKind.REGISTRATION, content={"at": str(at)})
@@ -80,9 +80,9 @@ class Filled:
                 assert record is not None
                 assert record.value == {"at": at}
             messages = services.outbox.list_due(self.kind)
-            assert [services.outbox.unseal(message) for message in messages] == [b"content"] * EACH
+            assert [services.outbox.unseal(message) for message in messages] == [b"content"] * ROWS_PER_KIND
         with self.world.identity.transaction() as services:
-            for at in range(EACH):
+            for at in range(ROWS_PER_KIND):
                 assert services.idempotency.claim_key("me", str(at), b"request") == StoredResponse(200, b"answer")
 
 
@@ -113,17 +113,17 @@ def test_a_check_tells_of_what_no_listed_key_opens(filled: Filled) -> None:
     """However it is sealed: a signing key that is damaged hides nothing else."""
     identity = filled.world.identity
 
-    def said(*keys: MasterKey) -> str | None:
+    def check_result(*keys: MasterKey) -> str | None:
         checks = SystemChecks(identity.settings, identity.backend, identity.read_session, filled.use(*keys), ())
         return checks.master_keys()
 
-    assert said(NEW, OLD) is None
-    assert f"does not list: old ({ALL})." in str(said(NEW))
+    assert check_result(NEW, OLD) is None
+    assert f"does not list: old ({ALL})." in str(check_result(NEW))
     with identity.transaction() as services:
         [signing_key] = services.storage.signing_keys.list_all()
         services.storage.signing_keys.update_sealed_private_key(signing_key.id, b"damaged")
-    assert said(NEW, OLD) is None
-    assert f"does not list: old ({ALL - 1})." in str(said(NEW))
+    assert check_result(NEW, OLD) is None
+    assert f"does not list: old ({ALL - 1})." in str(check_result(NEW))
 
 
 def test_half_way_everything_can_be_opened_and_the_rest_is_done_later(filled: Filled) -> None:
@@ -174,7 +174,7 @@ def test_what_is_changed_meanwhile_is_left_to_whoever_changed_it(
     assert filled.left() == Counter()
 
 
-def test_what_a_process_with_the_old_setting_seals_is_told(filled: Filled) -> None:
+def test_values_sealed_with_old_setting_are_reported(filled: Filled) -> None:
     filled.reseal(NEW, OLD)
     filled.use(OLD)
     with filled.world.identity.transaction() as services:
@@ -183,7 +183,7 @@ def test_what_a_process_with_the_old_setting_seals_is_told(filled: Filled) -> No
     assert filled.left() == Counter({"old": 1})
 
 
-def test_what_cannot_be_opened_is_left_and_told_by_its_key(filled: Filled) -> None:
+def test_unsealable_value_is_left_and_reported_by_key(filled: Filled) -> None:
     with filled.world.identity.transaction() as services:
         filled.use(OTHER, OLD)
         services.signing_keys.rekey()
@@ -194,17 +194,17 @@ def test_what_cannot_be_opened_is_left_and_told_by_its_key(filled: Filled) -> No
 
 
 @pytest.mark.parametrize("broken", ["no sealed value", "another one's"])
-def test_a_signing_key_that_cannot_be_opened_is_left_and_told_by_its_id(filled: Filled, broken: str) -> None:
+def test_unsealable_signing_key_is_left_and_reported_by_id(filled: Filled, broken: str) -> None:
     identity = filled.world.identity
     with identity.transaction() as services:
         [key] = services.storage.signing_keys.list_all()
-        others = Sealer((OLD,)).seal(b"the key of another one", associated_data="another")
-        sealed = b"nonsense" if broken == "no sealed value" else others
+        foreign_value = Sealer((OLD,)).seal(b"the key of another one", associated_data="another")
+        sealed = b"nonsense" if broken == "no sealed value" else foreign_value
         services.storage.signing_keys.update_sealed_private_key(key.id, sealed)
     done = filled.reseal(NEW, OLD)
-    told = rekeying.UNKNOWN_KEY_ID if broken == "no sealed value" else "old"
-    assert (done.count, done.unreadable, done.signing_keys) == (ALL - 1, Counter({told: 1}), [key.id])
-    assert filled.left() == Counter({told: 1})
+    reported = rekeying.UNKNOWN_KEY_ID if broken == "no sealed value" else "old"
+    assert (done.count, done.unreadable, done.signing_keys) == (ALL - 1, Counter({reported: 1}), [key.id])
+    assert filled.left() == Counter({reported: 1})
 
 
 def test_no_column_is_forgotten() -> None:

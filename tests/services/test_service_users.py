@@ -87,16 +87,16 @@ def test_an_expiration_date_says_its_time_zone() -> None:
 def test_a_longest_span_can_be_set(services: Services, robot: ServiceUser, public_key: str, clock: FakeClock) -> None:
     users = services.service_users
     users._settings = replace(users._settings, service_user_key_max_age=timedelta(days=90))
-    for wanted in (NEVER, clock() + timedelta(days=91)):
+    for expires_at in (NEVER, clock() + timedelta(days=91)):
         with pytest.raises(Invalid, match="at the latest"):
-            upload(services, robot, public_key, wanted)
-        command = AddPersonalAccessToken(name="CI", expires_at=wanted)
+            upload(services, robot, public_key, expires_at)
+        command = AddPersonalAccessToken(name="CI", expires_at=expires_at)
         with pytest.raises(Invalid, match="at the latest"):
             users.add_personal_access_token(robot.id, command, principal=OPERATOR_PRINCIPAL)
     upload(services, robot, public_key, clock() + timedelta(days=90))
 
 
-def test_a_signer_is_found_until_something_stands_against_it(
+def test_signer_is_found_while_active(
     services: Services, robot: ServiceUser, public_key: str, clock: FakeClock
 ) -> None:
     key_id = upload(services, robot, public_key, clock() + timedelta(seconds=10))
@@ -228,7 +228,7 @@ def test_a_secret_is_its_service_user_s_alone(
     assert users.list_secrets(robot.id) == (stored,)
 
 
-def test_a_secret_works_until_something_stands_against_its_user(services: Services, robot: ServiceUser) -> None:
+def test_secret_works_while_user_is_active(services: Services, robot: ServiceUser) -> None:
     users = services.service_users
     _, text = users.add_secret(robot.id, principal=OPERATOR_PRINCIPAL)
     users.deactivate(robot.id, principal=OPERATOR_PRINCIPAL)
@@ -251,8 +251,8 @@ def test_the_same_work_for_who_is_known_and_who_is_not(
     users.add_secret(robot.id, principal=OPERATOR_PRINCIPAL)
     compared: list[bytes] = []
 
-    def noting(stored: bytes, given: bytes) -> bool:
-        compared.append(given)
+    def noting(stored: bytes, presented: bytes) -> bool:
+        compared.append(presented)
         return False
 
     monkeypatch.setattr(service_users, "constant_time_equal", noting)
@@ -280,13 +280,13 @@ def test_a_removed_secret_takes_the_tokens_that_it_obtained_along(services: Serv
 
 
 def test_keys_are_listed_newest_first(services: Services, robot: ServiceUser, public_key: str) -> None:
-    made = [upload(services, robot, public_key) for _ in range(3)]
+    keys = [upload(services, robot, public_key) for _ in range(3)]
     first = services.service_users.page_keys(robot.id, PageRequest(limit=2))
     assert first.next_cursor is not None
     rest = services.service_users.page_keys(robot.id, PageRequest(limit=2, cursor=first.next_cursor))
-    assert {key.id for key in (*first, *rest)} == set(made)
-    assert services.service_users.get_key(robot.id, made[0]).id == made[0]
-    for user_id, key_id in ((robot.id, make_id()), (make_id(), made[0])):
+    assert {key.id for key in (*first, *rest)} == set(keys)
+    assert services.service_users.get_key(robot.id, keys[0]).id == keys[0]
+    for user_id, key_id in ((robot.id, make_id()), (make_id(), keys[0])):
         with pytest.raises(NotFound):
             services.service_users.get_key(user_id, key_id)
 

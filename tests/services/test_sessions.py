@@ -36,7 +36,7 @@ def sign_in(identity: IdentityApplication, anna: Subject) -> Visit:
     return sign_in
 
 
-def seen(identity: IdentityApplication, *secrets: str) -> tuple[SignedInAccount, ...]:
+def live_accounts(identity: IdentityApplication, *secrets: str) -> tuple[SignedInAccount, ...]:
     with identity.read_session() as services:
         return services.sessions.list_by_secrets(secrets)
 
@@ -45,9 +45,9 @@ def test_a_session_is_recognised_by_its_secret_alone(
     identity: IdentityApplication, anna: Subject, sign_in: Visit
 ) -> None:
     account, secret = sign_in()
-    assert [account.session for account in seen(identity, secret)] == [account.session]
+    assert [account.session for account in live_accounts(identity, secret)] == [account.session]
     assert (account.session.user_agent, account.session.client_address) == ("Test", "")
-    assert seen(identity, account.session.id, account.session.digest.hex(), secret[:-1]) == ()
+    assert live_accounts(identity, account.session.id, account.session.digest.hex(), secret[:-1]) == ()
 
 
 def test_signing_in_again_renews_the_secret_and_keeps_the_session(
@@ -58,8 +58,8 @@ def test_signing_in_again_renews_the_secret_and_keeps_the_session(
     second, new = sign_in(first)
     assert second.session.id == first.session.id
     assert second.session.authenticated_at == clock()
-    assert seen(identity, old) == ()
-    assert [account.session.id for account in seen(identity, new)] == [first.session.id]
+    assert live_accounts(identity, old) == ()
+    assert [account.session.id for account in live_accounts(identity, new)] == [first.session.id]
 
 
 def test_an_expired_session_is_not_renewed_but_replaced(
@@ -69,7 +69,7 @@ def test_an_expired_session_is_not_renewed_but_replaced(
     clock.advance(hours=12)
     second, new = sign_in(first)
     assert second.session.id != first.session.id
-    assert [account.session.id for account in seen(identity, old, new)] == [second.session.id]
+    assert [account.session.id for account in live_accounts(identity, old, new)] == [second.session.id]
 
 
 def test_a_session_that_was_ended_meanwhile_is_not_renewed(identity: IdentityApplication, sign_in: Visit) -> None:
@@ -101,7 +101,7 @@ def test_activity_does_not_move_the_absolute_end(
         if account is None:
             break
     # The last time it was seen alive was before the end of its seventh day.
-    (last,) = seen(identity, secret)
+    (last,) = live_accounts(identity, secret)
     assert account is not None
     clock.advance(hours=14)
     with identity.read_session() as services:
@@ -115,7 +115,7 @@ def test_last_seen_moves_at_most_once_a_minute(identity: IdentityApplication, si
         clock.advance(seconds=seconds)
         with identity.transaction() as services:
             services.sessions.touch(services.sessions.list_by_secrets([secret])[0])
-        (now,) = seen(identity, secret)
+        (now,) = live_accounts(identity, secret)
         assert (now.session.last_seen_at != account.session.last_seen_at) is moved
 
 
@@ -144,15 +144,17 @@ def test_nobody_ends_the_session_of_another(identity: IdentityApplication, sign_
     stranger = Subject(replace(anna.user, id="stranger"), anna.organization)
     with pytest.raises(NotFound), identity.transaction() as services:
         services.sessions.end_by_id(stranger, account.session.id)
-    assert seen(identity, secret)
+    assert live_accounts(identity, secret)
 
 
 def test_all_sessions_but_one_can_be_ended(identity: IdentityApplication, sign_in: Visit, anna: Subject) -> None:
     secrets = [sign_in()[1] for _ in range(3)]
-    (account, *_) = seen(identity, secrets[1])
+    (account, *_) = live_accounts(identity, secrets[1])
     with identity.transaction() as services:
         assert services.sessions.end_all(anna, except_session=account.session.id) == 2
-    assert [signed_in_account.session.id for signed_in_account in seen(identity, *secrets)] == [account.session.id]
+    assert [signed_in_account.session.id for signed_in_account in live_accounts(identity, *secrets)] == [
+        account.session.id
+    ]
 
 
 def test_a_deactivated_person_is_signed_in_nowhere(services: Services) -> None:

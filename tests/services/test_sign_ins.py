@@ -28,13 +28,13 @@ def begun(identity: IdentityApplication) -> Begun:
         return services.sign_ins.begin({"client_id": "c", "state": "s"}, login_name="anna", ui_locales="de")
 
 
-def test_its_browser_alone_finds_it(identity: IdentityApplication, begun: Begun) -> None:
+def test_pending_sign_in_is_found_only_by_its_browser(identity: IdentityApplication, begun: Begun) -> None:
     pending, secret = begun
     with identity.read_session() as services:
         assert services.sign_ins.find(pending.id, secret) == pending
-        for shown in (None, "", "another"):
+        for other_secret in (None, "", "another"):
             with pytest.raises(ForeignSignIn):
-                services.sign_ins.find(pending.id, shown)
+                services.sign_ins.find(pending.id, other_secret)
         with pytest.raises(UnknownSignIn):
             services.sign_ins.find("unknown", secret)
 

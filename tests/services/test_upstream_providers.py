@@ -20,7 +20,7 @@ PEM = """-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg"""
 
 
-def test_a_secret_goes_in_and_is_told_to_nobody(world: World) -> None:
+def test_secret_is_write_only(world: World) -> None:
     provider = world.make_upstream_provider(client_secret=SECRET)
     with world.read_only_services() as services:
         assert services.upstream_providers.open_secret(provider) == SECRET

@@ -60,7 +60,7 @@ def test_or_signs_in_with_a_one_time_password(services: Services, organization: 
     assert set(refusal.value.fields) == {"initial"}
 
 
-def test_states_of_many_are_told_at_once(services: Services, organization: Organization) -> None:
+def test_states_of_many_users_are_read_at_once(services: Services, organization: Organization) -> None:
     users = [make_human_user(services, organization, name) for name in "abcd"]
     services.passwords.set_one_time_password(users[1].id)
     services.passwords.set_one_time_password(users[2].id)

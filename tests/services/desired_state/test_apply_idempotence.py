@@ -97,32 +97,32 @@ def value_of(name: str, annotation: Any) -> st.SearchStrategy[Any] | None:
     """Values of a command's field, as a document has them; None if the test knows none."""
     if name in BY_NAME:
         return BY_NAME[name]
-    for one in (annotation, *get_args(annotation)):
-        while get_args(one) and not isinstance(one, type):
-            one = get_args(one)[0]
-        if one is bool:
+    for part in (annotation, *get_args(annotation)):
+        while get_args(part) and not isinstance(part, type):
+            part = get_args(part)[0]
+        if part is bool:
             return st.booleans()
-        if isinstance(one, type) and issubclass(one, Enum):
-            return st.sampled_from([member.value for member in one])
-        if one is timedelta:
+        if isinstance(part, type) and issubclass(part, Enum):
+            return st.sampled_from([member.value for member in part])
+        if part is timedelta:
             return st.sampled_from([300, 3600])
     return None
 
 
 #: Not described by these commands, or told by the test where they stand.
-ELSEWHERE = {"id", "active", "address", "user_name", "type", "key", "roles"}
+OTHER_FIELDS = {"id", "active", "address", "user_name", "type", "key", "roles"}
 
 
 def members_of(command: type[Command], *required: str, without: frozenset[str] = frozenset()) -> Any:
     """Documents' members for each field of a command: some of them, and always those that are required."""
-    given = {}
+    strategies = {}
     for name, field in command.model_fields.items():
         strategy = value_of(name, field.annotation)
         if strategy is not None and name not in without:
-            given[name] = strategy
-        assert strategy is not None or name in ELSEWHERE, f"nothing is said of {command.__name__}.{name}"
-    needed = {name: given.pop(name) for name in required}
-    return st.fixed_dictionaries(needed, optional=given)
+            strategies[name] = strategy
+        assert strategy is not None or name in OTHER_FIELDS, f"nothing is said of {command.__name__}.{name}"
+    needed = {name: strategies.pop(name) for name in required}
+    return st.fixed_dictionaries(needed, optional=strategies)
 
 
 STATES = st.fixed_dictionaries({}, optional={"active": st.booleans()})
@@ -132,40 +132,44 @@ def merged(*parts: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[
     return st.tuples(*parts).map(lambda members: {name: value for member in members for name, value in member.items()})
 
 
-def numbered(values: st.SearchStrategy[dict[str, Any]], name: str, word: str) -> st.SearchStrategy[Any]:
+def numbered(values: st.SearchStrategy[dict[str, Any]], name: str, prefix: str) -> st.SearchStrategy[Any]:
     """One of them or none, with this name."""
     lists = st.lists(values, max_size=1)
-    return lists.map(lambda found: [{**item, name: f"{word}{number}"} for number, item in enumerate(found)])
+    return lists.map(lambda found: [{**item, name: f"{prefix}{number}"} for number, item in enumerate(found)])
 
 
 @st.composite
 def applications(draw: st.DrawFn) -> dict[str, Any]:
     """Mostly ones that are accepted: people of all types but API come back to somewhere."""
-    made: dict[str, Any] = draw(merged(members_of(RegisterApplication, "name"), STATES))
-    made["type"] = draw(st.sampled_from([application_type.value for application_type in ApplicationType]))
-    if made["type"] == "api":
+    application: dict[str, Any] = draw(merged(members_of(RegisterApplication, "name"), STATES))
+    application["type"] = draw(st.sampled_from([application_type.value for application_type in ApplicationType]))
+    if application["type"] == "api":
         for name in ("redirect_uris", "post_logout_redirect_uris", "response_types", "grant_types"):
-            made.pop(name, None)
+            application.pop(name, None)
     else:
-        made["redirect_uris"] = made.get("redirect_uris") or ["https://a.example/"]
-        if "refresh_token" in made.get("grant_types", ()):
-            made["grant_types"] = [*made["grant_types"], "authorization_code"]
-    if made["type"] in ("native", "browser"):
-        made["authentication_method"] = "none"
-    if made.get("authentication_method") == "none":
-        made["grant_types"] = [item for item in made.get("grant_types", ()) if item != "client_credentials"]
-    if not any("id_token" in item for item in made.get("response_types", ())):
-        made["grant_types"] = [item for item in made.get("grant_types", ()) if item != "implicit"]
-    if made.get("may_manage"):
-        made["consent"] = "always"
-    return made
+        application["redirect_uris"] = application.get("redirect_uris") or ["https://a.example/"]
+        if "refresh_token" in application.get("grant_types", ()):
+            application["grant_types"] = [*application["grant_types"], "authorization_code"]
+    if application["type"] in ("native", "browser"):
+        application["authentication_method"] = "none"
+    if application.get("authentication_method") == "none":
+        application["grant_types"] = [
+            item for item in application.get("grant_types", ()) if item != "client_credentials"
+        ]
+    if not any("id_token" in item for item in application.get("response_types", ())):
+        application["grant_types"] = [item for item in application.get("grant_types", ()) if item != "implicit"]
+    if application.get("may_manage"):
+        application["consent"] = "always"
+    return application
 
 
 @st.composite
 def projects(draw: st.DrawFn) -> dict[str, Any]:
     role = members_of(AddProjectRole, "display_name")
-    given = st.lists(st.sampled_from(ROLES), max_size=2)
-    user_grant = st.fixed_dictionaries({"user": st.just("anna0"), "roles": given}, optional={"active": st.booleans()})
+    role_lists = st.lists(st.sampled_from(ROLES), max_size=2)
+    user_grant = st.fixed_dictionaries(
+        {"user": st.just("anna0"), "roles": role_lists}, optional={"active": st.booleans()}
+    )
     manager = st.fixed_dictionaries({"user": st.just("robot0"), "roles": st.just(["PROJECT_OWNER"])})
     holder_manager = {"user": "robot0@other.example", "roles": ["PROJECT_GRANT_OWNER", "PROJECT_GRANT_OWNER_VIEWER"]}
     grant = st.fixed_dictionaries(
@@ -173,7 +177,7 @@ def projects(draw: st.DrawFn) -> dict[str, Any]:
         optional={
             "active": st.booleans(),
             "managers": st.just([holder_manager]),
-            "user_grants": st.lists(st.fixed_dictionaries({"user": st.just("anna0"), "roles": given}), max_size=1),
+            "user_grants": st.lists(st.fixed_dictionaries({"user": st.just("anna0"), "roles": role_lists}), max_size=1),
         },
     )
     return {
@@ -204,11 +208,11 @@ def organizations(draw: st.DrawFn, domain: str) -> dict[str, Any]:
         },
     )
     further = {"registration": st.booleans(), "branding": branding, "policy": members_of(ChangePolicy)}
-    own = st.fixed_dictionaries({}, optional=further)
+    organization_fields = st.fixed_dictionaries({}, optional=further)
     return {
         "name": draw(st.sampled_from(["Acme", "ACME"])) if domain.startswith("acme") else "Other",
         "primary_domain": domain,
-        **(draw(own) if domain.startswith("acme") else {}),
+        **(draw(organization_fields) if domain.startswith("acme") else {}),
         "users": [{**item, "user_name": f"anna{number}"} for number, item in enumerate(people)],
         "service_users": [{**item, "user_name": f"robot{number}"} for number, item in enumerate(robots)],
         "projects": draw(numbered(projects(), "name", "Project ")) if domain.startswith("acme") else [],
@@ -316,7 +320,7 @@ def test_the_fields_of_people_and_rules_are_all_among_the_generated_ones() -> No
     ],
 )
 def test_an_application_with_id_tokens_settles(
-    world: World, response_types: list[str], grant_types: list[str], wanted: set[str]
+    world: World, response_types: list[str], grant_types: list[str], expected: set[str]
 ) -> None:
     application = {
         "name": "Shop",
@@ -330,7 +334,7 @@ def test_an_application_with_id_tokens_settles(
     with undone(world) as services:
         changes(services, state)
         assert changes(services, state) == []
-        assert set(exported(services, "acme.example")["projects"][0]["applications"][0]["grant_types"]) == wanted
+        assert set(exported(services, "acme.example")["projects"][0]["applications"][0]["grant_types"]) == expected
 
 
 def test_what_never_changes_is_refused_when_it_is_described_otherwise(world: World) -> None:
