@@ -1,4 +1,4 @@
-"""Domains of organizations: asked for, proven or asserted, and bound to who had them first."""
+"""Domains of organizations: requested, proven or asserted, and bound to their first owner."""
 
 from dataclasses import replace
 
@@ -15,12 +15,12 @@ from identity.services.commands.organizations import AddDomain
 from identity.settings import Settings
 from identity.storage.errors import DuplicateValue, RowNotFound
 
-#: Who may do this may say that a domain is somebody's, and release it.
+#: Needed to assert a domain without proof, and to release it.
 ASSERT_PERMISSION = "instance.write"
 
 _KIND = "domain"
 _FEW = 10
-#: Beyond this whoever makes the organization has to think of a domain.
+#: The number of candidates before an explicit domain is required.
 _NUMBERS = 100
 _DOMAIN_TAKEN = gettext_lazy(
     "Another organization has this domain, or had it until it was deleted. Who manages the instance can release it."
@@ -33,7 +33,7 @@ _TOO_MANY = gettext_lazy("An organization can have {n} domains. Remove one first
 
 
 class OrganizationDomainService(Service):
-    """Who goes by which name. A domain that counts is bound to its organization until it is released."""
+    """An effective domain is bound to its organization until it is released."""
 
     def __init__(
         self, state: TransactionState, access: AccessControl, instance: InstanceGetter, settings: Settings
@@ -42,15 +42,15 @@ class OrganizationDomainService(Service):
         self._access, self._instance, self._settings = access, instance, settings
 
     def get(self, organization_id: str, name: str) -> OrganizationDomain:
-        """The organization's domain. Raises NotFound."""
+        """Raises NotFound."""
         return self._require_found(self._storage.organizations.find_domain(organization_id, name), _KIND, name)
 
     def list_by_organization(self, organization_id: str) -> tuple[OrganizationDomain, ...]:
-        """All that the organization has or waits for, by name."""
+        """The organization's effective and pending domains, by name."""
         return self._storage.organizations.list_domains(organization_id)
 
     def find_organization(self, name: str) -> Organization | None:
-        """The organization whose people have login names of this domain, or addresses of it that it has proven."""
+        """The organization whose login names have this domain, or which has proven it for email addresses."""
         organization = self._storage.organizations.find_by_domain(name)
         if organization is not None:
             return organization
@@ -59,17 +59,17 @@ class OrganizationDomainService(Service):
         return self._storage.organizations.find(holder.organization_id) if holder is not None and proven else None
 
     def list_unverified(self) -> tuple[OrganizationDomain, ...]:
-        """Some of those that count though they lie outside of the name space and nobody has proven them."""
+        """Effective domains outside of the namespace that are not proven; not all of them."""
         return self._storage.organizations.list_unproven_domains(self._settings.reserved_domains.domain, _FEW)
 
     def can_assert(self, principal: Principal | None) -> bool:
-        """True for whoever may say without a proof that a domain is somebody's."""
+        """True if the caller may assert a domain without proof."""
         return principal is not None and self._access.is_permitted(principal, ASSERT_PERMISSION, INSTANCE_RESOURCE)
 
     def add(self, organization_id: str, command: AddDomain) -> OrganizationDomain:
-        """The domain, waiting for its proof; one in the service's own name space counts at once.
+        """Add a domain that waits for its proof; one in the service's own namespace is effective at once.
 
-        Whether somebody else has it is told to whoever has proven it alone. Raises Invalid.
+        Whether another organization has it is disclosed only after the proof. Raises Invalid.
         """
         name = command.domain
         if self._storage.organizations.find_domain(organization_id, name) is not None:
@@ -80,9 +80,9 @@ class OrganizationDomainService(Service):
         return self._wait(organization_id, name)
 
     def claim(self, organization_id: str, name: str, *, principal: Principal | None) -> bool:
-        """Whether the organization may go by this name from now on; if not, it waits for the proof.
+        """True if the organization may use this name from now on; otherwise it waits for the proof.
 
-        Who may assert does so by giving the name. Raises Invalid.
+        A caller with the permission asserts the domain by that. Raises Invalid.
         """
         stored = self._storage.organizations.find_domain(organization_id, name)
         if stored is not None and stored.is_effective:
@@ -99,10 +99,10 @@ class OrganizationDomainService(Service):
         return False
 
     def verify(self, expected: OrganizationDomain, proof: DomainProof | None) -> OrganizationDomain:
-        """The domain, proven by what was seen outside; it counts from now on.
+        """The domain, proven by an external check and effective from now on.
 
-        ``expected`` is what was looked for. Raises Invalid if it was not there, NotFound if it is not waited for any
-        more; Conflict if it is another organization's.
+        ``expected`` is the domain that was checked. Raises Invalid if the proof was missing, NotFound if the domain
+        is no longer pending; Conflict if it belongs to another organization.
         """
         if proof is None:
             raise Invalid({"domain": _NOT_SEEN})
@@ -117,9 +117,10 @@ class OrganizationDomainService(Service):
         return proven
 
     def assert_domain(self, organization_id: str, name: str, *, principal: Principal) -> OrganizationDomain:
-        """The domain that the organization waits for, which counts from now on because whoever may says so.
+        """Make a pending domain effective without proof.
 
-        What only a deleted organization had goes over. Raises NotFound, Denied; Conflict for another one's.
+        A domain of a deleted organization is taken over. Raises NotFound, Denied; Conflict if another organization
+        has it.
         """
         self._require(principal)
         stored = self.get(organization_id, name)
@@ -131,9 +132,10 @@ class OrganizationDomainService(Service):
             raise Conflict(_DOMAIN_TAKEN) from None
 
     def remove(self, organization_id: str, name: str, *, principal: Principal) -> None:
-        """Take it from the organization; others can have it then.
+        """Remove the domain from the organization; others can have it then.
 
-        Raises NotFound; Conflict for the primary domain; Denied for one that counts, unless the caller may assert.
+        Raises NotFound; Conflict for the primary domain; Denied for an effective one, unless the caller may assert
+        domains.
         """
         domain = self.get(organization_id, name)
         organization = self._storage.organizations.find(organization_id)
@@ -144,7 +146,7 @@ class OrganizationDomainService(Service):
         self._remove(domain)
 
     def derive_free_domain(self, name: str, organization_id: str) -> str:
-        """A domain in the name space that the organization of this name can have: acme, else acme-2 and so on."""
+        """A free domain in the namespace for an organization of this name: acme, else acme-2 and so on."""
         space = self._settings.reserved_domains
         first = candidate = domain_from_name(name, space.domain)
         for number in range(2, _NUMBERS):
@@ -155,7 +157,7 @@ class OrganizationDomainService(Service):
         return first
 
     def ensure_bound(self, organization: Organization) -> None:
-        """See to it that the domain that the organization goes by is bound to it, however it came to it."""
+        """Bind the organization's primary domain to it, if it is not bound yet."""
         if self._storage.organizations.find_domain(organization.id, organization.primary_domain) is None:
             domain = self._new(organization.id, organization.primary_domain)
             with translate_storage_errors(_KIND, domain.name):
@@ -166,7 +168,7 @@ class OrganizationDomainService(Service):
     # --- how -------------------------------------------------------------------------------------------------------
 
     def _gives_out(self, organization_id: str, name: str) -> bool:
-        """True for what lies in the name space; the instance's own organization may have the service's hosts too."""
+        """True in the namespace; the instance's own organization may also have the service's hosts."""
         if name in (self._settings.reserved_domains.domain, *self._settings.reserved_domains.hosts):
             instance = self._instance()
             return instance is not None and instance.organization_id == organization_id
@@ -199,7 +201,7 @@ class OrganizationDomainService(Service):
     def _bind(
         self, domain: OrganizationDomain, proof: DomainProof, *, principal: Principal | None = None
     ) -> OrganizationDomain:
-        """The domain, counting. Raises Invalid if it is another organization's."""
+        """Make the domain effective. Raises Invalid if it belongs to another organization."""
         self._take_over(domain, principal)
         bound = replace(domain, proof=proof, verified_at=self._now)
         try:
@@ -214,7 +216,7 @@ class OrganizationDomainService(Service):
         return bound
 
     def _take_over(self, domain: OrganizationDomain, principal: Principal | None) -> None:
-        """Release what another organization has, if that is deleted and the caller may. Raises Invalid."""
+        """Release the domain of a deleted organization, if the caller may. Raises Invalid."""
         holder = self._storage.organizations.find_effective_domain(domain.name)
         if holder is None or holder.organization_id == domain.organization_id:
             return

@@ -1,4 +1,4 @@
-"""Factors: what people have set up to prove who they are by, for every factor that a plugin offers."""
+"""Factors: what users have enrolled, for every factor that a plugin offers."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -16,12 +16,12 @@ from identity.services.records import RecordService
 from identity.services.remembered_browsers import RememberedBrowserService
 
 _KIND = "factor"
-#: The most that one person sets up of one factor.
+#: The maximum number of a user's enrolments of one factor.
 MAX_ENROLMENTS = 20
 
 
 class FactorService(Service):
-    """Each is a sealed record of its person. What a factor keeps of it is the factor's own."""
+    """Each enrolment is a sealed record of its user. The factor defines its content."""
 
     def __init__(
         self, state: TransactionState, remembered_browsers: RememberedBrowserService, records: RecordService
@@ -30,17 +30,17 @@ class FactorService(Service):
         self._remembered_browsers, self._records = remembered_browsers, records
 
     def list_enrolments(self, user_id: str, factor: str | None = None) -> tuple[Enrolment, ...]:
-        """What the person has set up, of one factor or of all, newest first."""
+        """The user's enrolments, of one factor or all, newest first."""
         enrolments = (_enrolment(record) for record in self._records.list_by_owner(_KIND, user_id=user_id))
         return tuple(enrolment for enrolment in enrolments if factor in (None, enrolment.factor))
 
     def find_by_key(self, factor: str, key: str) -> Enrolment | None:
-        """What was added with this key, whosever it is."""
+        """The enrolment with this key, of any user."""
         record = self._records.find(_KIND, _key(factor, key))
         return None if record is None else _enrolment(record)
 
     def get(self, user_id: str, enrolment_id: str) -> Enrolment:
-        """The person's own by its id. Raises NotFound."""
+        """The user's own enrolment. Raises NotFound."""
         for enrolment in self.list_enrolments(user_id):
             if enrolment.id == enrolment_id:
                 return enrolment
@@ -49,9 +49,9 @@ class FactorService(Service):
     def enrol(
         self, subject: Subject, factor: str, value: Mapping[str, Any], *, name: str = "", key: str | None = None
     ) -> Enrolment:
-        """Set up one more. ``key`` is unique in the instance among those of the factor, by default a new one.
+        """Add an enrolment. ``key`` is unique in the instance among those of the factor, by default a new one.
 
-        Raises Conflict if somebody has the key, or the person has as many as there can be; NotFound if they are gone.
+        Raises Conflict if the key is taken or the user has the maximum number; NotFound if the user was removed.
         """
         if len(self.list_enrolments(subject.user.id, factor)) >= MAX_ENROLMENTS:
             raise Conflict(gettext_lazy("There can be no more of these. Remove one first."))
@@ -67,14 +67,15 @@ class FactorService(Service):
         return _enrolment(record)
 
     def update_after_use(self, enrolment: Enrolment, value: Mapping[str, Any]) -> Enrolment:
-        """Note that it was used just now, with what the factor knows of it from now on.
+        """Record that it was used just now, with its new content.
 
-        Raises Conflict if it was used or changed since it was read, so that of racing proofs one counts; NotFound.
+        Raises Conflict if it was used or changed since it was read, so that only one of several racing proofs
+        counts; NotFound.
         """
         return self._replaced(enrolment, value=dict(value), used_at=int(self._now.timestamp()))
 
     def rename(self, subject: Subject, enrolment_id: str, name: str) -> Enrolment:
-        """Call it otherwise. Raises NotFound, Conflict, Invalid."""
+        """Raises NotFound, Conflict, Invalid."""
         problem = display_name_error(name)
         if problem is not None:
             raise Invalid({"name": problem})
@@ -86,7 +87,7 @@ class FactorService(Service):
         return after
 
     def remove(self, subject: Subject, enrolment_id: str) -> Enrolment:
-        """Have it prove nothing any more. Remembered browsers are asked again. Raises NotFound."""
+        """Remove the enrolment. Remembered browsers are asked again. Raises NotFound."""
         removed = self.get(subject.user.id, enrolment_id)
         if not self._storage.records.delete(CORE_NAMESPACE, _KIND, removed.record.key):
             raise NotFound("factor", enrolment_id)
@@ -95,13 +96,13 @@ class FactorService(Service):
         return removed
 
     def replace_all(self, subject: Subject, factor: str, value: Mapping[str, Any], *, name: str = "") -> Enrolment:
-        """Set up one in place of all that the person has of this factor. Raises NotFound."""
+        """Replace all of the user's enrolments of this factor by one. Raises NotFound."""
         for enrolment in self.list_enrolments(subject.user.id, factor):
             self._storage.records.delete(CORE_NAMESPACE, _KIND, enrolment.record.key)
         return self.enrol(subject, factor, value, name=name)
 
     def remove_all(self, user_id: str) -> int:
-        """Remove all that a person has set up, for whoever may not see it; returns how many. Raises NotFound."""
+        """Remove all of a user's enrolments, without reading them; returns their number. Raises NotFound."""
         subject = self._require_found(self._storage.users.find_subject(user_id), "user", user_id)
         if not isinstance(subject.user, HumanUser):
             raise NotFound("user", user_id)
@@ -112,11 +113,11 @@ class FactorService(Service):
         return removed
 
     def record_suspected_clone(self, subject: Subject, enrolment: Enrolment) -> None:
-        """Have the audit trail tell that somebody else seems to have a copy of it."""
+        """Record that the authenticator seems to have been cloned."""
         self._record("factor.suspected", subject, {"factor": enrolment.factor, "name": enrolment.name})
 
     def record_backup_code_used(self, enrolment: Enrolment, subject: Subject, left: int) -> None:
-        """Have the audit trail tell that one of few was used up, of which so many are left."""
+        """Record that a backup code was used, and how many are left."""
         self._record_event("factor.used", subject, {"factor": enrolment.factor, "left": left})
 
     def _replaced(self, enrolment: Enrolment, **changed: Any) -> Enrolment:
@@ -124,7 +125,7 @@ class FactorService(Service):
         return _enrolment(self._records.replace(enrolment.record, content))
 
     def _record_event(self, event: str, subject: Subject, detail: Mapping[str, object]) -> None:
-        """Record what the person did, who has proved it even where they are not signed in yet."""
+        """Record an event with the user as its actor, even if they are not signed in yet."""
         with self._audit.acting_as(subject.user.id):
             self._record(event, subject, detail)
 

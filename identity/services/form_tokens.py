@@ -1,4 +1,4 @@
-"""Tickets: what a page gives out and takes back once. Nothing is stored before it comes back."""
+"""Form tokens: sealed texts that a page issues and accepts once. Nothing is stored before they come back."""
 
 import json
 from collections.abc import Mapping
@@ -15,21 +15,22 @@ _KIND = "ticket"
 
 
 class FormTokenService(Service):
-    """Each is sealed for one purpose, which says all that it is bound to: a page, a sign-in, a person. So nobody else
-    can make or read one, and a page that is only looked at writes nothing."""
+    """Each is sealed for one purpose, which names what it is bound to: a page, a sign-in, a user. So it can be neither
+    forged nor read, and viewing a page writes nothing.
+    """
 
     def __init__(self, state: TransactionState, sealer: Sealer) -> None:
         super().__init__(state)
         self._sealer = sealer
 
     def issue(self, purpose: str, content: Mapping[str, Any], lifetime: timedelta) -> str:
-        """A text for a form, which brings the content back within this time."""
+        """A token for a form that carries the content and is valid for this time."""
         ends_at = int((self._now + lifetime).timestamp())
         plain = json.dumps([new_id(), ends_at, dict(content)]).encode()
         return base64url.encode(self._sealer.seal(plain, associated_data=_sealing_context(purpose)))
 
     def redeem(self, purpose: str, token: str) -> Mapping[str, Any] | None:
-        """What it carries, for the first who shows it; None if it is too old, was used, or is for something else.
+        """The token's content, once; None if it has expired, was used, or has another purpose.
 
         Of racing callers exactly one gets it. It is used up when the transaction commits.
         """

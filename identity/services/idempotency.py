@@ -1,4 +1,4 @@
-"""Idempotency: a request that is sent twice is answered twice and done once."""
+"""Idempotency: a request that is sent twice is executed once, and both get the same response."""
 
 import logging
 from collections.abc import Set
@@ -15,13 +15,12 @@ from identity.services.base import Service, TransactionState
 log = logging.getLogger(__name__)
 
 _KEPT_FOR = timedelta(hours=24)
-#: The kind of its records.
 RECORD_KIND = "idempotency key"
 
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """What was answered to the first request with the key: HTTP status and body."""
+    """Status and body of the response to the first request with the key."""
 
     status: int
     body: bytes
@@ -31,31 +30,32 @@ class StoredResponse:
 
 
 class IdempotencyService(Service):
-    """Keys belong to whoever uses them; an answer is kept sealed. What is shown once must not be given to keep.
+    """Keys belong to their principal; responses are stored sealed. Never store a response with a secret that is shown
+    once.
 
-    Both live in the transaction of what they guard: what is aborted can be tried again under the same key.
+    Key and response are written in the transaction of the request: after an abort you can retry with the same key.
     """
 
     def __init__(self, state: TransactionState, sealer: Sealer) -> None:
         super().__init__(state)
         self._sealer = sealer
 
-    #: The record of the request that began last. A transaction that follows in the same request takes it over.
+    #: The record of the last claimed key. A later transaction of the same request takes it over.
     claimed_record: Record | None = None
     #: The keys that earlier runs of this request have committed, so that it does not conflict with itself.
     own_keys: Set[bytes] = frozenset()
 
     @cached_property
     def claimed_keys(self) -> set[bytes]:
-        """The digests of all keys that were taken in this transaction."""
+        """The digests of all keys claimed in this transaction."""
         return set()
 
     def claim_key(self, principal_id: str, key: str, request: bytes) -> StoredResponse | None:
-        """Take the key for this request, whose method, address and body are ``request``.
+        """Claim the key for this request, whose method, path and body are ``request``.
 
-        None if it is the first one with the key: then ``store_response`` its answer. The kept answer if the same
-        request had one within 24 hours. Raises Conflict if the key came with another request, or its first one has no
-        answer.
+        None for the first request with the key: then call ``store_response``. The stored response if the same
+        request got one within 24 hours. Raises Conflict if the key came with another request, or the first one has
+        no response.
         """
         record = self._record(
             f"answer\n{principal_id}\n{key}", {"request": token_digest(request.decode("latin-1")).hex()}
@@ -77,9 +77,9 @@ class IdempotencyService(Service):
             raise Conflict("The answer to this request was not kept. Look whether it was done.") from None
 
     def store_response(self, status: int, body: bytes) -> None:
-        """Keep the answer to the request that began last, in its transaction or one that goes on after it.
+        """Store the response for the last claimed key, in this transaction or a later one of the request.
 
-        Without such a request nothing is kept.
+        Without a claimed key nothing is stored.
         """
         if self.claimed_record is not None:
             sealed = self._sealer.seal(
@@ -89,12 +89,12 @@ class IdempotencyService(Service):
             self._storage.records.replace(self.claimed_record)
 
     def claim_token(self, principal_id: str, token: str) -> bool:
-        """True the first time that the principal shows this word, False for 24 hours afterwards."""
+        """True the first time that the principal presents this token, False for 24 hours afterwards."""
         record = self._record(f"once\n{principal_id}\n{token}", {})
         return self._claim(record)[1]
 
     def _claim(self, record: Record) -> tuple[Record, bool]:
-        """The record that holds the key, and True if the key is this request's."""
+        """The record with the key, and True if this request claimed it."""
         holder = self._storage.records.add(record, replacing_expired=True)
         is_own = holder is None or record.key in self.own_keys
         if is_own:
@@ -110,5 +110,4 @@ class IdempotencyService(Service):
 
 
 def sealing_context(key: bytes) -> str:
-    """With what the answer under this key is sealed."""
     return f"idempotency key {key.hex()}"

@@ -1,7 +1,7 @@
-"""Pictures that people upload, made harmless: decoded and encoded anew, or drawn again of what is known to be harmless.
+"""Sanitizes uploaded images: pixels are decoded and encoded again, drawings are rebuilt from an allow-list.
 
-Nothing that was sent is kept as it was. A PNG or WebP picture becomes a WebP picture of its pixels alone; of an SVG
-drawing the shapes stay, and nothing that could run, load or refer to anything outside.
+The uploaded bytes are never stored. A PNG or WebP image becomes a WebP image of its pixels; of an SVG drawing the
+shapes stay, but nothing that could run, load or refer to anything outside.
 """
 
 import base64
@@ -14,18 +14,18 @@ from dataclasses import dataclass
 from identity.domain.errors import Invalid
 from identity.domain.messages import gettext_lazy
 
-#: The most bytes of a picture that is sent, and of one that is kept.
+#: The maximum size of an uploaded image and of a stored one.
 MAX_UPLOAD_BYTES = 512 * 1024
 MAX_STORED_BYTES = 40 * 1024
 
 _MOST_PIXELS = 4_000_000
 _LONGEST_SIDE = 4096
-#: What a logo is made to fit, so that it stays sharp on fine screens; smaller where that takes too many bytes.
+#: Sizes that a logo is scaled to, large enough for high-density screens; the next one if the result is too large.
 _BOXES = ((1024, 192), (768, 144), (512, 96), (384, 72), (256, 48))
 _RASTERS = (b"\x89PNG\r\n\x1a\n", b"RIFF")
 _UNREADABLE = gettext_lazy("This picture cannot be read. Save it anew as PNG, WebP or SVG.")
 _TOO_MANY = gettext_lazy("This picture has too many pixels. Use one of at most 4096 by 976.")
-#: What damaged files make the library raise.
+#: Exceptions of the library for damaged files.
 _DAMAGE = (OSError, SyntaxError, ValueError, EOFError, IndexError, KeyError, MemoryError, struct.error, zlib.error)
 
 _TYPES = {"webp": "image/webp", "svg": "image/svg+xml"}
@@ -33,34 +33,32 @@ _TYPES = {"webp": "image/webp", "svg": "image/svg+xml"}
 
 @dataclass(frozen=True, slots=True)
 class SanitizedImage:
-    """A harmless picture; ``extension`` says what it is."""
+    """A safe image; ``extension`` names its format."""
 
     extension: str
     content: bytes
 
     @property
     def file_name(self) -> str:
-        """What no other picture is called: a digest of what is in it, and its ending."""
+        """A unique name: a digest of the content, and the extension."""
         return f"{hashlib.sha256(self.content).hexdigest()[:32]}.{self.extension}"
 
     @property
     def content_type(self) -> str:
-        """The media type."""
         return _TYPES[self.extension]
 
     @property
     def base64_text(self) -> str:
-        """The content in base64."""
         return base64.b64encode(self.content).decode()
 
     @classmethod
     def from_base64(cls, name: str, text: str) -> "SanitizedImage":
-        """The inverse of ``name`` and ``text``."""
+        """The inverse of ``file_name`` and ``base64_text``."""
         return cls(name.rpartition(".")[2], base64.b64decode(text))
 
 
 def sanitize_base64_image(text: str) -> SanitizedImage:
-    """The harmless picture of one that is sent in base64. Raises Invalid, of ``logo``."""
+    """Sanitize an uploaded image in base64. Raises Invalid, of ``logo``."""
     if len(text) > MAX_UPLOAD_BYTES * 4 // 3 + 4:
         raise _refused(_too_large())
     try:
@@ -70,16 +68,16 @@ def sanitize_base64_image(text: str) -> SanitizedImage:
 
 
 def sanitize_image(content: bytes) -> SanitizedImage:
-    """The harmless picture of one that was sent. Raises Invalid, of ``logo``.
+    """Sanitize an uploaded image. Raises Invalid, of ``logo``.
 
-    The same content always makes the same picture, and a harmless one is not changed by being sent again.
+    The result is deterministic, and sanitizing it again does not change it.
     """
     if len(content) > MAX_UPLOAD_BYTES:
         raise _refused(_too_large())
     if content.startswith(_RASTERS):
         return SanitizedImage("webp", _raster(content))
     if content.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<"):
-        # Loaded where there is one to read: nobody else pays for it.
+        # Imported on first use.
         from identity.services.svg_sanitizer import UnsafeSvg, sanitize_svg
 
         try:
@@ -97,7 +95,7 @@ def _raster(content: bytes) -> bytes:
 
     try:
         with Image.open(io.BytesIO(content), formats=("PNG", "WEBP")) as opened:
-            # Known from the first bytes, before anything is decoded.
+            # Read from the header, before anything is decoded.
             if max(opened.size) > _LONGEST_SIDE or opened.width * opened.height > _MOST_PIXELS:
                 raise _refused(_TOO_MANY)
             if getattr(opened, "n_frames", 1) > 1:

@@ -1,6 +1,6 @@
 """Bootstrap: the instance's own organization and project, its first owner, key, service user and application.
 
-Everything is idempotent: what is there stays, what is missing is made.
+Everything is idempotent: what exists stays, what is missing is created.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ INTROSPECTION_APPLICATION_NAME = "Token introspection"
 
 @dataclass(frozen=True, slots=True)
 class InitialOwner:
-    """The first IAM_OWNER and the password that is told once."""
+    """The first IAM_OWNER, and the password that is printed once."""
 
     user: HumanUser
     login_name: str
@@ -42,10 +42,10 @@ class InitialOwner:
 
 
 def ensure_instance(services: Services, *, registration: bool, email: str = "") -> tuple[Instance, InitialOwner | None]:
-    """The instance, and its owner with a one-time password if this call made them; ``registration`` says whether people
-    may make an account of its own organization for themselves, ``email`` is the owner's address.
+    """The instance, and its owner with a one-time password if this call created them; ``registration`` says whether
+    users may register in its own organization, ``email`` is the owner's address.
 
-    Of two racing calls one makes everything; the other's transaction fails with Duplicate and finds it on retry.
+    Of two racing calls one creates everything; the other's transaction fails with Duplicate and finds it on retry.
     """
     instance = services.storage.organizations.find_instance()
     if instance is not None:
@@ -55,7 +55,7 @@ def ensure_instance(services: Services, *, registration: bool, email: str = "") 
         create_organization = decode(CreateOrganization, {"name": "Identity", "registration": registration})
         organization = services.organizations.create(create_organization)
     except Invalid:
-        # Nothing but the other call can have taken the domain: to the operator this is no mistake of theirs.
+        # Only the other call can have taken the domain: not the operator's mistake.
         raise DuplicateValue("instance") from None
     command = decode(CreateProject, {"name": "Identity"})
     project = services.projects.create(organization.id, command, principal=OPERATOR_PRINCIPAL)
@@ -83,7 +83,7 @@ def ensure_instance(services: Services, *, registration: bool, email: str = "") 
 
 
 def ensure_service_user(services: Services, organization_id: str, user_name: str) -> ServiceUser:
-    """The organization's service user of this name, made if missing. Raises Invalid if a person has the name."""
+    """The organization's service user of this name, created if missing. Raises Invalid if a human user has the name."""
     user = services.storage.users.find_by_name(organization_id, user_name)
     if user is None:
         command = decode(CreateServiceUser, {"user_name": user_name, "display_name": user_name})
@@ -94,7 +94,7 @@ def ensure_service_user(services: Services, organization_id: str, user_name: str
 
 
 def ensure_key(services: Services, user: ServiceUser, existing: KeyFile | None) -> KeyFile:
-    """``existing`` if it still is a live key of the user; otherwise the file of a new key."""
+    """``existing`` if it is still a live key of the user; otherwise the file of a new key."""
     if existing is not None and existing.user_id == user.id:
         stored = services.storage.credentials.find(ServiceUserKey, existing.key_id, user.id)
         if stored is not None and stored.is_live(services.now):
@@ -110,8 +110,9 @@ def ensure_roles(
     *,
     allow_without_sign_in_method: bool = False,
 ) -> Manager:
-    """The user as manager of the resource, holding at least these roles. Raises Invalid for unknown roles, and for who
-    could not sign in with them unless they are recovered."""
+    """Make the user a manager of the resource with at least these roles. Raises Invalid for unknown roles, and for a
+    user who could not sign in with them and is not being recovered.
+    """
     manager = next(
         (manager for manager in services.storage.managers.list_for_user(user_id) if manager.resource == resource.key),
         None,
@@ -129,7 +130,7 @@ def ensure_roles(
 
 
 def resolve_role_resource(services: Services, role: str, organization_id: str) -> Resource:
-    """Where a role of the CLI's ``--role`` is held: the instance, or the organization. Raises Invalid."""
+    """The resource of the CLI's ``--role``: the instance, or the organization. Raises Invalid."""
     known = services.managers.get_role(role)
     if known.level is ManagerLevel.INSTANCE:
         return INSTANCE_RESOURCE
@@ -141,10 +142,9 @@ def resolve_role_resource(services: Services, role: str, organization_id: str) -
 def ensure_introspection_client(
     services: Services, instance: Instance, existing: str | None
 ) -> tuple[Application, str | None]:
-    """The API application of the own project, and its secret if this call made one.
+    """The API application of the own project, and its secret if this call created one.
 
-    ``existing`` is the client id that the operator already has credentials of; a secret is made if it is not this
-    application's.
+    ``existing`` is the client id of the operator's credentials; a secret is created if it is not this application's.
     """
     rows = iterate_rows(lambda request: services.storage.applications.page(instance.project_id, request))
     application = next(

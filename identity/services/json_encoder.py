@@ -1,4 +1,4 @@
-"""JSON that is written while it is made: lists whose items are not all there at the same time."""
+"""Streaming JSON encoder, for lists that do not fit into memory."""
 
 import json
 from collections.abc import Iterator
@@ -6,9 +6,9 @@ from typing import Any
 
 
 def iterencode(value: Any, indent: str = "") -> Iterator[str]:
-    """The value as JSON, piece by piece; an iterator is a list, whose items are taken one after the other.
+    """The value as JSON in chunks; an iterator becomes a list whose items are consumed one by one.
 
-    What has an iterator in it is laid out member by member and item by item, everything else stands on one line.
+    Values that contain an iterator are indented, all others are on one line.
     """
     if isinstance(value, Iterator):
         yield from _laid_out("[", "]", (("", item) for item in value), indent)

@@ -1,4 +1,4 @@
-"""Browsers that signed in to an account before: what they show to be counted apart from strangers."""
+"""Browsers that have signed in to an account before, so that their attempts are counted separately."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
@@ -13,9 +13,9 @@ KNOWN_BROWSER_LIFETIME = timedelta(days=90)
 
 
 class KnownBrowserService(Service):
-    """What a browser shows is sealed for one account and one password: nobody can make it, and a new password ends it.
+    """The browser's token is sealed for one account and one password: it cannot be forged, and a new password ends it.
 
-    It opens nothing. Nothing is stored of it but the failures of the browser, under its id.
+    It grants no access. Only the browser's failures are stored, under its id.
     """
 
     def __init__(self, state: TransactionState, sealer: Sealer) -> None:
@@ -23,7 +23,7 @@ class KnownBrowserService(Service):
         self._sealer = sealer
 
     def remember(self, user_id: str) -> tuple[str, str]:
-        """An id for a browser at which the user has just signed in, and the text to show from now on."""
+        """The id of a browser at which the user has just signed in, and its token."""
         browser = new_id()
         ends_at = int((self._now + KNOWN_BROWSER_LIFETIME).timestamp())
         plain = f"{user_id} {self._password_of(user_id)} {ends_at}"
@@ -31,7 +31,7 @@ class KnownBrowserService(Service):
         return browser, urlsafe_b64encode(sealed).rstrip(b"=").decode()
 
     def identify(self, user_id: str, presented: Mapping[str, str]) -> str | None:
-        """The id under which the account knows a browser that shows these texts by id; None if it does not."""
+        """The id under which the account knows the browser with these tokens by id; None if it does not."""
         known = self.list_ids(user_id, presented)
         expected = (user_id, self._password_of(user_id) if known else "")
         for browser in known:
@@ -41,7 +41,7 @@ class KnownBrowserService(Service):
         return None
 
     def list_ids(self, user_id: str, presented: Mapping[str, str]) -> list[str]:
-        """The ids of texts that were made for this user, also of those that are no longer good; newest first."""
+        """The ids of tokens issued for this user, including expired ones; newest first."""
         return [
             browser
             for browser in sorted(presented, reverse=True)
@@ -59,7 +59,7 @@ class KnownBrowserService(Service):
         return owner, password, ends_at
 
     def _password_of(self, user_id: str) -> str:
-        """Which password it is, told by when it was set; the same for all who have none here."""
+        """Identifies the password by when it was set; the same for all users without one."""
         stored = self._storage.users.find_password(user_id)
         return "0" if stored is None else str(int(stored.changed_at.timestamp()))
 

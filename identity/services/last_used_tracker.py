@@ -1,4 +1,4 @@
-"""When secrets and personal access tokens were last used: noted in memory, written now and then."""
+"""When secrets and personal access tokens were last used: collected in memory, written periodically."""
 
 from datetime import datetime
 from functools import partial
@@ -13,28 +13,25 @@ _PERSONAL_ACCESS_TOKEN = "personal_access_token"  # noqa: S105
 
 
 class LastUsedTracker:
-    """One per process, for all threads: authentication costs no write, and a moment is lost with a crash at most.
+    """One per process, for all threads: authentication costs no write, and a crash loses only the latest times.
 
-    Single reads and writes of a dict are atomic, so nobody waits for a lock.
+    Single reads and writes of a dict are atomic, so it needs no lock.
     """
 
     def __init__(self) -> None:
         self._noted: dict[tuple[str, str], datetime] = {}
 
     def record_client_secret(self, secret_id: str, used_at: datetime) -> None:
-        """Note that an application showed the secret."""
         self._noted[_CLIENT_SECRET, secret_id] = used_at
 
     def record_service_user_secret(self, secret_id: str, at: datetime) -> None:
-        """Note that a service user showed the secret."""
         self._noted[_SERVICE_USER_SECRET, secret_id] = at
 
     def record_personal_access_token(self, token_id: str, at: datetime) -> None:
-        """Note that a program showed the token."""
         self._noted[_PERSONAL_ACCESS_TOKEN, token_id] = at
 
     def drain(self) -> dict[tuple[str, str], datetime]:
-        """All that was noted since the last time; it is forgotten here."""
+        """Remove and return what was collected since the last call."""
         uses: dict[tuple[str, str], datetime] = {}
         while self._noted:
             key, at = self._noted.popitem()
@@ -42,13 +39,13 @@ class LastUsedTracker:
         return uses
 
     def restore(self, uses: dict[tuple[str, str], datetime]) -> None:
-        """Note again what could not be written."""
+        """Collect again what could not be written."""
         for key, at in uses.items():
             self._noted.setdefault(key, at)
 
 
 def write_last_used(last_used: dict[tuple[str, str], datetime], storage: Storage) -> None:
-    """Move "last used" forward in the storage."""
+    """Update the times in the storage; they never move back."""
 
     def select_kind(kind: str) -> dict[str, datetime]:
         return {identifier: at for (item, identifier), at in last_used.items() if item == kind}

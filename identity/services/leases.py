@@ -13,9 +13,9 @@ from identity.storage.errors import UnreadableRow
 
 
 def acquire_lease(storage: Storage, name: str, *, starts_at: datetime, expires_at: datetime) -> bool:
-    """Take the lease until then by one conditional write; False while another holds it.
+    """Acquire the lease by one conditional write; False while another node holds it.
 
-    Whoever holds it gives it back by taking it from the moment of its end until now.
+    Release it by acquiring it from its end until now.
     """
     lease = Record(
         plugin=CORE_NAMESPACE, kind="lease", key=token_digest(name), created_at=starts_at, expires_at=expires_at
@@ -23,12 +23,12 @@ def acquire_lease(storage: Storage, name: str, *, starts_at: datetime, expires_a
     try:
         return storage.records.add(lease, replacing_expired=True) is None
     except UnreadableRow:
-        # Whose it is matters to nobody; its end stands, or is none.
+        # Another node holds it, or acquires it at the same moment.
         return False
 
 
 class Lease:
-    """A piece of work that takes long, and that one node does at a time: its lease, taken on as the work goes on."""
+    """A long task that only one node runs at a time, with its lease renewed as the work goes on."""
 
     def __init__(
         self,
@@ -45,14 +45,14 @@ class Lease:
         self._until: datetime | None = None
 
     def acquire(self) -> bool:
-        """Take the lease; False while another node has it."""
+        """Acquire the lease; False while another node holds it."""
         return self._take(self._clock())
 
     def renew(self) -> bool:
-        """Take the lease for longer, once half of its time is over; False if it was lost, or never taken."""
+        """Renew the lease once half of its time is over; False if it was lost or never acquired."""
         if self._until is None or self._until - self._clock() > self._span / 2:
             return self._until is not None
-        # From the end of the span that is held: nobody else can have taken it before.
+        # From the end of the current lease: nobody else can have acquired it before.
         return self._take(self._until)
 
     def _take(self, at: datetime) -> bool:

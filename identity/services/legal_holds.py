@@ -1,4 +1,4 @@
-"""Legal holds: what is not to go, as long as somebody says so."""
+"""Legal holds: data that must not be deleted until the hold is released."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,35 +15,35 @@ from identity.services.commands.legal_holds import CreateLegalHold
 
 _KIND = "legal_holds"
 _KEY = token_digest("all")
-#: All are read at once, by each batch of a purge.
+#: Each batch of a purge reads all of them.
 MAX_HOLDS = 1000
 
 
 class LegalHoldService(Service):
-    """Holds by what they hold. They stand in one record, of which there are few."""
+    """All holds are in one record, since there are few."""
 
     def list_holds(self) -> Mapping[str, LegalHold]:
-        """Every hold there is, the oldest first."""
+        """All holds by their target, oldest first."""
         with self._look() as storage:
             record = storage.records.find(CORE_NAMESPACE, _KIND, _KEY)
         return {} if record is None else _holds(record)
 
     def get(self, hold_id: str) -> LegalHold:
-        """The hold. Raises NotFound."""
+        """Raises NotFound."""
         legal_hold = next((hold for hold in self.list_holds().values() if hold.id == hold_id), None)
         return self._require_found(legal_hold, "legal hold", hold_id)
 
     def list_holds_on_user(self, user: User) -> tuple[LegalHold, ...]:
-        """The holds by which the account stays: its own, that of its organization, that of everything."""
+        """The holds that keep the account: its own, that of its organization, that of the instance."""
         return _over(user, self.list_holds())
 
     def refuse_user_removal(self, user: User) -> None:
-        """Raise Conflict if the account has to stay. Nobody can place a hold before it is gone."""
+        """Raise Conflict if a hold keeps the account. No hold can be placed until the removal has ended."""
         if _over(user, _holds(self._record(locked=True))):
             raise Conflict(gettext_lazy("This account is under a legal hold and cannot be deleted."))
 
     def refuse_organization_removal(self, organization_id: str) -> None:
-        """The same for an organization and everybody of it."""
+        """The same for an organization and all of its users."""
         for hold in _holds(self._record(locked=True)).values():
             if hold.organization_id in (organization_id, None):
                 raise Conflict(
@@ -51,9 +51,9 @@ class LegalHoldService(Service):
                 )
 
     def create(self, command: CreateLegalHold) -> LegalHold:
-        """Hold a person, an organization or everything.
+        """Place a hold on a user, an organization or the instance.
 
-        Raises Invalid if there is no such thing; Conflict if it is held already, or if there are very many holds.
+        Raises Invalid for an unknown target; Conflict if it has a hold already, or if there are too many holds.
         """
         target_id, organization_id = self._named(command)
         record = self._record()
@@ -65,13 +65,13 @@ class LegalHoldService(Service):
             id=new_id(), target_id=target_id, organization_id=organization_id, since=self._now, reason=command.reason
         )
         self._keep(record, {**record.value, target_id: _hold_to_json(hold)})
-        # Whoever was just removing it has been waited for.
+        # Again, after waiting for a concurrent removal.
         self._named(command)
         self._record_change("legal_hold.placed", hold)
         return hold
 
     def release(self, hold_id: str) -> None:
-        """Let go what it holds, as the settings say. Raises NotFound."""
+        """Release the hold; the settings decide when the data is deleted. Raises NotFound."""
         hold = self.get(hold_id)
         record = self._record()
         if record.value.get(hold.target_id, {}).get("id") != hold_id:
@@ -80,7 +80,7 @@ class LegalHoldService(Service):
         self._record_change("legal_hold.released", hold)
 
     def _named(self, command: CreateLegalHold) -> tuple[str, str | None]:
-        """What is to be held, and of which organization it is. Raises Invalid."""
+        """The id of the target, and its organization. Raises Invalid."""
         held_id = command.held_id or ""
         if command.kind is LegalHoldKind.INSTANCE:
             if held_id:
@@ -97,7 +97,7 @@ class LegalHoldService(Service):
         return user.id, user.organization_id
 
     def _record(self, *, locked: bool = False) -> Record:
-        """What the holds stand in, made by whoever needs it first."""
+        """The record of all holds, created on first use."""
         record = self._storage.records.find(CORE_NAMESPACE, _KIND, _KEY, locked=locked)
         if record is not None:
             return record
@@ -113,7 +113,7 @@ class LegalHoldService(Service):
             self._storage.records.replace(replace(record, value=holds, version=record.version + 1))
 
     def _record_change(self, event: str, hold: LegalHold) -> None:
-        """Tell the trail. One on a person is no event about them: people read those of themselves, with the reason."""
+        """Record the event. A hold on a user is not an event of that user, who could read it with its reason."""
         kind, object_id, about = hold.kind.value, hold.organization_id, {}
         if hold.kind is LegalHoldKind.USER:
             kind, object_id, about = "legal_hold", hold.id, {"user_id": hold.target_id}

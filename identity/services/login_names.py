@@ -1,4 +1,4 @@
-"""Resolve a login name or an email address that a person types to sign in."""
+"""Resolves the login name or email address that a user types to sign in."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,20 +10,20 @@ from identity.services.base import InstanceGetter, Service, TransactionState
 from identity.services.instance_managers import InstanceManagerService
 from identity.services.policies import PolicyService
 
-#: How many people with one proven address are looked through for a holder of an instance role.
+#: How many users with the same proven address are searched for an instance manager.
 _MOST_PROVING = 50
 #: How many addresses of a domain are counted when it is proven or asserted.
 MOST_LOSING = 200
-#: Enough to see that it is not one alone.
+#: Enough to see that it is ambiguous.
 _TWO = 2
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedLogin:
-    """The user that it means; ``subject`` is None if there is none.
+    """The user of a login name; ``subject`` is None if there is none.
 
-    ``is_by_email`` is True where it is no login name, but their email address. ``is_barred`` is True for an address
-    that another user with a role at the instance has proved: no password typed with it goes to a directory.
+    ``is_by_email`` is True for the user's email address. ``is_barred`` is True for an address that an instance
+    manager has proved: a password typed with it is never sent to a directory.
     """
 
     login_name: LoginName
@@ -33,7 +33,7 @@ class ResolvedLogin:
 
 
 class LoginNameService(Service):
-    """A login name that exists wins, active or not, and nothing else is tried."""
+    """An existing login name takes precedence, active or not; email addresses are tried only without one."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class LoginNameService(Service):
         self._policies, self._holders, self._instance = policies, holders, instance
 
     def resolve(self, login_name: LoginName) -> ResolvedLogin:
-        """Whom it means, by login name or by email address."""
+        """The user with this login name or email address."""
         subject = self.find_by_login_name(login_name)
         key = login_name.email_key
         is_person = subject is not None and isinstance(subject.user, HumanUser)
@@ -56,15 +56,15 @@ class LoginNameService(Service):
         holders = [subject for subject in proving if self._holders.is_instance_manager(subject.user.id)]
         found = self._find_by_address(login_name, key, proving, holders)
         if subject is not None:
-            # Service users do not sign in here: their names take the work of names that do not exist.
+            # Service users do not sign in here: their names take as much work as unknown names.
             return ResolvedLogin(login_name, subject)
         is_barred = bool(holders) and found not in holders
         return ResolvedLogin(login_name, found, is_by_email=found is not None, is_barred=is_barred)
 
     def find_by_login_name(self, login_name: LoginName) -> Subject | None:
-        """Whose login name it is; a bare one, where no organization is in question, as the store finds it.
+        """The user with this login name; a bare one, without an organization, as the store finds it.
 
-        Nobody can change by an account that they make, or have made, whom somebody else's bare name means.
+        Creating an account never changes which user the bare name of another one means.
         """
         if login_name.domain:
             return self._storage.users.find_by_login_name(login_name.comparison_key)
@@ -75,8 +75,9 @@ class LoginNameService(Service):
         )
 
     def count_losing_email_sign_in(self, organization_id: str, domain: str, *, primary: bool = False) -> int:
-        """How many people elsewhere cannot sign in by their address of the domain, or could not, if the organization
-        has proven it; counted up to MOST_LOSING addresses. With ``primary`` login names end in it, too."""
+        """How many users of other organizations cannot sign in by their address of the domain once the organization has
+        proven it; at most MOST_LOSING addresses are counted. With ``primary`` login names also end in the domain.
+        """
         users = self._storage.users
         lost = 0
         for key in users.list_email_keys_verified_in_other_organizations(organization_id, domain, MOST_LOSING):
@@ -94,7 +95,7 @@ class LoginNameService(Service):
     def _find_by_address(
         self, login_name: LoginName, key: str, proving: Iterable[Subject], holders: Iterable[Subject]
     ) -> Subject | None:
-        """The first step that finds a user decides; if it finds several, the address means none of them."""
+        """The first step that finds a user decides; if it finds several, the address is ambiguous."""
         users, organizations = self._storage.users, self._storage.organizations
 
         def usable(found: Iterable[Subject]) -> list[Subject]:

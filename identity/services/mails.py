@@ -1,4 +1,4 @@
-"""Mails to people: queued in the transaction of what they tell, sent after its commit."""
+"""Mails to users: queued in the transaction of the change, sent after its commit."""
 
 import json
 from collections.abc import Mapping
@@ -15,14 +15,14 @@ from identity.services.outbox import Delivery, OutboxService
 
 MAIL_KIND = "mail"
 
-#: How long it is worth telling somebody what was done to their account.
+#: How long a notification of a change is worth sending.
 _NOTICE_LASTS = timedelta(days=7)
 
 
 class MailReason(StrEnum):
-    """Why somebody is written to: each is counted apart, so that none of them uses up another.
+    """Why a mail is sent: each reason has its own rate limit.
 
-    Strangers can have the first three sent to any address; NOTICE tells of what was done to an account.
+    Anonymous clients can cause the first three for any address; NOTICE reports a change of an account.
     """
 
     RESET = "reset"
@@ -34,22 +34,22 @@ class MailReason(StrEnum):
     CODE = "code"
 
 
-#: The most mails to one address in MAIL_SPAN of those reasons that need more than others: only who knows the password
-#: has codes sent.
+#: Higher limits per address in MAIL_SPAN: only users who know the password have codes sent.
 _MORE: Mapping[str, int] = {MailReason.CODE: 10}
-#: What managers can cause by the thousand; whoever asked for one of the others sits and waits for it.
+#: Managers can cause these by the thousand; the user waits for all others.
 _BULK = frozenset({MailReason.ACCESS, MailReason.NOTICE})
 
 
-#: The most mails to one mailbox in MAIL_SPAN that tell its accounts.
+#: The maximum number of mails to one mailbox in MAIL_SPAN that list its accounts.
 _FORGOTTEN, _MOST_FORGOTTEN = "forgotten", 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:
-    """A text to one address, and the same as HTML. ``sender`` is the name beside the address that it comes from, if not
-    the usual one. Without an address it goes nowhere: it stands for one that is not to be sent, so that nobody can tell
-    by the time it takes whether there was somebody to write to."""
+    """A mail as text and HTML. ``sender`` replaces the usual display name of the sender. A mail without an address is
+    not sent: it takes as much work as one that is, so that the response time does not reveal whether the account
+    exists.
+    """
 
     to: str
     subject: str
@@ -59,15 +59,15 @@ class Mail:
 
     @property
     def content(self) -> bytes:
-        """The mail as the outbox keeps it."""
+        """The outbox content."""
         return json.dumps(asdict(self)).encode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notification:
-    """What somebody is told of their account: the template of the mail and its values, to be worded when it is sent.
+    """A notification about an account: mail template and values, rendered when it is sent.
 
-    ``languages`` are language tags, those that count before others first; ``at`` is when it happened (RFC 3339).
+    ``languages`` are language tags by preference; ``at`` is when it happened (RFC 3339).
     """
 
     to: str
@@ -79,16 +79,16 @@ class Notification:
 
     @property
     def content(self) -> bytes:
-        """The notice as the outbox keeps it."""
+        """The outbox content."""
         return json.dumps(asdict(self)).encode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PasswordResetMail:
-    """Somebody forgot the password and typed an address: the accounts are looked for when the mail is sent.
+    """A forgotten password: the accounts with the typed address are looked up when the mail is sent.
 
-    ``key`` is its ``email_key``; empty where nobody is to be looked for. ``organization_id`` is that of the page, or
-    empty. The rest is where the request came from, for the audit trail.
+    ``key`` is its ``email_key``, empty if nothing is to be looked up. ``organization_id`` is that of the page, or
+    empty. The rest describes the origin of the request, for the audit trail.
     """
 
     key: str
@@ -99,12 +99,12 @@ class PasswordResetMail:
 
     @property
     def content(self) -> bytes:
-        """It as the outbox keeps it."""
+        """The outbox content."""
         return json.dumps(asdict(self)).encode()
 
 
 def parse_queued(content: bytes) -> Mail | Notification | PasswordResetMail:
-    """What was queued with this content."""
+    """The inverse of ``content``."""
     members = json.loads(content)
     if "key" in members:
         return PasswordResetMail(**members)
@@ -114,7 +114,7 @@ def parse_queued(content: bytes) -> Mail | Notification | PasswordResetMail:
 
 
 class MailService(Service):
-    """The way of mails into the outbox, and the limit of what one address gets."""
+    """Queues mails in the outbox, within the rate limit of each address."""
 
     def __init__(self, state: TransactionState, outbox: OutboxService, deliveries: Mapping[str, Delivery]) -> None:
         super().__init__(state)
@@ -122,7 +122,7 @@ class MailService(Service):
 
     @property
     def is_enabled(self) -> bool:
-        """False if nothing takes mails: then nothing is to be promised that needs one."""
+        """False without a mail plugin: then promise nothing that needs a mail."""
         return MAIL_KIND in self._deliveries
 
     def queue(
@@ -135,14 +135,13 @@ class MailService(Service):
         password_reset: PasswordResetMail | None = None,
         organization_id: str | None = None,
     ) -> bool:
-        """Have it sent once this transaction is committed; False if its address was written to too often.
+        """Send the mail once this transaction is committed; False if the address has reached its limit.
 
-        Whatever makes a mail counts for the address that it goes to, under its reason: what strangers ask for uses up
-        nothing that the owner of the address asks for or has to be told. What is for an account that proved the
-        address, which ``verified_by`` then names, is counted apart from other accounts. A mail that goes nowhere is
-        counted for ``replaces``, which takes the same work, and for no address, even if it reads like one.
-        ``password_reset`` is queued in its place, a few times an hour for one mailbox. Raises ValueError where nothing
-        takes mails.
+        Mails are counted by address and reason, so that mails caused by anonymous clients do not use up the limit of
+        those that the owner needs. Mails for an account that has proved the address, named by ``verified_by``, are
+        counted per account. A mail without an address is counted for ``replaces``, which takes the same work.
+        ``password_reset`` is queued in its place, a few times an hour for one mailbox. Raises ValueError without a
+        mail plugin.
         """
         counter = f"{reason}:{verified_by}" if mail.to else "nowhere"
         counted = self._count(counter, mail.to or instead_of, _MORE.get(reason, MAX_MAILS_PER_ADDRESS))
@@ -153,9 +152,9 @@ class MailService(Service):
         return counted
 
     def queue_notification(self, notice: Notification, *, proved_by: str = "") -> bool:
-        """Have a notice sent once this transaction is committed; False if its address was written to too often.
+        """Send the notification once this transaction is committed; False if the address has reached its limit.
 
-        For an account that proved the address each kind of notice is counted apart, so that none hides another.
+        For an account that has proved the address each kind has its own limit, so that none hides another.
         """
         counter = f"{MailReason.NOTICE}:{notice.template}:{proved_by}" if proved_by else f"{MailReason.NOTICE}:"
         counted = self._count(counter, notice.to)
@@ -166,13 +165,13 @@ class MailService(Service):
         return counted
 
     def _may_look(self, forgotten: PasswordResetMail, typed: str) -> bool:
-        """True if the accounts of the address are to be looked for; it takes the same work where they are not."""
+        """True if the accounts of the address may be looked up; both results take the same work."""
         counter, most = (_FORGOTTEN, _MOST_FORGOTTEN) if forgotten.key else ("nowhere", MAX_MAILS_PER_ADDRESS)
         key = f"mails:{counter}:{token_digest(forgotten.key or name_key(typed)).hex()}"
         over = self._storage.attempts.count_use(key, used_at=self._now, window=MAIL_WINDOW, limit=most)
         return bool(forgotten.key) and over is None
 
     def _count(self, counter: str, address: str, most: int = MAX_MAILS_PER_ADDRESS) -> bool:
-        # What is no address was typed in place of one.
+        # The typed text may not be an address.
         key = f"mails:{counter}:{token_digest(email_key(address) or name_key(address)).hex()}"
         return self._storage.attempts.count_use(key, used_at=self._now, window=MAIL_WINDOW, limit=most) is None

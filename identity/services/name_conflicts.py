@@ -1,7 +1,7 @@
-"""Names and addresses that would turn what another person types to sign in are refused in their organization.
+"""Refuses names and addresses that would change which user of the organization a typed name means.
 
-A login name that exists wins over an email address. So a user cannot get a login name that is another user's verified
-address, nor an address that is another user's login name.
+A login name takes precedence over an email address. So a user cannot get a login name that is another user's
+verified address, nor an address that is another user's login name.
 """
 
 from identity.domain.email_addresses import email_key
@@ -20,25 +20,25 @@ _DOMAIN = {
 
 
 def refuse_conflicting_login_name(storage: Storage, user: User) -> None:
-    """Raise Invalid if another person of the organization types the user's login name as their verified address."""
+    """Raise Invalid if the user's login name is the verified address of another user of the organization."""
     if is_email_of_other_user(storage, user.organization_id, user.user_name, except_user_id=user.id):
         raise Invalid(_NAME)
 
 
 def refuse_conflicting_email(storage: Storage, user: User) -> None:
-    """Raise Invalid if the user's address is the login name of somebody else in the organization."""
+    """Raise Invalid if the user's address is the login name of another user of the organization."""
     if isinstance(user, HumanUser) and is_login_name_of_other_user(storage, user, user.profile.email):
         raise Invalid(_EMAIL)
 
 
 def refuse_conflicting_domain(storage: Storage, organization_id: str, domain: str) -> None:
-    """Raise Invalid if by a new primary domain a verified address became somebody else's login name."""
+    """Raise Invalid if a new primary domain would turn a verified address into another user's login name."""
     if storage.users.has_email_used_as_login_name(organization_id, domain):
         raise Invalid(_DOMAIN)
 
 
 def is_email_of_other_user(storage: Storage, organization_id: str, user_name: str, *, except_user_id: str = "") -> bool:
-    """True if somebody else in the organization has verified the address that is this user name's login name."""
+    """True if another user of the organization has verified the address that is the login name of this user name."""
     organization = storage.organizations.find(organization_id)
     if organization is None:
         return False
