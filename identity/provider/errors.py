@@ -6,8 +6,8 @@ from collections.abc import Mapping
 class OAuthError(Exception):
     """A protocol error (RFC 6749 §5.2).
 
-    Three readers: ``description`` is for the client, ``audit_reason`` for the audit trail, in which nothing stands that
-    was sent, the class for us. ``commits_transaction`` commits what the transaction holds in spite of the refusal.
+    ``description`` is for the client, ``audit_reason`` for the audit trail, without any request data.
+    ``commits_transaction`` commits the transaction in spite of the error.
     """
 
     status = 400
@@ -21,7 +21,7 @@ class OAuthError(Exception):
         self.commits_transaction = keep_changes
 
     def headers(self) -> Mapping[str, str]:
-        """Headers that the answer needs beside the usual ones."""
+        """Additional headers of the response."""
         return {}
 
 
@@ -149,9 +149,9 @@ class RegistrationNotSupported(OAuthError):
 
 
 class UnredirectableError(OAuthError):
-    """An authorization or end-session request that cannot be answered to the client: people are told instead.
+    """An authorization or end-session request whose error cannot be sent to the client: it is shown in the browser.
 
-    ``application`` is the name of the application that asked, where it is known.
+    ``application`` is the name of the requesting application, if known.
     """
 
     def __init__(self, description: str, *, reason: str | None = None, application: str | None = None) -> None:
@@ -160,7 +160,7 @@ class UnredirectableError(OAuthError):
 
 
 class UnknownApplication(UnredirectableError):
-    """No such client, or a deactivated one: strangers are not told which."""
+    """An unknown or deactivated client: the error does not disclose which."""
 
     error = "unauthorized_client"
 
@@ -168,8 +168,8 @@ class UnknownApplication(UnredirectableError):
 class UntrustedRedirect(UnredirectableError):
     """The redirect URI is missing or not registered: nothing is sent there.
 
-    ``sent`` is that address as ``identity.provider.redirect_target.redact_uri`` leaves it; ``shown`` is the same where
-    whoever is at the browser may see it, since the application is in development.
+    ``sent`` is the URI after ``identity.provider.redirect_target.redact_uri``; ``displayed_uri`` is the same if the
+    application is in development, and otherwise empty.
     """
 
     def __init__(
@@ -187,11 +187,11 @@ class UntrustedRedirect(UnredirectableError):
 
 
 class UnreadableRequest(UnredirectableError):
-    """What was sent cannot be taken apart, so nobody knows where it came from."""
+    """The request cannot be parsed, so its origin is unknown."""
 
 
 class OversizedRequest(UnreadableRequest):
-    """What was sent is larger than the endpoint reads."""
+    """The request exceeds the endpoint's size limit."""
 
     status = 413
 

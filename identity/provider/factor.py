@@ -1,4 +1,4 @@
-"""Factor: a way to prove who one is besides a password, as a plugin offers it."""
+"""Factor: a way to authenticate besides a password, as a plugin offers it."""
 
 from abc import ABC
 from typing import ClassVar
@@ -11,32 +11,32 @@ from identity.services.container import Services
 class Factor(ABC):
     """A factor by name. Stateless; one object serves all requests.
 
-    What people set up of it is kept by ``services.factors``. Its pages lie below ``/login/{request}``: at its name
-    somebody proves it, at ``{name}/new`` they set it up (``config.add_factor_pages``).
+    ``services.factors`` stores the enrolments. Its pages are below ``/login/{request}``: users prove it at its name
+    and enrol it at ``{name}/new`` (``config.add_factor_pages``).
     """
 
     name: ClassVar[str]
-    #: What people know it as, and what it is, in a sentence.
+    #: Its label for users, and its description in one sentence.
     label: ClassVar[str]
     hint: ClassVar[str]
-    #: What it proves (RFC 8176).
+    #: The methods that it proves (RFC 8176).
     methods: ClassVar[tuple[str, ...]]
     #: Names an icon of ``ui.icon``.
     icon: ClassVar[str] = "lock"
-    #: True if it can take the place of the password: it proves enough by itself.
+    #: True if it can replace the password: it proves enough by itself.
     is_passwordless: ClassVar[bool] = False
-    #: True if a person can set up more than one.
+    #: True if a user can enrol more than one.
     allows_multiple: ClassVar[bool] = True
-    #: True if it stands in for others and is none by itself: it can be set up once there is another, and having it
-    #: alone asks for nothing.
+    #: True if it only stands in for other factors: it can be enrolled beside another one, and alone it is not asked
+    #: for.
     is_backup: ClassVar[bool] = False
-    #: True if it takes a mail server, and a person who has proved an address.
+    #: True if it needs a mail server and a user with a proved address.
     needs_mail: ClassVar[bool] = False
 
     def can_enrol(self, subject: Subject, services: Services) -> bool:
-        """True if the person can set it up as things are; the policy is asked elsewhere."""
+        """True if the user can enrol it now; the policy is checked separately."""
         return True
 
     def status_text(self, enrolment: Enrolment) -> str:
-        """What its person should know of what they have set up, such as how much of it is left; empty for nothing."""
+        """What users should know of their enrolment, such as how many codes are left; empty for nothing."""
         return ""

@@ -1,4 +1,4 @@
-"""id_token_hint: an ID token of ours that names whom a request is about; expired ones are fine."""
+"""id_token_hint: one of our ID tokens that names the user of a request; it may be expired."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ _TYPES = frozenset({None, "JWT", "jwt"})
 
 @dataclass(frozen=True, slots=True)
 class IdTokenHint:
-    """Whom the token is about, for which client it was made, and in which session."""
+    """The token's user, client and session."""
 
     subject: str
     client_id: str
@@ -20,9 +20,9 @@ class IdTokenHint:
 
 
 def verify_id_token_hint(text: str, context: Context) -> IdTokenHint:
-    """What the hint says, once its signature holds under one of our published keys.
+    """The hint, if its signature is valid under one of our published keys.
 
-    Raises InvalidRequest for everything else, access tokens included (their ``typ`` is at+jwt).
+    Raises InvalidRequest otherwise, also for access tokens (their ``typ`` is at+jwt).
     """
     refused = InvalidRequest("id_token_hint is not an ID token of this issuer")
     try:

@@ -1,4 +1,4 @@
-"""Interaction: a page that can stand between an authorization request and its answer; SignIn, what it decides by."""
+"""Interaction: a page between an authorization request and its response; SignIn: the state that it depends on."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -28,10 +28,10 @@ ENROL_PARAMETER = "enrol"
 
 @dataclass(frozen=True, slots=True)
 class StepUpRequirement:
-    """What somebody has yet to prove: a class of ACR_VALUES, because the client asks for it, or by the policy.
+    """What the user must still prove: a class of ACR_VALUES, required by the client or the policy.
 
-    ``factors`` names the factors that the person has set up and can prove it by. Where there is none,
-    ``enrollable_factors`` names those that they can set up to reach it.
+    ``factors`` are the user's factors that can prove it. If there are none, ``enrollable_factors`` are those that
+    the user can enrol for it.
     """
 
     acr: str
@@ -42,9 +42,7 @@ class StepUpRequirement:
 
 @dataclass(frozen=True, slots=True)
 class ConsentSummary:
-    """What the application would get of whoever is to answer; ``needs_consent`` if they have yet to agree, for all that
-    is stored.
-    """
+    """What the application would get about the user; ``needs_consent`` unless a stored consent covers it."""
 
     authorization: Authorization
     granted: GrantedScopes
@@ -57,25 +55,25 @@ def _no_offer(sign_in: "SignIn") -> ConsentSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class SignIn:
-    """A sign-in under way: what was asked, what this browser has, and how far it has come.
+    """A sign-in in progress: the request, the browser's sessions and the completed steps.
 
     ``request`` is None for the service's own pages. ``accounts`` are the browser's sessions, last selected first,
-    expired ones among them. ``pending`` is the row that waits, None as long as no page was needed.
-    ``authenticated_subject`` is who proved to be it here and is not signed in yet. ``required_organization`` is the one
-    whose members alone will do.
+    including expired ones. ``pending`` is the stored row, None as long as no page was needed.
+    ``authenticated_subject`` has authenticated here and is not signed in yet. Only members of
+    ``required_organization`` may continue.
     """
 
     request: AuthorizationRequest | None
     accounts: tuple[SignedInAccount, ...]
     now: datetime
-    #: True for a session that lives right now.
+    #: True for a live session.
     is_live_session: Callable[[SignedInAccount], bool]
     pending: PendingAuthorization | None = None
     authenticated_subject: Subject | None = None
     required_organization: Organization | None = None
     browser_state: BrowserState = NO_BROWSER_STATE
     step_up_checker: Callable[["SignIn"], StepUpRequirement | None] = lambda sign_in: None
-    #: True for a session that began by a factor which may be used.
+    #: True for a session that began with an allowed factor.
     is_allowed_session: Callable[[SignedInAccount], bool] = lambda account: True
     consent_summary_builder: Callable[["SignIn"], ConsentSummary] = _no_offer
 
@@ -97,18 +95,18 @@ class SignIn:
 
     @property
     def login_name(self) -> LoginName | None:
-        """What was typed, or hinted at, as login name."""
+        """The typed or hinted login name."""
         typed = "" if self.pending is None else self.pending.login_name
         return LoginName.parse(typed, self.effective_organization) if typed else None
 
     @property
     def prompts(self) -> frozenset[str]:
-        """What the client wants to happen (OpenID Connect Core §3.1.2.1, and create)."""
+        """The prompts that the client requests (OpenID Connect Core §3.1.2.1, and create)."""
         return frozenset() if self.request is None else self.request.prompts
 
     @property
     def max_age(self) -> timedelta | None:
-        """How long ago they may have proved who they are; None for any time."""
+        """The maximum age of the authentication; None for any."""
         if self.request is not None:
             return self.request.max_age
         seconds = self.own_page_requirements.get("max_age")
@@ -116,17 +114,17 @@ class SignIn:
 
     @property
     def subject(self) -> Subject | None:
-        """Who will answer: the person who has just proved it, or whose session was chosen."""
+        """The user of the response: who has just authenticated, or whose session was selected."""
         if self.authenticated_subject is not None or self.selected_account is None:
             return self.authenticated_subject
         return self.selected_account.subject
 
     def has_completed(self, interaction: str) -> bool:
-        """True if this interaction was finished in this very sign-in."""
+        """True if this interaction was completed in this sign-in."""
         return self.pending is not None and interaction in self.pending.done
 
     def is_live(self, account: SignedInAccount) -> bool:
-        """True if the account is signed in right now."""
+        """True if the account is signed in now."""
         return self.is_live_session(account)
 
     def matches_organization(self, account: SignedInAccount) -> bool:
@@ -135,7 +133,7 @@ class SignIn:
 
     @cached_property
     def selectable_accounts(self) -> tuple[SignedInAccount, ...]:
-        """The live sessions that could answer, after what the client's hints leave over."""
+        """The live sessions that the client's hints allow."""
         live = tuple(
             account for account in self.accounts if self.is_live(account) and self.matches_organization(account)
         )
@@ -144,12 +142,12 @@ class SignIn:
         if self.request.required_subject_id is not None:
             return tuple(account for account in live if account.subject.user.id == self.request.required_subject_id)
         hinted = tuple(account for account in live if matches_login_hint(account.subject, self.request.login_hint))
-        # A hint that fits nobody here means somebody who has yet to sign in.
+        # A hint that matches no session means a user who must sign in first.
         return hinted if self.request.login_hint and "select_account" not in self.prompts else live
 
     @cached_property
     def selected_account(self) -> SignedInAccount | None:
-        """The session that will answer: the one chosen on a page, or the only one there is."""
+        """The session for the response: the one selected on a page, or the only one."""
         if self.authenticated_subject is not None:
             return None
         if self.pending is not None and self.pending.session_id is not None:
@@ -176,8 +174,9 @@ class SignIn:
         return self.consent_summary_builder(self)
 
     def is_fresh(self, account: SignedInAccount) -> bool:
-        """True unless who they are is to be proved again (prompt=login, max_age), or was proved by what may not be used
-        any more."""
+        """False if the user must authenticate again (prompt=login, max_age), or used a factor that is no longer
+        allowed.
+        """
         if not self.is_allowed_session(account):
             return False
         if self.has_completed("login"):
@@ -189,7 +188,7 @@ class SignIn:
 
     @property
     def requires_dated_proof(self) -> bool:
-        """True if a proof counts alone of which it is known when it was given (prompt=login, max_age)."""
+        """True if only proofs with a known time count (prompt=login, max_age)."""
         return self.max_age is not None or "login" in self.prompts
 
 
@@ -215,24 +214,24 @@ class Interaction(ABC):
 
     name: ClassVar[str]
     error: ClassVar[type[OAuthError]] = InteractionRequired
-    #: True if it comes after those of other plugins that are not late, whatever the order of plugins.
+    #: True if it runs after all other interactions, whatever the order of plugins.
     runs_after_authentication: ClassVar[bool] = False
-    #: What that error says.
+    #: The description of that error.
     error_description: ClassVar[str] = "The user has to act on a page."
 
     @abstractmethod
     def is_required(self, sign_in: SignIn, context: Context) -> bool:
-        """True if the page has to be shown before the answer. Raises an OAuthError to end the request with it."""
+        """True if the page must be shown before the response. Raises an OAuthError to end the request."""
 
     @abstractmethod
     def path(self, sign_in: SignIn) -> str:
-        """Where the page lies below ``/login/{request}``; empty for that very address."""
+        """The page's path below ``/login/{request}``; empty for that path itself."""
 
 
 def next_interaction(interactions: Iterable[Interaction], sign_in: SignIn, context: Context) -> Interaction | None:
-    """The interaction whose page comes next; None if nothing stands before the answer.
+    """The interaction whose page comes next; None if nothing precedes the response.
 
-    Raises OAuthError; TypeError for an interaction that says neither True nor False: nobody gets past it.
+    Raises OAuthError; TypeError for an interaction that returns no bool, so that it cannot be bypassed.
     """
     for interaction in interactions:
         required: object = interaction.is_required(sign_in, context)

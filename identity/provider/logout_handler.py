@@ -1,4 +1,4 @@
-"""SignOutWay: where people sign out, too, whose session ends here."""
+"""LogoutHandler: logout at other providers when a session ends."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar

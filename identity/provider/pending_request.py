@@ -1,4 +1,4 @@
-"""Requests that browsers bring from elsewhere: how they are read, and how they wait for their person."""
+"""Requests from other sites: how they are parsed, and stored until their user has acted."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Protocol: what the plugins offer, collected once and frozen."""
+"""The protocol registry: what the plugins offer, collected once and frozen."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

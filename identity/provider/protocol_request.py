@@ -1,4 +1,4 @@
-"""What goes into an endpoint and what comes out, free of any web framework."""
+"""Requests and responses of endpoints, independent of the web framework."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -36,8 +36,9 @@ class Cookie:
 
 @dataclass(frozen=True, slots=True)
 class BrowserState:
-    """What a browser shows of itself, by id: secrets of its sessions and of the sign-ins it began, and what it got from
-    accounts that know it again, or ask for no second factor there."""
+    """The browser's cookies by id: secrets of its sessions and pending sign-ins, and tokens of accounts that know it or
+    remember its second factor.
+    """
 
     sessions: Mapping[str, str] = field(default_factory=dict)
     sign_ins: Mapping[str, str] = field(default_factory=dict)
