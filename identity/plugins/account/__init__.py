@@ -1,4 +1,4 @@
-"""The person's own pages below /account, and the pages behind links in mails."""
+"""The user's own pages below /account, and the pages behind links in mails."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What is asked in a sign-in to an account that is to be deleted."""
+"""The interaction of a sign-in to an account that is scheduled for deletion."""
 
 from identity.domain.users import HumanUser
 from identity.provider.context import Context
@@ -6,17 +6,16 @@ from identity.provider.interaction import Interaction, SignIn
 
 
 class CancelAccountDeletion(Interaction):
-    """The person has asked for their account to be deleted: nobody is signed in to it until it is to stay."""
+    """The user has requested the deletion of the account: signing in requires to cancel it."""
 
     name = "keep_account"
     error_description = "The user has to act on a page: their account is to be deleted."
 
     def is_required(self, sign_in: SignIn, context: Context) -> bool:
-        """True until they keep it; whatever else proves who they are comes first."""
+        """True until the deletion is cancelled; authentication comes first."""
         subject = sign_in.subject
         leaving = subject is not None and isinstance(subject.user, HumanUser) and subject.user.deletion_at is not None
         return leaving and sign_in.step_up_requirement is None
 
     def path(self, sign_in: SignIn) -> str:
-        """The question."""
         return "keep"

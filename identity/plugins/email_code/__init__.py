@@ -1,4 +1,4 @@
-"""Codes by email: six digits, sent to the address that the account has proved."""
+"""Codes by email: six digits, sent to the account's verified address."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

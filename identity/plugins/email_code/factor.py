@@ -1,4 +1,4 @@
-"""The factor email_code: where codes go, and how an address is shown."""
+"""The factor email_code: where codes are sent, and how an address is masked."""
 
 from typing import ClassVar
 
@@ -9,7 +9,7 @@ from identity.services.container import Services
 
 
 class EmailCodeFactor(Factor):
-    """Nothing is kept of it but that it is set up: codes go to the address that the account has proved by then."""
+    """An enrolment stores no data: codes go to the account's verified address at that time."""
 
     name: ClassVar[str] = "email_code"
     label: ClassVar[str] = gettext_lazy("Codes by email")
@@ -20,12 +20,12 @@ class EmailCodeFactor(Factor):
     needs_mail: ClassVar[bool] = True
 
     def can_enrol(self, subject: Subject, services: Services) -> bool:
-        """True if mail can be sent, and the person has proved that an address is theirs."""
+        """True if mail is configured and the user has a verified address."""
         return services.mails.is_enabled and bool(verified_email(subject, services))
 
 
 def verified_email(subject: Subject, services: Services) -> str:
-    """The person's address, if they have proved that it is theirs; else empty."""
+    """The user's verified address; empty if there is none."""
     user = subject.user
     if not isinstance(user, HumanUser) or not user.profile.email_verified:
         return ""
@@ -33,6 +33,6 @@ def verified_email(subject: Subject, services: Services) -> str:
 
 
 def mask_email(address: str) -> str:
-    """The address so that its owner knows it, and nobody else learns it: ``a…@example.com``."""
+    """The address in a form that only its owner recognizes: ``a…@example.com``."""
     name, at, domain = address.rpartition("@")
     return f"{name[:1]}…{at}{domain}"

@@ -1,4 +1,4 @@
-"""The page that asks for a code that was mailed, and the one that has such codes asked for from now on."""
+"""The pages that prove and enrol email codes."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -20,7 +20,7 @@ from identity.services.records import RecordService
 
 CODE_LIFETIME = timedelta(minutes=10)
 _CODE_RECORD_KIND, _CODE_LENGTH = "code", 6
-#: The button that has another one sent, and what the page's address then says.
+#: The resend button, and the parameter that confirms it.
 _RESEND_FIELD, _SENT_PARAM = "again", "sent"
 
 _MISSING = gettext_lazy("Enter the six digits that we have sent to you.")
@@ -31,16 +31,17 @@ _LIMIT_MESSAGE = gettext_lazy(
 
 
 class _EmailCodePage(FactorPage):
-    """A code is sent once when the page is shown, as its person expects who has just given a password, and then when
-    they ask for it. It is good for this sign-in, and so for this browser, alone; the last one counts."""
+    """A code is sent when the page is first shown, and when the user requests another one. It is valid for this
+    sign-in, and so this browser, only; the last code counts.
+    """
 
     factor = EmailCodeFactor
     writes_on_get = True
-    #: Where codes lie until they are used.
+    #: The unused codes.
     record_namespace: ClassVar[RecordNamespace]
 
     def get(self) -> Response:
-        """The page, with a code on its way; another page where none can be sent."""
+        """The page, with a code sent; redirects if none can be sent."""
         if self._accepts_request():
             if not self.can_receive_mail:
                 return self.render({}, template="email_code/no_verified_email.html")
@@ -49,11 +50,10 @@ class _EmailCodePage(FactorPage):
 
     @property
     def can_receive_mail(self) -> bool:
-        """True if mail can be sent, and there is a proved address."""
+        """True if mail is configured and there is a verified address."""
         return EmailCodeFactor().can_enrol(self.human_user, self.request.services)
 
     def template_variables(self) -> Mapping[str, object]:
-        """Where the code went."""
         record = self._code_records.find(_CODE_RECORD_KIND, self._key)
         return {
             "address": mask_email(self._verified_email),
@@ -72,11 +72,11 @@ class _EmailCodePage(FactorPage):
         return self.accept_code(code)
 
     def accept_code(self, code: str) -> Response:
-        """What follows if this is the code. Raises Invalid, FormRedisplay."""
+        """Handle a code after its check. Raises Invalid, FormRedisplay."""
         raise NotImplementedError
 
     def redeem_code(self, code: str) -> tuple[str, ...] | None:
-        """By which methods the code proves it; None if it does not. It is used up."""
+        """Redeem the code; the authentication methods that it proves, or None if it is wrong."""
         record = self._code_records.find(_CODE_RECORD_KIND, self._key)
         if record is None or not constant_time_equal(
             record.value["code"].encode(), code.encode("utf-8", "surrogatepass")
@@ -102,7 +102,7 @@ class _EmailCodePage(FactorPage):
         return f"{self.pending_authorization.id}\n{self.human_user.user.id}"
 
     def _send_first_code(self) -> None:
-        """Whoever comes back finds that it was sent."""
+        """Returning to the page does not send another code."""
         code = self._store_new_code()
         if code is not None and not self._send_code(code):
             self._code_records.delete(_CODE_RECORD_KIND, self._key)
@@ -133,7 +133,7 @@ class _EmailCodePage(FactorPage):
 
 
 class ProveEmailCodePage(_EmailCodePage, ProvePage):
-    """Where the code is asked for in a sign-in."""
+    """Asks for the code during a sign-in."""
 
     template = "email_code/prove.html"
     fields = ("code", "remember")
@@ -145,14 +145,14 @@ class ProveEmailCodePage(_EmailCodePage, ProvePage):
     def _redeem_code(self, code: str) -> tuple[str, ...] | None:
         methods = self.redeem_code(code)
         if methods is not None:
-            # The way that was used last comes first the next time.
+            # The last used factor is offered first next time.
             for enrolment in self.enrolments:
                 self.request.services.factors.update_after_use(enrolment, enrolment.value)
         return methods
 
 
 class EnrolEmailCodePage(_EmailCodePage, EnrolPage):
-    """Confirmed by one code. Whoever has it already confirms it anew."""
+    """Confirmed by one code. An existing enrolment is confirmed again."""
 
     template = "email_code/enrol.html"
     fields = ("code",)

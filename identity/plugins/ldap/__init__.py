@@ -1,4 +1,4 @@
-"""Signing in with the password of an LDAP directory."""
+"""Sign-in with the password of an LDAP directory."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from identity.domain.records import RecordNamespace
     from identity.provider.directory import Directory
 
-# Inside Plugin the name stands for the attribute that every plugin has.
+# Inside the plugin class ``Settings`` is the plugin's attribute.
 _Settings = LdapPluginSettings
 
 
@@ -31,7 +31,7 @@ class LdapPlugin:
 
     @hookimpl
     def identity_directories(self) -> "Iterable[Directory[Any]]":
-        """The directory, if there are servers."""
+        """The directory, if servers are configured."""
         if not self.settings.servers or self._name_space is None:
             return ()
         from identity.plugins.ldap.client import LdapClient

@@ -1,4 +1,4 @@
-"""Search: finds who has a login name in the directory, and tries the password there (RFC 4511 §4.2, RFC 4513 §5.1)."""
+"""LdapClient finds entries by login name and verifies passwords (RFC 4511 §4.2, RFC 4513 §5.1)."""
 
 import logging
 import ssl
@@ -23,10 +23,10 @@ log = logging.getLogger(__name__)
 
 ResultT = TypeVar("ResultT")
 
-#: How long a server may take for each answer, and how many ask at the same time, of one network a quarter.
+#: Timeout of each response, and the limit of concurrent requests; one network may use a quarter of them.
 TIMEOUT_SECONDS = 5
 _MAX_CONCURRENT_REQUESTS = 16
-#: The same for whoever does not need the answer, and how long a directory that was away is not asked by them.
+#: Timeout of requests whose result is not needed, and how long they skip an unavailable directory.
 _SHORT_TIMEOUT_SECONDS = 1
 _RETRY_AFTER_SECONDS = 60.0
 _LONGEST = 500
@@ -34,7 +34,7 @@ _PORTS = {"ldap": 389, "ldaps": 636}
 
 
 class _LdapServer(NamedTuple):
-    """One of the servers, and how many seconds it may take for an answer."""
+    """A server and its response timeout in seconds."""
 
     address: str
     seconds: int
@@ -42,9 +42,9 @@ class _LdapServer(NamedTuple):
 
 @dataclass(frozen=True)
 class LdapEntry:
-    """Somebody in the directory. ``id`` stays when all else changes; ``attributes`` have small names.
+    """An entry of the directory. ``id`` never changes; names of ``attributes`` are in lower case.
 
-    ``login`` is the name that they were found by.
+    ``login`` is the name by which it was found.
     """
 
     id: str
@@ -55,17 +55,18 @@ class LdapEntry:
 
 
 class LdapClient:
-    """One per process. Each question has a connection of its own, so that nobody's bind is another's."""
+    """One per process. Each request has its own connection, so that binds cannot be confused."""
 
     def __init__(self, settings: LdapPluginSettings) -> None:
         self._settings = settings
-        # All of them serve one organization.
+        # They all serve one organization.
         self._slots = FairSemaphore(_MAX_CONCURRENT_REQUESTS, by_organization=False)
         self._failed_at = -_RETRY_AFTER_SECONDS
 
     def find_entry(self, login: str) -> LdapEntry | None:
-        """Who has this name; nobody, if several have. Raises DirectoryUnavailable if no server answers, or too many
-        ask."""
+        """The entry with this name; None if several match. Raises DirectoryUnavailable if no server responds, or the
+        limit of requests is reached.
+        """
         from ldap3.utils.conv import escape_filter_chars
 
         if not login or len(login) > _LONGEST:
@@ -73,24 +74,24 @@ class LdapClient:
         return self._query_servers(lambda server: self._search_entry(server, escape_filter_chars(login), login))
 
     def find_entry_by_id(self, entry_id: str) -> LdapEntry | None:
-        """The entry of this id, if the filter lets it in under any name. Raises DirectoryUnavailable."""
+        """The entry with this id, if the filter accepts it with any name. Raises DirectoryUnavailable."""
         escaped = "".join(f"\\{byte:02x}" for byte in bytes.fromhex(entry_id))
         condition = f"({self._settings.id_attribute}={escaped})"
         return self._query_servers(lambda server: self._search_entry(server, "*", "", condition))
 
     def verify_password(self, entry: LdapEntry | None, password: str) -> bool:
-        """Whether this is the entry's password; for None, a bind that fails by a password that nobody typed.
+        """Whether this is the entry's password; for None, a bind with a random password, which fails.
 
-        Raises DirectoryUnavailable. An empty password never reaches a server: that would be a bind without one, which
-        succeeds (RFC 4513 §5.1.2).
+        Raises DirectoryUnavailable. An empty password is never sent: an unauthenticated bind succeeds (RFC 4513
+        §5.1.2).
         """
         is_real = entry is not None and 0 < len(password) <= _LONGEST and "\0" not in password
         dn, tried = (entry.dn, password) if entry is not None and is_real else (self._dummy_entry, new_token())
         return self._query_servers(lambda server: self._can_bind(server, dn, tried)) and is_real
 
     def simulate_query(self, login: str) -> None:
-        """Take as long as ``find_entry`` and ``verify_password`` do, but give up soon, and at once while no server
-        answers: whose account has nothing to do with the directory does not wait for it.
+        """Take as long as ``find_entry`` and ``verify_password``, but give up soon, and at once while no server
+        responds: other accounts must not wait for the directory.
         """
         if monotonic() - self._failed_at < _RETRY_AFTER_SECONDS:
             return
@@ -127,7 +128,7 @@ class LdapClient:
         return f"cn=nobody,{self._settings.base}"
 
     def _search_entry(self, server: "_LdapServer", pattern: str, login: str, condition: str = "") -> LdapEntry | None:
-        """The one entry that fits the filter with the pattern in it, and the condition."""
+        """The only entry that matches the filter and the condition."""
         from ldap3.core.exceptions import LDAPException
 
         settings = self._settings
@@ -144,7 +145,7 @@ class LdapClient:
             entries = [item for item in connection.response or () if item.get("type") == "searchResEntry"]
             if not found and connection.result.get("description") not in _EMPTY_RESULT_CODES:
                 raise LDAPException("the search failed")
-        # Of two nobody can say who is meant.
+        # Two matches are ambiguous.
         return self._entry(entries[0], login) if len(entries) == 1 else None
 
     def _can_bind(self, server: "_LdapServer", dn: str, password: str) -> bool:
@@ -153,7 +154,7 @@ class LdapClient:
 
     @contextmanager
     def _bind(self, ldap_server: "_LdapServer", dn: str, password: str) -> "Iterator[Connection | None]":
-        """A connection that is bound as this entry; None if the password is not its own. Raises LDAPException."""
+        """A connection bound as this entry; None if the password is wrong. Raises LDAPException."""
         from ldap3 import Connection, Server, Tls
         from ldap3.core.exceptions import LDAPException
 
@@ -214,10 +215,10 @@ class LdapClient:
         )
 
 
-#: What the library stumbles over if what a server says is no LDAP.
+#: Errors of the library if a server does not speak LDAP.
 _PROTOCOL_ERRORS = (ValueError, LookupError, TypeError, AttributeError)
 _EMPTY_RESULT_CODES = frozenset({"success", "noSuchObject", "sizeLimitExceeded"})
-#: What says that somebody may not come in with this password, rather than that the directory does not work.
+#: Result codes that refuse the password, unlike those of a directory failure.
 _BIND_REFUSED_CODES = frozenset(
     {
         "invalidCredentials",
@@ -231,7 +232,7 @@ _BIND_REFUSED_CODES = frozenset(
 
 
 def _start_tls(context: ssl.SSLContext, seconds: int, connection: "Connection", do_handshake: bool = False) -> None:
-    """Have the connection secured, in place of the library's own way: certificate and name are checked by OpenSSL."""
+    """Secure the connection in place of the library's function: OpenSSL verifies certificate and name."""
     connection.socket.settimeout(seconds)
     connection.socket = context.wrap_socket(connection.socket, server_hostname=connection.server.host)
 

@@ -1,4 +1,4 @@
-"""People: who of the directory is who of here, and what groups are worth."""
+"""LdapDirectory links entries to users and maps groups to roles."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -22,12 +22,12 @@ from identity.services.commands.users import ChangeProfile
 from identity.services.container import Services
 
 _RECORD_KIND = "person"
-#: By what a linked entry is found.
+#: Prefixes of the keys of linked entries.
 _ID_KEY_PREFIX, _NAME_KEY_PREFIX = "i ", "n "
 
 
 class LdapDirectory(Directory[LdapEntry]):
-    """The people of one organization. Somebody is the directory's by what names their entry for ever, never by name."""
+    """The users of one organization. A user is linked to the permanent id of an entry, never to its name."""
 
     name: ClassVar[str] = "ldap"
 
@@ -37,11 +37,10 @@ class LdapDirectory(Directory[LdapEntry]):
         self._search = search
 
     def serves_organization(self, organization: Organization) -> bool:
-        """True for the one of the settings."""
         return organization.primary_domain == self._settings.organization
 
     def linked_entry_id(self, subject: Subject, services: Services) -> str | None:
-        """The entry's id; of accounts that were linked by older releases the name that it had then."""
+        """The entry's id; for links of older releases, its name at that time."""
         linked = services.record_service(self._name_space).list_by_owner(_RECORD_KIND, user_id=subject.user.id)
         if not linked:
             return None
@@ -49,35 +48,34 @@ class LdapDirectory(Directory[LdapEntry]):
         return f"{_ID_KEY_PREFIX}{entry_id}" if entry_id else f"{_NAME_KEY_PREFIX}{login}"
 
     def linked_user_id(self, found: LdapEntry, services: Services) -> str | None:
-        """Whose account is linked to the entry."""
         record = services.record_service(self._name_space).find(_RECORD_KIND, found.id)
         return None if record is None else record.user_id
 
     def entry_key(self, found: LdapEntry) -> str:
-        """What names the entry for ever."""
+        """The permanent key of the entry."""
         return found.id
 
     def find_entry(self, login_name: LoginName) -> LdapEntry | None:
-        """The entry of this name, which the filter compares as the directory does. Raises DirectoryUnavailable."""
+        """The entry with this name; the filter compares as the directory does. Raises DirectoryUnavailable."""
         return self._search.find_entry(login_name.user_name)
 
     def find_entry_by_id(self, link: str) -> LdapEntry | None:
-        """The entry that ``linked_entry_id`` named. Raises DirectoryUnavailable."""
+        """The entry that ``linked_entry_id`` returned. Raises DirectoryUnavailable."""
         prefix, rest = link[: len(_ID_KEY_PREFIX)], link[len(_ID_KEY_PREFIX) :]
         return self._search.find_entry_by_id(rest) if prefix == _ID_KEY_PREFIX else self._search.find_entry(rest)
 
     def verify_password(self, found: LdapEntry | None, password: str) -> bool:
-        """Whether the password is the entry's, by a bind as it. Raises DirectoryUnavailable."""
+        """Verifies the password by a bind. Raises DirectoryUnavailable."""
         return self._search.verify_password(found, password)
 
     def simulate_query(self, login_name: LoginName) -> None:
-        """A search, and a bind that fails; a second at most where the directory is slow."""
+        """A search and a failing bind; at most a second if the directory is slow."""
         self._search.simulate_query(login_name.user_name)
 
     def provision_account(
         self, found: LdapEntry, subject: Subject | None, services: Services, *, hashed: str
     ) -> Subject | None:
-        """Whoever the entry is linked to; a new person, if nobody has the name. Of whom has it, it says nothing."""
+        """The linked user, or a new one if the name is free. An existing user of that name is never linked."""
         organization = services.storage.organizations.find_by_domain(self._settings.organization)
         if organization is None or not organization.active:
             return None
@@ -87,7 +85,7 @@ class LdapDirectory(Directory[LdapEntry]):
             if known is None or not known.is_active or subject is None or subject.user.id != known.user.id:
                 return None
             if "id" not in record.value:
-                # Two that sign in at the same moment say the same.
+                # Concurrent sign-ins write the same.
                 with suppress(Conflict):
                     services.record_service(self._name_space).replace(record, {**record.value, "id": found.id})
             person = self._update_profile(known, found, services)
@@ -104,7 +102,7 @@ class LdapDirectory(Directory[LdapEntry]):
     def _create_account(
         self, organization: Organization, ldap_entry: LdapEntry, services: Services, hashed: str
     ) -> Subject | None:
-        """A new account of the very name that was typed: by another one its person would never get in again."""
+        """A new account with the entered name: with another one its user could not sign in again."""
         if not services.registration.is_user_name_free(organization, ldap_entry.login):
             return None
         profile = self._read_profile(ldap_entry).apply_to(Profile())
@@ -128,7 +126,7 @@ class LdapDirectory(Directory[LdapEntry]):
         return known
 
     def _read_profile(self, ldap_entry: LdapEntry) -> ChangeProfile:
-        """The profile as the directory has it; what breaks a rule is left out."""
+        """The directory's profile without invalid values."""
         detail: dict[str, object] = {}
         for line in self._settings.attributes:
             name, _, attribute = line.partition("=")
@@ -140,7 +138,7 @@ class LdapDirectory(Directory[LdapEntry]):
         return decode(ChangeProfile, detail)
 
     def _sync_roles(self, person: Subject, ldap_entry: LdapEntry, services: Services) -> None:
-        """Roles of the table, as the groups have it; all others are left alone."""
+        """Sync the roles in the table with the groups; other roles stay."""
         groups = {_normalize_dn(group) for group in ldap_entry.groups}
         table = [
             (role, _normalize_dn(group) in groups)
@@ -155,7 +153,7 @@ class LdapDirectory(Directory[LdapEntry]):
             if sign:
                 by_project.setdefault(project_id, {})[key] = has
         for project_id, keys in by_project.items():
-            # A project or role that is gone, or is another organization's, is nobody's.
+            # Skip a project or role that is deleted or belongs to another organization.
             with suppress(DomainError):
                 self._sync_project_roles(person, project_id, keys, services)
 
@@ -202,7 +200,7 @@ class LdapDirectory(Directory[LdapEntry]):
 
 
 def _merge_mapping(table: Iterable[tuple[str, bool]]) -> dict[str, bool]:
-    """One of several groups is enough."""
+    """A role is granted if any of its groups matches."""
     found: dict[str, bool] = {}
     for role, has in table:
         found[role] = found.get(role, False) or has
@@ -214,7 +212,7 @@ def _apply_mapping(before: frozenset[str], table: Mapping[str, bool]) -> frozens
 
 
 def _normalize_dn(dn: str) -> str:
-    """A distinguished name as it is compared: case and spaces around its parts mean nothing."""
+    """A distinguished name for comparison: case and spaces around its parts are ignored."""
     from ldap3.core.exceptions import LDAPInvalidDnError
     from ldap3.utils.dn import parse_dn
 

@@ -9,13 +9,13 @@ from identity.domain.names import domain_name_error
 from identity.domain.upstream_providers import claim_mapping_error
 from identity.settings_parser import InvalidSetting, setting
 
-#: Where the name that was typed stands in the filter.
+#: Stands for the entered login name in the filter.
 LOGIN_PLACEHOLDER = "{login}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class LdapPluginSettings:
-    """Which directory, how people are found in it, and what becomes of them here."""
+    """Which directory to use, how users are found in it, and how they are mapped."""
 
     servers: tuple[str, ...] = setting(
         "The servers, such as ``ldaps://dc1.example.com``, asked in this order; none turns it off. With ``ldap://`` the"
@@ -74,7 +74,7 @@ class LdapPluginSettings:
         self.password()
 
     def password(self) -> str:
-        """The password of ``bind_dn``, read anew each time. Raises InvalidSetting, which does not quote it."""
+        """The password of ``bind_dn``, read at each use. Raises InvalidSetting without the password."""
         if self.password_file is None:
             raise InvalidSetting("password_file", "is missing")
         try:

@@ -1,4 +1,4 @@
-"""Signing in: the pages that stand between an authorization request and its answer, and their rules."""
+"""Sign-in: the pages between an authorization request and its response, and the rules that choose them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

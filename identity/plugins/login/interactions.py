@@ -1,4 +1,4 @@
-"""When which page is needed: each rule looks at how far a sign-in has come, and none at the others."""
+"""Sign-in interactions: each rule decides from the state of a sign-in whether its page is needed."""
 
 from typing import ClassVar
 
@@ -18,20 +18,20 @@ from identity.provider.interaction import ENROL_PARAMETER, Interaction, SignIn
 from identity.provider.step_up import FACTOR_INTERACTION, allowed_factors
 from identity.services.container import Services
 
-#: What is noted as done when a person refuses on the consent page.
+#: Recorded when the user refuses on the consent page.
 CONSENT_REFUSED_REASON = "consent refused"
-#: The same for somebody who does not want to set up a factor.
+#: Recorded when the user refuses to enrol a factor.
 FACTOR_REFUSED_REASON = "factor refused"
 
 
 class CreateAccountInteraction(Interaction):
-    """prompt=create: a new account, also where somebody is signed in."""
+    """prompt=create: a new account, even if an account is signed in."""
 
     name = "create"
     error_description = "The user has to act on a page: to create an account."
 
     def is_required(self, sign_in: SignIn, context: Context) -> bool:
-        """True until it is done. Raises AccessDenied where registration is closed."""
+        """True until it is done. Raises AccessDenied if registration is closed."""
         if self.name not in sign_in.prompts or sign_in.has_completed(self.name):
             return False
         if find_registration_organization(sign_in, context.services) is None:
@@ -39,19 +39,18 @@ class CreateAccountInteraction(Interaction):
         return True
 
     def path(self, sign_in: SignIn) -> str:
-        """The registration form."""
         return "register"
 
 
 class SelectAccountInteraction(Interaction):
-    """Several accounts are signed in, or the client wants the person to choose."""
+    """Several accounts are signed in, or the client requests the choice."""
 
     name = "select_account"
     error: ClassVar[type[OAuthError]] = AccountSelectionRequired
     error_description = "Several accounts are signed in and the user has to choose."
 
     def is_required(self, sign_in: SignIn, context: Context) -> bool:
-        """True if there is something to choose among, unless somebody has just signed in or chosen."""
+        """True if there is a choice, unless the user has just signed in or chosen."""
         if sign_in.has_completed(self.name) or sign_in.authenticated_subject is not None or not sign_in.accounts:
             return False
         return self.name in sign_in.prompts or (
@@ -59,36 +58,35 @@ class SelectAccountInteraction(Interaction):
         )
 
     def path(self, sign_in: SignIn) -> str:
-        """The chooser."""
         return "accounts"
 
 
 class LoginInteraction(Interaction):
-    """Nobody is signed in who could answer, or the password is to be given again (prompt=login, max_age)."""
+    """No usable session exists, or the client requires a new authentication (prompt=login, max_age)."""
 
     name = "login"
     error: ClassVar[type[OAuthError]] = LoginRequired
     error_description = "The user is not signed in."
 
     def is_required(self, sign_in: SignIn, context: Context) -> bool:
-        """True until somebody has given the right password, or a fresh session answers."""
+        """True until the password is verified or a recent session is accepted."""
         if sign_in.authenticated_subject is not None:
             return False
         return sign_in.selected_account is None or not sign_in.is_fresh(sign_in.selected_account)
 
     def path(self, sign_in: SignIn) -> str:
-        """The password, where it is known whose; else the login name."""
+        """The password page if the account is known, else the login name page."""
         return "password" if known_login_name(sign_in) else ""
 
 
 class ProveFactorInteraction(Interaction):
-    """The policy, or the client, asks for more than was proved."""
+    """The policy or the client requires more factors than were proved."""
 
     name = FACTOR_INTERACTION
     error_description = "The user has to act on a page: to prove who they are by a second factor."
 
     def is_required(self, sign_in: SignIn, context: Context) -> bool:
-        """True until they have. Raises UnmetAuthenticationRequirements."""
+        """True until the requirement is met. Raises UnmetAuthenticationRequirements."""
         need = sign_in.step_up_requirement
         if need is None:
             return False
@@ -98,8 +96,7 @@ class ProveFactorInteraction(Interaction):
         return True
 
     def path(self, sign_in: SignIn) -> str:
-        """The factor that was used last, from whose page a link leads to others; else the choice among those that can
-        be set up."""
+        """The page of the last used factor, which links to the others; else the choice of factors to enrol."""
         need = sign_in.step_up_requirement
         if need is None:
             return "factors"
@@ -107,14 +104,13 @@ class ProveFactorInteraction(Interaction):
 
 
 class EnrolFactorInteraction(Interaction):
-    """A page of the account has sent the person here to set up a factor."""
+    """The account pages started this sign-in to enrol a factor."""
 
     name = ENROL_PARAMETER
     runs_after_authentication = True
     error_description = "The user has to act on a page: to set up a factor."
 
     def is_required(self, sign_in: SignIn, context: Context) -> bool:
-        """True until it is done."""
         wanted, subject = sign_in.own_page_requirements.get(ENROL_PARAMETER), sign_in.subject
         if not wanted or subject is None or sign_in.has_completed(self.name):
             return False
@@ -122,19 +118,18 @@ class EnrolFactorInteraction(Interaction):
         return any(factor.name == wanted and factor.can_enrol(subject, context.services) for factor in usable)
 
     def path(self, sign_in: SignIn) -> str:
-        """Where it is set up."""
         return f"{sign_in.own_page_requirements[ENROL_PARAMETER]}/new"
 
 
 class ChangePasswordInteraction(Interaction):
-    """The password was set by somebody else or for one use: the person chooses their own first."""
+    """The password was set by a manager or is temporary: the user must choose a new one."""
 
     name = "change_password"
     runs_after_authentication = True
     error_description = "The user has to act on a page: to choose a new password."
 
     def is_required(self, sign_in: SignIn, context: Context) -> bool:
-        """True as long as the password of whoever has just given it must be changed; others need none."""
+        """True while the password just entered must be changed; users who entered none are not affected."""
         pending = sign_in.pending
         if (
             sign_in.authenticated_subject is None
@@ -145,12 +140,11 @@ class ChangePasswordInteraction(Interaction):
         return context.services.passwords.must_change(sign_in.authenticated_subject.user.id)
 
     def path(self, sign_in: SignIn) -> str:
-        """The new password."""
         return "password/change"
 
 
 class ConsentInteraction(Interaction):
-    """The person sees what an application receives that is not of their organization, and agrees."""
+    """The user agrees to what an application of another organization receives."""
 
     name = CONSENT_INTERACTION
     runs_after_authentication = True
@@ -158,17 +152,16 @@ class ConsentInteraction(Interaction):
     error_description = "The user has to consent."
 
     def is_required(self, sign_in: SignIn, context: Context) -> bool:
-        """True until they have agreed to all of it. Raises AccessDenied if they refused."""
+        """True until the user agreed to all of it. Raises AccessDenied after a refusal."""
         if sign_in.has_completed(CONSENT_REFUSED_REASON):
             raise AccessDenied("The user refused.")
         return find_missing_consent(sign_in, context) is not None
 
     def path(self, sign_in: SignIn) -> str:
-        """The question."""
         return "consent"
 
 
-#: In the order in which they are asked.
+#: In the order of the sign-in.
 INTERACTIONS: tuple[Interaction, ...] = (
     CreateAccountInteraction(),
     SelectAccountInteraction(),
@@ -181,13 +174,13 @@ INTERACTIONS: tuple[Interaction, ...] = (
 
 
 def find_registration_organization(sign_in: SignIn, services: Services) -> Organization | None:
-    """The organization in which a person can register here: the scope's, else the application's; None if closed."""
+    """The organization of a new account: the scope's, else the application's; None if registration is closed."""
     organization = sign_in.effective_organization
     return organization if organization is not None and services.registration.is_open(organization) else None
 
 
 def known_login_name(sign_in: SignIn) -> str:
-    """Whose password is to be given, where that is settled: the account that was chosen; empty otherwise."""
+    """The login name of the chosen account; empty if none is chosen."""
     if (
         sign_in.has_completed(SelectAccountInteraction.name)
         and sign_in.pending is not None

@@ -1,4 +1,4 @@
-"""What is shown where a sign-in cannot go on: unknown, expired, done, or begun in another browser."""
+"""Error pages of a sign-in that is unknown, expired, finished or bound to another browser."""
 
 from pyramid.config import Configurator
 from pyramid.request import Request
@@ -18,7 +18,6 @@ _ACCOUNT_LINK = (gettext_lazy("Your account"), ACCOUNT_PATH)
 
 
 def unknown_sign_in(error: UnknownSignIn, request: Request) -> Response:
-    """404."""
     return render_error_page(
         request,
         404,
@@ -29,7 +28,7 @@ def unknown_sign_in(error: UnknownSignIn, request: Request) -> Response:
 
 
 def foreign_sign_in(error: ForeignSignIn, request: Request) -> Response:
-    """400. The cookie of a sign-in ends with it, so one that is over looks foreign even where it was begun."""
+    """400. A sign-in's cookie ends with it, so a finished one looks foreign even in its own browser."""
     pending = request.services.storage.authorization_requests.find(request.matchdict["request"])
     if pending is not None and pending.finished_at is not None:
         return finished_sign_in(FinishedSignIn(str(error)), request)
@@ -51,7 +50,7 @@ def foreign_sign_in(error: ForeignSignIn, request: Request) -> Response:
 
 
 def finished_sign_in(error: FinishedSignIn, request: Request) -> Response:
-    """200: nothing is wrong, and no second answer is given."""
+    """200: nothing is wrong, but there is no second response."""
     account = request.signed_in_account
     texts = (
         []
@@ -68,24 +67,23 @@ def finished_sign_in(error: FinishedSignIn, request: Request) -> Response:
 
 
 def expired_sign_in(error: ExpiredSignIn, request: Request) -> Response:
-    """410, with a button that starts the same request again."""
+    """410, with a button that restarts the request."""
     page = RestartSignInPage(None, request)
     page.requested_language = negotiate_language(request, error.pending.ui_locales)
     return page.get()
 
 
 class RestartSignInPage(FormPage):
-    """The page of a sign-in that waited for too long."""
+    """The page of an expired sign-in."""
 
     template = "login/expired_sign_in.html"
     status = 410
 
     def form_action(self) -> str:
-        """The page is shown wherever its sign-in was expected."""
+        """The page is shown at any URL of its sign-in."""
         return f"{LOGIN_PATH}/{self.request.matchdict['request']}/again"
 
     def submit(self, form: Form) -> Response:
-        """A new sign-in with the same parameters."""
         request_id = self.request.matchdict["request"]
         secret = self.request.browser_state.sign_ins.get(request_id)
         pending, new_secret = self.request.services.sign_ins.restart(request_id, secret)
@@ -93,7 +91,7 @@ class RestartSignInPage(FormPage):
 
 
 def add_exception_views(config: Configurator) -> None:
-    """One page per reason; the protocol's own endpoint raises them too."""
+    """One page per error; the authorization endpoint raises them, too."""
     config.add_page(
         "login.again", f"{LOGIN_PATH}/{{request}}/again", RestartSignInPage, permission=NO_PERMISSION_REQUIRED
     )

@@ -1,4 +1,4 @@
-"""Passkeys (WebAuthn Level 3): as second factor, and alone in place of login name and password."""
+"""Passkeys (WebAuthn Level 3): as a second factor, and instead of login name and password."""
 
 import re
 from collections.abc import Iterable
@@ -66,7 +66,7 @@ class PasskeysPluginSettings:
         return tuple(re.findall(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", text, re.DOTALL))
 
 
-# Inside Plugin the name stands for the attribute that every plugin has.
+# Inside the plugin class ``Settings`` is the plugin's attribute.
 _Settings = PasskeysPluginSettings
 
 
@@ -95,7 +95,7 @@ class PasskeysPlugin:
     def identity_system_checks(
         self, settings: "CoreSettings", open_services: "ServicesFactory"
     ) -> "Iterable[SystemCheck]":
-        """Whether passkeys that people have can still be used."""
+        """Checks that existing passkeys still work."""
         from identity.extension_points import SystemCheck
         from identity.plugins.passkeys.relying_party import PasskeyRelyingParty
 
@@ -109,15 +109,14 @@ class PasskeysPlugin:
 
     @hookimpl
     def identity_configure(self, config: "Configurator") -> None:
-        """The pages, and the button on those of a sign-in. Raises InvalidSetting if passkeys were made for another
-        host."""
+        """Raises InvalidSetting if passkeys exist for another host."""
         from identity.plugins.passkeys import pages
         from identity.plugins.passkeys.relying_party import PasskeyRelyingParty
 
         identity = config.registry.application
         party = PasskeyRelyingParty.from_settings(identity.settings, self.settings, self.name_space)
         problem = None
-        # Without its database the service starts all the same, and says so; the check asks again.
+        # The service starts even if the database is unavailable; the system check runs the check again.
         with suppress(StorageUnavailable), identity.read_session() as services:
             problem = party.find_rp_id_error(services)
         if problem is not None:

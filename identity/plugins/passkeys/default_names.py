@@ -1,4 +1,4 @@
-"""What a new passkey is called until its person calls it otherwise."""
+"""Default names of new passkeys."""
 
 from collections.abc import Collection, Mapping
 
@@ -7,7 +7,7 @@ from identity.pages.translation import Translator
 from identity.pages.user_agents import describe_user_agent
 from identity.plugins.passkeys.passkey import Passkey
 
-#: Who keeps it, by AAGUID, where that tells more than the device at which it was made.
+#: Authenticators by AAGUID, if their name says more than the device on which the passkey was created.
 _AUTHENTICATOR_NAMES: Mapping[str, str] = {
     "ea9b8d66-4d01-1d21-3ce4-b6b48cb575d4": "Google Password Manager",
     "fbfc3007-154e-4ecc-8c0b-6e020557d7bd": "iCloud Keychain",
@@ -26,7 +26,7 @@ _SECURITY_KEY = gettext_lazy("Security key")
 
 
 def suggest_name(passkey: Passkey, user_agent: str, translator: Translator, existing_names: Collection[str]) -> str:
-    """By who keeps it, else by the kind of thing, or by the device at which it was made; numbered if that is taken."""
+    """The authenticator's name, else its type or the device on which it was created; numbered if the name is taken."""
     if passkey.aaguid in _AUTHENTICATOR_NAMES:
         name = _AUTHENTICATOR_NAMES[passkey.aaguid]
     elif passkey.transports and _ROAMING_TRANSPORTS.issuperset(passkey.transports):

@@ -1,4 +1,4 @@
-"""Passkeys: the factor."""
+"""The factor passkeys."""
 
 from typing import ClassVar
 
@@ -7,12 +7,12 @@ from identity.provider.factor import Factor
 
 
 class PasskeyFactor(Factor):
-    """A key that a device or a password manager keeps, for our pages alone."""
+    """A key on a device or in a password manager, for this service only."""
 
     name: ClassVar[str] = "passkeys"
     label: ClassVar[str] = gettext_lazy("Passkey")
     hint: ClassVar[str] = gettext_lazy("Your fingerprint, face or PIN on this device, or a security key.")
-    #: Without what more a passkey proves that has verified its user.
+    #: Without what user verification adds.
     methods: ClassVar[tuple[str, ...]] = ("swk", "user")
     icon: ClassVar[str] = "key"
     is_passwordless: ClassVar[bool] = True

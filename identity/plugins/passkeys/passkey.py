@@ -1,4 +1,4 @@
-"""Passkey: what is known of one, and how it is kept."""
+"""Passkey: a credential record and its stored form."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -11,8 +11,8 @@ from identity.crypto import base64url
 class Passkey:
     """A credential record (WebAuthn Level 3 §4).
 
-    ``public_key`` is a COSE key. ``user_handle`` is what the authenticator calls its person by, the same for all
-    passkeys of one; it tells nothing. ``user_verified`` is True once it has verified its user.
+    ``public_key`` is a COSE key. ``user_handle`` is the authenticator's opaque identifier of the user, the same for
+    all of their passkeys. ``user_verified`` is True once the authenticator has verified the user.
     """
 
     id: bytes
@@ -27,27 +27,26 @@ class Passkey:
 
     @property
     def id_text(self) -> str:
-        """The id as text, which is unique in the instance."""
+        """The id as text, unique in the instance."""
         return base64url.encode(self.id)
 
     def authentication_methods(self, *, user_verified: bool) -> tuple[str, ...]:
-        """What it proves (RFC 8176): a key in software that is copied to other devices, or one that stays where it is;
-        with the fingerprint, face or PIN of its user it is two factors in one."""
+        """The methods that it proves (RFC 8176): a synced software key or a device-bound key; with user verification it
+        counts as two factors.
+        """
         held = "swk" if self.backup_eligible else "hwk"
         return (held, "user", "mfa") if user_verified else (held, "user")
 
     def descriptor(self) -> dict[str, object]:
-        """How browsers are told of it (PublicKeyCredentialDescriptor)."""
+        """The PublicKeyCredentialDescriptor for browsers."""
         return {"type": "public-key", "id": self.id_text, "transports": list(self.transports)}
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON has it."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: base64url.encode(item) if isinstance(item, bytes) else item for name, item in values.items()}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Passkey":
-        """What ``stored`` told."""
         values = dict(stored)
         for name in ("id", "public_key", "user_handle"):
             values[name] = base64url.decode(values[name])

@@ -1,4 +1,4 @@
-"""RelyingParty: for whom passkeys are made, and what browsers are asked."""
+"""PasskeyRelyingParty: the relying party of passkeys, and the options of ceremonies."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ from identity.settings_parser import InvalidSetting
 if TYPE_CHECKING:
     from identity.plugins.passkeys import PasskeysPluginSettings
 
-#: How long browsers let a person look for their passkey; as long as a challenge is good.
+#: How long browsers wait for the user, in milliseconds; as long as a challenge is valid.
 _TIMEOUT = 300_000
-#: Ed25519, ES256 and RS256 (COSE); the last one is all that some TPMs can do.
+#: Ed25519, ES256 and RS256 (COSE); some TPMs support only the last.
 _ALGORITHMS = (-8, -7, -257)
 _RECORD_KIND, _RECORD_KEY, _RP_ID_MEMBER = "relying_party", "rp_id", "rp_id"
 
@@ -28,8 +28,8 @@ _RECORD_KIND, _RECORD_KEY, _RP_ID_MEMBER = "relying_party", "rp_id", "rp_id"
 class PasskeyRelyingParty:
     """The service as browsers and authenticators see it (WebAuthn Level 3 §5.1.2).
 
-    ``rp_id`` is the host name for which passkeys are made, ``origin`` where their answers have to come from; both are
-    compared whole. ``has_explicit_rp_id`` is True if the operator has written the name down.
+    ``rp_id`` is the host name of the passkeys, ``origin`` the required origin of responses; both are compared
+    exactly. ``has_explicit_rp_id`` is True if the settings contain the name.
     """
 
     rp_id: str
@@ -43,7 +43,7 @@ class PasskeyRelyingParty:
     def from_settings(
         cls, core: CoreSettings, passkeys_plugin_settings: "PasskeysPluginSettings", name_space: RecordNamespace
     ) -> "PasskeyRelyingParty":
-        """As the settings have it. Raises InvalidSetting for a name that browsers would refuse."""
+        """Raises InvalidSetting for a name that browsers would refuse."""
         host = urlsplit(core.login_url).hostname or ""
         rp_id = passkeys_plugin_settings.rp_id.lower() or host
         if rp_id != host and not (host.endswith(f".{rp_id}") and "." in rp_id):
@@ -59,7 +59,7 @@ class PasskeyRelyingParty:
         )
 
     def find_rp_id_error(self, services: Services) -> str | None:
-        """What an operator has to mend, if people have passkeys that do not work here."""
+        """What the operator must fix if existing passkeys do not work with this host; None if they do."""
         kept = self._stored_rp_id(services)
         if self.has_explicit_rp_id or kept in (None, self.rp_id):
             return None
@@ -69,7 +69,7 @@ class PasskeyRelyingParty:
         )
 
     def store_rp_id(self, services: Services) -> None:
-        """Note for which name passkeys are made from now on. Raises Conflict."""
+        """Store the host name of passkeys from now on. Raises Conflict."""
         value, records = {_RP_ID_MEMBER: self.rp_id}, services.record_service(self.record_namespace)
         record = records.find(_RECORD_KIND, _RECORD_KEY)
         if record is None:
@@ -84,8 +84,8 @@ class PasskeyRelyingParty:
     def request_options(
         self, challenge: bytes, allow_credentials: Iterable[Passkey] = (), *, verification: str
     ) -> dict[str, object]:
-        """What navigator.credentials.get is asked; without any ``allow_credentials`` the person chooses among all they
-        have.
+        """Options of navigator.credentials.get; without ``allow_credentials`` the user chooses among all of their
+        passkeys.
         """
         return {
             "challenge": base64url.encode(challenge),
@@ -104,8 +104,8 @@ class PasskeyRelyingParty:
         *,
         name: str,
     ) -> dict[str, object]:
-        """What navigator.credentials.create is asked, by an organization of this name; where one of the
-        ``exclude_credentials`` lies no other is made.
+        """Options of navigator.credentials.create, with the organization's name; authenticators with one of the
+        ``exclude_credentials`` create no other.
         """
         user = person.user
         return {

@@ -1,4 +1,4 @@
-"""What browsers answer is verified by py_webauthn (WebAuthn Level 3 §7); what that leaves open is decided here."""
+"""py_webauthn verifies browsers' responses (WebAuthn Level 3 §7); this module checks what it leaves open."""
 
 import json
 from collections.abc import Iterator
@@ -14,28 +14,28 @@ from identity.plugins.passkeys.relying_party import PasskeyRelyingParty
 if TYPE_CHECKING:
     from webauthn.registration.verify_registration_response import VerifiedRegistration
 
-#: In a certificate, for which model of authenticators it is (WebAuthn Level 3 §8.2.1).
+#: The certificate extension with the authenticator's model (WebAuthn Level 3 §8.2.1).
 _AAGUID_EXTENSION_OID = "1.3.6.1.4.1.45724.1.1.4"
 _OCTET_STRING_OF_16 = b"\x04\x10"
-#: How a passkey can be reached, as far as browsers know (AuthenticatorTransport).
+#: Known transports of a passkey (AuthenticatorTransport).
 _TRANSPORTS = frozenset({"ble", "hybrid", "internal", "nfc", "smart-card", "usb"})
 _MAX_CREDENTIAL_ID_LENGTH = 1023
 
 
 class VerificationFailed(Exception):
-    """The answer proves nothing; the words are for the log."""
+    """The response proves nothing; the message is for the log."""
 
 
 class AuthenticatorNotAllowed(VerificationFailed):
-    """The passkey is sound, and lies on an authenticator that may not be used."""
+    """The passkey is valid, but its authenticator is not allowed."""
 
 
 class SignCountRegressed(VerificationFailed):
-    """The answer is right, but its counter has not grown: the key was copied (WebAuthn Level 3 §6.1.1)."""
+    """The response is valid, but its counter has not increased: the key was cloned (WebAuthn Level 3 §6.1.1)."""
 
 
 def credential_id(answer: str) -> str:
-    """The key of the passkey that an answer says it is from; empty if it says nothing."""
+    """The credential id in a response; empty if there is none."""
     try:
         said = json.loads(answer)
         return base64url.encode(base64url.decode(said["id"]))
@@ -44,7 +44,7 @@ def credential_id(answer: str) -> str:
 
 
 def verify_registration(answer: str, party: PasskeyRelyingParty, challenge: bytes, user_handle: bytes) -> Passkey:
-    """The passkey that a browser has made. Raises VerificationFailed, AuthenticatorNotAllowed."""
+    """The passkey that a browser created. Raises VerificationFailed, AuthenticatorNotAllowed."""
     from webauthn import verify_registration_response
     from webauthn.helpers import decode_credential_public_key
     from webauthn.helpers.decoded_public_key_to_cryptography import decoded_public_key_to_cryptography
@@ -61,7 +61,7 @@ def verify_registration(answer: str, party: PasskeyRelyingParty, challenge: byte
         )
         if len(verified.credential_id) > _MAX_CREDENTIAL_ID_LENGTH:
             raise VerificationFailed("an id that is too long")
-        # A key that cannot be read would lock its person out.
+        # An unreadable key would lock out its user.
         decoded_public_key_to_cryptography(decode_credential_public_key(verified.credential_public_key))
         if party.authenticators:
             _require_allowed_authenticator(verified, party)
@@ -81,10 +81,10 @@ def verify_registration(answer: str, party: PasskeyRelyingParty, challenge: byte
 def verify_authentication(
     answer: str, party: PasskeyRelyingParty, challenge: bytes, passkey: Passkey, *, is_passwordless: bool
 ) -> tuple[Passkey, tuple[str, ...]]:
-    """The passkey as it is after this answer, and by which methods (RFC 8176) its person is proved to be there.
+    """The updated passkey, and the authentication methods (RFC 8176) that it proves.
 
-    ``is_passwordless``: nobody has said before who they are, so that the authenticator has to verify its user, and to
-    say whose passkey it is. Raises VerificationFailed, SignCountRegressed.
+    ``is_passwordless``: the passkey must verify and identify its user. Raises VerificationFailed,
+    SignCountRegressed.
     """
     from webauthn import verify_authentication_response
     from webauthn.helpers import parse_authentication_credential_json
@@ -101,7 +101,7 @@ def verify_authentication(
             expected_rp_id=party.rp_id,
             expected_origin=party.origin,
             credential_public_key=passkey.public_key,
-            # Looked at below, once the signature holds: the library tells it from nothing else.
+            # Checked below, after the signature: the library's error does not distinguish it.
             credential_current_sign_count=0,
             require_user_verification=is_passwordless,
         )
@@ -122,7 +122,7 @@ def verify_authentication(
 
 @contextmanager
 def _parsing_errors() -> Iterator[None]:
-    """Whatever the library stumbles over is no proof: it reads what strangers send, in several formats."""
+    """Any error of the library is a failed verification: it parses untrusted input in several formats."""
     try:
         yield
     except VerificationFailed:
@@ -132,7 +132,7 @@ def _parsing_errors() -> Iterator[None]:
 
 
 def _require_same_origin_frame(answer: str) -> None:
-    """Nobody shows our pages within theirs (WebAuthn Level 3 §7.1 step 10, §7.2 step 13)."""
+    """The service's pages must not be framed by other origins (WebAuthn Level 3 §7.1 step 10, §7.2 step 13)."""
     client_data = json.loads(base64url.decode(json.loads(answer)["response"]["clientDataJSON"]))
     if client_data.get("crossOrigin") not in (None, False) or "topOrigin" in client_data:
         raise VerificationFailed("a page within a page of another origin")
@@ -145,8 +145,9 @@ def _transports(answer: str) -> tuple[str, ...]:
 
 
 def _require_allowed_authenticator(verified: "VerifiedRegistration", party: PasskeyRelyingParty) -> None:
-    """Raise AuthenticatorNotAllowed unless a certificate that was checked against the roots says that it is one of
-    those that may be used. What an authenticator says about itself counts for nothing."""
+    """Raise AuthenticatorNotAllowed unless a certificate that chains to the roots names an allowed model. The
+    authenticator's own claims do not count.
+    """
     from cryptography.x509 import ExtensionNotFound, ObjectIdentifier, load_der_x509_certificate
     from webauthn.helpers import parse_attestation_object
 

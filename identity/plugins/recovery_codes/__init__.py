@@ -1,4 +1,4 @@
-"""Recovery codes: ten on paper, each of which stands in once for a factor that is lost."""
+"""Recovery codes: ten codes on paper, each of which replaces a lost factor once."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

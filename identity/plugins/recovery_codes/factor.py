@@ -1,4 +1,4 @@
-"""The factor recovery_codes, and what its codes are."""
+"""The factor recovery_codes and the format of its codes."""
 
 import secrets
 from collections.abc import Mapping
@@ -10,19 +10,19 @@ from identity.domain.users import Subject
 from identity.provider.factor import Factor
 from identity.services.container import Services
 
-#: How many there are, and how many are few.
+#: How many codes are generated, and when to warn that few are left.
 CODE_COUNT, LOW_CODE_COUNT = 10, 3
 
-#: Digits and letters of which none looks like another (Crockford's Base32): 5 bits each.
+#: Unambiguous digits and letters (Crockford's Base32): 5 bits each.
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-#: What people read or type instead.
+#: Common misreadings.
 _CONFUSABLES = str.maketrans("OIL", "011")
-#: The first two letters tell which code it is, so that one hash is enough to verify it; ten are secret: 50 bits.
+#: The first two letters identify the code, so that one hash is enough to verify it; ten are secret: 50 bits.
 _PREFIX_LENGTH, _CODE_LENGTH, _GROUP_SIZE = 2, 12, 4
 
 
 class RecoveryCodesFactor(Factor):
-    """What is kept: of each code that is left the hash (argon2id), by its first letters."""
+    """An enrolment stores the hash (argon2id) of each unused code, by its prefix."""
 
     name: ClassVar[str] = "recovery_codes"
     label: ClassVar[str] = gettext_lazy("Recovery codes")
@@ -33,11 +33,11 @@ class RecoveryCodesFactor(Factor):
     is_backup: ClassVar[bool] = True
 
     def can_enrol(self, subject: Subject, services: Services) -> bool:
-        """True if there is another factor for which they could stand in."""
+        """True if the user has another factor, which the codes can replace."""
         return any(enrolment.factor != self.name for enrolment in services.factors.list_enrolments(subject.user.id))
 
     def status_text(self, enrolment: Enrolment) -> str:
-        """How many are left, and what to do if they are few."""
+        """How many codes are left, with a warning if they are few."""
         left = len(enrolment.value["codes"])
         if left > LOW_CODE_COUNT:
             return ngettext_lazy("{n} code left", "{n} codes left", left)
@@ -47,7 +47,7 @@ class RecoveryCodesFactor(Factor):
 
 
 def generate_codes() -> tuple[str, ...]:
-    """Ten new ones, as they are shown: ``7KQ2-9FTX-3MNA``. No two begin alike."""
+    """Ten new codes as they are shown: ``7KQ2-9FTX-3MNA``. Their prefixes differ."""
     found: dict[str, str] = {}
     while len(found) < CODE_COUNT:
         code = "".join(secrets.choice(_ALPHABET) for _ in range(_CODE_LENGTH))
@@ -58,16 +58,16 @@ def generate_codes() -> tuple[str, ...]:
 
 
 def normalize_code(code: str) -> str:
-    """The code as it is hashed, however it was typed: with or without dashes and spaces, in any case."""
+    """The code as it is hashed, without dashes and spaces, in upper case."""
     return "".join(item for item in code.upper() if item not in "-‐–—" and not item.isspace()).translate(_CONFUSABLES)
 
 
 def code_prefix(code: str) -> str:
-    """By which the code is kept."""
+    """The letters that identify a code."""
     return normalize_code(code)[:_PREFIX_LENGTH]
 
 
 def remove_code(value: Mapping[str, Any], code: str) -> dict[str, Any]:
-    """What is left once the code is used."""
+    """The enrolment's data without the used code."""
     index = code_prefix(code)
     return {**value, "codes": {item: kept for item, kept in value["codes"].items() if item != index}}

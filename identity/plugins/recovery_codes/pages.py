@@ -1,4 +1,4 @@
-"""The page that asks for a recovery code, and the one that makes ten."""
+"""The pages that prove a recovery code and generate new ones."""
 
 import base64
 from collections.abc import Mapping
@@ -28,13 +28,12 @@ class _RecoveryCodesPage(FactorPage):
 
     @property
     def password_hasher(self) -> PasswordHasher:
-        """What hashes."""
         hasher: PasswordHasher = self.request.registry.application.process_state.hasher
         return hasher
 
 
 class ProveRecoveryCodePage(_RecoveryCodesPage, ProvePage):
-    """Each code counts once."""
+    """Accepts each code once."""
 
     template = "recovery_codes/prove.html"
     fields = ("code", "remember")
@@ -49,7 +48,7 @@ class ProveRecoveryCodePage(_RecoveryCodesPage, ProvePage):
     def _redeem_code(self, code: str) -> tuple[str, ...] | None:
         (enrolment, *_) = (*self.enrolments, None)
         stored = None if enrolment is None else enrolment.value["codes"].get(code_prefix(code))
-        # The same work whether or not there is such a code.
+        # The same work whether or not the code exists.
         if not self.password_hasher.verify(stored, normalize_code(code)).is_match or enrolment is None:
             return None
         left = remove_code(enrolment.value, code)
@@ -60,12 +59,12 @@ class ProveRecoveryCodePage(_RecoveryCodesPage, ProvePage):
 
 
 class EnrolRecoveryCodesPage(_RecoveryCodesPage, EnrolPage):
-    """Makes ten, and shows them once. Those that there were work no more."""
+    """Generates ten codes and shows them once. Earlier codes become invalid."""
 
     template = "recovery_codes/enrol.html"
 
     def template_variables(self) -> Mapping[str, object]:
-        """Whether there are others, which end."""
+        """Whether earlier codes become invalid."""
         return {"renewing": bool(self.enrolments)}
 
     def submit(self, form: Form) -> Response:
@@ -75,7 +74,7 @@ class EnrolRecoveryCodesPage(_RecoveryCodesPage, EnrolPage):
         except ServerBusy as problem:
             raise rate_limit_response(problem, password=False) from None
         self.store_enrolment({"codes": hashes}, replacing=True)
-        # They were not proved by being made.
+        # Generating codes proves nothing.
         self.complete_sign_in_step(())
         host = self.request.registry.application.settings.login_url
         text = "\n".join((host, self.human_user.login_name, "", *codes, ""))

@@ -1,4 +1,4 @@
-"""The factor totp, and what its codes are: RFC 6238 with SHA-1, six digits and 30 seconds, which every app knows."""
+"""The factor totp and its codes: RFC 6238 with SHA-1, six digits and 30 seconds, which every app supports."""
 
 from datetime import datetime
 from typing import ClassVar
@@ -8,14 +8,14 @@ from identity.crypto.secrets import constant_time_equal
 from identity.domain.messages import gettext_lazy
 from identity.provider.factor import Factor
 
-#: How many steps the clocks of app and service may differ.
+#: Allowed clock difference between app and service, in steps.
 _ALLOWED_DRIFT_STEPS = 1
-#: How much of the organization's name, and of the login name, apps are shown: more would not fit into the picture.
+#: Maximum lengths of the organization's name and the login name in apps: more would not fit into the QR code.
 _LONGEST_ISSUER, _LONGEST_NAME = 40, 100
 
 
 class TotpFactor(Factor):
-    """What is kept of an app: its secret, and the last step of which a code was used."""
+    """An enrolment stores the secret and the last used time step."""
 
     name: ClassVar[str] = "totp"
     label: ClassVar[str] = gettext_lazy("Authenticator app")
@@ -25,30 +25,30 @@ class TotpFactor(Factor):
 
 
 def new_secret() -> str:
-    """A secret of 160 random bits in Base32, as many as the hash has (RFC 4226 §4)."""
+    """160 random bits in Base32, the length of the hash (RFC 4226 §4)."""
     import pyotp
 
     return pyotp.random_base32()
 
 
 def otpauth_uri(secret: str, login_name: str, issuer: str) -> str:
-    """The ``otpauth:`` address by which apps take the secret over, under these names."""
+    """The ``otpauth:`` URI that apps import, with these names."""
     name, issuer = _truncate_label(login_name, _LONGEST_NAME), _truncate_label(issuer, _LONGEST_ISSUER)
     told = {"secret": secret, "issuer": issuer} if issuer else {"secret": secret}
-    # The one colon ends the issuer. Slashes are encoded, too: some apps take them for parts of the path.
+    # The only colon ends the issuer. Slashes are encoded, too: some apps treat them as path separators.
     label = ":".join(quote(item, safe="") for item in (issuer, name) if item)
     return f"otpauth://totp/{label}?{urlencode(told, quote_via=quote)}"
 
 
 def _truncate_label(name: str, longest: int) -> str:
-    """As much of the name as is shown, without colons."""
+    """The name without colons, shortened."""
     return " ".join(name.replace(":", " ").split())[:longest].rstrip()
 
 
 def verify_code(secret: str, code: str, now: datetime, *, last_used_step: int = -1) -> int | None:
-    """The step whose code this is, around the present one and later than ``last_used_step``; None for any other text.
+    """The time step of the code, near the current one and later than ``last_used_step``; None for any other text.
 
-    The time that it takes tells nothing of the code.
+    Runs in constant time.
     """
     import pyotp
 
@@ -62,5 +62,5 @@ def verify_code(secret: str, code: str, now: datetime, *, last_used_step: int = 
 
 
 def _normalize_code(code: str) -> bytes:
-    """The code without the spaces in which people and apps group it."""
+    """The code without grouping spaces."""
     return "".join(code.split()).encode("utf-8", "surrogatepass")

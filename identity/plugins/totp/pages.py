@@ -1,4 +1,4 @@
-"""The page that asks for a code, and the one that sets an app up."""
+"""The pages that prove and enrol an authenticator app."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -16,7 +16,7 @@ from identity.plugins.totp.factor import TotpFactor, new_secret, otpauth_uri, ve
 from identity.services.records import RecordService
 
 _DRAFT_RECORD_KIND = "draft"
-#: Letters of the secret that stand together where it is to be typed.
+#: Letters per group of the secret shown for typing.
 _GROUP_SIZE = 4
 
 _MISSING = gettext_lazy("Enter the six digits that your app shows.")
@@ -24,7 +24,7 @@ _WRONG = gettext_lazy("This code is wrong or was used already. Enter the one tha
 
 
 class ProveTotpPage(ProvePage):
-    """Any of the person's apps will do. A code counts once."""
+    """Accepts a code of any enrolled app, once."""
 
     template = "totp/prove.html"
     factor = TotpFactor
@@ -32,7 +32,7 @@ class ProveTotpPage(ProvePage):
     secret_fields = frozenset({"code"})
 
     def template_variables(self) -> Mapping[str, object]:
-        """Under which name the app shows the code."""
+        """The names under which the apps show the code."""
         return {"issuer": self.organization_label(self.human_user.organization)}
 
     def submit(self, form: Form) -> Response:
@@ -52,21 +52,21 @@ class ProveTotpPage(ProvePage):
 
 
 class EnrolTotpPage(EnrolPage):
-    """The secret is made when the page is first shown, and shown until the first right code."""
+    """The secret is created when the page is first shown, and shown until the first valid code."""
 
     template = "totp/enrol.html"
     factor = TotpFactor
     fields = ("code", "name")
     secret_fields = frozenset({"code"})
     writes_on_get = True
-    #: Where secrets lie until then.
+    #: The unconfirmed secrets.
     record_namespace: ClassVar[RecordNamespace]
 
     def initial_values(self) -> Mapping[str, str]:
         return {"name": str(self.translator.gettext(TotpFactor.label))}
 
     def template_variables(self) -> Mapping[str, object]:
-        """The secret as a picture, as text, and as a link for the device that shows the page."""
+        """The secret as a QR code, as text, and as a link for the device that shows the page."""
         secret = self._draft_secret
         address = otpauth_uri(secret, self.human_user.login_name, self.organization_label(self.human_user.organization))
         import segno
@@ -75,7 +75,7 @@ class EnrolTotpPage(EnrolPage):
             omitsize=True, light="#fff", svgclass=None, lineclass=None
         )
         groups = [secret[at : at + _GROUP_SIZE] for at in range(0, len(secret), _GROUP_SIZE)]
-        # Drawn by segno out of an address of ours.
+        # Rendered by segno from a URI of ours.
         return {"picture": Markup(picture), "secret": " ".join(groups), "address": address}  # noqa: S704
 
     def submit(self, form: Form) -> Response:
@@ -91,7 +91,7 @@ class EnrolTotpPage(EnrolPage):
         if step is None:
             raise Invalid({"code": _WRONG})
         self._draft_records.delete(_DRAFT_RECORD_KIND, self._draft_key)
-        # Of two windows one keeps it.
+        # If two windows submit, one stores the secret.
         return self.enrol({"secret": secret, "step": step}, TotpFactor.methods, name=name, key=secret)
 
     @property
@@ -101,7 +101,7 @@ class EnrolTotpPage(EnrolPage):
 
     @property
     def _draft_key(self) -> str:
-        """One for each sign-in and person: who signs in as somebody else gets another secret."""
+        """One key per sign-in and user: another user of the same sign-in gets another secret."""
         return f"{self.pending_authorization.id}\n{self.human_user.user.id}"
 
     @property

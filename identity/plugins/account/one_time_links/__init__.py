@@ -1,4 +1,4 @@
-"""One file per kind of link that works once. Opening one uses nothing up: mail scanners open them too."""
+"""One-time links, one file per kind. Opening a link does not redeem it: mail scanners open links, too."""
 
 from pyramid.config import Configurator
 from pyramid.request import Request
@@ -22,7 +22,7 @@ from identity.plugins.account.one_time_links.registration_completion import Comp
 from identity.plugins.account.pages.account_page import DELETION_REQUESTED_PATH
 from identity.services.one_time_links import InvalidOneTimeLink
 
-# Names before codes: the first route that fits is taken.
+# Names before codes: the first matching route wins.
 _PAGES: dict[str, tuple[str, type[Page]]] = {
     "password.reset": (PASSWORD_RESET_PATH, RequestPasswordResetPage),
     "password.reset.sent": (f"{PASSWORD_RESET_PATH}/sent", PasswordResetSentPage),
@@ -34,7 +34,7 @@ _PAGES: dict[str, tuple[str, type[Page]]] = {
     "register.link": ("/register/{code}", CompleteRegistrationPage),
 }
 
-#: Where one asks for another link, by route.
+#: Where users request another link, by route.
 _NEW_LINK_PATHS = {
     "password.reset.link": PASSWORD_RESET_PATH,
     "email.link": f"{ACCOUNT_PATH}/profile",
@@ -43,7 +43,7 @@ _NEW_LINK_PATHS = {
 
 
 def invalid_link_view(error: InvalidOneTimeLink, request: Request) -> Response:
-    """410: used, too old, or never a link; nobody can tell which."""
+    """410: used, expired or never valid; the page does not say which."""
     route = getattr(request.matched_route, "name", "")
     return render_error_page(
         request,
@@ -55,7 +55,6 @@ def invalid_link_view(error: InvalidOneTimeLink, request: Request) -> Response:
 
 
 def add_one_time_link_pages(config: Configurator) -> None:
-    """Every page, for anybody; and what is said of a link that is used up."""
     for name, (path, page) in _PAGES.items():
         config.add_page(name, path, page, permission=NO_PERMISSION_REQUIRED)
     config.add_exception_view(invalid_link_view, context=InvalidOneTimeLink, for_people=True)

@@ -1,9 +1,9 @@
-"""/leaving: what is said to whoever has asked for their account to be deleted."""
+"""/leaving: confirms a deletion request."""
 
 from identity.plugins.account.one_time_links.link_page import OneTimeLinkPage
 
 
 class DeletionRequestedPage(OneTimeLinkPage):
-    """The end, from which there is a way back."""
+    """Confirms the request and says how to cancel it."""
 
     template = "account/deletion_requested.html"

@@ -1,4 +1,4 @@
-"""/email: behind the link that proves that a person reads an address."""
+"""/email: the page behind an email verification link."""
 
 from collections.abc import Mapping
 
@@ -15,17 +15,17 @@ from identity.plugins.account.one_time_links.link_page import OneTimeLinkPage
 
 
 class VerifyEmailPage(OneTimeLinkPage, FormPage):
-    """Asks, because opening a link proves nothing: a mail scanner may have done it.
+    """Requires a click, because opening a link proves nothing: a mail scanner may have done it.
 
-    Only the account itself takes the address: a stranger may have asked for the link, to have somebody who reads the
-    mail confirm it.
+    Only the account's user can confirm the address: an attacker may have requested the link, hoping that the
+    address's owner confirms it.
     """
 
     template = "account/verify_email.html"
 
     @cached_property
     def signed_in_subject(self) -> Subject | None:
-        """Whose address it becomes, if they are signed in at this browser. Raises InvalidOneTimeLink."""
+        """The account that gets the address, if it is signed in at this browser. Raises InvalidOneTimeLink."""
         subject, _ = self.request.services.users.find_by_email_link(self.link_secret)
         sessions = self.request.services.sessions
         here = sessions.list_by_secrets(self.request.browser_state.sessions.values())
@@ -37,14 +37,14 @@ class VerifyEmailPage(OneTimeLinkPage, FormPage):
         return None if self.signed_in_subject is None else self.signed_in_subject.organization
 
     def template_variables(self) -> Mapping[str, object]:
-        """Which address becomes whose, to whoever it belongs to. Raises InvalidOneTimeLink."""
+        """The address and the account. Raises InvalidOneTimeLink."""
         if self.signed_in_subject is None:
             return {"login_name": None}
         _, email = self.request.services.users.find_by_email_link(self.link_secret)
         return {"login_name": self.signed_in_subject.login_name, "email": email}
 
     def submit(self, form: Form) -> Response:
-        """Make it theirs; the address that they had is told. Somebody who is not signed in signs in first."""
+        """Set the address and notify the previous one. Without a session the user signs in first."""
         if self.signed_in_subject is None:
             return redirect_to_sign_in(self.request, target=ACCOUNT_PATH)
         self.request.services.users.verify_email(self.link_secret, self.signed_in_subject.user.id)
@@ -52,6 +52,4 @@ class VerifyEmailPage(OneTimeLinkPage, FormPage):
 
 
 class EmailVerifiedPage(OneTimeLinkPage):
-    """The end."""
-
     template = "account/email_verified.html"

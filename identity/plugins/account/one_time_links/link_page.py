@@ -1,4 +1,4 @@
-"""LinkPage: what the pages behind links have in common; they stand in the frame of the sign-in pages."""
+"""OneTimeLinkPage, the base class of pages behind links; they use the frame of the sign-in pages."""
 
 from urllib.parse import urlencode
 
@@ -11,22 +11,22 @@ from identity.pages.page import Page
 
 
 class OneTimeLinkPage(Page):
-    """A page for whoever opens it, signed in or not."""
+    """A page that needs no session."""
 
     @property
     def link_secret(self) -> str:
-        """The secret in the address."""
+        """The secret in the URL."""
         code: str = self.request.matchdict["code"]
         return code
 
     def branding_organization(self) -> Organization | None:
-        """The organization that the link has to do with, where that is known; the page looks like its own."""
+        """The link's organization, if known; the page has its branding."""
         return None
 
     def branding_owner(self) -> tuple[Organization | None, Application | None]:
         return self.branding_organization(), None
 
     def redirect_in_language(self, path: str) -> Response:
-        """303 to a page of ours, in the language that was chosen on this one."""
+        """303 to a path, in the language chosen on this page."""
         language = self.request.GET.get(UI_LOCALES_PARAM)
         return self.redirect(f"{path}?{urlencode({UI_LOCALES_PARAM: language})}" if language else path)

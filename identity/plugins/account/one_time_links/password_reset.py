@@ -1,4 +1,4 @@
-"""/password/reset: for whoever forgot the password; and the page behind the link that comes by mail."""
+"""/password/reset: the request for a password reset, and the page behind the mailed link."""
 
 from collections.abc import Mapping
 
@@ -22,26 +22,25 @@ _ORGANIZATION_PARAM = "organization"
 
 
 class RequestPasswordResetPage(OneTimeLinkPage, FormPage):
-    """Answers the same whether the account exists or not. Where no mail can be sent it says whom to ask."""
+    """Responds alike whether or not the account exists. Without mail it names a contact."""
 
     template = "account/request_password_reset.html"
     fields = ("login_name",)
 
     @property
     def can_send_mail(self) -> bool:
-        """True if mail can be sent."""
         enabled: bool = self.request.services.mails.is_enabled
         return enabled
 
     def get(self) -> Response:
-        """The form; without mail, words alone."""
+        """The form; without mail, text only."""
         return super().get() if self.can_send_mail else Page.get(self)
 
     def post(self) -> Response:
         return super().post() if self.can_send_mail else Page.get(self)
 
     def branding_organization(self) -> Organization | None:
-        """The organization of the page that leads here, which names it by its domain."""
+        """The organization of the linking page, which passes its domain."""
         domain = self.request.GET.get(_ORGANIZATION_PARAM, "")
         organization: Organization | None = self.request.services.storage.organizations.find_by_domain(domain)
         return organization if organization is not None and organization.active else None
@@ -66,12 +65,12 @@ class RequestPasswordResetPage(OneTimeLinkPage, FormPage):
 
 
 class PasswordResetSentPage(OneTimeLinkPage):
-    """What comes after the form, for every login name."""
+    """Shown after the form, for every login name."""
 
     template = "account/password_reset_sent.html"
 
     def template_variables(self) -> Mapping[str, object] | Response:
-        """How long a link works; where none was sent, back."""
+        """How long a link works; redirects to the form if mail is not configured."""
         if not self.request.services.mails.is_enabled:
             return self.redirect(PASSWORD_RESET_PATH)
         lifetime = self.request.registry.application.settings.one_time_link_ttl
@@ -79,14 +78,14 @@ class PasswordResetSentPage(OneTimeLinkPage):
 
 
 class ResetPasswordPage(OneTimeLinkPage, FormPage):
-    """A new password. Only posting it uses the link up."""
+    """A new password. Only POST redeems the link."""
 
     template = "account/reset_password.html"
     fields = ("new_password", "new_password_again")
     secret_fields = frozenset(fields)
 
     def subject(self) -> Subject:
-        """Whose password it will be. Raises InvalidOneTimeLink."""
+        """The link's user. Raises InvalidOneTimeLink."""
         found: Subject = self.request.services.passwords.find_by_reset_link(self.link_secret)
         return found
 
@@ -100,7 +99,7 @@ class ResetPasswordPage(OneTimeLinkPage, FormPage):
         }
 
     def submit(self, form: Form) -> Response:
-        """Keep it; all sessions of the person end."""
+        """Store the password; all sessions of the user end."""
         password = form.text("new_password")
         self.request.services.passwords.require_acceptable(
             password,
@@ -108,7 +107,7 @@ class ResetPasswordPage(OneTimeLinkPage, FormPage):
             owner=self.subject(),
             names=forbidden_passwords(self.subject()),
         )
-        # Nobody waits for a lock while it is hashed.
+        # Hold no lock while the password is hashed.
         self.request.commit()
         try:
             hashed = self.request.services.passwords.hash(password)
@@ -119,6 +118,4 @@ class ResetPasswordPage(OneTimeLinkPage, FormPage):
 
 
 class PasswordResetDonePage(OneTimeLinkPage):
-    """The end."""
-
     template = "account/password_reset_done.html"

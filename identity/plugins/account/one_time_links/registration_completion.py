@@ -1,4 +1,4 @@
-"""/register: behind the link that finishes an account."""
+"""/register: the page behind the link that completes a registration."""
 
 from collections.abc import Mapping
 
@@ -25,14 +25,15 @@ from identity.services.commands.users import RegisterUser
 from identity.services.registration import PendingRegistration
 from identity.services.sign_ins import SignInUnavailable
 
-#: The interaction that is over with the account.
+#: The interaction that ends with the account's creation.
 _CREATE_FIELD = "create"
 
 
 class CompleteRegistrationPage(OneTimeLinkPage, FormPage):
-    """In the browser in which it was typed, shows it, asks for another user name if that one is taken, and makes the
-    account. Anywhere else a stranger may have typed it, with a password that they know: nothing of it is shown or kept
-    but the address, and whoever reads its mail types all of it."""
+    """In the registering browser, shows the submitted data, asks for another user name if it is taken, and creates the
+    account. In any other browser only the address is used, and the user enters all data again: an attacker may have
+    submitted the form with a password that they know.
+    """
 
     template = "account/complete_registration.html"
     fields = (*NAME_FIELDS, *PASSWORD_FIELDS)
@@ -40,13 +41,13 @@ class CompleteRegistrationPage(OneTimeLinkPage, FormPage):
 
     @cached_property
     def pending_registration(self) -> PendingRegistration:
-        """What the link announces. Raises InvalidOneTimeLink."""
+        """The link's registration. Raises InvalidOneTimeLink."""
         registration: PendingRegistration = self.request.services.registration.find_pending(self.link_secret)
         return registration
 
     @cached_property
     def pending_authorization(self) -> PendingAuthorization | None:
-        """The sign-in in which it was typed, if that waits in this browser still."""
+        """The sign-in of the registration, if it still waits in this browser."""
         request, request_id = self.request, self.pending_registration.sign_in_id
         try:
             pending: PendingAuthorization = request.services.sign_ins.find(
@@ -72,7 +73,9 @@ class CompleteRegistrationPage(OneTimeLinkPage, FormPage):
         return {} if self.pending_authorization is None else {"user_name": self.pending_registration.command.user_name}
 
     def submit(self, form: Form) -> Response:
-        """Make the account, and sign in: where the registration began, if that waits in this browser still."""
+        """Create the account and sign in, continuing the sign-in of the registration if it still waits in this
+        browser.
+        """
         announced, pending = self.pending_registration, self.pending_authorization
         command, hashed = announced.command, None
         if pending is None:
@@ -99,7 +102,7 @@ class CompleteRegistrationPage(OneTimeLinkPage, FormPage):
         command = parse_registration(
             self.request, self.pending_registration.organization, form, self.pending_registration.command.email
         )
-        # Nobody waits for a lock while it is hashed.
+        # Hold no lock while the password is hashed.
         self.request.commit()
         try:
             return command, self.request.services.passwords.hash(form.text("password"))
@@ -109,7 +112,7 @@ class CompleteRegistrationPage(OneTimeLinkPage, FormPage):
     def _redirect_to_next(self, pending: PendingAuthorization | None, subject: Subject) -> Response:
         if pending is None:
             return redirect_to_sign_in(self.request, target=ACCOUNT_PATH, login_name=subject.login_name)
-        # The password was typed in this very sign-in, and this very browser.
+        # The password was entered in this sign-in and this browser.
         sign_ins = self.request.services.sign_ins
         sign_ins.complete_interaction(sign_ins.add_proof(pending, subject, (PASSWORD_METHOD,)), _CREATE_FIELD)
         return self.redirect(f"/login/{pending.id}/registered")

@@ -36,10 +36,9 @@ from identity.plugins.account.pages.sessions import SessionsPage
 
 
 class AccountHomePage(Page):
-    """/account."""
+    """/account, which redirects to the first section."""
 
     def template_variables(self) -> Response:
-        """On to the first section."""
         return self.redirect(PROFILE_PATH)
 
 
@@ -64,7 +63,6 @@ _PAGES: dict[str, type[Page]] = {
 
 
 def add_account_pages(config: Configurator) -> None:
-    """Each page for whoever is signed in."""
     for path, page in _PAGES.items():
         name = path.strip("/").replace("/{client_id}", "").replace("/{factor_id}", "").replace("/", ".")
         config.add_page(name, path, page, permission=SIGNED_IN_PERMISSION, authenticate="session")

@@ -1,4 +1,4 @@
-"""AccountPage: what every page below /account has: the frame, the person, and what was just done."""
+"""AccountPage, the base class of pages below /account: frame, user, flash message."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -31,7 +31,7 @@ ACTIVITY_PATH = f"{ACCOUNT_PATH}/activity"
 ACCOUNT_RECOVERY_PATH = f"{ACTIVITY_PATH}/not-me"
 DATA_PATH = f"{ACCOUNT_PATH}/data"
 DELETE_PATH = f"{DATA_PATH}/delete"
-#: What is said to whoever has no account any more soon.
+#: Confirms a deletion request.
 DELETION_REQUESTED_PATH = "/leaving"
 
 _SECTIONS = (
@@ -43,7 +43,7 @@ _SECTIONS = (
     (DATA_PATH, gettext_lazy("Data"), "download"),
 )
 
-#: What is said after a change, by its event; of several the first one here.
+#: Flash messages by event; of several events the first one here is shown.
 _FLASH_MESSAGES = {
     "email.link_issued": gettext_lazy("We have sent a link to the new address. It becomes yours once you open it."),
     "user.changed": gettext_lazy("Your profile is saved."),
@@ -59,14 +59,14 @@ _FLASH_MESSAGES = {
 
 
 class AccountPage(SignedInPage):
-    """A page of the person who is signed in; it belongs to one section of the navigation."""
+    """A page of the signed-in user, in one section of the navigation."""
 
     section: ClassVar[str]
     flash_messages = _FLASH_MESSAGES
 
     @property
     def human_user(self) -> HumanUser:
-        """Whose page it is, as stored right now."""
+        """The signed-in user, read anew."""
         person: HumanUser = self.request.services.users.get(self.subject.user.id)
         return person
 
@@ -83,14 +83,14 @@ class AccountPage(SignedInPage):
 
     @property
     def is_password_sole_factor(self) -> bool:
-        """True if the password is all by which the person can prove who they are."""
+        """True if the password is the user's only factor."""
         services, context = self.request.services, request_context(self.request)
         has_one = services.storage.users.find_password(self.subject.user.id) is not None
         return has_one and not can_step_up(self.subject, (PASSWORD_METHOD,), context)
 
     def require_reauthentication(self, form: Form, field: str) -> None:
-        """Go on if the person has just proved who they are, as well as they can (security 19.5): by the password in
-        this very form where they have nothing stronger, else by a sign-in. Raises Invalid for the field; FormRedisplay.
+        """Require a recent authentication with all factors (security 19.5): the password in this form if the user has
+        nothing stronger, else a sign-in. Raises Invalid for ``field``; FormRedisplay.
         """
         if self.is_password_sole_factor:
             self.verify_password(form.text(field))
@@ -101,15 +101,15 @@ class AccountPage(SignedInPage):
             )
 
     def verify_password(self, current: str) -> Subject:
-        """The person, once the present password is right: a session left open is not enough to take an account.
+        """Verify the current password, since an unattended session must not suffice to take over the account.
 
-        It is tried as on the sign-in pages, and what was tried stands. Raises Invalid for ``current_password``;
+        Attempts count as on the sign-in pages and are committed. Raises Invalid for ``current_password``;
         FormRedisplay.
         """
         if not current:
             raise Invalid({"current_password": gettext_lazy("Enter your present password.")})
         try:
-            # Committed, so no lock is held while the rest takes its time.
+            # Committed, so that no lock is held during the rest.
             subject: Subject | None = self.request.run_once(
                 "proof", lambda: attempt_password(self.request, LoginName.parse(self.subject.login_name), current)
             )

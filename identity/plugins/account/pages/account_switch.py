@@ -1,4 +1,4 @@
-"""/account/switch: another account of this browser, or one more; posted to from the account menu."""
+"""/account/switch: switch to another account of this browser or add one; the account menu posts here."""
 
 from pyramid.response import Response
 
@@ -14,7 +14,7 @@ ADD_ACCOUNT = "new"
 
 
 class SwitchAccountPage(AccountPage, FormPage):
-    """There is nothing to look at here: the buttons stand in the menu of every page."""
+    """A page without content: the buttons are in the menu of every page."""
 
     section = ""
 
@@ -22,7 +22,7 @@ class SwitchAccountPage(AccountPage, FormPage):
         return self.redirect(ACCOUNT_PATH)
 
     def submit(self, form: Form) -> Response:
-        """Work with the account that was chosen. Raises NotFound if it is not signed in at this browser."""
+        """Switch to the chosen account. Raises NotFound if it is not signed in at this browser."""
         reference = form.text("session")
         if reference == ADD_ACCOUNT:
             return redirect_to_sign_in(self.request, target=ACCOUNT_PATH)

@@ -1,4 +1,4 @@
-"""/account/activity: what was done as the person and to their account; and what to do if it was somebody else."""
+"""/account/activity: the account's audit events, and a way to report access by others."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,11 +21,11 @@ from identity.pages.user_agents import describe_user_agent
 from identity.plugins.account.pages.account_page import ACCOUNT_RECOVERY_PATH, ACTIVITY_PATH, SECURITY_PATH, AccountPage
 from identity.provider.protocol_request import Cookie, CookieKind
 
-#: Names the entry that was somebody else's doing.
+#: Names the event to report.
 EVENT_PARAM = "event"
 
 _PAGE_SIZE = 25
-#: Who else may have acted; where they were is none of the person's business.
+#: Labels of other actors; their IP addresses and browsers are not shown.
 _ACTOR_LABELS = {
     ActorKind.USER: gettext_lazy("By a manager"),
     ActorKind.CLIENT: gettext_lazy("By an application"),
@@ -36,7 +36,7 @@ _ACTOR_LABELS = {
 
 @dataclass(frozen=True)
 class ActivityRow:
-    """An entry as the list shows it; ``recovery_path`` is where to say that it was somebody else, or empty."""
+    """An event in the list; ``recovery_path`` reports it as access by others, or is empty."""
 
     label: Markup
     note: Markup
@@ -47,13 +47,13 @@ class ActivityRow:
 
 
 class ActivityPage(AccountPage):
-    """One row an entry, newest first."""
+    """One row per event, newest first."""
 
     template = "account/activity.html"
     section = ACTIVITY_PATH
 
     def template_variables(self) -> Mapping[str, object]:
-        """One page of the list. Raises Invalid for a cursor that is none."""
+        """One page of the list. Raises Invalid for a malformed cursor."""
         page_request = read_page_request(self.request, usual=_PAGE_SIZE)
         audit_filter = AuditFilter(involved_id=self.subject.user.id)
         found = self.request.services.audit_trail.page(audit_filter, page_request)
@@ -76,7 +76,7 @@ class ActivityPage(AccountPage):
         return [self._build_row(event, names, agents) for event in events]
 
     def _user_agent(self, session_id: str) -> str:
-        """What the browser of a session said of itself; empty once it is forgotten, or for somebody else's."""
+        """The browser of one of the user's sessions; empty if it is deleted or another user's."""
         session = self.request.services.storage.sessions.find(session_id)
         return session.user_agent if session is not None and session.user_id == self.subject.user.id else ""
 
@@ -97,7 +97,7 @@ class ActivityPage(AccountPage):
         )
 
     def _describe_event(self, event: AuditEvent, names: Mapping[str, str], *, own: bool) -> Markup:
-        """Who it was if somebody else, which factor it was about, why it was refused, and by which application."""
+        """The actor if it was another user, the factor, the reason of a refusal, and the application."""
         t = self.translator.gettext
         about = event.object_id if event.object_kind == "application" else event.actor.client_id
         said = (
@@ -110,13 +110,13 @@ class ActivityPage(AccountPage):
 
 
 class RecoverAccountPage(AccountPage, FormPage):
-    """Asks first, and then puts everybody out, whoever asks included: a session proves nothing now."""
+    """Asks for confirmation, then ends all sessions, including this one, since a session proves nothing now."""
 
     template = "account/recover_account.html"
     section = ACTIVITY_PATH
 
     def template_variables(self) -> Mapping[str, object]:
-        """What was done, if an entry is named. Raises NotFound for one of others."""
+        """The named event. Raises NotFound for an event of another account."""
         event_id = self.request.GET.get(EVENT_PARAM, "")
         if not event_id:
             return {"what": None, "has_password": self._has_password}
@@ -129,7 +129,7 @@ class RecoverAccountPage(AccountPage, FormPage):
         return self.request.services.storage.users.find_password(self.subject.user.id) is not None
 
     def submit(self, form: Form) -> Response:
-        """End everything, and ask for the password that is then to be changed."""
+        """End all sessions and require the password, which must then be changed."""
         self.request.services.account_recovery.report_compromise(
             self.subject, event_id=self.request.GET.get(EVENT_PARAM, "")
         )

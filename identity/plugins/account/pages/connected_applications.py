@@ -1,4 +1,4 @@
-"""/account/applications: what holds access to the account, and how to take it away."""
+"""/account/applications: applications with access to the account, and how to disconnect them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,8 +18,6 @@ from identity.provider.scope import project_from_audience_scope
 
 @dataclass(frozen=True)
 class ConnectedApplicationRow:
-    """A connected application as the list shows it."""
-
     client_id: str
     application: str
     organization: str
@@ -31,12 +29,10 @@ class ConnectedApplicationRow:
 
 
 class _ConnectionsPage(AccountPage):
-    """A page about connections of this person."""
-
     section = APPLICATIONS_PATH
 
     def connections(self) -> tuple[ConnectedApplication, ...]:
-        """All there are, last used first."""
+        """The connections, last used first."""
         connected_applications: tuple[ConnectedApplication, ...] = (
             self.request.services.users.list_connected_applications(self.subject.user.id)
         )
@@ -44,8 +40,6 @@ class _ConnectionsPage(AccountPage):
 
 
 class ConnectedApplicationsPage(_ConnectionsPage):
-    """One row an application."""
-
     template = "account/connected_applications.html"
 
     def template_variables(self) -> Mapping[str, object]:
@@ -72,13 +66,13 @@ class ConnectedApplicationsPage(_ConnectionsPage):
 
 
 class DisconnectApplicationPage(_ConnectionsPage, FormPage):
-    """Asks first. A client id that is not connected is not there, whether it exists or not."""
+    """Asks for confirmation. 404 for a client id that is not connected, whether or not it exists."""
 
     template = "account/disconnect_application.html"
 
     @property
     def connection(self) -> ConnectedApplication:
-        """Which one. Raises NotFound."""
+        """The named connection. Raises NotFound."""
         client_id = self.request.matchdict["client_id"]
         connected_application = next(
             (connection for connection in self.connections() if connection.client.id == client_id), None
@@ -97,6 +91,6 @@ class DisconnectApplicationPage(_ConnectionsPage, FormPage):
 
 
 def _capitalize(parts: list[Markup]) -> Markup:
-    """The parts as they stand by themselves, not within a sentence."""
+    """The parts capitalized, to stand alone."""
     joined = Markup(", ").join(parts)
     return joined[:1].upper() + joined[1:]

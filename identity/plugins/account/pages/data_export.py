@@ -1,4 +1,4 @@
-"""/account/data: all that is kept of the person, to take along."""
+"""/account/data: the data export."""
 
 from collections.abc import Mapping
 
@@ -12,21 +12,21 @@ from identity.services.personal_data_export import export_personal_data
 
 
 class DataExportPage(AccountPage, FormPage):
-    """Says what is in the document, and answers it as a file."""
+    """Describes the document and returns it as a file."""
 
     template = "account/data_export.html"
     section = DATA_PATH
     requires_recent_authentication = True
 
     def early_response(self) -> Response | None:
-        """Looked at by whoever is signed in; taken by whoever has just proved who they are."""
+        """Viewing needs a session; the export needs a recent authentication."""
         return super().early_response() if self.request.method == "POST" else None
 
     def template_variables(self) -> Mapping[str, object]:
         return {"may_delete": self.request.services.account_deletions.is_allowed(self.subject)}
 
     def submit(self, form: Form) -> Response:
-        """The file; that it was taken is written before."""
+        """The file; the export is audited before it is sent."""
         subject, request = self.subject, self.request
         request.services.account_recovery.record_export(subject)
         further = {name: provide(request, subject) for name, provide in self.renderer.account_data.items()}

@@ -1,4 +1,4 @@
-"""Deleting one's account: the question, and the way back during a sign-in."""
+"""Account deletion: the request, and its cancellation during a sign-in."""
 
 import unicodedata
 from collections.abc import Mapping
@@ -18,8 +18,7 @@ from identity.provider.protocol_request import Cookie, CookieKind
 
 
 class DeleteAccountPage(AccountPage, FormPage):
-    """Asks for the user name, from whoever has just proved who they are. Not there where the policy does not allow
-    it."""
+    """Asks for the user name, after a recent authentication. 404 if the policy forbids it."""
 
     template = "account/delete_account.html"
     section = DATA_PATH
@@ -27,7 +26,7 @@ class DeleteAccountPage(AccountPage, FormPage):
     fields = ("confirm_name",)
 
     def template_variables(self) -> Mapping[str, object]:
-        """What follows. Raises NotFound."""
+        """The consequences. Raises NotFound."""
         if not self.request.services.account_deletions.is_allowed(self.subject):
             raise NotFound("page", DATA_PATH)
         return {"user_name": self.subject.user.user_name}
@@ -50,12 +49,12 @@ class DeleteAccountPage(AccountPage, FormPage):
 
 
 class CancelDeletionPage(SignInPage):
-    """Asks whoever has proved who they are whether the account is to stay. Without an answer nobody is signed in."""
+    """Asks an authenticated user whether to cancel the deletion. Otherwise the sign-in does not go on."""
 
     template = "account/cancel_deletion.html"
 
     def template_variables(self) -> Mapping[str, object] | Response:
-        """When it goes; on with the sign-in if it is not this page's turn."""
+        """The date of deletion. Continues the sign-in if this is not the current step."""
         subject = self.sign_in.subject
         if (
             subject is None

@@ -1,4 +1,4 @@
-"""What a person has set up to sign in by: listed on the security page, renamed and removed here."""
+"""The user's factors: listed on the security page, renamed and removed here."""
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -24,19 +24,19 @@ from identity.provider.factor import Factor
 from identity.provider.interaction import ENROL_PARAMETER
 from identity.provider.step_up import allowed_factors
 
-#: For how long something that was set up is spoken of.
+#: How long a new enrolment is announced.
 _RECENT_AGE = timedelta(seconds=60)
 
 
 class _EnrolmentPage(AccountPage, FormPage):
-    """A page about something that the person has set up: seen by whoever has just proved who they are."""
+    """A page about an enrolment; requires a recent authentication."""
 
     section = SECURITY_PATH
     requires_recent_authentication = True
 
     @property
     def enrolment(self) -> Enrolment:
-        """Which one. Raises NotFound for those of others."""
+        """The named enrolment. Raises NotFound for one of another user."""
         found: Enrolment = self.request.services.factors.get(self.subject.user.id, self.request.matchdict["factor_id"])
         return found
 
@@ -45,8 +45,6 @@ class _EnrolmentPage(AccountPage, FormPage):
 
 
 class RenameFactorPage(_EnrolmentPage):
-    """What it is called."""
-
     template = "account/factor_rename.html"
     fields = ("name",)
 
@@ -59,7 +57,7 @@ class RenameFactorPage(_EnrolmentPage):
 
 
 class RemoveFactorPage(_EnrolmentPage):
-    """Asks first, and says what follows."""
+    """Asks for confirmation and shows the consequences."""
 
     template = "account/factor_remove.html"
 
@@ -80,7 +78,7 @@ class RemoveFactorPage(_EnrolmentPage):
 
 
 class FactorSection:
-    """The person's factors, and those that they could set up, as rows of the security page."""
+    """The user's factors, and those that they can enrol, as rows of the security page."""
 
     def __init__(self, page: SignedInPage) -> None:
         self._page, self._services = page, page.request.services
@@ -89,7 +87,7 @@ class FactorSection:
         self._enrolled = self._services.factors.list_enrolments(self._user_id)
 
     def rows(self) -> Iterator[SecuritySectionRow]:
-        """What is set up, and the browsers at which it is not asked for."""
+        """The enrolments and the remembered browsers."""
         for item in self._enrolled:
             yield self._row(item)
         remembered = len(self._services.remembered_browsers.list_by_user(self._user_id))
@@ -108,14 +106,14 @@ class FactorSection:
             )
 
     def addable_factors(self) -> SecuritySection | None:
-        """What can be set up; None where nothing can."""
+        """The factors to enrol; None without any."""
         t, rows = self._page.translator.gettext, tuple(self._is_addable())
         if not rows:
             return None
         return SecuritySection(id="add", title=t("Add a way to sign in"), rows=rows)
 
     def recently_added(self) -> str:
-        """What was set up a moment ago, by a sign-in that led back here; empty for nothing."""
+        """The label of a factor enrolled a moment ago; empty for none."""
         now = self._services.now
         newest = next((item for item in self._enrolled if now - item.added_at < _RECENT_AGE), None)
         if newest is None or newest.last_used_at is not None:
@@ -125,7 +123,7 @@ class FactorSection:
         )
 
     def backup_factor_suggestion(self) -> str:
-        """Where to set up something for the day on which the others are lost; empty if there is, or nothing to lose."""
+        """Where to enrol a backup factor; empty if there is one, or no factor that could be lost."""
         had = {item.factor for item in self._enrolled}
         if not any(_is_usable(self._page, item) for item in self._enrolled):
             return ""
@@ -166,12 +164,12 @@ class FactorSection:
 
 
 def _enrolment_path(factor: Factor) -> str:
-    """Where the person proves who they are, and then sets it up."""
+    """The path of a new authentication and the enrolment after it."""
     return f"{LOGIN_PATH}?{urlencode({TARGET_PARAM: SECURITY_PATH, ENROL_PARAMETER: factor.name})}"
 
 
 def _find_factor(page: SignedInPage, enrolment: Enrolment) -> Factor | None:
-    """What it is; None if its plugin is not loaded any more."""
+    """The enrolment's factor; None if its plugin is not loaded."""
     return request_context(page.request).protocol.factors.get(enrolment.factor)
 
 
@@ -181,7 +179,7 @@ def _is_usable(page: SignedInPage, enrolment: Enrolment) -> bool:
 
 
 def _enrolment_label(page: SignedInPage, enrolment: Enrolment) -> str:
-    """What it is, and what the person calls it."""
+    """The factor's label and the enrolment's name."""
     factor = _find_factor(page, enrolment)
     label = enrolment.factor if factor is None else page.translator.gettext(factor.label)
     if enrolment.name in ("", str(label)):

@@ -1,4 +1,4 @@
-"""/account/password: a new password, for whoever knows the present one."""
+"""/account/password: change the password."""
 
 from collections.abc import Mapping
 
@@ -17,8 +17,6 @@ from identity.provider.known_browser_cookies import new_known_browser_cookies
 
 
 class ChangePasswordPage(AccountPage, FormPage):
-    """The present password, then the new one."""
-
     template = "account/change_password.html"
     section = SECURITY_PATH
     fields = ("current_password", "new_password", "new_password_again")
@@ -32,7 +30,7 @@ class ChangePasswordPage(AccountPage, FormPage):
         }
 
     def submit(self, form: Form) -> Response:
-        """Keep the new one and this session; all others end."""
+        """Store the new password and keep this session; all others end."""
         current, new = form.text("current_password"), form.text("new_password")
         self._validate_new_password(form, current, new)
         subject = self.verify_password(current)
@@ -42,13 +40,13 @@ class ChangePasswordPage(AccountPage, FormPage):
             raise rate_limit_response(problem) from None
         self.request.services.passwords.change(subject, hashed, except_session=self.signed_in_account.session.id)
         response = self.redirect(self.path_with_flash(SECURITY_PATH))
-        # The new password ended that too, at every browser.
+        # The new password invalidated the known-browser cookie of every browser.
         cookies = new_known_browser_cookies(subject.user.id, self.request.browser_state, self.request.services)
         response.headerlist.extend(request_cookie_headers(self.request, tuple(cookies)))
         return response
 
     def _validate_new_password(self, form: Form, current: str, new: str) -> None:
-        """Raise Invalid for all that can be said before anything is tried."""
+        """Raise Invalid for all errors that can be found before the current password is checked."""
         problems: dict[str, str] = {}
         if not current:
             problems["current_password"] = gettext_lazy("Enter your present password.")
@@ -66,6 +64,6 @@ class ChangePasswordPage(AccountPage, FormPage):
 
 
 def forbidden_passwords(subject: Subject) -> tuple[str, ...]:
-    """What is no password of this person."""
+    """Passwords that this user may not choose."""
     email = subject.user.profile.email if isinstance(subject.user, HumanUser) else ""
     return subject.user.user_name, subject.login_name, email

@@ -1,4 +1,4 @@
-"""/account/profile: what people say of themselves; and the link that proves that an address is theirs."""
+"""/account/profile: the user's profile, and the email verification link."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -27,13 +27,13 @@ _ADDRESS_FIELDS = tuple(field.name for field in fields(Address))
 
 _CURRENT_PASSWORD_FIELD = "current_password"  # noqa: S105 - a field
 
-#: What is said of an empty field tells which one it is: the summary above the form lists them.
+#: The messages of empty fields name the field: the summary above the form lists them.
 _MISSING = {
     "given_name": gettext_lazy("Enter your given name."),
     "family_name": gettext_lazy("Enter your family name."),
 }
 
-#: Areas of the time zone database whose names people know.
+#: Areas of the time zone database with well-known names.
 _TIME_ZONE_AREAS = (
     "Africa/",
     "America/",
@@ -48,7 +48,7 @@ _TIME_ZONE_AREAS = (
 
 
 class ProfilePage(AccountPage, FormPage):
-    """Every standard claim. Nothing becomes verified by being said here."""
+    """Every standard claim. Nothing entered here becomes verified."""
 
     template = "account/profile.html"
     section = PROFILE_PATH
@@ -77,9 +77,9 @@ class ProfilePage(AccountPage, FormPage):
         }
 
     def submit(self, form: Form) -> Response:
-        """Save it; where mail can be sent, a new address gets a link first, which makes it the person's.
+        """Save the profile. If mail is configured, a new address is stored only when its verification link is used.
 
-        Whoever reads the mail of the address can choose a new password, so who they are is proved again.
+        An email address can reset the password, so changing it requires a recent authentication.
         """
         command = _parse_form(form)
         version = parse_version(form.text(VERSION_FIELD))
@@ -97,13 +97,13 @@ class ProfilePage(AccountPage, FormPage):
 
 
 class SendEmailVerificationPage(AccountPage, FormPage):
-    """A link for an address that is stored and was never proved."""
+    """Sends a verification link for a stored, unverified address."""
 
     template = "account/send_email_verification.html"
     section = PROFILE_PATH
 
     def template_variables(self) -> Mapping[str, object] | Response:
-        """The address; back to the profile if there is nothing to prove, or no way to."""
+        """The address; redirects to the profile if there is nothing to verify or mail is not configured."""
         profile = self.human_user.profile
         if not profile.email or profile.email_verified or not self.request.services.mails.is_enabled:
             return self.redirect(PROFILE_PATH)
@@ -119,7 +119,7 @@ class SendEmailVerificationPage(AccountPage, FormPage):
 
 
 def _count_mail(page: AccountPage) -> None:
-    """Count a mail to an address that nobody has proved to be theirs. Raises FormRedisplay."""
+    """Count a mail to an unverified address. Raises FormRedisplay."""
     try:
         page.request.services.attempts.count_request()
     except TooManyAttempts as problem:
@@ -127,7 +127,7 @@ def _count_mail(page: AccountPage) -> None:
 
 
 def _parse_form(form: Form) -> ChangeProfile:
-    """What was typed. Raises Invalid for all that is wrong with it at once."""
+    """The submitted profile. Raises Invalid with all errors at once."""
     problems: dict[str, str] = {}
     address = ChangeAddress()
     try:
@@ -145,7 +145,7 @@ def _parse_form(form: Form) -> ChangeProfile:
 
 
 def _language_options(own: str) -> list[tuple[str, str]]:
-    """The languages that pages speak, and the person's own one if that is another."""
+    """The languages of the pages, and the user's language if it is another."""
     known = [(code, LANGUAGE_NAMES[code]) for code in LANGUAGES]
     return known if not own or own in LANGUAGES else [(own, own), *known]
 

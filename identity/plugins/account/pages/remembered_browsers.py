@@ -1,4 +1,4 @@
-"""/account/browsers: where the person is not asked for a second factor."""
+"""/account/browsers: browsers where the user skips the second factor."""
 
 from collections.abc import Mapping
 
@@ -9,12 +9,11 @@ from identity.pages.page import FormPage
 from identity.pages.user_agents import describe_user_agent
 from identity.plugins.account.pages.account_page import REMEMBERED_BROWSERS_PATH, SECURITY_PATH, AccountPage
 
-#: The field that names a browser.
 BROWSER_FIELD = "browser"
 
 
 class RememberedBrowsersPage(AccountPage, FormPage):
-    """One row a browser, and a button in each by which it is asked again."""
+    """One row per browser, with a button to forget it."""
 
     template = "account/remembered_browsers.html"
     section = SECURITY_PATH
@@ -24,6 +23,6 @@ class RememberedBrowsersPage(AccountPage, FormPage):
         return {"rows": [(item, describe_user_agent(item.user_agent, self.translator)) for item in found]}
 
     def submit(self, form: Form) -> Response:
-        """Forget one. Raises NotFound for what is not a browser of this person."""
+        """Forget one. Raises NotFound for a browser of another user."""
         self.request.services.remembered_browsers.forget(self.subject, form.text(BROWSER_FIELD))
         return self.redirect(self.path_with_flash(REMEMBERED_BROWSERS_PATH))

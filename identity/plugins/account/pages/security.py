@@ -1,4 +1,4 @@
-"""/account/security: how one signs in, where one is signed in, and who else has access."""
+"""/account/security: sign-in methods, sessions and connected applications."""
 
 from collections.abc import Iterator, Mapping
 
@@ -16,7 +16,7 @@ from identity.plugins.account.pages.factors import FactorSection
 
 
 class SecurityPage(AccountPage):
-    """One section for each way in, with what plugins add."""
+    """One section per sign-in method, and those of plugins."""
 
     template = "account/security.html"
     section = SECURITY_PATH

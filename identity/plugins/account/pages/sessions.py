@@ -1,4 +1,4 @@
-"""/account/sessions: where the person is signed in."""
+"""/account/sessions: the user's sessions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,14 +15,12 @@ from identity.plugins.account.pages.account_page import SESSIONS_PATH, AccountPa
 from identity.provider.endpoints.end_session import SIGNED_OUT_PATH
 from identity.provider.protocol_request import Cookie, CookieKind
 
-#: The field that names a session, and the one that means all but this one.
+#: The field with a session's id, and the button for all other sessions.
 SESSION_FIELD, OTHERS_FIELD = "session", "others"
 
 
 @dataclass(frozen=True)
 class SessionRow:
-    """A session as the list shows it."""
-
     id: str
     device: Markup
     client_address: str
@@ -32,7 +30,7 @@ class SessionRow:
 
 
 class SessionsPage(AccountPage, FormPage):
-    """One row a session, and a button in each that ends it."""
+    """One row per session, with a button to end it."""
 
     template = "account/sessions.html"
     section = SESSIONS_PATH
@@ -53,7 +51,7 @@ class SessionsPage(AccountPage, FormPage):
         return {"rows": sorted(rows, key=lambda row: not row.is_current)}
 
     def submit(self, form: Form) -> Response:
-        """End one session, or all but this one. Raises NotFound for what is not a session of this person."""
+        """End one session, or all but this one. Raises NotFound for a session of another user."""
         sessions, here = self.request.services.sessions, self.signed_in_account.session.id
         if OTHERS_FIELD in form:
             sessions.end_all(self.subject, except_session=here)

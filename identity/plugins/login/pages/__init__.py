@@ -1,4 +1,4 @@
-"""One file per page of a sign-in, and the way in and out."""
+"""The pages of a sign-in, one file each, and the start and logout pages."""
 
 from pyramid.config import Configurator
 from pyramid.security import NO_PERMISSION_REQUIRED
@@ -30,7 +30,6 @@ _PAGES: dict[str, type[Page]] = {
 
 
 def add_login_pages(config: Configurator) -> None:
-    """The entrance, the pages below ``/login/{request}``, and the way out."""
     configure_entrance(config)
     for path, page in _PAGES.items():
         name = f"login{path.replace('/', '.')}" if path else "login.name"

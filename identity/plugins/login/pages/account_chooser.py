@@ -14,13 +14,13 @@ from identity.pages.page import FormRedisplay
 from identity.pages.sign_in_page import SignInPage
 from identity.provider.interaction import matches_login_hint
 
-#: The value of the button for an account that is not in the list.
+#: The button's value for an account that is not in the list.
 ANOTHER_ACCOUNT = "new"
 
 
 @dataclass(frozen=True)
 class AccountRow:
-    """An account to choose; ``reference`` authorises nothing without the browser's cookies."""
+    """An account to choose; ``reference`` grants nothing without the browser's cookies."""
 
     reference: str
     name: str
@@ -31,13 +31,13 @@ class AccountRow:
 
 
 class AccountChooserPage(SignInPage):
-    """The accounts of this browser, signed out ones too."""
+    """The accounts of this browser, including signed-out ones."""
 
     template = "login/account_chooser.html"
     fields = ("session",)
 
     def template_variables(self) -> Mapping[str, object] | Response:
-        """One row an account; the one that the client hints at first. On with the sign-in if there is none."""
+        """One row per account, the client's login hint first. Continues the sign-in if there is none."""
         if not self.sign_in.accounts:
             return self.redirect_to_next()
         return {"rows": [self._build_row(account) for account in self._accounts()], "return_line": self.return_message}
@@ -51,7 +51,7 @@ class AccountChooserPage(SignInPage):
         return self.redirect_to_next()
 
     def _accounts(self) -> list[SignedInAccount]:
-        """The hinted one first, those that cannot be chosen last."""
+        """The hinted account first, accounts that cannot be chosen last."""
         hint = "" if self.sign_in.request is None else self.sign_in.request.login_hint
 
         def place(one: SignedInAccount) -> tuple[bool, bool]:

@@ -1,4 +1,4 @@
-"""Step 5: a password of one's own."""
+"""Step 5: a forced password change."""
 
 from collections.abc import Mapping
 
@@ -13,14 +13,13 @@ from identity.plugins.login.interactions import ChangePasswordInteraction
 
 
 class ForcedPasswordChangePage(SignInPage):
-    """For whoever has just given a password that was set by somebody else, or for one use."""
+    """For users who signed in with a password that a manager set, or a temporary one."""
 
     template = "login/change_password.html"
     fields = ("new_password", "new_password_again")
     secret_fields = frozenset(fields)
 
     def template_variables(self) -> Mapping[str, object] | Response:
-        """Whose password; on with the sign-in if there is nothing to change."""
         proved = self.sign_in.authenticated_subject
         if proved is None or not self.is_next_interaction(ChangePasswordInteraction.name):
             return self.redirect_to_next()
@@ -30,7 +29,7 @@ class ForcedPasswordChangePage(SignInPage):
         }
 
     def submit(self, form: Form) -> Response:
-        """Keep the new password and this sign-in; everything else of the person ends."""
+        """Store the new password and keep this sign-in; all other sessions and tokens of the user end."""
         proved = self.sign_in.authenticated_subject
         if proved is None or not self.is_next_interaction(ChangePasswordInteraction.name):
             return self.redirect_to_next()

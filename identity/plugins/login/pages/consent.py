@@ -1,4 +1,4 @@
-"""The question whether an application may have what it asks for."""
+"""The consent page."""
 
 from collections.abc import Mapping
 
@@ -16,23 +16,23 @@ from identity.plugins.login.interactions import CONSENT_REFUSED_REASON, ConsentI
 from identity.provider.consent import find_missing_consent
 from identity.provider.scope import OFFLINE_ACCESS_SCOPE, OPENID_SCOPE, GrantedScopes
 
-#: Scopes that are no part of the list: who it is, and what has a sentence of its own.
+#: Scopes outside the list: the first only identifies the user, the second has its own sentence.
 _UNDESCRIBED_SCOPES = (OPENID_SCOPE, OFFLINE_ACCESS_SCOPE)
 
-#: Whom the page was shown to, and what for: somebody else may have been chosen since in another window, and the
-#: application may have been changed to get more.
+#: The account and scopes that the page showed: another window may have chosen another account since, and the
+#: application may have changed to receive more.
 _ACCOUNT_FIELD, _SCOPE_FIELD = "account", "scope"
 _DECISION_FIELD = "decision"
 
 
 class ConsentPage(SignInPage):
-    """Names the application, whose it is and what it asks for; a refusal ends the request."""
+    """Names the application, its owner and what it requests; a refusal ends the request."""
 
     template = "login/consent.html"
     fields = (_ACCOUNT_FIELD, _SCOPE_FIELD)
 
     def template_variables(self) -> Mapping[str, object] | Response:
-        """What the application receives; on with the sign-in if there is nothing to agree to."""
+        """What the application receives. Continues the sign-in if no consent is required."""
         client, subject, granted = self.sign_in.client, self.sign_in.subject, self._requested_consent
         if client is None or subject is None or granted is None:
             return self.redirect_to_next()
@@ -56,7 +56,7 @@ class ConsentPage(SignInPage):
         }
 
     def submit(self, form: Form) -> Response:
-        """Note the answer: what is agreed to is remembered beyond this sign-in."""
+        """Record the answer; consent is remembered beyond this sign-in."""
         client, subject, granted = self.sign_in.client, self.sign_in.subject, self._requested_consent
         if client is None or subject is None or granted is None:
             return self.redirect_to_next()
@@ -77,7 +77,7 @@ class ConsentPage(SignInPage):
 
     @cached_property
     def _requested_consent(self) -> GrantedScopes | None:
-        """What there is to agree to; None unless it is time to ask."""
+        """The scopes that need consent; None unless consent is the current step."""
         return (
             find_missing_consent(self.sign_in, request_context(self.request))
             if self.is_next_interaction(ConsentInteraction.name)
@@ -85,15 +85,15 @@ class ConsentPage(SignInPage):
         )
 
     def _verified_domain(self, organization: Organization) -> str:
-        """The organization's domain, if it is proven that it has it."""
+        """The organization's verified domain, or an empty text."""
         with self.request.services.read_session() as storage:
             domain = storage.organizations.find_domain(organization.id, organization.primary_domain)
         return domain.name if domain is not None and domain.is_verified else ""
 
     def _other_project_names(self, client: ApplicationClient, granted: GrantedScopes) -> list[Markup]:
-        """The names of the projects besides the application's that it asks to be known in."""
+        """Names of the other projects in the requested audience."""
         with self.request.services.read_session() as storage:
-            # Each by itself: one that cannot be read is not left out of what is agreed to.
+            # Read one by one, so that a damaged project fails the page instead of missing from the list.
             found = [storage.projects.find(item) for item in sorted({*granted.audience} - {client.project.id})]
         is_own = self.request.services.projects.is_own_project
         named = [item for item in found if item is not None and not is_own(item.id)]

@@ -1,4 +1,4 @@
-"""The choice among factors: those by which somebody can prove more, and those that they can set up for it."""
+"""The choice among factors, to prove or to enrol one."""
 
 from collections.abc import Iterable, Mapping
 
@@ -15,7 +15,7 @@ from identity.provider.factor import Factor
 from identity.provider.interaction import StepUpRequirement
 from identity.provider.step_up import FACTOR_INTERACTION
 
-#: The button and the value of it that stand for none of them.
+#: The button for "none of them", and its value.
 _FACTOR_FIELD, _NO_FACTOR = "factor", "none"
 
 
@@ -24,19 +24,18 @@ class _FactorChooserPage(SignInPage):
 
     @property
     def requirement(self) -> StepUpRequirement | None:
-        """What has to be proved, if it is this page's turn."""
+        """What has to be proved; None unless this is the current step."""
         return self.sign_in.step_up_requirement if self.is_next_interaction(FACTOR_INTERACTION) else None
 
     def factor_names(self, need: StepUpRequirement) -> Iterable[str]:
-        """What there is to choose."""
         raise NotImplementedError
 
     def factor_path(self, name: str) -> str:
-        """Where the choice leads, below the sign-in."""
+        """The path of the chosen factor, below the sign-in."""
         raise NotImplementedError
 
     def template_variables(self) -> Mapping[str, object] | Response:
-        """One row a factor; on with the sign-in if nothing is to be proved here."""
+        """One row per factor. Continues the sign-in if no factor is required."""
         need = self.requirement
         if need is None:
             return self.redirect_to_next()
@@ -72,7 +71,7 @@ class _FactorChooserPage(SignInPage):
 
 
 class FactorChooserPage(_FactorChooserPage):
-    """The factors that the person has set up."""
+    """The user's enrolled factors."""
 
     template = "login/factor_chooser.html"
 
@@ -84,12 +83,12 @@ class FactorChooserPage(_FactorChooserPage):
 
 
 class EnrolmentChooserPage(_FactorChooserPage):
-    """The factors that the person can set up, who has none that is enough."""
+    """The factors that a user without a sufficient one can enrol."""
 
     template = "login/enrolment_chooser.html"
 
     def template_variables(self) -> Mapping[str, object] | Response:
-        """On with the sign-in if there is one to prove."""
+        """Continues the sign-in if a factor can be proved."""
         need = self.requirement
         return self.redirect_to_next() if need is not None and need.factors else super().template_variables()
 

@@ -13,7 +13,7 @@ from identity.plugins.login.interactions import find_registration_organization
 from identity.services.sign_ins import OTHER_METHOD_STEP
 
 _MAX_LOGIN_NAME_LENGTH = 500
-#: The button by which somebody asks for the instance's ways.
+#: The button that shows the instance's sign-in methods.
 _OTHER_METHOD_FIELD = "another"
 _MISSING, _MISSING_BY_EMAIL = (
     gettext_lazy("Enter your login name."),
@@ -22,7 +22,7 @@ _MISSING, _MISSING_BY_EMAIL = (
 
 
 class LoginNamePage(SignInPage):
-    """Who wants to sign in; whether there is such an account, nobody learns here."""
+    """Asks for the login name; its response does not reveal whether the account exists."""
 
     template = "login/login_name.html"
     fields = ("login_name", _OTHER_METHOD_FIELD)
@@ -41,7 +41,7 @@ class LoginNamePage(SignInPage):
         }
 
     def _has_other_sign_in_methods(self) -> bool:
-        """True if the instance has other ways than the organization whose people are asked for."""
+        """True if the instance has other sign-in methods than the requested organization."""
         organization, policies = self.sign_in.required_organization, self.request.services.policies
         if organization is None or self.sign_in.has_completed(OTHER_METHOD_STEP):
             return False

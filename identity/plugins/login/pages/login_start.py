@@ -1,4 +1,4 @@
-"""/login: where the service's own pages send people who are not signed in. / leads to them."""
+"""/login, where the service's own pages redirect users without a session, and /, which redirects to these pages."""
 
 import re
 from urllib.parse import urlencode
@@ -21,17 +21,16 @@ from identity.services.sign_ins import STRONGEST_PROOF_STEP
 
 _TARGET = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]{0,2000}\Z")
 
-#: The bare address.
 ROOT_PATH = "/"
 
 
 def parse_target_path(text: str) -> str:
-    """The path to go to after signing in, if it is one of this host; else the bare address."""
+    """The path to return to if it is on this host, else the root path."""
     return text if _TARGET.match(text) else ROOT_PATH
 
 
 def start_login(request: Request) -> Response:
-    """Begin a sign-in of our own, and go on with it: whoever is signed in arrives at once."""
+    """Start a sign-in to the service's own pages; a signed-in user returns at once."""
     target = parse_target_path(request.GET.get(TARGET_PARAM, ""))
     sign_ins, demands = request.services.sign_ins, _required_authentication(request)
     pending, secret = sign_ins.begin(demands, target=target, ui_locales=ui_locales_from_url(request))
@@ -41,8 +40,7 @@ def start_login(request: Request) -> Response:
 
 
 def _required_authentication(request: Request) -> dict[str, str]:
-    """What the page that sent somebody here needs: that they have just proved who they are as well as they can, and
-    perhaps that they set up a factor."""
+    """What the redirecting page requires: a recent authentication with all factors, and possibly an enrolment."""
     enrol = request.GET.get(ENROL_PARAMETER, "")
     if not enrol and RECENT_AUTHENTICATION_PARAM not in request.GET:
         return {}
@@ -51,7 +49,7 @@ def _required_authentication(request: Request) -> dict[str, str]:
 
 
 def resume_sign_in(request: Request, request_id: str, secret: str) -> Response:
-    """303 to where it is decided what comes next, for a sign-in that begins in this browser."""
+    """303 to the URL that decides the next step, for a sign-in that starts in this browser."""
     response = see_other(request, f"{AUTHORIZE}/{request_id}")
     cookie = Cookie(CookieKind.SIGN_IN, request_id, secret, request.registry.application.settings.sign_in_lifetime)
     for name, value in request_cookie_headers(request, (cookie,)):
@@ -60,7 +58,7 @@ def resume_sign_in(request: Request, request_id: str, secret: str) -> Response:
 
 
 def redirect_root(request: Request) -> Response:
-    """Whoever opens the bare address, or clicks on the mark, finds the account; who manages something, the console."""
+    """Redirect managers to the console, and other users to their account."""
     account = request.signed_in_account
     if account is None:
         return see_other(request, f"{LOGIN_PATH}?{urlencode({TARGET_PARAM: ROOT_PATH})}")
@@ -70,7 +68,7 @@ def redirect_root(request: Request) -> Response:
 
 
 def add_start_routes(config: Configurator) -> None:
-    """GET / and GET /login. The latter writes: the sign-in waits as a row."""
+    """GET / and GET /login. The latter writes: it stores the pending sign-in."""
     config.add_route("home", ROOT_PATH, host="login", request_method="GET")
     config.add_view(redirect_root, route_name="home", permission=NO_PERMISSION_REQUIRED)
     config.registry.application.write_paths[LOGIN_PATH] = True

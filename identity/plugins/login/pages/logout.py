@@ -1,4 +1,4 @@
-"""/sign-out: asks, and signs out of everything at this browser. /signed-out: says that it is done."""
+"""/sign-out asks for confirmation and ends all sessions of this browser; /signed-out confirms it."""
 
 from collections.abc import Mapping
 
@@ -27,11 +27,11 @@ from identity.provider.parameters import Parameters
 
 
 class LogoutPage(Page):
-    """A page whose address names the request of an application that waits; without one, nobody asked."""
+    """A page whose URL may name an application's pending logout request."""
 
     @cached_property
     def logout_request(self) -> LogoutRequest:
-        """By which application, and where the browser goes afterwards. Raises UnredirectableError."""
+        """The application and where to return to. Raises UnredirectableError."""
         query = Parameters.parse(self.request.environ.get("QUERY_STRING", "").encode("latin-1"))
         waiting = query.get_value(PENDING_REQUEST_PARAMETER)
         return (
@@ -41,38 +41,37 @@ class LogoutPage(Page):
         )
 
     def branding_owner(self) -> tuple[Organization | None, Application | None]:
-        """Those of the application that asks."""
+        """The branding of the application that requests the logout."""
         client = self.logout_request.client
         return (None, None) if client is None else (client.organization, client.application)
 
     @property
     def application_name(self) -> str | None:
-        """What the application is called."""
         client = self.logout_request.client
         return None if client is None else self.page_branding.application or client.application.name
 
     @property
     def done_path(self) -> str:
-        """Where the page is that says that it is done, and leads back to the application."""
+        """The path of the final page, which leads back to the application."""
         query = self.request.environ.get("QUERY_STRING", "")
         return f"{SIGNED_OUT_PATH}?{query}" if query else SIGNED_OUT_PATH
 
 
 class ConfirmLogoutPage(LogoutPage, FormPage):
-    """Asked by an application, or from the account menu, whose form is posted here."""
+    """Requested by an application, or from the account menu, whose form posts here."""
 
     template = "login/confirm_logout.html"
 
     @cached_property
     def accounts(self) -> tuple[SignedInAccount, ...]:
-        """The sessions of this browser, expired ones among them."""
+        """The sessions of this browser, including expired ones."""
         signed_in_accounts: tuple[SignedInAccount, ...] = self.request.services.sessions.list_by_secrets(
             self.request.browser_state.sessions.values()
         )
         return signed_in_accounts
 
     def template_variables(self) -> Mapping[str, object] | Response:
-        """Who asks, and who is signed in; if nobody is, it is done already."""
+        """The application and the accounts; redirects to the final page if no account is signed in."""
         live = [account for account in self.accounts if self.request.services.sessions.is_live(account)]
         application = self.application_name
         if not live:
@@ -98,7 +97,7 @@ class ConfirmLogoutPage(LogoutPage, FormPage):
 
 
 class LogoutDonePage(LogoutPage):
-    """The end. An application of this machine is only opened by a click."""
+    """The final page. A native application opens only by a click."""
 
     template = "login/logout_done.html"
 
@@ -107,6 +106,5 @@ class LogoutDonePage(LogoutPage):
 
 
 def add_logout_pages(config: Configurator) -> None:
-    """Both pages."""
     config.add_page("sign_out", CONFIRMATION_PATH, ConfirmLogoutPage, permission=NO_PERMISSION_REQUIRED)
     config.add_page("signed_out", SIGNED_OUT_PATH, LogoutDonePage, permission=NO_PERMISSION_REQUIRED)

@@ -22,7 +22,7 @@ _PASSWORD_FORBIDDEN = gettext_lazy("{organization} does not let people sign in w
 
 
 class LoginPasswordPage(SignInPage):
-    """The same answer for a wrong password, an unknown name, and an account that may not sign in."""
+    """Responds alike to a wrong password, an unknown name and an account that may not sign in."""
 
     template = "login/password.html"
     fields = ("password",)
@@ -30,12 +30,12 @@ class LoginPasswordPage(SignInPage):
 
     @property
     def login_name(self) -> LoginName | None:
-        """Whose password: as typed on the page before, else of the account that was chosen."""
+        """The login name from the page before, else that of the chosen account."""
         typed = self.pending_authorization.login_name or known_login_name(self.sign_in)
         return LoginName.parse(typed, self.sign_in.effective_organization) if typed else None
 
     def template_variables(self) -> Mapping[str, object] | Response:
-        """Whom it is about, and what the application will receive; to step 1 if nobody said who."""
+        """The account and what the application receives; redirects to step 1 without a login name."""
         login_name = self.login_name
         if login_name is None:
             return self.redirect(self.base_path)

@@ -19,7 +19,9 @@ from identity.services.attempts import TooManyAttempts
 
 
 class RegistrationPage(SignInPage):
-    """With mail, the account is made by a link in it, and nobody learns here which names and addresses are known."""
+    """If mail is configured, a mailed link creates the account, and the page does not reveal known names and
+    addresses.
+    """
 
     template = "login/registration.html"
     fields = (*NAME_FIELDS, "email", *PASSWORD_FIELDS)
@@ -27,7 +29,7 @@ class RegistrationPage(SignInPage):
 
     @property
     def organization(self) -> Organization:
-        """Where the account will be. Raises Denied if registration is closed there."""
+        """The organization of the new account. Raises Denied if its registration is closed."""
         found = find_registration_organization(self.sign_in, self.request.services)
         if found is None:
             raise Denied(gettext_lazy("This organization does not let people create accounts."))
@@ -43,7 +45,7 @@ class RegistrationPage(SignInPage):
         organization = self.organization
         command = parse_registration(self.request, organization, form, form.text("email"))
         try:
-            # Committed, so the count stands and no lock is held while the password is hashed.
+            # Committed, so that the count is kept and no lock is held while the password is hashed.
             counted = self.request.run_once("registration", lambda: self.request.services.attempts.count_request())
             hashed = self.request.services.passwords.hash(form.text("password"))
         except TooManyAttempts as problem:
@@ -73,7 +75,7 @@ class RegistrationPage(SignInPage):
 
 
 class RegistrationDonePage(SignInPage):
-    """What comes after a new account: the login name, of which only the first part was typed."""
+    """Shows the full login name after registration; the form asked for its first part only."""
 
     template = "login/registration_done.html"
 
@@ -84,12 +86,11 @@ class RegistrationDonePage(SignInPage):
         return {"login_name": proved.login_name, "organization": proved.organization}
 
     def submit(self, form: Form) -> Response:
-        """On with the sign-in."""
         return self.redirect_to_next()
 
 
 class RegistrationMailSentPage(SignInPage):
-    """What comes after the form where a mail finishes the account: the same for known and unknown addresses."""
+    """Shown after the form if a mailed link creates the account: the same for known and unknown addresses."""
 
     template = "login/registration_mail_sent.html"
 
@@ -97,5 +98,5 @@ class RegistrationMailSentPage(SignInPage):
         return {"without_form": True}
 
     def submit(self, form: Form) -> Response:
-        """There is nothing to send but the choice of a language."""
+        """The form only serves the choice of a language."""
         return self.redirect(self.form_action())

@@ -1,4 +1,4 @@
-"""The pages: to add a passkey, to prove one as second factor, and to sign in with one alone."""
+"""The pages: add a passkey, prove one as a second factor, sign in with one only."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +21,7 @@ _STATIC = Path(__file__).parent.parent / "static"
 
 
 def sign_in_button(page: SignInPage) -> Iterator[Markup]:
-    """The button "Sign in with a passkey", with what browsers need to offer passkeys in the field of the login name."""
+    """The button "Sign in with a passkey", with what browsers need for autofill in the login name field."""
     policies, organization = page.request.services.policies, page.sign_in.required_organization
     if organization is None or page.sign_in.has_completed(OTHER_METHOD_STEP):
         policy = policies.instance_policy()
@@ -34,7 +34,6 @@ def sign_in_button(page: SignInPage) -> Iterator[Markup]:
 
 
 def add_passkey_pages(config: Configurator) -> None:
-    """Pages, templates and script."""
     config.include("identity.pages")
     config.add_page_templates("identity.plugins.passkeys:templates")
     config.add_static_file(_STATIC / "passkeys.js")

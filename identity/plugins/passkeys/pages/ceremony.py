@@ -1,4 +1,4 @@
-"""Ceremonies: pages on which a browser is asked for a passkey (WebAuthn Level 3 §7)."""
+"""Ceremonies: pages that request a passkey from the browser (WebAuthn Level 3 §7)."""
 
 import json
 import logging
@@ -24,7 +24,7 @@ from identity.plugins.passkeys.verification import SignCountRegressed, Verificat
 
 log = logging.getLogger(__name__)
 
-#: How long a challenge is good, and how long it is in bytes.
+#: Lifetime of a challenge, and its length in bytes.
 CHALLENGE_LIFETIME, _CHALLENGE_LENGTH = timedelta(minutes=5), 32
 
 RESPONSE_FIELD, _FORM_TOKEN_FIELD = "answer", "ticket"
@@ -41,8 +41,9 @@ CLONED_MESSAGE = gettext_lazy(
 
 @dataclass(frozen=True, slots=True)
 class CeremonyRequest:
-    """What the form holds for the script: the method of navigator.credentials, its options, and the ticket by which the
-    challenge is known again."""
+    """The form's data for the script: the method of navigator.credentials, its options, and the ticket that identifies
+    the challenge.
+    """
 
     method: str
     options: str
@@ -51,7 +52,7 @@ class CeremonyRequest:
 
 
 def new_challenge(page: SignInPage, purpose: str, **content: str) -> tuple[bytes, str]:
-    """A challenge, and the ticket that brings it back once, with the content."""
+    """A challenge, and the single-use ticket that returns it with ``content``."""
     challenge = secrets.token_bytes(_CHALLENGE_LENGTH)
     content = {"challenge": base64url.encode(challenge), **content}
     return challenge, page.request.services.form_tokens.issue(
@@ -62,15 +63,14 @@ def new_challenge(page: SignInPage, purpose: str, **content: str) -> tuple[bytes
 def ceremony_request(
     method: str, options: Mapping[str, object], ticket: str, *, autofill: bool = False
 ) -> CeremonyRequest:
-    """What stands in the form."""
     return CeremonyRequest(method, json.dumps(options), ticket, autofill)
 
 
 def read_ceremony_response(page: SignInPage, form: Form, purpose: str) -> tuple[str, bytes, Mapping[str, Any]]:
-    """The answer, the challenge to which it has to be one, and what was kept with that.
+    """The browser's response, its challenge, and the content stored with the challenge.
 
-    Raises FormRedisplay if there is no answer, or the challenge was used, is too old, or is of another page, sign-in or
-    person.
+    Raises FormRedisplay if there is no response, or the challenge is used, expired, or belongs to another page,
+    sign-in or user.
     """
     answer = form.text(RESPONSE_FIELD)
     if not answer:
@@ -86,7 +86,7 @@ def _form_token_binding(page: SignInPage, purpose: str) -> str:
 
 
 class AssertionAttempt:
-    """One attempt to prove a passkey: to be looked at once it is counted."""
+    """An attempt to prove a passkey; verify it after the attempt is counted."""
 
     def __init__(self, page: SignInPage, answer: str, challenge: bytes, *, key: str, alone: bool) -> None:
         self._page = page
@@ -97,13 +97,14 @@ class AssertionAttempt:
 
     @cached_property
     def enrolment(self) -> Enrolment | None:
-        """What is known of the passkey, whosever it is. Who has looked it up before the attempt was counted need not do
-        so again: it is changed only if it is still the same."""
+        """The passkey's enrolment, of any user. A lookup before the attempt is counted remains valid: the enrolment is
+        changed only if it is still the same.
+        """
         found: Enrolment | None = self._page.request.services.factors.find_by_key(PasskeyFactor.name, self._key)
         return found
 
     def verify(self, person: Subject) -> tuple[str, ...] | None:
-        """By which methods (RFC 8176) the person is proved to be there; None if they are not. Raises Conflict."""
+        """The authentication methods (RFC 8176) that the passkey proves; None if it fails. Raises Conflict."""
         services, enrolment = self._page.request.services, self.enrolment
         if enrolment is None or enrolment.user_id != person.user.id:
             return None
@@ -125,5 +126,5 @@ class AssertionAttempt:
         return methods
 
     def error_message(self) -> FormRedisplay:
-        """What to say where it proved nothing. What was noted of a copy stands."""
+        """The message for a failed attempt. The record of a cloned passkey is committed."""
         return FormRedisplay(CLONED_MESSAGE, keep_changes=True) if self._copied else FormRedisplay(REFUSED_MESSAGE)

@@ -1,4 +1,4 @@
-"""A passkey in place of login name and password: it says itself whose it is."""
+"""Passwordless sign-in: the passkey identifies its user."""
 
 from collections.abc import Mapping
 
@@ -29,15 +29,16 @@ _CEREMONY_PURPOSE = "alone"
 
 
 def passwordless_ceremony(page: SignInPage) -> CeremonyRequest:
-    """What the form asks for, on whichever page of the sign-in it stands: any passkey that verifies its user."""
+    """Requests any passkey with user verification, on any page of the sign-in."""
     challenge, ticket = new_challenge(page, _CEREMONY_PURPOSE)
     options = page.request.registry.passkeys.request_options(challenge, verification="required")
     return ceremony_request("get", options, ticket, autofill=True)
 
 
 class PasswordlessSignInPage(SignInPage):
-    """Where the button of the first pages leads. The answer is the same for a passkey that is wrong, one that nobody
-    has, and one whose account may not sign in."""
+    """Handles the button of the first pages. Responds alike to an invalid passkey, an unknown one, and one whose
+    account may not sign in.
+    """
 
     template = "passkeys/passwordless.html"
 
@@ -70,7 +71,9 @@ class PasswordlessSignInPage(SignInPage):
         return subject if subject is not None and subject.is_active and isinstance(subject.user, HumanUser) else None
 
     def _require_passwordless_allowed(self, person: Subject) -> None:
-        """Raise FormRedisplay if the person may not sign in so; told only to whoever has proved to be it."""
+        """Raise FormRedisplay if the policy forbids passwordless sign-in; call it only after the user is
+        authenticated.
+        """
         policy = self.request.services.policies.subject_policy(person)
         if any(factor.name == PasskeyFactor.name for factor in allowed_factors(request_context(self.request), policy)):
             return

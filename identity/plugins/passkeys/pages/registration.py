@@ -1,4 +1,4 @@
-"""A new passkey."""
+"""Passkey registration."""
 
 import secrets
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _USER_HANDLE_KEY = "user_handle"
 
 
 class RegisterPasskeyPage(EnrolPage):
-    """On this device, in a password manager, or on a security key: the browser lets the person choose."""
+    """On this device, in a password manager, or on a security key: the browser offers the choice."""
 
     template = "passkeys/registration.html"
     factor: ClassVar[type[Factor]] = PasskeyFactor

@@ -1,4 +1,4 @@
-"""A passkey as second factor."""
+"""A passkey as a second factor."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -23,7 +23,7 @@ from identity.provider.factor import Factor
 
 
 class ProvePasskeyPage(ProvePage):
-    """By any passkey that the person has; whether it verifies its user is up to it."""
+    """Accepts any passkey of the user, with or without user verification."""
 
     template = "passkeys/second_factor.html"
     factor: ClassVar[type[Factor]] = PasskeyFactor
