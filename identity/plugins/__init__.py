@@ -1,1 +1,1 @@
-"""The default plugins: each is importable alone and knows no sibling."""
+"""The default plugins: each can be imported alone and imports no other."""

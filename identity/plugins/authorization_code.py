@@ -40,19 +40,19 @@ _VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}\Z")
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationCodeCredential(SingleUseCredential):
-    """A code that was judged good: used up together with what it brings."""
+    """A valid code, redeemed when its tokens are stored."""
 
     code: AuthorizationCode
     client: ApplicationClient
 
     def consume(self, access: AccessToken | None, refresh: RefreshToken | None, context: Context) -> None:
-        """Redeem the code and keep its tokens. Raises InvalidGrant; a replay revokes its family."""
+        """Redeem the code and store its tokens. Raises InvalidGrant; a replay revokes its family."""
         with translate_token_errors():
             context.services.tokens.redeem_code(self.code, self.client, access=access, refresh=refresh)
 
 
 class AuthorizationCodeGrant(GrantType):
-    """Only the client that a code was made for can use it, or burn it by using it wrongly."""
+    """Only the client of a code can redeem it; a wrong attempt by that client invalidates it."""
 
     grant_type = "authorization_code"
     parameters = frozenset({"code", "redirect_uri", "code_verifier"})
@@ -61,7 +61,7 @@ class AuthorizationCodeGrant(GrantType):
     issues_refresh_tokens = True
 
     def authorize(self, request: TokenRequest, context: Context) -> Authorization:
-        """Whom the code is about. Raises InvalidGrant, InvalidRequest."""
+        """The code's authorization. Raises InvalidGrant, InvalidRequest."""
         client = request.client
         if client is None:
             raise ValueError("the token endpoint authenticates the client first")
@@ -73,14 +73,14 @@ class AuthorizationCodeGrant(GrantType):
         code = presented.code
         problem = _find_mismatch(presented, client, redirect_uri, request.parameters, context)
         if problem is not None:
-            # Whoever holds the code and the secret and fails elsewhere gets no second try.
+            # A client with the right code and credentials that fails otherwise gets no second attempt.
             with translate_token_errors():
                 context.services.tokens.redeem_code(code, client)
             raise InvalidGrant(problem, keep_changes=True)
         return _build_authorization(presented, client, context)
 
     def preview(self, preview_input: PreviewInput, context: Context) -> Authorization | None:
-        """What the code of a sign-in brings, if there was one."""
+        """The authorization of the previewed sign-in's code, if there is one."""
         if preview_input.code is None or preview_input.client is None:
             return None
         return _build_authorization(preview_input.code, preview_input.client, context)
@@ -113,7 +113,7 @@ def _build_authorization(presented: PresentedCode, client: ApplicationClient, co
 def _find_mismatch(
     presented: PresentedCode, client: ApplicationClient, redirect_uri: str, parameters: Parameters, context: Context
 ) -> str | None:
-    """What stands against the code, if it is not used yet; a used one is told apart when it is redeemed."""
+    """Why the code is refused, if it is unused; redemption detects a used one."""
     code = presented.code
     if code.redeemed_at is not None or context.now >= code.expires_at:
         return "the code was used or has expired"

@@ -22,10 +22,10 @@ from identity.provider.scope import require_scope_syntax
 
 
 class ClientCredentialsGrant(GrantType):
-    """Nobody signs in, so neither openid nor an ID token, and no refresh token: whoever asks can ask again.
+    """No user signs in, so there is no openid scope, ID token or refresh token: the client can request a new token.
 
-    An application's token is about no user. A service user's is about the service user, as one for an assertion is.
-    Both end with the secret that obtained them.
+    An application's token has no user; a service user's token is about the service user, as with an assertion. Both
+    end with the secret that obtained them.
     """
 
     grant_type = "client_credentials"
@@ -42,7 +42,7 @@ class ClientCredentialsGrant(GrantType):
         return replace(authorization, secret_id=service_user.secret_id)
 
     def preview(self, preview_input: PreviewInput, context: Context) -> Authorization | None:
-        """An application, or a service user by whichever secret. Raises UnauthorizedClient, InvalidScope."""
+        """An application, or a service user with any secret. Raises UnauthorizedClient, InvalidScope."""
         if preview_input.service_user is None and (preview_input.client is None or preview_input.subject is not None):
             return None
         return _build_authorization(
@@ -53,7 +53,7 @@ class ClientCredentialsGrant(GrantType):
 def _build_authorization(
     subject: Subject | None, client: ApplicationClient | None, requested: tuple[str, ...], context: Context
 ) -> Authorization:
-    """One of both is given."""
+    """Exactly one of both is given."""
     if client is not None and client.application.is_public:
         raise UnauthorizedClient("a public client has no credentials that could stand for it")
     require_scope_syntax(requested)

@@ -22,12 +22,12 @@ _BASIC = re.compile(r"basic(?: +(?P<credentials>.*))?\Z", re.IGNORECASE | re.DOT
 
 
 class ClientSecretBasic(ClientAuthenticationMethod):
-    """Accepts credentials form-encoded, as the RFC has it, and raw, as many clients send them."""
+    """Accepts credentials form-encoded, as the RFC requires, and raw, as many clients send them."""
 
     name = "client_secret_basic"
 
     def is_used_in(self, request: ProtocolRequest, parameters: Parameters) -> bool:
-        """True for a Basic header, rightly formed or not."""
+        """True for a Basic header, well-formed or not."""
         return _BASIC.match(request.authorization or "") is not None
 
     def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> Client:

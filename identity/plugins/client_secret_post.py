@@ -20,7 +20,7 @@ from identity.provider.protocol_request import ProtocolRequest
 
 
 class ClientSecretPost(ClientAuthenticationMethod):
-    """Takes the secret as it stands in the form, of applications registered with this method and of service users."""
+    """Accepts the secret in the form, from applications registered with this method and from service users."""
 
     name = "client_secret_post"
     parameters = frozenset({"client_secret"})

@@ -1,4 +1,4 @@
-"""Grant urn:ietf:params:oauth:grant-type:jwt-bearer: a service user shows a signed assertion (RFC 7523, §2.3, §5.1).
+"""Grant urn:ietf:params:oauth:grant-type:jwt-bearer: a service user presents a signed assertion (RFC 7523, §2.3, §5.1).
 
 A token request::
 
@@ -33,7 +33,7 @@ from identity.storage.errors import AlreadyUsed
 
 ALGORITHM = "RS256"
 
-#: Up to and including the signature every refusal reads alike: a stranger learns nothing from it.
+#: All refusals up to the signature have the same message, which discloses nothing.
 INVALID_ASSERTION_MESSAGE = "the assertion is not valid"
 
 _TYPES = frozenset({None, "JWT", "jwt"})
@@ -42,7 +42,7 @@ _MAX_JTI_LENGTH = 256
 
 
 class JtiRequirement(StrEnum):
-    """What an assertion's identifier is worth."""
+    """How an assertion's ``jti`` is handled."""
 
     OFF = "off"
     WHEN_PRESENT = "when-present"
@@ -50,9 +50,9 @@ class JtiRequirement(StrEnum):
 
 
 class JwtBearerGrant(GrantType):
-    """Checks in the decided order: form and header, key, signature, then claim by claim.
+    """Checks in this order: form and header, key, signature, then each claim.
 
-    Once the signature holds, the sender owns the key, and the description says exactly what to mend.
+    After a valid signature the sender owns the key, and the description says what to fix.
     """
 
     grant_type = "urn:ietf:params:oauth:grant-type:jwt-bearer"
@@ -65,7 +65,7 @@ class JwtBearerGrant(GrantType):
         self._jti = jti
 
     def authorize(self, request: TokenRequest, context: Context) -> Authorization:
-        """The service user that signed. Raises InvalidGrant, InvalidScope, InvalidRequest."""
+        """The service user who signed. Raises InvalidGrant, InvalidScope, InvalidRequest."""
         requested = request.parameters.get_space_delimited("scope")
         key, subject, claims = self._verified(request.parameters.require_value("assertion"), context)
         try:
@@ -79,7 +79,7 @@ class JwtBearerGrant(GrantType):
         return authorization
 
     def preview(self, preview_input: PreviewInput, context: Context) -> Authorization | None:
-        """A service user, by whichever key. Raises InvalidScope."""
+        """A service user with any key. Raises InvalidScope."""
         subject = preview_input.service_user
         return (
             None
@@ -103,14 +103,14 @@ class JwtBearerGrant(GrantType):
             raise InvalidGrant(INVALID_ASSERTION_MESSAGE, reason=str(refusal)) from None
 
     def _check_claims(self, claims: dict[str, Any], subject: Subject, context: Context) -> None:
-        """Judge what the key's owner says. Raises InvalidGrant, saying what to mend."""
+        """Check the claims of the key's owner. Raises InvalidGrant with what to fix."""
         now = int(context.now.timestamp())
         skew = int(context.settings.clock_skew.total_seconds())
         if claims.get("sub") != subject.user.id:
             raise InvalidGrant("sub must equal iss")
         _check_audience(claims.get("aud"), context)
         issued_at = _read_timestamp(claims, "iat")
-        # Reasons stay the same from one attempt to the next, so that the audit trail can count them as one.
+        # Reasons are constant, so that the audit trail can count repetitions.
         if issued_at < now - self._max_age:
             age = f"iat is {now - issued_at} s ago, at most {self._max_age} s are accepted"
             raise InvalidGrant(age, reason="iat is too old")
@@ -153,7 +153,7 @@ class JwtBearerGrant(GrantType):
 
 @dataclass(frozen=True, slots=True)
 class AssertionCredential(SingleUseCredential):
-    """An assertion that was judged good, and whose ``jti`` is recorded together with the token that it brings."""
+    """A valid assertion, whose ``jti`` is recorded together with its token."""
 
     use: Record
     audit: Callable[[str], None]
@@ -191,11 +191,11 @@ def _build_authorization(
 
 
 class AssertionRefused(Exception):
-    """Why an assertion is refused before its signature counts; told to the audit trail alone."""
+    """Why an assertion is refused before its signature is verified; for the audit trail only."""
 
 
 def _read_identifiers(token: UnverifiedToken) -> tuple[str, str]:
-    """The key id and user id that the assertion names; they prove nothing yet."""
+    """The key id and user id in the assertion, not yet verified."""
     if token.header["alg"] != ALGORITHM:
         raise AssertionRefused("alg is not RS256")
     if token.header.get("typ") not in _TYPES:
@@ -216,20 +216,20 @@ def _check_audience(audience: object, context: Context) -> None:
 
 
 def _read_timestamp(claims: dict[str, Any], name: str) -> int:
-    """A claim in seconds since 1970. Raises InvalidGrant for anything but a whole number of a sane size."""
+    """A claim in seconds since 1970. Raises InvalidGrant unless it is an integer in a sane range."""
     value = claims.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 253402300800:
         raise InvalidGrant(f"{name} must be a whole number of seconds since 1970 (UTC)")
     return value
 
 
-#: The keys of whoever asks often, by their bytes: parsing one takes a third of what verifying takes.
+#: A cache of keys by their bytes: parsing one takes a third of the time of a verification.
 _parsed = lru_cache(256)(RsaPublicKey.from_der)
 
 
 @cache
 def _dummy_key() -> RsaPublicKey:
-    """A key that nobody holds the private half of."""
+    """A key whose private key is discarded."""
     return generate_rsa_private_key().public_key()
 
 

@@ -36,7 +36,7 @@ CLAIMS = {
 
 
 class OfflineAccessScope(Scope):
-    """Asks for a refresh token; dropped where none could be used (OpenID Connect Core §11)."""
+    """Requests a refresh token; dropped for clients that cannot use one (OpenID Connect Core §11)."""
 
     names = (OFFLINE_ACCESS_SCOPE,)
 
@@ -45,7 +45,7 @@ class OfflineAccessScope(Scope):
         return value == OFFLINE_ACCESS_SCOPE
 
     def grant(self, value: str, authorization: Authorization, context: Context) -> GrantedScope | None:
-        """Granted to applications that may refresh, for people alone."""
+        """Granted to applications with the refresh grant, for human users only."""
         subject, client = authorization.subject, authorization.client
         if client is None or subject is None or not isinstance(subject.user, HumanUser):
             return None

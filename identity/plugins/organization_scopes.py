@@ -22,18 +22,18 @@ _OWNER = ":user:resourceowner"
 
 
 class OrganizationMembersScope(Scope):
-    """A pattern: one word per organization. ``middle`` stands between the namespace and what names the organization."""
+    """A pattern with one scope per organization. ``middle`` is between the namespace and the organization."""
 
     middle: str
 
     def matches(self, value: str) -> bool:
-        """True for a word of this shape in any namespace."""
+        """True for a scope of this form in any namespace."""
         return self.middle in value
 
     def grant(self, value: str, authorization: Authorization, context: Context) -> GrantedScope | None:
-        """Granted to members of the organization, each time tokens are made. Another namespace's word is dropped.
+        """Granted to members of the organization, at each issuance. A scope of another namespace is dropped.
 
-        Raises InvalidScope for everybody else.
+        Raises InvalidScope for all other users.
         """
         named = self._named(value, context)
         if named is None:
@@ -45,9 +45,9 @@ class OrganizationMembersScope(Scope):
         return GrantedScope(value)
 
     def organization(self, value: str, context: Context) -> Organization | None:
-        """The active organization of this name; None for another namespace's word.
+        """The active organization that the scope names; None for another namespace.
 
-        Raises InvalidScope in the same words whether there is none or it is deactivated.
+        Raises InvalidScope with the same message whether it does not exist or is deactivated.
         """
         named = self._named(value, context)
         if named is None:
@@ -64,11 +64,11 @@ class OrganizationMembersScope(Scope):
 
     @abstractmethod
     def _is(self, organization: Organization, named: str) -> bool:
-        """True if this is the organization that the word names."""
+        pass
 
     @abstractmethod
     def _find(self, named: str, storage: Storage) -> Organization | None:
-        """The organization that the word names."""
+        pass
 
 
 class OrganizationIdScope(OrganizationMembersScope):
@@ -99,11 +99,11 @@ class ResourceOwnerScope(Scope):
     """``…:user:resourceowner``: opens claims about the organization that the user belongs to."""
 
     def matches(self, value: str) -> bool:
-        """True for the word in any namespace."""
+        """True for the scope in any namespace."""
         return value.endswith(_OWNER)
 
     def grant(self, value: str, authorization: Authorization, context: Context) -> GrantedScope | None:
-        """Always granted. Another namespace's word is dropped."""
+        """Always granted. A scope of another namespace is dropped."""
         return GrantedScope(value) if value.removesuffix(_OWNER) in context.settings.urn_namespaces else None
 
 
@@ -126,8 +126,8 @@ class OrganizationScopesPlugin:
 
     @hookimpl
     def identity_user_claims(self, user: User, scopes: tuple[str, ...], lookup: Lookup) -> Mapping[str, object]:
-        """The user's organization, under the names that begin as the scope does."""
-        # Words of namespaces that are not ours were dropped when the scopes were granted.
+        """The user's organization, in claims prefixed with the scope."""
+        # Scopes of other namespaces were dropped when scopes were granted.
         prefixes = [scope for scope in scopes if scope.endswith(_OWNER)]
         organization = lookup.find_organization(user.organization_id) if prefixes else None
         if organization is None:

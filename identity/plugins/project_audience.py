@@ -12,17 +12,17 @@ from identity.provider.scope import GrantedScope, Scope, project_from_audience_s
 
 
 class ProjectAudienceScope(Scope):
-    """A pattern: one word per project. It adds an audience, never a right."""
+    """A pattern with one scope per project. It adds an audience, never a permission."""
 
     def matches(self, value: str) -> bool:
-        """True for a word of this shape in any namespace."""
+        """True for a scope of this form in any namespace."""
         return PROJECT_ID_INFIX in value and value.endswith(AUDIENCE_SUFFIX)
 
     def grant(self, value: str, authorization: Authorization, context: Context) -> GrantedScope | None:
-        """The project in the audience.
+        """Adds the project to the audience.
 
-        What it has to be is for the services to say, by the user's rights and by the client's. Raises InvalidScope in
-        the same words whether the project is foreign or does not exist. Another namespace's word is dropped.
+        The services check the user's and the client's access to the project. Raises InvalidScope with the same
+        message whether the project is not accessible or does not exist. A scope of another namespace is dropped.
         """
         services = context.services
         instance = services.find_instance()

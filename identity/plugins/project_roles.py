@@ -1,7 +1,6 @@
-"""Scopes urn:service:iam:org:projects:roles and …:org:project:role:<key>: ask for the user's project roles as claims.
+"""Scopes urn:service:iam:org:projects:roles and …:org:project:role:<key>: request the user's project roles as claims.
 
-The claims themselves are made by ``identity.provider.role_claims``, which also tells roles unasked where a project says
-so.
+``identity.provider.role_claims`` makes the claims; it also adds roles without a scope if a project is configured so.
 """
 
 from collections.abc import Iterable
@@ -16,16 +15,16 @@ from identity.provider.scope import GrantedScope, Scope
 
 
 class ProjectRolesScope(Scope):
-    """A pattern: one word for all roles, and one for each single role. It shows what the user has and gives nothing."""
+    """A pattern with one scope for all roles, and one for each role. It discloses roles and grants none."""
 
     def matches(self, value: str) -> bool:
-        """True for words of these shapes in any namespace."""
+        """True for scopes of these forms in any namespace."""
         return value.endswith(ALL_ROLES_SUFFIX) or ONE_ROLE_INFIX in value
 
     def grant(self, value: str, authorization: Authorization, context: Context) -> GrantedScope | None:
-        """Granted whether or not the user has such a role. Another namespace's word is dropped.
+        """Granted whether or not the user has such a role. A scope of another namespace is dropped.
 
-        Raises InvalidScope for a word that names no role.
+        Raises InvalidScope for a scope without a role key.
         """
         namespaces = context.settings.urn_namespaces
         if is_role_scope(value, namespaces):

@@ -1,7 +1,7 @@
-"""Client authentication none: a public client names itself (RFC 6749 §2.1, §3.2.1; OpenID Connect Core §9).
+"""Client authentication none: a public client identifies itself (RFC 6749 §2.1, §3.2.1; OpenID Connect Core §9).
 
-A browser or native application can keep no secret. That a code is its own it proves with PKCE, which the authorization
-endpoint and the code grant demand of it; its refresh tokens are bound to its client id and rotate.
+A browser or native application cannot keep a secret. The authorization endpoint and the code grant require PKCE of
+it; its refresh tokens are bound to its client id and rotate.
 """
 
 from collections.abc import Iterable
@@ -20,13 +20,13 @@ from identity.provider.protocol_request import ProtocolRequest
 
 
 class PublicClientAuthentication(ClientAuthenticationMethod):
-    """Takes the client_id in the form for a name, where nothing else in the request could be meant as a credential."""
+    """Accepts the client_id in the form if the request contains nothing that could be a credential."""
 
     name = "none"
     is_proof = False
 
     def is_used_in(self, request: ProtocolRequest, parameters: Parameters) -> bool:
-        """True for a client_id alone: no header, no secret, no assertion of the client beside it."""
+        """True for a client_id without a header, secret or client assertion."""
         return (
             "client_id" in parameters
             and not request.authorization

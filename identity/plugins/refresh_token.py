@@ -31,7 +31,7 @@ from identity.provider.single_use import SingleUseCredential, translate_token_er
 
 @dataclass(frozen=True, slots=True)
 class RefreshTokenCredential(SingleUseCredential):
-    """A refresh token that was judged good: exchanged for its successor together with what it brings."""
+    """A valid refresh token, replaced by its successor when its tokens are stored."""
 
     token: RefreshToken
     client: ApplicationClient
@@ -45,7 +45,7 @@ class RefreshTokenCredential(SingleUseCredential):
 
 
 class RefreshTokenGrant(GrantType):
-    """Every use brings a new refresh token. One that was used before has been stolen: the family ends."""
+    """Each use returns a new refresh token. A reused one has been stolen: the family is revoked."""
 
     grant_type = "refresh_token"
     parameters = frozenset({"refresh_token"})
@@ -53,7 +53,7 @@ class RefreshTokenGrant(GrantType):
     accepts_refresh_tokens = True
 
     def authorize(self, request: TokenRequest, context: Context) -> Authorization:
-        """Whom the token is about. Raises InvalidGrant, InvalidScope, InvalidRequest."""
+        """The token's authorization. Raises InvalidGrant, InvalidScope, InvalidRequest."""
         client = request.client
         if client is None:
             raise ValueError("the token endpoint authenticates the client first")
@@ -70,7 +70,7 @@ class RefreshTokenGrant(GrantType):
         return _build_authorization(presented, client, _requested_scopes(request, token))
 
     def preview(self, preview_input: PreviewInput, context: Context) -> Authorization | None:
-        """What the first refresh token brings, if a way before brought one."""
+        """The authorization of the first refresh token, if an earlier grant issued one."""
         if preview_input.refresh_token is None or preview_input.client is None:
             return None
         return _build_authorization(
@@ -88,7 +88,7 @@ def _build_authorization(
         client_id=client.id,
         requested_scopes=requested,
         authenticated_at=token.authenticated_at,
-        # What outlives the session is not tied to it any more.
+        # A token that outlives its session is no longer bound to it.
         session_id=None if presented.session_ended else token.session_id,
         family_id=token.family_id,
         refresh_token_terms=RefreshTokenTerms(ends_at=token.ends_at, scope=token.scope, predecessor_id=token.id),
@@ -114,7 +114,7 @@ def _find_mismatch(presented: PresentedRefreshToken, context: Context) -> str | 
 
 
 def _requested_scopes(request: TokenRequest, token: RefreshToken) -> tuple[str, ...]:
-    """A subset of what was granted at first; all of it where nothing is asked. Raises InvalidScope."""
+    """A subset of the granted scopes; all of them if none is requested. Raises InvalidScope."""
     requested = request.parameters.get_space_delimited("scope")
     if not requested:
         return token.scope

@@ -1,4 +1,4 @@
-"""Webhooks: audit events, signed as the Standard Webhooks specification has it, posted to the operator's receivers."""
+"""Webhooks: audit events, signed by the Standard Webhooks specification and posted to the operator's receivers."""
 
 import base64
 import binascii
@@ -29,9 +29,9 @@ _HTTP_GONE = 410
 
 
 def read_secrets(file: Path) -> tuple[bytes, ...]:
-    """The secrets in a file, one a line: ``whsec_`` and 24 to 64 bytes in base64.
+    """The secrets in a file, one per line: ``whsec_`` and 24 to 64 bytes in base64.
 
-    Raises InvalidSetting, which quotes no secret.
+    Raises InvalidSetting without the secret.
     """
     try:
         open_to_others = file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
@@ -61,7 +61,7 @@ def _parse_secret(line: str) -> bytes | None:
 
 
 def sign_message(secret: bytes, message_id: str, timestamp: int, body: bytes) -> str:
-    """The signature of a message, as it stands in the header (Standard Webhooks, symmetric signatures)."""
+    """The signature in the header (Standard Webhooks, symmetric signatures)."""
     signed = hmac.digest(secret, f"{message_id}.{timestamp}.".encode() + body, hashlib.sha256)
     return f"v1,{base64.b64encode(signed).decode()}"
 
@@ -119,22 +119,22 @@ class WebhooksPluginSettings:
             self.secrets()
 
     def secrets(self) -> tuple[bytes, ...]:
-        """What messages are signed with at this moment. Raises InvalidSetting."""
+        """The current signing secrets. Raises InvalidSetting."""
         if self.secret_file is None:
             raise InvalidSetting("secret_file", "is missing: receivers tell by it who sends")
         return read_secrets(self.secret_file)
 
 
-# Inside Plugin the name stands for the attribute that every plugin has.
+# Inside the plugin class ``Settings`` is the plugin's attribute.
 _Settings = WebhooksPluginSettings
 
 
 class WebhookDelivery(Delivery):
-    """The way to one receiver."""
+    """Delivers events to one receiver."""
 
     def __init__(self, url: str, settings: WebhooksPluginSettings, networks: Iterable[str] = ()) -> None:
         hostname = urlsplit(url).hostname or ""
-        # The path may be a secret between the receiver and us: it is told to nobody.
+        # The path may be a shared secret, so it is hashed.
         self.kind = f"webhook {hostname} {hashlib.sha256(url.encode()).hexdigest()[:8]}"
         self.message_lifetime = settings.give_up_after
         self._url = url
@@ -149,17 +149,17 @@ class WebhookDelivery(Delivery):
 
     @property
     def is_enabled(self) -> bool:
-        """False from the moment at which the receiver said that it is gone."""
+        """False once the receiver has responded that it is gone."""
         return not self._has_failed
 
     def event_content(self, event: AuditEvent) -> bytes | None:
-        """The event as JSON, None if it is not among those to be sent."""
+        """The event as JSON; None if its type is not selected."""
         if not any(fnmatchcase(event.event, pattern) for pattern in self._settings.events):
             return None
         return json.dumps(event_to_dict(event), separators=(",", ":")).encode()
 
     def send(self, content: bytes) -> None:
-        """Post it. Raises DeliveryFailed for every answer but 2xx; OSError, HTTPException."""
+        """Post it. Raises DeliveryFailed for any status but 2xx; OSError, HTTPException."""
         try:
             answer = self._client.send("POST", self._url, headers=self._headers(content), body=content)
         except ForbiddenDestination:
@@ -188,7 +188,7 @@ class WebhookDelivery(Delivery):
 
 
 def _check_url(url: str) -> None:
-    """Raise InvalidSetting for what is no address of a receiver. The address is not quoted: it may hold a secret."""
+    """Raise InvalidSetting for an invalid receiver URL, without the URL, which may contain a secret."""
     try:
         parts = urlsplit(url)
         hostname, _ = parts.hostname, parts.port
@@ -207,7 +207,7 @@ def _is_proxy(url: str) -> bool:
 
 
 def _address_networks(hostname: str) -> Iterable[str]:
-    """The networks that the host itself names: whoever writes an address into the settings means it."""
+    """The networks that the host names: an IP address in the settings is intended."""
     if hostname == "localhost":
         return ("127.0.0.0/8", "::1")
     try:
@@ -217,7 +217,7 @@ def _address_networks(hostname: str) -> Iterable[str]:
 
 
 def _is_plain(url: str) -> bool:
-    """True for an address to which messages would go through the network for everybody to read."""
+    """True for a URL that sends messages unencrypted over the network."""
     parts = urlsplit(url)
     return parts.scheme == "http" and not _is_loopback(parts.hostname or "")
 

@@ -1,4 +1,4 @@
-"""Signing in elsewhere: at OpenID providers and at GitHub."""
+"""Sign-in with upstream identity providers: OpenID providers and GitHub."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class UpstreamPlugin:
     """People sign in at other identity providers: OpenID providers, Google, Microsoft Entra, GitLab, Apple, GitHub.
 
-    Stands before ``login``, so that people who are sent there at once are not asked for a login name first.
+    List it before ``login``: a user who is redirected to a provider at once needs no login name page.
     """
 
     hookspecs = 1
@@ -34,12 +34,12 @@ class UpstreamPlugin:
 
     @hookimpl
     def identity_record_namespace(self, namespace: "RecordNamespace") -> None:
-        """Links, and what waits for people who were sent away."""
+        """Linked identities, and the state of pending upstream sign-ins."""
         self._name_space = namespace
 
     @hookimpl
     def identity_interactions(self) -> "Iterable[Interaction]":
-        """One that sends people straight to a provider, one that asks whether to link an account there."""
+        """The redirect to a provider, and the question whether to link an unlinked identity."""
         from identity.plugins.upstream.provider_selection import UpstreamSignInInteraction
         from identity.plugins.upstream.unlinked_identities import LinkIdentityInteraction
 
@@ -47,14 +47,14 @@ class UpstreamPlugin:
 
     @hookimpl
     def identity_logout_handlers(self) -> "Iterable[LogoutHandler]":
-        """To the provider, where its setting says so."""
+        """Logout at the provider, if its settings enable it."""
         from identity.plugins.upstream.logout import UpstreamLogoutHandler
 
         return [UpstreamLogoutHandler(self._record_namespace)]
 
     @hookimpl(optionalhook=True)
     def console_header_links(self, entity: object) -> "Iterable[tuple[str, str]]":
-        """A button that tries an identity provider."""
+        """A button that tests an identity provider."""
         from identity.domain.messages import gettext_lazy
         from identity.domain.upstream_providers import UpstreamProvider
 
@@ -64,7 +64,7 @@ class UpstreamPlugin:
 
     @hookimpl
     def identity_sign_in_methods(self) -> "Iterable[tuple[str, str, Callable[[Subject, Services], bool]]]":
-        """Accounts elsewhere, as one way that a policy allows or does not."""
+        """Upstream identities, as one sign-in method of a policy."""
         from identity.domain.messages import gettext_lazy
         from identity.plugins.upstream.provider_selection import SIGN_IN_METHOD
 
@@ -72,7 +72,7 @@ class UpstreamPlugin:
 
     @hookimpl
     def identity_configure(self, config: "Configurator") -> None:
-        """The ways there and back, buttons on the pages of signing in, linked accounts."""
+        """Redirect and callback, buttons on the sign-in pages, linked identities in the account."""
         from identity.plugins.upstream import routes
         from identity.plugins.upstream.provider_registry import ProviderRegistry
 

@@ -1,4 +1,4 @@
-"""Whose account it is here, of somebody who has signed in elsewhere: linked, found, or made."""
+"""Account resolution: the local account of an upstream identity is linked, found or created."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -19,9 +19,7 @@ from identity.services.container import Services
 
 
 class AccountUnavailable(Exception):
-    """They have no account here with which they could go on: ``user_message`` is for them, ``reason`` for the audit
-    trail.
-    """
+    """No local account can go on: ``user_message`` is shown, ``reason`` is audited."""
 
     def __init__(self, why: str, reason: str) -> None:
         super().__init__(reason)
@@ -30,10 +28,10 @@ class AccountUnavailable(Exception):
 
 
 class IdentityNotLinked(Exception):
-    """Nobody here is it yet, and it gets no account of its own; says why, for the audit trail."""
+    """The identity is not linked and gets no account; the message is the audited reason."""
 
 
-#: Why a link rests.
+#: Why a link is suspended.
 INSTANCE_ADMINISTRATOR_MESSAGE = gettext_lazy(
     "You hold a role at the instance, so you can only sign in at providers that the instance manages."
 )
@@ -42,17 +40,15 @@ _UNUSABLE_ACCOUNT_MESSAGE = gettext_lazy("The account here to which it belongs c
 
 @dataclass(frozen=True)
 class AccountResolver:
-    """The accounts to which a provider leads."""
-
     services: Services
     links: LinkedIdentities
     provider: UpstreamProvider
 
     def resolve_subject(self, external_user: ExternalUser, organization: Organization | None) -> Subject:
-        """Who they are here. ``organization`` is the organization at whose application they sign in.
+        """The local account of the identity. ``organization`` is that of the requesting application.
 
-        By issuer and subject alone; what else the provider says of them finds nobody, unless it is trusted for a domain
-        of the organization. Raises IdentityNotLinked, AccountUnavailable.
+        Identities match by issuer and subject only; an email address counts only if the provider is trusted for a
+        domain of the organization. Raises IdentityNotLinked, AccountUnavailable.
         """
         link = self.links.find_user_id(self.provider, external_user)
         if link is not None:
@@ -64,19 +60,18 @@ class AccountResolver:
         return subject
 
     def link_identity(self, external_user: ExternalUser, subject: Subject) -> None:
-        """From now on it is their account. Raises Conflict if it is somebody else's."""
+        """Link the identity to the account. Raises Conflict if it is linked to another."""
         link = self.links.add(self.provider, external_user, subject.user.id)
         if link is not None:
             self._record_event("linked_identity.added", subject, link)
 
     def can_sign_in(self, subject: Subject) -> bool:
-        """True for people who can sign in there, where the policy lets them."""
+        """True if the user has a linked identity that the policy allows."""
         if not self.services.upstream_providers.serves_subject(self.provider, subject):
             return False
         return self.services.policies.allows_factor(subject, SIGN_IN_METHOD)
 
     def unlink_identity(self, link: LinkedIdentity, subject: Subject) -> None:
-        """It is their account no longer."""
         if self.links.remove(link):
             self._record_event("linked_identity.removed", subject, link)
 
@@ -105,13 +100,13 @@ class AccountResolver:
             raise AccountUnavailable(
                 INSTANCE_ADMINISTRATOR_MESSAGE, "the instance does not manage the identity provider"
             )
-        # Two that sign in at the same moment say the same.
+        # Concurrent sign-ins write the same.
         with suppress(Conflict):
             self.links.record_use(self.provider, external_user)
         return self._update_profile(subject, subject.user, external_user)
 
     def _update_profile(self, subject: Subject, user: HumanUser, external_user: ExternalUser) -> Subject:
-        """The person as the provider tells of them now. An address is the provider's to say where it is trusted."""
+        """Update the profile from the claims. The email address is updated only if the provider is trusted for it."""
         found = map_claims(self.provider, external_user.claims)
         trusted = self._trusted_email(external_user, subject.organization)
         command = profile_command({**found, **({"email": trusted} if trusted else {})}, with_email=bool(trusted))
@@ -125,10 +120,9 @@ class AccountResolver:
         return subject
 
     def _find_by_trusted_email(self, external_user: ExternalUser) -> Subject | None:
-        """The one person who has this very address, in a domain that the organization has proven.
+        """The only user with this exact address, in a verified domain of the organization.
 
-        Nobody is found by an address that they only claim to have; nor who may manage something: they link it
-        themselves.
+        Users with an unverified address or a manager role are never matched: they link the identity themselves.
         """
         email = external_user.verified_email
         organization = self._find_domain_organization(email) if self.provider.trust_email and email else None
@@ -144,7 +138,7 @@ class AccountResolver:
         return None if self.services.storage.managers.list_for_user(subjects[0].user.id) else subjects[0]
 
     def _trusted_email(self, external_user: ExternalUser, organization: Organization) -> str:
-        """The address that counts as verified here; empty for none."""
+        """The address that counts as verified; empty for none."""
         email = external_user.verified_email
         if not self.provider.trust_email or not email:
             return ""
@@ -152,7 +146,7 @@ class AccountResolver:
         return email if of_domain is not None and of_domain.id == organization.id else ""
 
     def _find_domain_organization(self, email: str) -> Organization | None:
-        """The organization that has proven the address's domain, if the provider speaks for it."""
+        """The organization with the address's verified domain, if the provider is trusted for it."""
         organizations = self.services.storage.organizations
         holder = organizations.find_effective_domain(email_domain(email))
         if holder is None or not (self.provider.everywhere or holder.organization_id == self.provider.organization_id):
@@ -160,7 +154,7 @@ class AccountResolver:
         return organizations.find(holder.organization_id)
 
     def _provision_account(self, external_user: ExternalUser, in_question: Organization | None) -> Subject:
-        """A new account for them. Raises IdentityNotLinked, AccountUnavailable."""
+        """Create an account for the identity. Raises IdentityNotLinked, AccountUnavailable."""
         if not self.provider.create_accounts:
             raise IdentityNotLinked("no account is linked")
         organization, welcomes = in_question, self.services.registration.accepts_email
@@ -183,7 +177,7 @@ class AccountResolver:
 
 
 def has_instance_linked_identity(subject: Subject, services: Services, name_space: RecordNamespace) -> bool:
-    """True if the person has linked an account at a provider that the instance manages."""
+    """True if the user has a linked identity of a provider that the instance manages."""
     links = LinkedIdentities(services.record_service(name_space), services.now).list_user_identities(subject.user.id)
     providers = (services.upstream_providers.find(linked_identity.provider_id) for linked_identity in links)
     return any(
@@ -196,7 +190,7 @@ def has_instance_linked_identity(subject: Subject, services: Services, name_spac
 
 
 def _is_email_confirmed_by_other(subject: Subject) -> bool:
-    """True if somebody else says that the address is theirs: a manager who made the account, or the mail they got."""
+    """True if the address was confirmed independently: by the manager who created the account, or by mail."""
     user = subject.user
     return isinstance(user, HumanUser) and (user.profile.email_verified or not user.registered)
 

@@ -1,4 +1,4 @@
-"""What waits for people who were sent elsewhere: bound to the provider, to what it was begun for, and used once."""
+"""The state of pending upstream sign-ins: bound to the provider and the purpose, redeemed once."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,7 +14,7 @@ _LIFETIME = timedelta(minutes=15)
 
 
 class UpstreamSignInPurpose(StrEnum):
-    """What a sign-in elsewhere was begun for."""
+    """The purpose of an upstream sign-in."""
 
     SIGN_IN = "sign_in"
     LINK = "link"
@@ -23,7 +23,7 @@ class UpstreamSignInPurpose(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingUpstreamSignIn:
-    """``origin_id`` is the id of the sign-in that waits here, or of the session in which it was begun."""
+    """``origin_id`` is the id of the pending sign-in, or of the session that started it."""
 
     provider_id: str
     purpose: UpstreamSignInPurpose
@@ -41,7 +41,7 @@ def store_state(
     now: datetime,
     anew: bool,
 ) -> AuthorizationState:
-    """Remember that somebody is sent there."""
+    """Store the state of a redirect to a provider."""
     begun = AuthorizationState(
         state=new_token(),
         nonce=new_token(),
@@ -65,7 +65,7 @@ def store_state(
 
 
 def find_state(records: RecordService, state: str) -> PendingUpstreamSignIn | None:
-    """What was begun with this state, which is not used up."""
+    """The pending sign-in of this state, without redeeming it."""
     record = records.find(_RECORD_KIND, state)
     if record is None:
         return None
@@ -87,5 +87,5 @@ def find_state(records: RecordService, state: str) -> PendingUpstreamSignIn | No
 
 
 def redeem_state(records: RecordService, state: str) -> bool:
-    """True for one of racing callers."""
+    """True for exactly one of concurrent callers."""
     return records.consume(_RECORD_KIND, state) is not None

@@ -1,4 +1,4 @@
-"""What a provider tells of a person, as a profile: by the provider's table of claims, and as far as it can be one."""
+"""Maps a provider's claims to a profile by the provider's claim mapping; invalid values are left out."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,7 +13,7 @@ from identity.services.commands.users import ChangeProfile
 
 
 def map_claims(provider: UpstreamProvider, claims: Mapping[str, Any]) -> dict[str, str]:
-    """The parts of a profile, and the user name, that the claims bring: what breaks a rule is left out."""
+    """The profile fields and user name in the claims, without invalid values."""
     found: dict[str, str] = {}
     for name, claim in provider.claim_mapping.items():
         value = claims.get(claim) if claim else None
@@ -22,13 +22,13 @@ def map_claims(provider: UpstreamProvider, claims: Mapping[str, Any]) -> dict[st
         if name == "user_name" or _is_valid(name, value):
             found[name] = value.strip()
     if found.get("given_name") and found.get("family_name"):
-        # The name is made of them.
+        # The display name derives from these.
         found.pop("display_name", None)
     return found
 
 
 def profile_command(found: Mapping[str, str], *, with_email: bool) -> ChangeProfile:
-    """The command that brings a profile to it."""
+    """The command that updates a profile with these values."""
     left_out = {"user_name"} if with_email else {"user_name", "email"}
     return decode(ChangeProfile, {name: value for name, value in found.items() if name not in left_out})
 
@@ -42,7 +42,7 @@ def _is_valid(name: str, value: str) -> bool:
 
 
 def merge_apple_name(provider: UpstreamProvider, external_user: ExternalUser, user: str) -> ExternalUser:
-    """The same with the name that Apple tells the first time alone, in the answer itself and unsigned."""
+    """The identity with the name that Apple sends only the first time, unsigned in the authorization response."""
     if provider.kind is not UpstreamKind.APPLE or not user:
         return external_user
     try:

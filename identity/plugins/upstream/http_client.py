@@ -1,4 +1,4 @@
-"""Asking providers: a few at a time, none for long, and one that does not answer is left alone for a while."""
+"""HTTP requests to providers, with limits on concurrency and time, and a pause after a failure."""
 
 import json
 import logging
@@ -16,22 +16,22 @@ from identity.outbound_http import ForbiddenDestination, OutboundHttpClient
 
 log = logging.getLogger(__name__)
 
-#: How long a provider may take for all that one sign-in asks of it.
+#: Time limit of all requests of one sign-in.
 TIMEOUT_SECONDS = 5.0
-#: How many requests wait for providers: a quarter of them for those of one organization, half of that for one of these.
+#: Limit of concurrent requests: one organization may use a quarter of it, one provider half of that.
 _MAX_CONCURRENT_REQUESTS = 32
-#: How long nobody asks one that did not answer.
+#: How long a failed provider is not contacted.
 _BACKOFF_SECONDS = 5.0
 _MAX_BACKOFF_ENTRIES = 1000
-#: Names the networks that are asked besides public addresses.
+#: The setting with networks that are allowed besides public addresses.
 OUTBOUND_NETWORKS_SETTING = "identity.outgoing_networks"
 
 
 class ProviderUnreachable(Exception):
-    """The provider did not answer, or not now; ``user_message`` says it in words of ours.
+    """The provider did not respond, or is not contacted now; ``user_message`` explains it.
 
-    ``private`` if it has no address that it may be asked at. That is told to operators and the instance's managers
-    alone: others would learn which names lead into the network.
+    ``private`` if it has no allowed address. Only operators and instance administrators see this: others could probe
+    names of the internal network.
     """
 
     def __init__(self, why: str, *, private: bool = False) -> None:
@@ -41,7 +41,7 @@ class ProviderUnreachable(Exception):
 
 
 class ProviderResponseError(Exception):
-    """What the provider says cannot be relied on, or is a refusal of its own; ``user_message`` quotes nothing of it."""
+    """The provider's response is invalid or an error; ``user_message`` quotes nothing of it."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -49,7 +49,7 @@ class ProviderResponseError(Exception):
 
 
 class HttpTransport(Protocol):
-    """How answers are got; ``OutboundHttpClient``."""
+    """Sends requests; implemented by ``OutboundHttpClient``."""
 
     def send(
         self,
@@ -60,18 +60,18 @@ class HttpTransport(Protocol):
         body: bytes | None = None,
         seconds: float | None = None,
     ) -> Any:
-        """The answer."""
+        pass
 
 
 class ProviderHttpSession:
-    """What one sign-in asks of a provider, within ``TIMEOUT_SECONDS`` in all."""
+    """The requests of one sign-in to a provider, within ``TIMEOUT_SECONDS`` in all."""
 
     def __init__(self, http_transport: HttpTransport) -> None:
         self._way = http_transport
         self._ends_at = monotonic() + TIMEOUT_SECONDS
 
     def get(self, url: str, *, token: str = "") -> bytes:
-        """The body of what is there. Raises ProviderUnreachable, ProviderResponseError."""
+        """The response body. Raises ProviderUnreachable, ProviderResponseError."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         status, body = self._send("GET", url, headers, None)
         if status != 200:
@@ -79,11 +79,11 @@ class ProviderHttpSession:
         return body
 
     def get_object(self, url: str, *, token: str = "") -> dict[str, Any]:
-        """The JSON object that is there. Raises ProviderUnreachable, ProviderResponseError."""
+        """The response's JSON object. Raises ProviderUnreachable, ProviderResponseError."""
         return parse_json_object(self.get(url, token=token))
 
     def post_form(self, url: str, form: Mapping[str, str], headers: Mapping[str, str]) -> dict[str, Any]:
-        """The JSON object with which a form is answered. Raises ProviderUnreachable, ProviderResponseError."""
+        """The JSON object of the response. Raises ProviderUnreachable, ProviderResponseError."""
         said = {"Content-Type": "application/x-www-form-urlencoded", **headers}
         status, body = self._send("POST", url, said, urlencode(form).encode())
         if status != 200:
@@ -98,7 +98,7 @@ class ProviderHttpSession:
                 raise TimeoutError
             answer = self._way.send(method, url, headers=said, body=body, seconds=left)
         except ForbiddenDestination:
-            # The same words as for a name that nobody knows.
+            # The same message as for an unknown name.
             raise ProviderUnreachable("the provider did not answer: OSError", private=True) from None
         except (OSError, HTTPException, ValueError) as problem:
             raise ProviderUnreachable(f"the provider did not answer: {type(problem).__name__}") from None
@@ -106,7 +106,7 @@ class ProviderHttpSession:
 
 
 class ProviderHttpClient:
-    """One per process. Whoever asks has committed before: nothing is locked, and another thread answers meanwhile."""
+    """One per process. Callers commit first: requests hold no database locks."""
 
     def __init__(self, way: OutboundHttpClient | HttpTransport) -> None:
         self._way = way
@@ -115,8 +115,9 @@ class ProviderHttpClient:
 
     @contextmanager
     def open_session(self, provider: UpstreamProvider) -> Iterator[ProviderHttpSession]:
-        """Ask this provider, within. Raises ProviderUnreachable if too many wait for it, or it has not answered just
-        now."""
+        """Requests to this provider. Raises ProviderUnreachable if too many are waiting for it, or it failed a
+        moment ago.
+        """
         if monotonic() < self._rest_until.get(provider.id, 0):
             raise ProviderUnreachable("the provider has not answered just now")
         with organization_scope(provider.organization_id):
@@ -146,7 +147,7 @@ class ProviderHttpClient:
 
 
 def parse_json_object(body: bytes) -> dict[str, Any]:
-    """The JSON object that a provider sent. Raises ProviderResponseError."""
+    """The JSON object in a body. Raises ProviderResponseError."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
@@ -156,7 +157,7 @@ def parse_json_object(body: bytes) -> dict[str, Any]:
     return value
 
 
-#: Errors of the protocol (RFC 6749 §5.2): words of its own are not repeated.
+#: Error codes of RFC 6749 §5.2; other texts are not repeated.
 _ERRORS = frozenset(
     {"invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type"}
 )

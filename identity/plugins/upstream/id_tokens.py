@@ -1,4 +1,4 @@
-"""ID tokens of others, checked (OpenID Connect Core §3.1.3.7)."""
+"""Verification of upstream ID tokens (OpenID Connect Core §3.1.3.7)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,20 +11,19 @@ from identity.crypto.secrets import constant_time_equal
 from identity.plugins.upstream.http_client import ProviderResponseError
 from identity.plugins.upstream.provider_metadata import ProviderMetadata
 
-#: As far as their clock may be from ours, and as old as a token may be that was made for us just now.
+#: Allowed clock difference, and the maximum age of a new token.
 _CLOCK_SKEW = timedelta(seconds=60)
 _MAX_AGE = timedelta(minutes=10)
 _LONGEST = 32 * 1024
 _LONGEST_SUBJECT = 255
 
-#: The provider's keys; with True those that it has now, since one is missing.
+#: Returns the provider's keys; True fetches them anew because a key is missing.
 KeyFetcher = Callable[[bool], Sequence[JwkPublicKey]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdTokenExpectations:
-    """What a token has to say: for whom it is, to which request it belongs, and with ``since`` when it was begun by
-    somebody who was to prove who they are."""
+    """The expected audience and nonce; with ``since``, the earliest authentication time."""
 
     client_id: str
     nonce: str
@@ -35,9 +34,7 @@ class IdTokenExpectations:
 def verify_id_token(
     text: object, metadata: ProviderMetadata, keys: KeyFetcher, expected: IdTokenExpectations
 ) -> dict[str, Any]:
-    """Its claims, if the provider has signed them, just now, for us and for this very request. Raises
-    ProviderResponseError.
-    """
+    """The verified claims of a token that the provider signed for this request. Raises ProviderResponseError."""
     if not isinstance(text, str):
         raise ProviderResponseError("there is no ID token")
     try:
@@ -61,7 +58,7 @@ def _select_key(header: Mapping[str, Any], keys: KeyFetcher, algorithm: str) -> 
         jwk_public_keys = (
             fitting if wanted is None else [jwk_public_key for jwk_public_key in fitting if jwk_public_key.id == wanted]
         )
-        # Without a key id only the one key will do (OpenID Connect Core §10.1).
+        # Without a key id the key set must have a single key (OpenID Connect Core §10.1).
         if len(jwk_public_keys) == 1:
             return jwk_public_keys[0]
     raise ProviderResponseError("the ID token is signed with a key that the provider does not show")
@@ -116,7 +113,7 @@ def _verify_times(claims: Mapping[str, Any], expected: IdTokenExpectations) -> N
 
 
 def is_recently_authenticated(claims: Mapping[str, Any], since: datetime) -> bool:
-    """True if they say that somebody proved who they are since that moment (``auth_time``)."""
+    """True if the user authenticated since then (``auth_time``)."""
     authenticated_at = _read_numeric_date(claims, "auth_time")
     return authenticated_at is not None and authenticated_at >= since.timestamp() - _CLOCK_SKEW.total_seconds()
 
@@ -127,7 +124,7 @@ def _read_numeric_date(claims: Mapping[str, Any], name: str) -> int | None:
 
 
 def verify_access_token_hash(claims: Mapping[str, Any], access_token: str, algorithm: str) -> None:
-    """Raise Refusal if the ID token was made with another access token (§3.1.3.6, §3.1.3.8)."""
+    """Raise ProviderResponseError if the ID token belongs to another access token (§3.1.3.6, §3.1.3.8)."""
     expected = claims.get("at_hash")
     if expected is None:
         return

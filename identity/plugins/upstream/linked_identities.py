@@ -1,4 +1,4 @@
-"""Links: who of elsewhere is who of here, by provider, issuer and subject alone."""
+"""Linked identities: local users by provider, issuer and subject."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _LONGEST_NAME = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkedIdentity:
-    """An account elsewhere of a person here. ``id`` names it to its person, ``name`` is how the provider calls it."""
+    """An upstream identity of a local user. ``id`` names it in the account, ``name`` is its name at the provider."""
 
     id: str
     user_id: str
@@ -32,25 +32,25 @@ class LinkedIdentity:
 
 
 class LinkedIdentities:
-    """The links that the plugin keeps. A provider's are those to it alone, whatever other providers say."""
+    """The stored links. Links of different providers are independent, even with the same issuer and subject."""
 
     def __init__(self, records: RecordService, now: datetime) -> None:
         self._records = records
         self._now = now
 
     def find_user_id(self, provider: UpstreamProvider, external_user: ExternalUser) -> LinkedIdentity | None:
-        """Whose account here it is."""
+        """The link with the local user's id."""
         record = self._records.find(_RECORD_KIND, _key(provider.id, external_user.issuer, external_user.subject))
         return None if record is None else _from_record(record)
 
     def list_user_identities(self, user_id: str) -> tuple[LinkedIdentity, ...]:
-        """Those of a person, newest first."""
+        """The user's links, newest first."""
         return tuple(_from_record(record) for record in self._records.list_by_owner(_RECORD_KIND, user_id=user_id))
 
     def add(self, provider: UpstreamProvider, external_user: ExternalUser, user_id: str) -> LinkedIdentity | None:
-        """Link them; None if they are already.
+        """Link the identity; None if it is linked already.
 
-        Raises Conflict if it is linked to somebody else, NotFound if the person is gone.
+        Raises Conflict if it is linked to another user, NotFound if the user is deleted.
         """
         kept = {
             "provider": provider.id,
@@ -76,19 +76,19 @@ class LinkedIdentities:
         )
 
     def record_use(self, provider: UpstreamProvider, external_user: ExternalUser) -> None:
-        """Note that they have signed in by it, and how they are called now."""
+        """Record a sign-in, and the identity's current name."""
         record = self._records.find(_RECORD_KIND, _key(provider.id, external_user.issuer, external_user.subject))
         if record is not None:
             later = {"name": external_user_label(external_user.claims), "used": int(self._now.timestamp())}
             self._records.replace(record, {**record.value, **later})
 
     def remove(self, link: LinkedIdentity) -> bool:
-        """Unlink it; False if it was gone."""
+        """Remove the link; False if it does not exist."""
         return self._records.delete(_RECORD_KIND, _key(link.provider_id, link.issuer, link.subject))
 
 
 def linked_identity_id(provider: UpstreamProvider, external_user: ExternalUser) -> str:
-    """The id of the link that is there, or would be."""
+    """The link's id, whether or not it exists."""
     return token_digest(_key(provider.id, external_user.issuer, external_user.subject)).hex()
 
 
@@ -111,7 +111,7 @@ def _from_record(record: Record) -> LinkedIdentity:
 
 
 def external_user_label(claims: Mapping[str, Any]) -> str:
-    """How people know an account elsewhere again."""
+    """The name by which users recognize an upstream identity."""
     for name in ("email", "preferred_username", "name", "sub"):
         value = claims.get(name)
         if isinstance(value, str) and value.isprintable() and value:

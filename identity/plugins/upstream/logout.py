@@ -1,7 +1,7 @@
-"""Signing out at the provider too (OpenID Connect RP-Initiated Logout), where its setting says so.
+"""Logout at the provider (OpenID Connect RP-Initiated Logout), if its settings enable it.
 
-The session here ends first. Who has to go there, and with which hint, waits sealed with the request to sign out, which
-is this browser's alone; whatever goes wrong there or on the way leaves people signed out here, and on their way home.
+The local session ends first. The provider and the ID token hint are sealed with the logout request, which is bound
+to the browser; after any failure the user is still logged out here and returns to the application.
 """
 
 from datetime import datetime
@@ -27,20 +27,20 @@ from identity.provider.parameters import Parameters
 from identity.services.container import Services
 from identity.services.sign_ins import SignInUnavailable
 
-#: Where the provider sends people back to; it has to be registered there.
+#: The post-logout redirect URI, which must be registered at the provider.
 POST_LOGOUT_PATH = f"{CALLBACK_PATH}/signed-out"
-#: Where they are sent there, whose request to sign out waits.
+#: Redirects to the provider, for a pending logout request.
 LOGOUT_PATH = f"{CALLBACK_PATH}/sign-out/{{request}}"
 
 _SESSION_RECORD_KIND, _LOGOUT_RECORD_KIND = "session", "leaving"
-#: A longer ID token fits no address; they sign out there without the hint.
+#: A longer ID token does not fit into a URL; the logout then has no hint.
 _MAX_ID_TOKEN_HINT_LENGTH = 8192
 
 
 def store_logout_state(
     request: Request, provider: UpstreamProvider, subject: Subject, external_user: ExternalUser
 ) -> None:
-    """Keep what it takes to sign out there, for as long as the session may last that begins now."""
+    """Store what a logout at the provider needs, for the lifetime of the new session."""
     services: Services = request.services
     if not provider.sign_out_there or not external_user.id_token:
         return
@@ -53,7 +53,7 @@ def store_logout_state(
 
 
 class UpstreamLogoutHandler(LogoutHandler):
-    """At the provider where the session's person has signed in."""
+    """Logout at the provider of the session's sign-in."""
 
     name = "upstream"
 
@@ -61,7 +61,7 @@ class UpstreamLogoutHandler(LogoutHandler):
         self._name_space = name_space
 
     def handles(self, account: SignedInAccount, services: Services) -> bool:
-        """True if the provider's setting says so."""
+        """True if the provider's settings enable it."""
         records = services.record_service(self._name_space)
         kept = [
             record for key in _record_keys(account) if (record := records.find(_SESSION_RECORD_KIND, key)) is not None
@@ -69,7 +69,7 @@ class UpstreamLogoutHandler(LogoutHandler):
         return any(_find_active_provider(record.value["provider"], services) is not None for record in kept)
 
     def begin_logout(self, account: SignedInAccount, request_id: str, services: Services) -> str:
-        """The path that leads there: what it takes is bound to the request, and used up by its browser."""
+        """The path of the redirect; its data is bound to the logout request and redeemed by its browser."""
         records = services.record_service(self._name_space)
         expires_at = services.now + services.sign_ins.lifetime
         for key in _record_keys(account):
@@ -80,13 +80,13 @@ class UpstreamLogoutHandler(LogoutHandler):
 
 
 def start_logout(request: Request) -> Response:
-    """303 to the provider's page for signing out; home if there is none, or it does not say where."""
+    """303 to the provider's end session endpoint, or to the final page if there is none."""
     request_id, services = request.matchdict["request"], request.services
     try:
         services.sign_ins.find(request_id, request.browser_state.sign_ins.get(request_id))
     except SignInUnavailable:
         return build_response(request, finish_logout("", request.browser_state, request_context(request)))
-    # Committed: it is used up whatever follows, and no lock is held while the provider is asked.
+    # Committed: it is redeemed whatever follows, and no lock is held during requests to the provider.
     taken = request.run_once(
         "leaving",
         lambda: services.record_service(get_provider_registry(request).name_space).consume(
@@ -122,7 +122,7 @@ def _logout_url(request: Request, provider: UpstreamProvider, id_token: str) -> 
 
 
 def finish_provider_logout(request: Request) -> Response:
-    """Whoever has signed out there: home, by what waits in this browser under the state that comes back."""
+    """Return from the provider; the state identifies the pending logout request of this browser."""
     try:
         state = Parameters.parse(request.environ.get("QUERY_STRING", "").encode("latin-1")).get("state", "")
     except OAuthError:

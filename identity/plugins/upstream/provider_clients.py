@@ -1,4 +1,4 @@
-"""The client side of a sign-in elsewhere: where people are sent, and what is made of the code that they bring back."""
+"""The client side of an upstream sign-in: authorization requests and code exchange."""
 
 from abc import ABC, abstractmethod
 from base64 import b64encode
@@ -25,7 +25,7 @@ from identity.plugins.upstream.provider_metadata import ProviderMetadata, Provid
 
 _ASSERTION_LIFETIME = timedelta(seconds=60)
 _CLIENT_ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-#: What others can say of how somebody proved who they are (RFC 8176 §2); words of their own mean nothing here.
+#: Authentication methods of RFC 8176 §2; other values are ignored.
 _AMR_VALUES = frozenset(
     "face fpt geo hwk iris kba mca mfa otp pin pop pwd rba retina sc sms swk tel user vbm wia".split()  # noqa: SIM905
 )
@@ -33,9 +33,7 @@ _AMR_VALUES = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorizationState:
-    """A sign-in that was begun at a provider. ``requires_reauthentication`` if somebody was to prove there who they
-    are, just now.
-    """
+    """The state of an authorization request. ``requires_reauthentication`` if the user must authenticate anew."""
 
     state: str = field(repr=False)
     nonce: str = field(repr=False)
@@ -47,9 +45,9 @@ class AuthorizationState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalUser:
-    """Who signed in elsewhere: known by issuer and subject, by nothing else. ``id_token`` serves to sign out there.
+    """An upstream identity, identified by issuer and subject only. ``id_token`` is the hint of a later logout.
 
-    ``is_recently_authenticated`` is True if the provider says that they proved who they are since they were sent there.
+    ``is_recently_authenticated`` is True if the provider states an authentication since the redirect.
     """
 
     issuer: str
@@ -60,7 +58,7 @@ class ExternalUser:
 
     @property
     def authentication_methods(self) -> tuple[str, ...]:
-        """How they proved it there, as the provider says (RFC 8176)."""
+        """The authentication methods that the provider states (RFC 8176)."""
         said, context = self.claims.get("amr"), self.claims.get("acr")
         listed = [item for item in said if isinstance(item, str)] if isinstance(said, list) else []
         if context in (ACR_TWO_FACTORS, ACR_PHISHING_RESISTANT):
@@ -69,16 +67,16 @@ class ExternalUser:
 
     @property
     def verified_email(self) -> str:
-        """The address that the provider says it has verified; empty for none."""
+        """The email address that the provider has verified; empty for none."""
         email = self.claims.get("email")
         verified = self.claims.get("email_verified")
-        # Apple sends texts.
+        # Apple sends the boolean as a string.
         return email if isinstance(email, str) and (verified is True or verified == "true") else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpstreamClientCredentials:
-    """By what the service is known there: the client secret, and the service's own signing key with its id."""
+    """The service's credentials at the provider: the client secret, or the service's signing key and its id."""
 
     client_secret: str = field(repr=False)
     key_id: str
@@ -86,8 +84,6 @@ class UpstreamClientCredentials:
 
 
 class ProviderClient(ABC):
-    """One provider, as its client."""
-
     def __init__(self, provider: UpstreamProvider, known: ProviderMetadataCache, asking: ProviderHttpSession) -> None:
         self.provider = provider
         self._known = known
@@ -95,28 +91,27 @@ class ProviderClient(ABC):
 
     @abstractmethod
     def authorization_url(self, begun: AuthorizationState, *, login_hint: str = "", ui_locales: str = "") -> str:
-        """Where the person is sent. Raises ProviderUnreachable, Refusal."""
+        """The authorization request. Raises ProviderUnreachable, ProviderResponseError."""
 
     @abstractmethod
     def verify_issuer(self, issuer: str | None) -> None:
-        """Raise Refusal for an answer that another provider gave, by what it calls itself (RFC 9207)."""
+        """Raise ProviderResponseError for another provider's response (RFC 9207)."""
 
     @abstractmethod
     def exchange_code(
         self, code: str, begun: AuthorizationState, credentials: UpstreamClientCredentials, now: datetime
     ) -> ExternalUser:
-        """Who brought the code. Raises ProviderUnreachable, Refusal."""
+        """The user of the code. Raises ProviderUnreachable, ProviderResponseError."""
 
     def end_session_endpoint(self) -> str:
-        """Where people sign out there; empty if there is no such page. Raises ProviderUnreachable, Refusal."""
+        """The end session endpoint; empty if there is none. Raises ProviderUnreachable, ProviderResponseError."""
         return ""
 
 
 class OpenIdProviderClient(ProviderClient):
-    """An OpenID provider (OpenID Connect Core §3.1), with what some of them want differently."""
+    """An OpenID provider (OpenID Connect Core §3.1), with the deviations of some providers."""
 
     def authorization_url(self, begun: AuthorizationState, *, login_hint: str = "", ui_locales: str = "") -> str:
-        """Where the person is sent."""
         further: dict[str, str] = {"nonce": begun.nonce}
         if self.provider.kind is UpstreamKind.APPLE:
             further["response_mode"] = "form_post"
@@ -128,7 +123,6 @@ class OpenIdProviderClient(ProviderClient):
         )
 
     def verify_issuer(self, issuer: str | None) -> None:
-        """Raise Refusal for what another provider answered."""
         metadata = self._metadata
         if issuer is None and metadata.sends_issuer:
             raise ProviderResponseError("the answer does not say who gave it")
@@ -138,7 +132,6 @@ class OpenIdProviderClient(ProviderClient):
     def exchange_code(
         self, code: str, begun: AuthorizationState, credentials: UpstreamClientCredentials, now: datetime
     ) -> ExternalUser:
-        """Who brought the code."""
         metadata = self._metadata
         form = token_request_form(code, begun)
         form, headers = self._authenticate_form(form, metadata, credentials, now)
@@ -165,7 +158,6 @@ class OpenIdProviderClient(ProviderClient):
         )
 
     def end_session_endpoint(self) -> str:
-        """Where people sign out there."""
         return self._metadata.end_session_endpoint
 
     @property
@@ -182,7 +174,7 @@ class OpenIdProviderClient(ProviderClient):
         return self._known.fetch_keys(self._metadata.jwks_uri, self._asking, is_key_missing=missing)
 
     def _fetch_userinfo(self, metadata: ProviderMetadata, access_token: str, subject: str) -> Mapping[str, Any]:
-        """What the provider tells besides (§5.3): of this very person, or nothing counts."""
+        """UserInfo claims (§5.3); their subject must be that of the ID token."""
         if not metadata.userinfo_endpoint:
             return {}
         told = self._asking.get_object(metadata.userinfo_endpoint, token=access_token)
@@ -211,23 +203,20 @@ class OpenIdProviderClient(ProviderClient):
 
 
 class GitHubProviderClient(ProviderClient):
-    """GitHub, which speaks OAuth alone: who somebody is its API tells."""
+    """GitHub, which supports only OAuth: its API identifies the user."""
 
     def authorization_url(self, begun: AuthorizationState, *, login_hint: str = "", ui_locales: str = "") -> str:
-        """Where the person is sent."""
         further = {"login": login_hint} if login_hint else {}
         scopes = self.provider.scopes or "read:user user:email"
         return build_authorization_url(f"{self._base_url}/login/oauth/authorize", self.provider, scopes, begun, further)
 
     def verify_issuer(self, issuer: str | None) -> None:
-        """Raise Refusal for what another provider answered."""
         if issuer is not None and issuer.removesuffix("/login/oauth") != self._base_url:
             raise ProviderResponseError("another provider gave the answer")
 
     def exchange_code(
         self, code: str, begun: AuthorizationState, credentials: UpstreamClientCredentials, now: datetime
     ) -> ExternalUser:
-        """Who brought the code."""
         form = {**token_request_form(code, begun), **client_secret_post_form(self.provider, credentials.client_secret)}
         access_token = read_access_token(self._asking.post_form(f"{self._base_url}/login/oauth/access_token", form, {}))
         told = self._asking.get_object(f"{self._api_url}/user", token=access_token)
@@ -246,7 +235,7 @@ class GitHubProviderClient(ProviderClient):
         return ExternalUser(issuer=self._base_url, subject=str(subject), claims={**said, "sub": str(subject)})
 
     def _verified_email(self, access_token: str) -> str:
-        """The primary address, if it is verified; the profile may show any."""
+        """The verified primary address; the profile may show any."""
         body = self._asking.get(f"{self._api_url}/user/emails", token=access_token)
         listed = parse_json_object(b'{"emails":' + body + b"}")["emails"]
         for item in listed if isinstance(listed, list) else []:
@@ -268,7 +257,7 @@ class GitHubProviderClient(ProviderClient):
 def create_provider_client(
     provider: UpstreamProvider, known: ProviderMetadataCache, asking: ProviderHttpSession
 ) -> ProviderClient:
-    """The client of a provider, by its kind."""
+    """The client for the provider's kind."""
     kind = GitHubProviderClient if provider.kind is UpstreamKind.GITHUB else OpenIdProviderClient
     return kind(provider, known, asking)
 
@@ -277,7 +266,7 @@ def build_authorization_url(
     endpoint: str, provider: UpstreamProvider, scopes: str, begun: AuthorizationState, further: Mapping[str, str]
 ) -> str:
     """The authorization request (RFC 6749 §4.1.1), with PKCE (RFC 7636)."""
-    # It is needed by those alone who sign in elsewhere, and takes a while to load.
+    # Slow to import, and needed for upstream sign-ins only.
     from authlib.oauth2.rfc6749.parameters import prepare_grant_uri
     from authlib.oauth2.rfc7636 import create_s256_code_challenge
 
@@ -296,7 +285,7 @@ def build_authorization_url(
 
 
 def token_request_form(code: str, begun: AuthorizationState) -> dict[str, str]:
-    """The token request (RFC 6749 §4.1.3), without what proves who asks."""
+    """The token request (RFC 6749 §4.1.3), without client authentication."""
     return {
         "grant_type": "authorization_code",
         "code": code,
@@ -306,7 +295,7 @@ def token_request_form(code: str, begun: AuthorizationState) -> dict[str, str]:
 
 
 def read_access_token(answer: Mapping[str, Any]) -> str:
-    """The access token that was given. Raises ProviderResponseError."""
+    """The access token in a response. Raises ProviderResponseError."""
     token, kind = answer.get("access_token"), answer.get("token_type")
     if not isinstance(token, str) or not token.isascii() or not token.isprintable() or not token:
         raise ProviderResponseError("the provider gave no access token")
@@ -328,7 +317,7 @@ def _client_secret_basic_header(client_id: str, secret: str) -> str:
 def _create_client_assertion(
     client_id: str, audience: str, credentials: UpstreamClientCredentials, now: datetime
 ) -> str:
-    """private_key_jwt (OpenID Connect Core §9); its type keeps it from being taken for anything else."""
+    """private_key_jwt (OpenID Connect Core §9); its type prevents any other use."""
     made_at = int(now.timestamp())
     claims = {
         "iss": client_id,
@@ -343,7 +332,7 @@ def _create_client_assertion(
 
 
 def _create_apple_client_secret(provider: UpstreamProvider, key: str, now: datetime) -> str:
-    """What Apple takes as a client secret: a token that its own key has signed."""
+    """Apple's client secret: a token signed with Apple's key for this client."""
     made_at = int(now.timestamp())
     claims = {
         "iss": provider.team_id,

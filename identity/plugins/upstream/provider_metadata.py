@@ -1,4 +1,4 @@
-"""What providers say of themselves (OpenID Connect Discovery §4), and their keys; both are kept for a while."""
+"""Provider metadata (OpenID Connect Discovery §4) and keys, with a cache."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,19 +12,19 @@ from identity.crypto.jwt import EC_ALGORITHMS, RSA_ALGORITHMS
 from identity.crypto.rsa_keys import InvalidKey
 from identity.plugins.upstream.http_client import ProviderHttpSession, ProviderResponseError
 
-#: How long they are kept, and how soon keys are asked for again because one is missing.
+#: Lifetime of cache entries, and the minimum interval of key fetches because of a missing key.
 _CACHE_SECONDS = 3600.0
 MIN_REFETCH_SECONDS = 30.0
 _MAX_CACHE_ENTRIES = 500
 _LONGEST_ADDRESS = 2000
 
-#: With which we believe a signature (RFC 7518 §3.1); none of them is made with a shared secret, or with nothing.
+#: Accepted signature algorithms (RFC 7518 §3.1): neither HMAC nor "none".
 ACCEPTED_ALGORITHMS = frozenset({*RSA_ALGORITHMS, *EC_ALGORITHMS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderMetadata:
-    """Where a provider has what. ``algorithms`` are those with which it signs and that we believe."""
+    """A provider's endpoints. ``algorithms`` are its signature algorithms that are accepted here."""
 
     issuer: str
     authorization_endpoint: str
@@ -37,7 +37,7 @@ class ProviderMetadata:
 
 
 class ProviderMetadataCache:
-    """Metadata and keys, by issuer. One per process."""
+    """Metadata and keys by issuer. One per process."""
 
     def __init__(self, seconds: Callable[[], float] = monotonic) -> None:
         self._seconds = seconds
@@ -47,13 +47,13 @@ class ProviderMetadataCache:
         self._looked_again: dict[str, float] = {}
 
     def cached_metadata(self, issuer: str) -> ProviderMetadata | None:
-        """What is known of the provider without asking it."""
+        """The cached metadata, without a request."""
         with self._lock:
             at, provider_metadata = self._metadata.get(issuer, (0.0, None))
         return provider_metadata if provider_metadata is not None and self._seconds() < at + _CACHE_SECONDS else None
 
     def fetch_metadata(self, issuer: str, asking: ProviderHttpSession) -> ProviderMetadata:
-        """What the provider says of itself. Raises ProviderUnreachable, Refusal."""
+        """The provider's metadata. Raises ProviderUnreachable, ProviderResponseError."""
         provider_metadata = self.cached_metadata(issuer)
         if provider_metadata is None:
             address = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
@@ -64,11 +64,11 @@ class ProviderMetadataCache:
     def fetch_keys(
         self, uri: str, asking: ProviderHttpSession, *, is_key_missing: bool = False
     ) -> tuple[JwkPublicKey, ...]:
-        """The provider's keys; ``is_key_missing`` says that one is not among those kept. Raises ProviderUnreachable,
+        """The provider's keys; ``is_key_missing`` if a key is not in the cache. Raises ProviderUnreachable,
         ProviderResponseError.
 
-        A key may be shown for the first time just after a look (OpenID Connect Core §10.1.1), so within a while one
-        more look is taken, and no other, whatever keys are named.
+        A key may be published just after a fetch (OpenID Connect Core §10.1.1), so a missing key causes one more
+        fetch per interval, whatever key ids tokens name.
         """
         now = self._seconds()
         with self._lock:
@@ -104,7 +104,7 @@ class ProviderMetadataCache:
 
 
 def parse_metadata(document: Mapping[str, Any], issuer: str) -> ProviderMetadata:
-    """The metadata, if they are those of this issuer (§4.3). Raises ProviderResponseError."""
+    """The metadata of this issuer (§4.3). Raises ProviderResponseError."""
     if document.get("issuer") != issuer:
         raise ProviderResponseError("the provider calls itself otherwise than it is called here")
     listed = document.get("id_token_signing_alg_values_supported", ["RS256"])
@@ -128,7 +128,7 @@ def parse_metadata(document: Mapping[str, Any], issuer: str) -> ProviderMetadata
 
 
 def _read_url(document: Mapping[str, Any], name: str, issuer: str, *, needed: bool = True) -> str:
-    """An address of the provider: over https, unless the issuer itself is of this machine."""
+    """A URL of the provider: https, unless the issuer has a loopback address."""
     address = document.get(name, "")
     if address == "" and not needed:
         return ""

@@ -1,4 +1,4 @@
-"""Desk: what the plugin keeps in a process for all requests."""
+"""ProviderRegistry: what the plugin shares between the requests of a process."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ from identity.settings import Settings
 
 
 class ProviderRegistry:
-    """What is known of providers, and the way to them."""
+    """Cached metadata, and the HTTP client."""
 
     def __init__(
         self, settings: Settings, name_space: RecordNamespace, http_transport: HttpTransport | None = None
@@ -30,19 +30,18 @@ class ProviderRegistry:
 
     @contextmanager
     def provider_client(self, provider: UpstreamProvider) -> Iterator[ProviderClient]:
-        """The provider's client, for what one sign-in asks of it. Raises ProviderUnreachable."""
+        """A client for the requests of one sign-in. Raises ProviderUnreachable."""
         with self._asked.open_session(provider) as asking:
             yield create_provider_client(provider, self.known, asking)
 
 
 def get_provider_registry(request: Request) -> ProviderRegistry:
-    """The one of the process."""
     desk: ProviderRegistry = request.registry.upstream
     return desk
 
 
 def load_client_credentials(provider: UpstreamProvider, services: Services) -> UpstreamClientCredentials:
-    """By what the service is known there; read before it is asked, since nothing is read meanwhile."""
+    """The service's credentials at the provider; load them before its requests, which must not read the database."""
     key_id, key = services.signing_keys.current_signing_key()
     return UpstreamClientCredentials(
         client_secret=services.upstream_providers.open_secret(provider), key_id=key_id, signing_key=key

@@ -1,4 +1,4 @@
-"""Ways: at which providers somebody can sign in, and when they are sent to one at once."""
+"""Provider selection: which providers a sign-in offers, and when it redirects to one at once."""
 
 from collections.abc import Iterable
 from typing import ClassVar
@@ -15,15 +15,14 @@ from identity.services.sign_ins import OTHER_METHOD_STEP, STRONGEST_PROOF_STEP
 
 #: The parameter with which an application names a provider, by id or name.
 IDP_HINT_PARAM = "idp"
-#: The page between a sign-in and the provider to which it leads, below ``/login/{request}``.
+#: The page that announces the redirect, below ``/login/{request}``.
 PAGE_NAME = "upstream"
-#: The factor of whoever signed in elsewhere.
+#: The factor of an upstream sign-in.
 SIGN_IN_METHOD = "upstream"
 
 
 def sign_in_organization(sign_in: SignIn, services: Services) -> Organization | None:
-    """Whose people sign in: those of the organization that is required, else of the one whose domain stands in the
-    login name, else of the application's."""
+    """The required organization, else that of the login name's domain, else the application's."""
     if sign_in.required_organization is not None:
         return sign_in.required_organization
     named = _find_domain_organization(sign_in.login_name, services)
@@ -33,14 +32,14 @@ def sign_in_organization(sign_in: SignIn, services: Services) -> Organization | 
 
 
 def available_providers(sign_in: SignIn, services: Services) -> tuple[UpstreamProvider, ...]:
-    """The providers at which they can sign in, and the policy lets them."""
+    """The providers that the sign-in can use and the policy allows."""
     organization = sign_in_organization(sign_in, services)
     if organization is None:
         return services.upstream_providers.list_available(None)
     providers = _allowed_providers(organization, services)
     if not sign_in.has_completed(OTHER_METHOD_STEP) or not services.policies.instance_allows_factor(SIGN_IN_METHOD):
         return providers
-    # Whether the person may, is told to whoever has proved to be it.
+    # Whether the user may use them is shown only after authentication.
     of_instance = (
         provider
         for provider in services.upstream_providers.list_available(organization.id)
@@ -50,7 +49,7 @@ def available_providers(sign_in: SignIn, services: Services) -> tuple[UpstreamPr
 
 
 def next_provider(sign_in: SignIn, context: Context) -> UpstreamProvider | None:
-    """Where they are sent now: without being asked, or because of the login name that they have entered."""
+    """The provider to redirect to now, automatically or by the entered login name."""
     if sign_in.has_completed(OTHER_METHOD_STEP) or sign_in.has_completed(STRONGEST_PROOF_STEP):
         return None
     named = "" if sign_in.pending is None else sign_in.pending.login_name
@@ -60,17 +59,18 @@ def next_provider(sign_in: SignIn, context: Context) -> UpstreamProvider | None:
 
 
 def find_provider_by_domain(login_name: LoginName, context: Context) -> UpstreamProvider | None:
-    """Where people with a login name, or address, of this domain are sent: the organization has proven the domain.
+    """The provider of a login name's or email address's verified domain.
 
-    Whether there is such a person is not asked.
+    It does not depend on whether the user exists.
     """
     organization = _find_domain_organization(login_name, context.services)
     return None if organization is None else _organization_default_provider(organization, context)
 
 
 def automatic_provider(sign_in: SignIn, context: Context) -> UpstreamProvider | None:
-    """Where they are sent without being asked: to the one that the application names, or where people of the
-    organization go that it asks for, or whose domain stands in the login name that it gives."""
+    """The provider of an automatic redirect: the application's choice, or the default of the requested organization or
+    of the login hint's domain.
+    """
     authorization = sign_in.request
     if authorization is None or sign_in.has_completed(OTHER_METHOD_STEP):
         return None
@@ -87,8 +87,7 @@ def automatic_provider(sign_in: SignIn, context: Context) -> UpstreamProvider | 
 
 
 def _organization_default_provider(organization: Organization, context: Context) -> UpstreamProvider | None:
-    """The one to which people of the organization are sent without being asked: because its setting says so, or because
-    the policy leaves them no other way in."""
+    """The organization's automatic provider: by its setting, or because the policy allows no other sign-in method."""
     providers = _allowed_providers(organization, context.services)
     allowed = context.services.policies.organization_policy(organization.id).factors
     if allowed is not None and not any(_allows_other_methods(item, context) for item in allowed):
@@ -105,7 +104,7 @@ def _allowed_providers(organization: Organization, services: Services) -> tuple[
 
 
 def _allows_other_methods(factor: str, context: Context) -> bool:
-    """True for a way in besides other providers, so that people have something to choose."""
+    """True for a sign-in method besides providers, which leaves the user a choice."""
     known = context.protocol.factors.get(factor)
     return factor == PASSWORD_FACTOR or (known is not None and known.is_passwordless)
 
@@ -126,23 +125,22 @@ def _single_provider(providers: Iterable[UpstreamProvider]) -> UpstreamProvider 
 
 
 class UpstreamSignInInteraction(Interaction):
-    """Nobody is signed in, and it is settled at which provider they sign in."""
+    """No session exists, and the provider of the sign-in is settled."""
 
     name = "upstream"
     error: ClassVar[type[OAuthError]] = LoginRequired
     error_description = "The user is not signed in."
 
     def is_required(self, sign_in: SignIn, context: Context) -> bool:
-        """True until somebody has proved who they are; whoever has several accounts here chooses first."""
+        """True until the user is authenticated; a browser with several accounts shows the chooser first."""
         if sign_in.authenticated_subject is not None or sign_in.selectable_accounts or "create" in sign_in.prompts:
             return False
         if sign_in.has_completed(STRONGEST_PROOF_STEP):
-            # They came from there, are nobody here yet, and are to prove here who they are.
+            # The identity is not linked, so the user must authenticate here.
             return False
         if sign_in.accounts and ("select_account" in sign_in.prompts and not sign_in.has_completed("select_account")):
             return False
         return automatic_provider(sign_in, context) is not None
 
     def path(self, sign_in: SignIn) -> str:
-        """The page that leads there."""
         return PAGE_NAME

@@ -1,4 +1,4 @@
-"""Where the pages of signing in elsewhere lie."""
+"""Routes of upstream sign-in."""
 
 from collections.abc import Iterable
 
@@ -35,7 +35,6 @@ from identity.services.sign_ins import OTHER_METHOD_STEP, STRONGEST_PROOF_STEP
 
 
 def add_upstream_pages(config: Configurator) -> None:
-    """All of them, and the buttons."""
     config.include("identity.pages")
     config.add_page_templates("identity.plugins.upstream:templates")
     for name, below, step in (
@@ -81,7 +80,7 @@ def add_upstream_pages(config: Configurator) -> None:
 
 
 def login_name_redirect(page: SignInPage, login_name: LoginName) -> str | None:
-    """Where people are sent whose login name is of a domain for which a provider stands."""
+    """The redirect for a login name whose domain has a provider."""
     if page.sign_in.has_completed(STRONGEST_PROOF_STEP) or page.sign_in.has_completed(OTHER_METHOD_STEP):
         return None
     provider = provider_selection.find_provider_by_domain(login_name, request_context(page.request))
@@ -89,7 +88,7 @@ def login_name_redirect(page: SignInPage, login_name: LoginName) -> str | None:
 
 
 def provider_buttons(page: SignInPage) -> Iterable[Markup]:
-    """A button for each provider at which somebody can sign in here."""
+    """A button for each provider that the sign-in can use."""
     for provider in provider_selection.available_providers(page.sign_in, page.request.services):
         words = page.translator.gettext("Sign in with {provider}", provider=provider.name)
         yield page.template_macros.button_link(words, provider_path(provider, page.pending_authorization.id))

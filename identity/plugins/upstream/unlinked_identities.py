@@ -1,4 +1,4 @@
-"""Unlinked: an account elsewhere that belongs to nobody here, and waits with its sign-in to be linked."""
+"""An unlinked identity has no local account; it waits with its sign-in to be linked."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -19,7 +19,7 @@ _RECORD_KIND = "unlinked"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnlinkedIdentity:
-    """Who has signed in elsewhere, at which provider, and what people know it as."""
+    """The identity, its provider, and its name for users."""
 
     provider: UpstreamProvider
     external_user: ExternalUser
@@ -29,7 +29,7 @@ class UnlinkedIdentity:
 def store_unlinked_identity(
     records: RecordService, pending: PendingAuthorization, provider: UpstreamProvider, external_user: ExternalUser
 ) -> None:
-    """Keep it for this very sign-in, as long as that lasts; the last one counts."""
+    """Store it for this sign-in; the last one counts."""
     kept = {
         "provider": provider.id,
         "issuer": external_user.issuer,
@@ -43,7 +43,7 @@ def store_unlinked_identity(
 def find_unlinked_identity(
     services: Services, name_space: RecordNamespace, pending: PendingAuthorization
 ) -> UnlinkedIdentity | None:
-    """What waits with this sign-in, if its provider is of use."""
+    """The unlinked identity of this sign-in, if its provider can be used."""
     record = services.record_service(name_space).find(_RECORD_KIND, pending.id)
     provider = None if record is None else services.upstream_providers.find(record.value["provider"])
     if record is None or provider is None or not provider.is_usable:
@@ -54,12 +54,12 @@ def find_unlinked_identity(
 
 
 def redeem_unlinked_identity(records: RecordService, pending: PendingAuthorization) -> bool:
-    """True for one of racing callers."""
+    """True for exactly one of concurrent callers."""
     return records.consume(_RECORD_KIND, pending.id) is not None
 
 
 class LinkIdentityInteraction(Interaction):
-    """Somebody who came from elsewhere, and was nobody here, has proved in the same sign-in who they are."""
+    """The user of an unlinked identity has authenticated in the same sign-in."""
 
     name = "link_identity"
     runs_after_authentication = True
@@ -69,7 +69,7 @@ class LinkIdentityInteraction(Interaction):
         self._name_space = name_space
 
     def is_required(self, sign_in: SignIn, context: Context) -> bool:
-        """True until they have answered. Who only has a session at this browser is not asked: it may be another's."""
+        """True until the user answers. An existing session is not enough: it may be another user's."""
         if (
             sign_in.pending is None
             or sign_in.authenticated_subject is None
@@ -81,5 +81,4 @@ class LinkIdentityInteraction(Interaction):
         return find_unlinked_identity(context.services, self._name_space, sign_in.pending) is not None
 
     def path(self, sign_in: SignIn) -> str:
-        """The question."""
         return "upstream/link"

@@ -1,1 +1,1 @@
-"""The way to providers and back, and what people and managers see of it."""
+"""Redirect and callback pages, and the pages for users and managers."""

@@ -1,4 +1,4 @@
-"""The way out: somebody is sent to a provider, and what they are to bring back is remembered."""
+"""The redirect to a provider, which stores the state that the callback checks."""
 
 from collections.abc import Iterator, Mapping
 
@@ -24,21 +24,21 @@ from identity.plugins.upstream.provider_registry import get_provider_registry
 from identity.services.upstream_providers import INSTANCE_WRITE
 
 _DECISION_FIELD = "decision"
-#: Where somebody who signs in is sent to a provider: below the providers' paths, where GET may write.
+#: Redirects a sign-in to a provider; GET may write below the providers' paths.
 PROVIDER_PATH = f"{CALLBACK_PATH}/{{provider}}/for/{{request}}"
-#: What it takes to change a provider, and to try it.
+#: The permission to change and test a provider.
 PERMISSION = "upstream_provider.write"
 
 
 def provider_path(provider: UpstreamProvider, request_id: str) -> str:
-    """The path that leads to a provider, from a sign-in that waits."""
+    """The path that redirects a pending sign-in to a provider."""
     return PROVIDER_PATH.format(provider=provider.id, request=request_id)
 
 
 class AutomaticRedirectPage(SignInPage):
-    """/login/{request}/upstream: where they are to sign in, and another way.
+    """/login/{request}/upstream: announces the redirect and offers other sign-in methods.
 
-    Whose name was entered makes no difference: what a provider is worth to a person is told once they have proved it.
+    It does not depend on the account: whether the provider works for the user is shown only after authentication.
     """
 
     template = "upstream/automatic_redirect.html"
@@ -46,11 +46,10 @@ class AutomaticRedirectPage(SignInPage):
 
     @cached_property
     def provider(self) -> UpstreamProvider | None:
-        """Where; None where they are sent nowhere."""
         return provider_selection.next_provider(self.sign_in, request_context(self.request))
 
     def template_variables(self) -> Mapping[str, object] | Response:
-        """What it is called, and who runs it."""
+        """The provider's name and operator."""
         if self.provider is None:
             return self.redirect_to_next()
         return {
@@ -59,7 +58,7 @@ class AutomaticRedirectPage(SignInPage):
         }
 
     def submit(self, form: Form) -> Response:
-        """303 there, or back to the first page."""
+        """303 to the provider, or back to the first page."""
         if form.text(_DECISION_FIELD) == "another":
             self.request.services.sign_ins.choose_other_method(self.pending_authorization)
             return self.redirect(self.base_path)
@@ -71,7 +70,7 @@ class AutomaticRedirectPage(SignInPage):
 
 
 def start_provider_sign_in(context: PendingSignInContext, request: Request) -> Response:
-    """303 to the provider. Raises NotFound for one at which they cannot sign in."""
+    """303 to the provider. Raises NotFound for one that this sign-in cannot use."""
     services, provider_id = request.services, request.matchdict["provider"]
     found = {provider.id: provider for provider in provider_selection.available_providers(context.sign_in, services)}
     if provider_id not in found:
@@ -102,14 +101,14 @@ def redirect_to_provider(
     login_hint: str = "",
     ui_locales: str = "",
 ) -> Response:
-    """303 to the provider, or a page that says why not, from which a link leads ``return_path``."""
+    """303 to the provider, or an error page with a link to ``return_path``."""
     desk = get_provider_registry(request)
     login_url, now = request.registry.application.settings.login_url, request.services.now
     records = request.services.record_service(desk.name_space)
     begun = authorization_states.store_state(
         records, provider, purpose, origin_id, login_url=login_url, now=now, anew=requires_reauthentication
     )
-    # Nothing is locked while the provider is asked where it is.
+    # Hold no lock during the request for the provider's metadata.
     request.commit()
     try:
         with desk.provider_client(provider) as client:
@@ -118,7 +117,7 @@ def redirect_to_provider(
         return provider_error_page(request, provider, problem, back=return_path, purpose=purpose)
     response = see_other(request, "/")
     response.headers["Location"] = address
-    # What follows is the provider's business, and where they come from is not.
+    # The provider must not learn the URL of the sign-in.
     response.headers["Referrer-Policy"] = "no-referrer"
     return response
 
@@ -131,9 +130,9 @@ def provider_error_page(
     back: str,
     purpose: UpstreamSignInPurpose,
 ) -> Response:
-    """The page that says that the provider is of no use now; only its own button is lost.
+    """The page for an unavailable provider; other sign-in methods still work.
 
-    Whoever tries it learns why.
+    A manager who tests the provider sees the reason.
     """
     services = request.services
     services.audit.record_refusal(
@@ -160,8 +159,7 @@ def provider_error_page(
 def _error_reasons(
     request: Request, provider: UpstreamProvider, problem: ProviderUnreachable | ProviderResponseError
 ) -> Iterator[str]:
-    """What is wrong, for whoever may change the provider; of addresses that are not public for the instance's managers
-    alone."""
+    """The reasons for managers of the provider; those about private addresses for instance administrators only."""
     access = request.services.access_control
     principal = access.load_principal(request.signed_in_account.subject)
     if not access.is_permitted(principal, PERMISSION, organization_resource(provider.organization_id)):

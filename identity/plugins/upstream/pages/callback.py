@@ -1,4 +1,4 @@
-"""The way back: what a provider's answer is worth, and what comes of it."""
+"""The callback: verifies a provider's response and completes its purpose."""
 
 from collections.abc import Callable, Mapping
 from urllib.parse import urlencode
@@ -33,7 +33,7 @@ from identity.provider.errors import LoginRequired, MethodNotAllowed, OAuthError
 from identity.provider.parameters import Parameters
 from identity.services.sign_ins import SignInUnavailable
 
-#: What a provider's answer can hold (RFC 6749 §4.1.2, RFC 9207); ``user`` is Apple's.
+#: Parameters of a response (RFC 6749 §4.1.2, RFC 9207); ``user`` is Apple's.
 _PARAMETERS = ("code", "state", "iss", "error", "user")
 _MAX_PARAMETER_LENGTH = 4096
 
@@ -41,9 +41,9 @@ CallbackHandler = Callable[[Request, UpstreamProvider, PendingUpstreamSignIn, Ex
 
 
 def handle_callback(request: Request) -> Response:
-    """What comes of an answer; one that came as a form from elsewhere comes again with GET, when cookies do too."""
+    """Handle a response; a cross-site form post is repeated with GET, which sends the cookies."""
     if request.method == "HEAD":
-        # It must not do what GET does (RFC 9110 §9.3.2).
+        # HEAD must not have the effects of GET (RFC 9110 §9.3.2).
         raise MethodNotAllowed(("GET", "POST"))
     if request.method == "POST":
         return _repeat_as_get(request)
@@ -54,7 +54,7 @@ def handle_callback(request: Request) -> Response:
     provider = request.services.upstream_providers.find(request.matchdict["provider"])
     if provider is None or not provider.is_usable:
         return _unknown_state_page(request)
-    # Committed: the state is used up whatever follows, and no lock is held while the provider is asked.
+    # Committed: the state is redeemed whatever follows, and no lock is held during requests to the provider.
     taken = request.run_once("state", lambda: _redeem_state(request, provider, said.get("state", "")))
     if taken is None:
         return _unknown_state_page(request)
@@ -85,8 +85,9 @@ def handle_callback(request: Request) -> Response:
 def _redeem_state(
     request: Request, provider: UpstreamProvider, state: str
 ) -> tuple[PendingUpstreamSignIn, str, UpstreamClientCredentials] | None:
-    """What the state stands for, where this browser was and how to authenticate at the provider, with the state used
-    up; None if the state is not this browser's, not the provider's, or was used before."""
+    """Redeem the state: its pending sign-in, return path and client credentials. None if the state belongs to another
+    browser or provider, or was redeemed before.
+    """
     records = request.services.record_service(get_provider_registry(request).name_space)
     waiting = authorization_states.find_state(records, state)
     if waiting is None or waiting.provider_id != provider.id:
@@ -103,7 +104,7 @@ def _repeat_as_get(request: Request) -> Response:
 
 
 def _read_parameters(parameters: Parameters) -> dict[str, str]:
-    """What counts of an answer. Raises OAuthError for what is given twice."""
+    """The response's parameters. Raises OAuthError for a repeated parameter."""
     parameters.refuse_repeated()
     return {
         name: value
@@ -113,7 +114,7 @@ def _read_parameters(parameters: Parameters) -> dict[str, str]:
 
 
 def _find_return_path(request: Request, waiting: PendingUpstreamSignIn) -> str | None:
-    """Where this browser was when it was sent away; None if it was another one, or is not there any more."""
+    """The return path; None if the state belongs to another browser, or its sign-in has ended."""
     if waiting.purpose is UpstreamSignInPurpose.SIGN_IN:
         return None if _find_pending_authorization(request, waiting) is None else f"/login/{waiting.origin_id}"
     account = request.signed_in_account
@@ -123,7 +124,7 @@ def _find_return_path(request: Request, waiting: PendingUpstreamSignIn) -> str |
 
 
 def _find_pending_authorization(request: Request, waiting: PendingUpstreamSignIn) -> PendingAuthorization | None:
-    """The sign-in that waits in this very browser."""
+    """The pending sign-in in this browser."""
     try:
         pending: PendingAuthorization = request.services.sign_ins.find(
             waiting.origin_id, request.browser_state.sign_ins.get(waiting.origin_id)
@@ -134,7 +135,7 @@ def _find_pending_authorization(request: Request, waiting: PendingUpstreamSignIn
 
 
 def _unknown_state_page(request: Request) -> Response:
-    """An answer to nothing that was asked in this browser, or that was given already."""
+    """A response to no request of this browser, or a repeated one."""
     return render_error_page(
         request,
         400,
@@ -158,11 +159,11 @@ def _not_signed_in_page(request: Request, provider: UpstreamProvider, back: str)
 def complete_sign_in(
     request: Request, provider: UpstreamProvider, waiting: PendingUpstreamSignIn, external_user: ExternalUser
 ) -> Response:
-    """The person has proved who they are: on with the sign-in that waits."""
+    """Continue the pending sign-in as the authenticated user."""
     try:
         return _complete_sign_in(request, provider, waiting, external_user)
     except (Conflict, Invalid):
-        # Of two that come for the first time at the same moment one makes the account, which the other finds then.
+        # Of two concurrent first sign-ins one creates the account; the other finds it now.
         request.roll_back()
         return _complete_sign_in(request, provider, waiting, external_user)
 
@@ -221,13 +222,13 @@ def _complete_sign_in(
 
 
 def _can_continue(request: Request, proved: PendingAuthorization) -> bool:
-    """False if it is to be known when they proved who they are, and they have nothing to prove it here."""
+    """False if the authentication time is required but unknown, and the user has no local factor."""
     try:
         _ = load_sign_in(proved, request.browser_state, request_context(request)).step_up_requirement
     except LoginRequired:
         return False
     except OAuthError:
-        # It is answered where the sign-in goes on.
+        # The next step of the sign-in handles it.
         return True
     return True
 
@@ -247,7 +248,7 @@ def _account_unavailable_page(
     request: Request, provider: UpstreamProvider, refused: AccountUnavailable, back: str
 ) -> Response:
     _record_refusal(request, provider, refused.reason)
-    # What was begun for them, such as an account in another organization, is not kept.
+    # Roll back changes such as a new account in another organization.
     request.tm.doom()
     return render_error_page(
         request,
@@ -261,7 +262,7 @@ def _account_unavailable_page(
 def complete_linking(
     request: Request, provider: UpstreamProvider, waiting: PendingUpstreamSignIn, external_user: ExternalUser
 ) -> Response:
-    """From now on it is an account of whoever is signed in. Raises Conflict if it is somebody else's."""
+    """Link the identity to the signed-in user. Raises Conflict if it is linked to another."""
     services = request.services
     accounts = AccountResolver(
         services,
@@ -275,7 +276,7 @@ def complete_linking(
         raise NotFound("identity provider", provider.id)
     proved_at = account.session.last_proof_at
     if proved_at is None or services.now - proved_at >= RECENT_AUTHENTICATION_AGE:
-        # It took too long there: who they are is proved again first.
+        # The sign-in took too long: require another authentication first.
         return see_other(request, f"/account/identities/new/{provider.id}")
     try:
         accounts.link_identity(external_user, account.subject)

@@ -1,4 +1,4 @@
-"""An account elsewhere that is nobody's here is linked in the sign-in that it was to answer."""
+"""Links an unlinked identity during the sign-in that it started."""
 
 from collections.abc import Mapping
 
@@ -23,7 +23,7 @@ from identity.plugins.upstream.provider_registry import get_provider_registry
 from identity.plugins.upstream.unlinked_identities import LinkIdentityInteraction, UnlinkedIdentity
 from identity.services.records import RecordService
 
-#: Whom the page was shown to, and for which account elsewhere: both may be others by now in another window.
+#: The account and identity that the page showed: another window may have changed both.
 _ACCOUNT_FIELD, _IDENTITY_FIELD = "account", "identity"
 _DECISION_FIELD = "decision"
 
@@ -31,25 +31,24 @@ _DECISION_FIELD = "decision"
 class _IdentityLinkingPage(SignInPage):
     @property
     def records(self) -> RecordService:
-        """What the plugin keeps."""
         records: RecordService = self.request.services.record_service(get_provider_registry(self.request).name_space)
         return records
 
     @cached_property
     def unlinked_identity(self) -> UnlinkedIdentity | None:
-        """What waits with this sign-in."""
+        """The unlinked identity of this sign-in."""
         return unlinked_identities.find_unlinked_identity(
             self.request.services, get_provider_registry(self.request).name_space, self.pending_authorization
         )
 
 
 class UnknownIdentityPage(_IdentityLinkingPage):
-    """/login/{request}/upstream/unlinked: nobody here is it; whoever proves who they are can link it."""
+    """/login/{request}/upstream/unlinked: no account is linked; users can authenticate and link it."""
 
     template = "upstream/unknown_identity.html"
 
     def template_variables(self) -> Mapping[str, object] | Response:
-        """What it is called there."""
+        """The identity's name."""
         if self.unlinked_identity is None:
             return self.redirect_to_next()
         provider = self.unlinked_identity.provider
@@ -60,25 +59,24 @@ class UnknownIdentityPage(_IdentityLinkingPage):
         }
 
     def submit(self, form: Form) -> Response:
-        """They prove who they are, whoever is signed in at this browser."""
+        """Require authentication, even if an account is signed in at this browser."""
         if self.unlinked_identity is not None:
             self.request.services.sign_ins.require_reauthentication(self.pending_authorization)
         return self.redirect_to_next()
 
 
 class ConfirmLinkingPage(_IdentityLinkingPage):
-    """/login/{request}/upstream/link: whether whoever has just proved who they are wants it linked."""
+    """/login/{request}/upstream/link: asks the authenticated user whether to link the identity."""
 
     template = "upstream/confirm_linking.html"
     fields = (_ACCOUNT_FIELD, _IDENTITY_FIELD)
 
     @cached_property
     def subject(self) -> Subject | None:
-        """Who they are; None unless it is time to ask."""
+        """The authenticated user; None unless this is the current step."""
         return self.sign_in.authenticated_subject if self.is_next_interaction(LinkIdentityInteraction.name) else None
 
     def template_variables(self) -> Mapping[str, object] | Response:
-        """The two accounts."""
         unlinked_identity = self.unlinked_identity
         if self.subject is None or unlinked_identity is None:
             return self.redirect_to_next()
@@ -94,7 +92,7 @@ class ConfirmLinkingPage(_IdentityLinkingPage):
         }
 
     def submit(self, form: Form) -> Response:
-        """Link it, or not. It is asked once."""
+        """Link it or not. The question is asked once."""
         subject, unlinked_identity = self.subject, self.unlinked_identity
         if subject is None or unlinked_identity is None:
             return self.redirect_to_next()
@@ -122,7 +120,7 @@ class ConfirmLinkingPage(_IdentityLinkingPage):
         return self.redirect_to_next()
 
     def _is_fresh(self) -> bool:
-        """True if they have proved who they are in the last ten minutes; the sign-in may have waited for longer."""
+        """True if the user authenticated in the last ten minutes; the sign-in may be older."""
         proved_at = (
             self.pending_authorization.authenticated_at if dated_proofs(self.pending_authorization.proofs) else None
         )
@@ -134,7 +132,7 @@ class ConfirmLinkingPage(_IdentityLinkingPage):
 
 
 def identity_in_use_page(request: Request, action: tuple[str, str]) -> Response:
-    """The page that says that an account elsewhere is linked to somebody else here."""
+    """The page for an identity that is linked to another user."""
     return render_error_page(
         request,
         409,

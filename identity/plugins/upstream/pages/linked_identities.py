@@ -1,4 +1,4 @@
-"""Linked accounts, in the account: listed on the security page, linked and unlinked here."""
+"""Linked identities in the account: listed on the security page, linked and unlinked here."""
 
 from collections.abc import Iterable, Mapping
 
@@ -27,14 +27,13 @@ IDENTITIES_PATH = f"{ACCOUNT_PATH}/identities"
 
 
 def load_linked_identities(request: Request) -> LinkedIdentities:
-    """The links that are kept."""
     return LinkedIdentities(
         request.services.record_service(get_provider_registry(request).name_space), request.services.now
     )
 
 
 def security_sections(page: SignedInPage) -> Iterable[SecuritySection]:
-    """The accounts elsewhere that are linked, and those that could be."""
+    """The linked identities, and the providers that can be linked."""
     t, services, when = page.translator.gettext, page.request.services, page.template_macros.when
     linked = load_linked_identities(page.request).list_user_identities(page.subject.user.id)
     providers = services.upstream_providers
@@ -62,7 +61,7 @@ def security_sections(page: SignedInPage) -> Iterable[SecuritySection]:
 
 
 def export_linked_identities(request: Request, subject: Subject) -> object:
-    """What is kept of a person's links, for whoever takes their data along."""
+    """The user's linked identities for the data export."""
     return [
         {
             "issuer": linked_identity.issuer,
@@ -75,12 +74,12 @@ def export_linked_identities(request: Request, subject: Subject) -> object:
 
 
 class _LinkedIdentityPage(SignedInPage, FormPage):
-    """A page about a linked account, for whoever has just proved who they are."""
+    """A page about a linked identity; requires a recent authentication."""
 
     requires_recent_authentication = True
 
     def navigation(self) -> tuple[NavigationGroup, ...]:
-        """The way back."""
+        """A link back to the security page."""
         return (
             NavigationGroup(
                 items=(
@@ -92,23 +91,21 @@ class _LinkedIdentityPage(SignedInPage, FormPage):
         )
 
     def common_variables(self) -> Mapping[str, object]:
-        """The frame, and who it is about."""
         return {**super().common_variables(), "parent": self.translator.gettext("Your account"), "back": SECURITY_PATH}
 
 
 class LinkIdentityPage(_LinkedIdentityPage):
-    """Leads to a provider, to link an account there."""
+    """Redirects to a provider to link an identity."""
 
     template = "upstream/link_identity.html"
 
     @property
     def redirects_off_site(self) -> bool:
-        """True: to the provider."""
         return True
 
     @cached_property
     def provider(self) -> UpstreamProvider:
-        """Which one. Raises NotFound for one that is not for this person."""
+        """The named provider. Raises NotFound for one that this user cannot use."""
         wanted: str = self.request.matchdict["provider"]
         providers = self.request.services.upstream_providers
         offered: tuple[UpstreamProvider, ...] = providers.list_available(self.subject.organization.id)
@@ -118,14 +115,14 @@ class LinkIdentityPage(_LinkedIdentityPage):
         raise NotFound("identity provider", wanted)
 
     def template_variables(self) -> Mapping[str, object]:
-        """What it is called, and who runs it."""
+        """The provider's name and operator."""
         return {
             "provider": self.provider.name,
             "run_by": describe_provider_operator(self.provider, self.request.services),
         }
 
     def submit(self, form: Form) -> Response:
-        """To the provider; whoever comes back from there is linked."""
+        """Redirect to the provider; the callback links the identity."""
         return redirect_to_provider(
             self.request,
             self.provider,
@@ -137,13 +134,13 @@ class LinkIdentityPage(_LinkedIdentityPage):
 
 
 class UnlinkIdentityPage(_LinkedIdentityPage):
-    """Asks first, and says what follows."""
+    """Asks for confirmation and shows the consequences."""
 
     template = "upstream/unlink_identity.html"
 
     @cached_property
     def linked_identity(self) -> LinkedIdentity:
-        """Which one. Raises NotFound for those of others."""
+        """The named link. Raises NotFound for one of another user."""
         wanted = self.request.matchdict["link"]
         for user_identity in load_linked_identities(self.request).list_user_identities(self.subject.user.id):
             if user_identity.id == wanted:
@@ -152,14 +149,14 @@ class UnlinkIdentityPage(_LinkedIdentityPage):
 
     @cached_property
     def provider(self) -> UpstreamProvider:
-        """Where it is. Raises NotFound if that is gone."""
+        """Raises NotFound if the provider is deleted."""
         upstream_provider: UpstreamProvider = self.request.services.upstream_providers.get(
             self.linked_identity.provider_id
         )
         return upstream_provider
 
     def template_variables(self) -> Mapping[str, object]:
-        """What it is called, and whether there is another way in."""
+        """The identity's name, and whether another sign-in method remains."""
         services, user_id = self.request.services, self.subject.user.id
         linked_identities = [
             linked_identity
@@ -174,7 +171,6 @@ class UnlinkIdentityPage(_LinkedIdentityPage):
         }
 
     def submit(self, form: Form) -> Response:
-        """Unlink it."""
         accounts = AccountResolver(self.request.services, load_linked_identities(self.request), self.provider)
         accounts.unlink_identity(self.linked_identity, self.subject)
         return self.redirect(SECURITY_PATH)

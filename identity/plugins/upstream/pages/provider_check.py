@@ -1,4 +1,4 @@
-"""A manager tries a provider: signs in there, and sees what it says of them. Nothing comes of it here."""
+"""A manager tests a provider: signs in there and sees the claims. Nothing is stored."""
 
 import json
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from identity.plugins.upstream.claim_mapping import map_claims
 from identity.plugins.upstream.pages.authorization_redirect import PERMISSION, redirect_to_provider
 from identity.plugins.upstream.provider_clients import ExternalUser
 
-#: The page of the provider in the console, where the way here begins.
+#: The provider's page in the console, where the test starts.
 _CONSOLE = "/console/upstream-providers"
 CHECK_PATH = f"{_CONSOLE}/{{upstream_provider}}/test"
 CHECK_CONTEXT_FACTORY = route_contexts.upstream_provider_context
@@ -28,28 +28,22 @@ _LONGEST_VALUE = 500
 
 
 class CheckProviderPage(FormPage):
-    """Leads to the provider."""
-
     context: RouteContext
     template = "upstream/check_provider.html"
 
     @property
     def redirects_off_site(self) -> bool:
-        """True: to the provider."""
         return True
 
     @property
     def provider(self) -> UpstreamProvider:
-        """Which one."""
         provider: UpstreamProvider = self.context.entity
         return provider
 
     def template_variables(self) -> Mapping[str, object]:
-        """What it is called, and where its page is."""
         return {"provider": self.provider.name, "back": _provider_path(self.provider)}
 
     def submit(self, form: Form) -> Response:
-        """To the provider."""
         session_id, back = self.request.signed_in_account.session.id, _provider_path(self.provider)
         return redirect_to_provider(
             self.request,
@@ -64,7 +58,7 @@ class CheckProviderPage(FormPage):
 def provider_check_result(
     request: Request, provider: UpstreamProvider, waiting: PendingUpstreamSignIn, external_user: ExternalUser
 ) -> Response:
-    """The page that shows what the provider said. Raises NotFound for who may not change it any more."""
+    """The page with the provider's claims. Raises NotFound if the manager has lost the permission."""
     account, access = request.signed_in_account, request.services.access_control
     principal = access.load_principal(account.subject)
     if not access.is_permitted(principal, PERMISSION, organization_resource(provider.organization_id)):

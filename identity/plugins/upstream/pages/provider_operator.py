@@ -1,4 +1,4 @@
-"""Who runs a provider, by what the provider does not say itself: its name is its managers' to choose."""
+"""Who operates a provider, from data that its managers cannot choose freely, unlike its name."""
 
 from urllib.parse import urlsplit
 
@@ -8,7 +8,7 @@ from identity.services.container import Services
 
 
 def describe_provider_operator(provider: UpstreamProvider, services: Services) -> Message:
-    """The organization whose provider it is, by its domain too, and the host at which people sign in."""
+    """The provider's organization with its domain, and the host of the sign-in."""
     host = urlsplit(provider.effective_issuer).hostname or ""
     if provider.instance_managed:
         return gettext_lazy("The instance manages this provider. You sign in at {host}.", host=host)
