@@ -15,7 +15,7 @@ def applications(world: World, owner: ServiceUserProgram) -> str:
     return f"/projects/{world.make_project(owner.organization).id}/applications"
 
 
-def test_an_application_from_its_beginning_to_its_end(world: World, api: ApiClient, applications: str) -> None:
+def test_application_life_cycle(world: World, api: ApiClient, applications: str) -> None:
     created = api.post(applications, {"name": "Shop", "type": "web", "redirect_uris": [CALLBACK]})
     path = f"/applications/{created['id']}"
     assert created.pop("client_secret")
@@ -49,10 +49,10 @@ def test_an_application_from_its_beginning_to_its_end(world: World, api: ApiClie
 @pytest.mark.parametrize(
     "grant_types", [None, ["authorization_code"], ["implicit"], ["implicit", "authorization_code"]]
 )
-def test_implicit_stands_among_the_grant_types_of_whoever_gets_tokens_through_the_browser(
+def test_implicit_grant_type_follows_response_types(
     api: ApiClient, applications: str, grant_types: list[str] | None
 ) -> None:
-    """RFC 7591 §2.1: it goes with the response types, whether a registration names it or not."""
+    """RFC 7591 §2.1: it is derived from the response types, even if the request omits it."""
     members = {"name": "Shop", "type": "web", "redirect_uris": [CALLBACK], "response_types": ["id_token"]}
     created = api.post(applications, members if grant_types is None else {**members, "grant_types": grant_types})
     assert created["grant_types"] == sorted({*(grant_types or ["authorization_code"]), "implicit"})
@@ -60,7 +60,7 @@ def test_implicit_stands_among_the_grant_types_of_whoever_gets_tokens_through_th
     assert changed["grant_types"] == sorted({*created["grant_types"]} - {"implicit"})
 
 
-def test_settings_that_do_not_fit_are_named(api: ApiClient, applications: str) -> None:
+def test_invalid_application_settings_are_named(api: ApiClient, applications: str) -> None:
     for members, fields in (
         ({"type": "web"}, {"redirect_uris"}),
         ({"type": "web", "redirect_uris": ["http://app.example/cb"]}, {"redirect_uris"}),
@@ -99,7 +99,7 @@ def test_public_applications_have_no_secret(api: ApiClient, applications: str) -
         check_api_error(api.ask("POST", f"/applications/{created['id']}/secrets"), 409, "conflict")
 
 
-def test_secrets_are_replaced_without_a_gap(world: World, api: ApiClient, applications: str) -> None:
+def test_secret_rotation_has_no_gap(world: World, api: ApiClient, applications: str) -> None:
     created = api.post(applications, {"name": "Api", "type": "api"})
     secrets = f"/applications/{created['id']}/secrets"
     [first] = api.list(secrets)
@@ -116,7 +116,7 @@ def test_secrets_are_replaced_without_a_gap(world: World, api: ApiClient, applic
     check_inactive_token(world.client.introspect("unknown", Credentials(created["id"], second["client_secret"])))
 
 
-def test_a_secret_of_another_application_is_not_there(api: ApiClient, applications: str) -> None:
+def test_secret_of_other_application_is_not_found(api: ApiClient, applications: str) -> None:
     created = [api.post(applications, {"name": name, "type": "api"}) for name in ("A", "B")]
     [secret] = api.list(f"/applications/{created[0]['id']}/secrets")
     for method in ("GET", "DELETE"):

@@ -17,12 +17,12 @@ from tests.plugins.management.api_fixture_data import ApiClient, ApiFixtureData,
 
 pytestmark = pytest.mark.storages("memory")
 
-#: Whoever holds any manager role may.
+#: Permitted with any manager role.
 ANY = "any manager"
-#: Whoever shows a token for this service may, with or without a role.
+#: Permitted with any token for this service, also without a role.
 EVERYBODY = "signed in"
 
-#: Permission → what it allows; where it is judged follows from the address.
+#: Permission → operations; the path determines the level at which it is checked.
 ROUTES = {
     EVERYBODY: "GET /me",
     ANY: "GET /instance; GET /organizations; GET /roles",
@@ -148,13 +148,13 @@ ROLES = {
     "PROJECT_GRANT_OWNER_VIEWER": "project_grant_manager.read user_grant.read project_grant.read",
 }
 
-#: What the organization that holds a project grant may do with it, as far as its roles do.
+#: The grantee's permissions on a project grant, as far as the role has them.
 HOLDER = "project_grant.read project_grant_manager.* user_grant.*"
 
-#: Lists of which one may see parts: that needs the permission at something inside the organization.
+#: Lists that can be seen in part, with the permission at an entity inside the organization.
 OF_PARTS = {"/organizations/{organization}/projects", "/organizations/{organization}/granted-projects"}
 
-#: What lies at a project, below an organization.
+#: Paths at the level of a project.
 AT_PROJECT = ("/projects/{project}", "/applications/{application}", "/user-grants/{user_grant}")
 AT_PROJECT_GRANT = ("/project-grants/{project_grant}",)
 AT_INSTANCE = ("/instance", "/audit-events", "/organizations", "/organizations/import", "/roles", "/me")
@@ -174,7 +174,7 @@ class Cell:
 
 
 def cells() -> list[Cell]:
-    """Every operation; those on managers once for each level."""
+    """Every operation; manager operations once for each level."""
     found = []
     for permission, operations in ROUTES.items():
         for item in operations.split(";"):
@@ -207,7 +207,7 @@ def role_level(role: str) -> str:
 
 
 def expected(role: str, cell: Cell, *, is_own: bool) -> int:
-    """200 stands for: let in. Levels are compared by how far above they stand."""
+    """The expected status; 200 for every permitted request."""
     if cell.permission in (ANY, EVERYBODY):
         return 200
     held_at = role_level(role)
@@ -221,12 +221,12 @@ def expected(role: str, cell: Cell, *, is_own: bool) -> int:
 
 
 _PROBED = {"probe": "This is not known here."}
-#: The preview wants to know of whom.
+#: The preview needs a subject.
 _ASKED_NOTHING = {"user_id": "Choose a user, an application or both."}
 
 
 def response_status(api: ApiClient | None, world: World, estate: ApiFixtureData, cell: Cell) -> int:
-    """What is answered; whoever is let in to change something fails over a parameter that is not known."""
+    """The status. Permitted changes fail on an unknown parameter, so that nothing changes."""
     path_values = dict(estate.path_values)
     if cell.manager:
         path_values["manager"] = estate.managers[cell.manager]
@@ -247,7 +247,7 @@ def response_status(api: ApiClient | None, world: World, estate: ApiFixtureData,
 
 @pytest.fixture(autouse=True)
 def nothing_outside(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever may check a domain asks nobody."""
+    """Domain checks make no outbound requests."""
     monkeypatch.setattr(world.identity.domain_verifier, "find_proof", lambda domain: None)
 
 
@@ -271,7 +271,7 @@ def foreign(
 def differences(
     api: ApiClient | None, world: World, estate: ApiFixtureData, expected_statuses: dict[Cell, int]
 ) -> dict[str, tuple[int, int]]:
-    """What is not as it should be: operation → wanted, found."""
+    """Deviations: operation → expected, actual."""
     found = {cell: response_status(api, world, estate, cell) for cell in expected_statuses}
     return {
         f"{cell.method} {cell.path} {cell.manager}": (expected_statuses[cell], found[cell])
@@ -281,18 +281,18 @@ def differences(
 
 
 def without_a_role() -> dict[Cell, int]:
-    """What is answered to a token for this service that no manager role stands behind."""
+    """The statuses for a token of a user without a manager role."""
     return {cell: 200 if cell.permission == EVERYBODY else 403 for cell in CELLS}
 
 
-def test_the_tables_are_complete(world: World) -> None:
+def test_permission_tables_name_every_operation(world: World) -> None:
     document = world.client.get(f"{world.client.management_url}/openapi.json").json
     served = {
         (method.upper(), path): entry["x-permission"]
         for path, item in document["paths"].items()
         for method, entry in item.items()
     }
-    # Roles hold some permissions together alone, so that what they open does not tell which of them was asked for.
+    # Some permissions always come together in roles, so statuses alone do not show which one was checked.
     written = {(cell.method, cell.path): cell.permission for cell in CELLS if not cell.manager}
     written |= {
         (cell.method, cell.path): f"manager.{cell.permission.partition('.')[2]}" for cell in CELLS if cell.manager
@@ -306,7 +306,7 @@ def test_the_tables_are_complete(world: World) -> None:
 
 @pytest.mark.shows("1.6", "2.6.1", "2.6.2", "2.6.3", "5.2.3")
 @pytest.mark.parametrize("role", ROLES)
-def test_each_role_opens_exactly_what_it_says(
+def test_role_permits_exactly_its_operations(
     world: World, own_estate: ApiFixtureData, foreign: ApiFixtureData, role: str
 ) -> None:
     robot = world.make_service_user_program(own_estate.organization)
@@ -318,10 +318,8 @@ def test_each_role_opens_exactly_what_it_says(
 
 @pytest.mark.shows("2.6.4")
 @pytest.mark.parametrize("role", [role for role in ROLES if role.startswith(("ORG", "PROJECT_GRANT"))])
-def test_the_holder_of_a_project_grant_reaches_the_grant_alone(
-    world: World, own_estate: ApiFixtureData, role: str
-) -> None:
-    """Security 14.5 and 20.5. What the owner has besides does not exist, nor do the managers that it chose."""
+def test_grantee_manager_reaches_only_the_project_grant(world: World, own_estate: ApiFixtureData, role: str) -> None:
+    """Security 14.5 and 20.5. The owner's other entities, and its managers of the grant, look unknown."""
     robot = world.make_service_user_program(own_estate.holder)
     at_grant = role.startswith("PROJECT_GRANT")
     world.assign_manager_role(robot, role, resource=level_of(world, own_estate, role) if at_grant else None)
@@ -336,7 +334,7 @@ def test_the_holder_of_a_project_grant_reaches_the_grant_alone(
 
 
 def held_by_other(role: str) -> dict[Cell, int]:
-    """What the organization that holds the estate's project grant is answered there."""
+    """The statuses for the grantee's organization."""
     expected_statuses = {}
     for cell in CELLS:
         if cell.level == "instance":
@@ -350,10 +348,10 @@ def held_by_other(role: str) -> dict[Cell, int]:
 
 
 @pytest.mark.parametrize("role", [role for role in ROLES if not role.startswith("IAM")])
-def test_a_project_grant_opens_nothing_of_its_holder(
+def test_project_grant_opens_nothing_of_the_grantee(
     world: World, own_estate: ApiFixtureData, foreign: ApiFixtureData, role: str
 ) -> None:
-    """The same from the other side: whoever manages the owner, the project or the grant, chosen by the owner."""
+    """The same for managers of the granting organization, the project or the grant."""
     project = world.make_project(own_estate.organization, roles=["reader"])
     api_fixture_data = replace(
         own_estate, project=project, grant=world.make_project_grant(project, foreign.organization, roles=["reader"])
@@ -367,11 +365,11 @@ def test_a_project_grant_opens_nothing_of_its_holder(
     assert differences(api, world, of_holder, at_grant) == {}
 
 
-def test_nobody_is_let_in_anywhere(world: World, own_estate: ApiFixtureData) -> None:
+def test_anonymous_requests_are_refused_everywhere(world: World, own_estate: ApiFixtureData) -> None:
     assert differences(None, world, own_estate, dict.fromkeys(CELLS, 401)) == {}
 
 
-def test_a_role_without_the_audience_scope_is_not_enough(world: World, own_estate: ApiFixtureData) -> None:
+def test_role_without_audience_scope_is_refused(world: World, own_estate: ApiFixtureData) -> None:
     """Security 14.3."""
     robot = world.make_service_user_program(own_estate.organization)
     world.assign_manager_role(robot, "IAM_OWNER", resource=INSTANCE_RESOURCE)
@@ -379,15 +377,15 @@ def test_a_role_without_the_audience_scope_is_not_enough(world: World, own_estat
     assert differences(api, world, own_estate, dict.fromkeys(CELLS, 401)) == {}
 
 
-def test_the_audience_scope_without_a_role_is_not_enough(world: World, own_estate: ApiFixtureData) -> None:
-    """Security 14.3: a plain user learns nothing but who they are, not even what exists."""
+def test_audience_scope_without_role_is_refused(world: World, own_estate: ApiFixtureData) -> None:
+    """Security 14.3: a user without a role learns nothing but their own identity."""
     api = ApiClient.of(world.make_service_user_program(own_estate.organization))
     assert differences(api, world, own_estate, without_a_role()) == {}
     check_api_error(api.ask("GET", "/projects/nothing"), 403, "forbidden")
 
 
 @pytest.mark.parametrize("role", ["IAM_OWNER", "ORG_OWNER", "PROJECT_OWNER"])
-def test_a_revoked_manager_is_out_at_once(world: World, own_estate: ApiFixtureData, role: str) -> None:
+def test_removed_manager_is_refused_at_once(world: World, own_estate: ApiFixtureData, role: str) -> None:
     robot = world.make_service_user_program(own_estate.organization)
     manager = world.assign_manager_role(robot, role, resource=level_of(world, own_estate, role))
     api = ApiClient.of(robot)
@@ -397,7 +395,7 @@ def test_a_revoked_manager_is_out_at_once(world: World, own_estate: ApiFixtureDa
 
 
 @pytest.mark.parametrize("deactivated", ["user", "organization"])
-def test_a_deactivated_manager_is_out_at_once(world: World, own_estate: ApiFixtureData, deactivated: str) -> None:
+def test_deactivated_manager_is_refused_at_once(world: World, own_estate: ApiFixtureData, deactivated: str) -> None:
     robot = world.make_manager_program("ORG_OWNER")
     world.assign_manager_role(robot, "ORG_OWNER", resource=organization_resource(own_estate.organization.id))
     api = ApiClient.of(robot)
@@ -410,10 +408,10 @@ def test_a_deactivated_manager_is_out_at_once(world: World, own_estate: ApiFixtu
 
 
 @pytest.mark.parametrize("path", sorted({cell.path for cell in CELLS if "{" in cell.path and cell.method == "GET"}))
-def test_foreign_things_look_like_none(
+def test_foreign_entities_look_unknown(
     world: World, own_estate: ApiFixtureData, foreign: ApiFixtureData, path: str
 ) -> None:
-    """Letter by letter, but for the id that was asked for and the id of the request. At the instance all is refused."""
+    """The responses differ only in the requested id and the request id. Instance paths are refused."""
     owner = world.make_service_user_program(own_estate.organization)
     world.assign_manager_role(owner, "ORG_OWNER", resource=organization_resource(own_estate.organization.id))
     api = ApiClient.of(owner)
@@ -427,10 +425,10 @@ def test_foreign_things_look_like_none(
     assert answers[0] == answers[1]
 
 
-def test_a_project_grant_made_by_oneself_opens_nothing(
+def test_unrequested_project_grant_opens_nothing(
     world: World, own_estate: ApiFixtureData, foreign: ApiFixtureData
 ) -> None:
-    """Nobody asked the organization: its things stay not found, and neither names nor ids of its users appear."""
+    """A grant that the organization did not request discloses neither its entities nor its users."""
     robot = world.make_service_user_program(own_estate.organization)
     world.assign_manager_role(robot, "ORG_OWNER")
     api = ApiClient.of(robot)
@@ -451,8 +449,8 @@ def test_a_project_grant_made_by_oneself_opens_nothing(
             assert error["fields"] == {"user_id": "There is no such user."}, path
 
 
-def test_an_export_names_nobody_whom_one_does_not_see(world: World, own_estate: ApiFixtureData) -> None:
-    """The holder of a project grant adds managers of its own; the owner of the project exports what is its own."""
+def test_export_omits_invisible_users(world: World, own_estate: ApiFixtureData) -> None:
+    """The grantee adds managers of its own; the export of the project's owner omits them."""
     stranger = world.make_service_user_program(own_estate.holder)
     world.assign_manager_role(
         stranger, "PROJECT_GRANT_OWNER", resource=project_grant_resource(own_estate.grant, own_estate.project)

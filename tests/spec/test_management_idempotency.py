@@ -1,4 +1,4 @@
-"""Management API (decisions): a request that is sent again with its idempotency key."""
+"""Management API (decisions): idempotency keys."""
 
 import json
 from typing import Any
@@ -13,7 +13,7 @@ from identity.testing.world import ServiceUserProgram, World
 from tests.plugins.management.api_fixture_data import ApiClient, make_fixture_data, make_public_key
 
 
-def test_the_same_request_is_answered_again_and_done_once(world: World, api: ApiClient, projects: str) -> None:
+def test_repeated_request_is_replayed_and_runs_once(world: World, api: ApiClient, projects: str) -> None:
     answers = [api.ask("POST", projects, {"name": "Billing"}, Idempotency_Key="key-1") for _ in range(3)]
     assert {(answer.status_int, answer.body, answer.headers["Location"]) for answer in answers} == {
         (201, answers[0].body, answers[0].headers["Location"])
@@ -23,7 +23,7 @@ def test_the_same_request_is_answered_again_and_done_once(world: World, api: Api
     assert len(world.audit_events(event="project.created", object_id=answers[0].json["id"])) == 1
 
 
-#: What the answer of an operation shows this once, and what is asked.
+#: The one-time members of an operation's response, and the request's members.
 SHOWN_ONCE: dict[str, tuple[set[str], dict[str, Any]]] = {
     "add_service_user_key": ({"key_file"}, {}),
     "add_service_user_secret": ({"client_secret"}, {}),
@@ -36,13 +36,13 @@ SHOWN_ONCE: dict[str, tuple[set[str], dict[str, Any]]] = {
     ),
     "issue_password_link": ({"password_link"}, {}),
     "set_one_time_password": ({"one_time_password"}, {}),
-    # It holds no secret, but people's data, and is made anew each time.
+    # No secrets, but personal data, which is exported anew each time.
     "export_organization": ({"format", "version", "instance", "organization"}, {}),
 }
 
 
-def test_what_is_shown_once_is_known() -> None:
-    """A new operation stands here, or shows what can be read again."""
+def test_one_time_members_are_listed() -> None:
+    """A new operation with one-time members must be added to the table."""
     readable = readable_representations(OPERATIONS)
     found = {
         operation.name: set(one_time_members(operation, readable))
@@ -55,8 +55,8 @@ def test_what_is_shown_once_is_known() -> None:
 
 
 @pytest.mark.parametrize("name", SHOWN_ONCE)
-def test_what_is_shown_once_is_never_kept(world: World, name: str) -> None:
-    """Not sealed either: a repeat is told that it was done, and where it is."""
+def test_one_time_secrets_are_never_stored(world: World, name: str) -> None:
+    """Not even sealed: a replay has status and location only."""
     estate, (operation,) = make_fixture_data(world), [operation for operation in OPERATIONS if operation.name == name]
     manager = world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)
     api, path, (once, members) = ApiClient.of(manager), estate.address(operation.path), SHOWN_ONCE[name]
@@ -73,7 +73,7 @@ def test_what_is_shown_once_is_never_kept(world: World, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["preview_instance_policy", "preview_organization_policy"])
-def test_what_changes_nothing_can_be_asked_again(world: World, name: str) -> None:
+def test_read_only_operation_can_be_repeated_with_its_key(world: World, name: str) -> None:
     estate, (operation,) = make_fixture_data(world), [operation for operation in OPERATIONS if operation.name == name]
     api = ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     path, members = estate.address(operation.path), {"second_factor": "required"}
@@ -82,7 +82,7 @@ def test_what_changes_nothing_can_be_asked_again(world: World, name: str) -> Non
     assert first.keys() == {"sessions", "more", "own"}
 
 
-def test_an_answer_without_the_secret_that_it_could_show_is_answered_again(
+def test_response_without_its_optional_secret_is_replayed(
     world: World, owner: ServiceUserProgram, api: ApiClient
 ) -> None:
     members = {"public_key": make_public_key(world)}
@@ -92,7 +92,7 @@ def test_an_answer_without_the_secret_that_it_could_show_is_answered_again(
     assert first["key_file"] is None
 
 
-def test_an_answer_that_an_earlier_version_kept_whole_is_not_given_again(
+def test_secret_stored_by_earlier_version_is_not_replayed(
     world: World, owner: ServiceUserProgram, api: ApiClient
 ) -> None:
     path = f"/service-users/{owner.id}/secrets"
@@ -105,7 +105,7 @@ def test_an_answer_that_an_earlier_version_kept_whole_is_not_given_again(
     assert answer.headers["Location"] == "https://id.example.com/x"
 
 
-def test_another_request_with_the_same_key_is_refused(world: World, api: ApiClient, projects: str) -> None:
+def test_different_request_with_same_key_is_refused(world: World, api: ApiClient, projects: str) -> None:
     api.post(projects, {"name": "Billing"}, Idempotency_Key="k")
     other_path = projects.replace("projects", "users")
     for path, members in ((projects, {"name": "Shipping"}), (other_path, {"name": "Billing"})):
@@ -118,29 +118,27 @@ def test_another_request_with_the_same_key_is_refused(world: World, api: ApiClie
     )
 
 
-def test_a_request_that_was_refused_can_be_sent_again_with_its_key(api: ApiClient, projects: str) -> None:
+def test_refused_request_can_reuse_its_key(api: ApiClient, projects: str) -> None:
     check_api_error(api.ask("POST", projects, {"name": ""}, Idempotency_Key="k2"), 422, "invalid")
     api.post(projects, {"name": "Billing"}, Idempotency_Key="k2")
 
 
-def test_a_key_is_good_for_a_day(world: World, owner: ServiceUserProgram, projects: str) -> None:
+def test_idempotency_key_expires_after_a_day(world: World, owner: ServiceUserProgram, projects: str) -> None:
     first = ApiClient.of(owner).post(projects, {"name": "Billing"}, Idempotency_Key="k3")
     world.clock.advance(24 * 3600 + 1)
     second = ApiClient.of(owner).post(projects, {"name": "Billing"}, Idempotency_Key="k3")
     assert first["id"] != second["id"]
 
 
-def test_a_key_that_is_none_is_refused(api: ApiClient, projects: str) -> None:
+def test_malformed_idempotency_key_is_refused(api: ApiClient, projects: str) -> None:
     for key in ("", "a b", "ü", "x" * 256):
         answer = api.ask("POST", projects, {"name": "Billing"}, Idempotency_Key=key)
         assert "Idempotency-Key" in check_api_error(answer, 400, "invalid")["message"]
         assert api.list(projects) == []
 
 
-def test_a_key_does_not_open_what_its_sender_may_no_longer_do(
-    world: World, api: ApiClient, owner: ServiceUserProgram
-) -> None:
-    """The answer that is kept is for whoever still may ask."""
+def test_replay_needs_permission(world: World, api: ApiClient, owner: ServiceUserProgram) -> None:
+    """A replay needs the permission as well."""
     path = f"/service-users/{owner.id}/secrets"
     api.post(path, Idempotency_Key="k4")
     program = world.make_manager_program("ORG_OWNER")

@@ -35,7 +35,7 @@ def test_signing_keys_are_listed_and_rotated(isolated_world: World) -> None:
     assert event.object_id == urgent["id"]
 
 
-def test_a_known_key_is_withdrawn(isolated_world: World) -> None:
+def test_signing_key_is_withdrawn(isolated_world: World) -> None:
     api = ApiClient.of(isolated_world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     [first] = api.list("/instance/signing-keys")
     waiting = api.post("/instance/signing-keys/rotate", status=200)
@@ -48,7 +48,7 @@ def test_a_known_key_is_withdrawn(isolated_world: World) -> None:
     assert (event.object_id, event.detail["generation"]) == (first["id"], 1)
 
 
-def test_there_are_two_ways_to_rotate(api: ApiClient) -> None:
+def test_signing_key_rotation_modes(api: ApiClient) -> None:
     answer = api.ask("POST", "/instance/signing-keys/rotate", {"mode": "slow"})
     assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"mode"}
 
@@ -56,7 +56,7 @@ def test_there_are_two_ways_to_rotate(api: ApiClient) -> None:
 # --- audit events -----------------------------------------------------------------------------------------------------
 
 
-def test_an_event_tells_who_what_when_and_from_where(world: World, owner: ServiceUserProgram) -> None:
+def test_audit_event_has_actor_object_time_and_address(world: World, owner: ServiceUserProgram) -> None:
     api = ApiClient.of(owner)
     project = api.post(f"/organizations/{owner.organization.id}/projects", {"name": "Billing"})
     api.patch(f"/projects/{project['id']}", {"name": "Invoices"})
@@ -69,7 +69,7 @@ def test_an_event_tells_who_what_when_and_from_where(world: World, owner: Servic
     assert api.get(f"/audit-events/{event['id']}") == event
 
 
-def test_events_are_filtered(world: World, owner: ServiceUserProgram) -> None:
+def test_audit_events_are_filtered(world: World, owner: ServiceUserProgram) -> None:
     api, trail = ApiClient.of(owner), f"/organizations/{owner.organization.id}/audit-events"
     project = api.post(f"/organizations/{owner.organization.id}/projects", {"name": "Billing"})
     begun = world.clock().strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -93,19 +93,19 @@ def test_events_are_filtered(world: World, owner: ServiceUserProgram) -> None:
     assert filtered_events(f"event=project&limit=1&cursor={page['next_cursor']}") == ["project.created"]
 
 
-def test_filters_that_do_not_fit_are_named(api: ApiClient) -> None:
+def test_invalid_audit_event_filters_are_named(api: ApiClient) -> None:
     for query in ("result=maybe", "since=yesterday", "until=1", "q=x", "state=active"):
         answer = api.ask("GET", f"/audit-events?{query}")
         assert set(check_api_error(answer, 422, "invalid")["fields"]) == {query.partition("=")[0]}
 
 
-def test_owners_of_the_instance_see_every_event(world: World, api: ApiClient) -> None:
+def test_instance_owner_sees_every_event(world: World, api: ApiClient) -> None:
     organization = world.make_organization()
     [event] = api.list(f"/audit-events?object_id={organization.id}")
     assert event["event"] == "organization.created"
     assert event["actor"]["kind"] == "operator"
 
 
-def test_events_of_the_instance_are_not_there_for_others(world: World, owner: ServiceUserProgram) -> None:
+def test_instance_events_are_not_found_for_others(world: World, owner: ServiceUserProgram) -> None:
     [event, *_] = world.audit_events(event="signing_key.added")
     check_api_error(ApiClient.of(owner).ask("GET", f"/audit-events/{event.id}"), 404, "not_found")

@@ -21,7 +21,7 @@ def ids(api: ApiClient) -> list[str]:
     return [item["id"] for item in api.list(HOLDS)]
 
 
-def test_one_is_placed_shown_listed_and_lifted(world: World, api: ApiClient) -> None:
+def test_legal_hold_life_cycle(world: World, api: ApiClient) -> None:
     person = world.make_human_user()
     hold = api.post(HOLDS, {"kind": "user", "held_id": person.id, "reason": " Case 12/2027 "})
     assert hold == {
@@ -45,7 +45,7 @@ def test_one_is_placed_shown_listed_and_lifted(world: World, api: ApiClient) -> 
     }
 
 
-def test_an_organization_and_everything_can_be_held(isolated_world: World) -> None:
+def test_legal_hold_on_organization_and_everything(isolated_world: World) -> None:
     world = isolated_world
     api, organization = (
         ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)),
@@ -58,7 +58,7 @@ def test_an_organization_and_everything_can_be_held(isolated_world: World) -> No
     assert ids(api) == [whole["id"], all_["id"]]
 
 
-def test_what_is_held_is_not_deleted_until_the_hold_is_lifted(world: World, api: ApiClient) -> None:
+def test_held_entity_is_not_deleted_until_lifted(world: World, api: ApiClient) -> None:
     person = world.make_human_user()
     hold = api.post(HOLDS, {"kind": "user", "held_id": person.id, "reason": "Case 12"})
     answer = check_api_error(api.ask("DELETE", f"/users/{person.id}"), 409, "conflict")
@@ -71,7 +71,7 @@ def test_what_is_held_is_not_deleted_until_the_hold_is_lifted(world: World, api:
     assert api.ask("DELETE", f"/users/{person.id}").status_int == 204
 
 
-def test_a_repeated_request_places_one(world: World, api: ApiClient) -> None:
+def test_repeated_hold_request_places_one(world: World, api: ApiClient) -> None:
     person = world.make_human_user()
     members = {"kind": "user", "held_id": person.id, "reason": "Case 12"}
     first, second = (api.ask("POST", HOLDS, members, Idempotency_Key="once") for _ in range(2))
@@ -94,19 +94,19 @@ def test_a_repeated_request_places_one(world: World, api: ApiClient) -> None:
         ({"kind": "instance", "reason": "\u202e"}, "reason"),
     ],
 )
-def test_what_cannot_be_held_is_told(api: ApiClient, members: dict[str, Any], field: str) -> None:
+def test_invalid_hold_target_is_named(api: ApiClient, members: dict[str, Any], field: str) -> None:
     before = ids(api)
     answer = api.ask("POST", HOLDS, {"reason": "Case 12", **members})
     assert set(check_api_error(answer, 422, "invalid")["fields"]) == {field}
     assert ids(api) == before
 
 
-def test_a_program_is_no_person(world: World, api: ApiClient, owner: ServiceUserProgram) -> None:
+def test_service_user_cannot_be_held(world: World, api: ApiClient, owner: ServiceUserProgram) -> None:
     answer = api.ask("POST", HOLDS, {"kind": "user", "held_id": owner.id, "reason": "Case 12"})
     assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"held_id"}
 
 
-def test_programs_of_a_held_organization_stay(isolated_world: World) -> None:
+def test_service_users_of_held_organization_stay(isolated_world: World) -> None:
     api, robot = (
         ApiClient.of(isolated_world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)),
         isolated_world.make_service_user_program(),
@@ -115,8 +115,8 @@ def test_programs_of_a_held_organization_stay(isolated_world: World) -> None:
     check_api_error(api.ask("DELETE", f"/service-users/{robot.id}"), 409, "conflict")
 
 
-def test_managers_of_an_organization_have_no_say(world: World, owner: ServiceUserProgram) -> None:
-    """Who is to be held would lift it."""
+def test_organization_manager_cannot_use_holds(world: World, owner: ServiceUserProgram) -> None:
+    """Held managers could lift their own hold."""
     person = world.make_human_user(owner.organization)
     members = {"kind": "user", "held_id": person.id, "reason": "Case 12"}
     check_api_error(ApiClient.of(owner).ask("POST", HOLDS, members), 403, "forbidden")

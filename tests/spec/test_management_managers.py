@@ -14,9 +14,7 @@ def managers(owner: ServiceUserProgram) -> str:
 
 
 @pytest.mark.shows("1.6")
-def test_a_manager_from_its_beginning_to_its_end(
-    world: World, owner: ServiceUserProgram, api: ApiClient, managers: str
-) -> None:
+def test_manager_life_cycle(world: World, owner: ServiceUserProgram, api: ApiClient, managers: str) -> None:
     robot = world.make_service_user_program(owner.organization)
     created = api.post(managers, {"user_id": robot.id, "roles": ["ORG_USER_MANAGER", "ORG_SETTINGS_MANAGER"]})
     path = f"/managers/{created['id']}"
@@ -67,9 +65,7 @@ def test_each_level_has_managers(world: World, path: str, role: str) -> None:
     assert role in check_api_error(answer, 422, "invalid")["fields"]["roles"]
 
 
-def test_what_cannot_be_a_manager_is_named(
-    world: World, owner: ServiceUserProgram, api: ApiClient, managers: str
-) -> None:
+def test_invalid_manager_is_named(world: World, owner: ServiceUserProgram, api: ApiClient, managers: str) -> None:
     for members, field in (
         ({"roles": []}, "roles"),
         ({"roles": ["PROJECT_OWNER"]}, "roles"),
@@ -83,7 +79,7 @@ def test_what_cannot_be_a_manager_is_named(
         assert set(check_api_error(answer, 422, "invalid")["fields"]) == {field}
 
 
-def test_nobody_gives_more_than_they_hold(world: World, owner: ServiceUserProgram, managers: str) -> None:
+def test_manager_cannot_grant_more_than_their_roles(world: World, owner: ServiceUserProgram, managers: str) -> None:
     robot = world.make_service_user_program(owner.organization)
     world.assign_manager_role(robot, "ORG_OWNER_VIEWER")
     with world.transaction_services() as services:
@@ -93,7 +89,7 @@ def test_nobody_gives_more_than_they_hold(world: World, owner: ServiceUserProgra
     assert holder.roles == {"ORG_OWNER_VIEWER"}
     answer = ApiClient.of(lower).ask("POST", managers, {"user_id": lower.id, "roles": ["ORG_OWNER"]})
     check_api_error(answer, 403, "forbidden")
-    # An owner of a project gives roles of the project, and none of them is more than its own.
+    # A project owner can grant project roles, none of which exceeds their own.
     project = world.make_project(owner.organization)
     world.assign_manager_role(lower, "PROJECT_OWNER", resource=project_resource(project))
     api = ApiClient.of(lower)
@@ -105,7 +101,9 @@ def test_nobody_gives_more_than_they_hold(world: World, owner: ServiceUserProgra
     )
 
 
-def test_whoever_holds_more_keeps_it(world: World, owner: ServiceUserProgram, api: ApiClient, managers: str) -> None:
+def test_higher_manager_cannot_be_changed(
+    world: World, owner: ServiceUserProgram, api: ApiClient, managers: str
+) -> None:
     higher = world.make_service_user_program(owner.organization)
     world.assign_manager_role(higher, "IAM_OWNER", resource=INSTANCE_RESOURCE)
     manager = world.assign_manager_role(higher, "ORG_OWNER", resource=organization_resource(owner.organization.id))
@@ -114,7 +112,7 @@ def test_whoever_holds_more_keeps_it(world: World, owner: ServiceUserProgram, ap
     assert api.get(f"/managers/{manager.id}")["roles"] == ["ORG_OWNER"]
 
 
-def test_a_change_of_another_version_is_refused(
+def test_stale_manager_change_is_refused(
     world: World, owner: ServiceUserProgram, api: ApiClient, managers: str
 ) -> None:
     created = api.post(
@@ -126,7 +124,7 @@ def test_a_change_of_another_version_is_refused(
 
 
 @pytest.mark.shows("2.6.6")
-def test_roles_are_told_with_what_they_bring(world: World, api: ApiClient) -> None:
+def test_manager_roles_list_permissions(world: World, api: ApiClient) -> None:
     roles = {item["name"]: item for item in api.list("/roles")}
     assert set(roles) == set(world.identity.process_state.manager_roles)
     assert roles["ORG_SETTINGS_MANAGER"]["permissions"] == ["organization.read", "organization.write"]

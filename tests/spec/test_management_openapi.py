@@ -1,4 +1,4 @@
-"""The OpenAPI document of the management API says what the API does: schemathesis compares the two."""
+"""The API behaves as its OpenAPI document says, checked by schemathesis."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
@@ -27,7 +27,7 @@ _CHECKS = (
     "response_schema_conformance",
 )
 _EXAMPLES = 6
-#: What is asked with these is refused for what they say, however right or wrong the rest is.
+#: Random values of these headers are refused whatever the rest of the request is.
 _CONDITIONS = ("If-Match", "If-None-Match")
 
 
@@ -46,7 +46,7 @@ def owner_of_all(world: World) -> dict[str, str]:
 
 @cache
 def operations_of(world: World) -> dict[str, Any]:
-    """What schemathesis makes of the document, by operationId."""
+    """Schemathesis operations by operationId."""
     schema = schemathesis.openapi.from_dict(document(world))
     schema.app = world.app
     found = [all_operation.ok() for all_operation in schema.get_all_operations()]
@@ -54,7 +54,7 @@ def operations_of(world: World) -> dict[str, Any]:
 
 
 class SchemathesisCaller:
-    """Asks an operation what schemathesis thinks of; every other time about something that is there."""
+    """Sends generated requests; every other one names an existing entity."""
 
     def __init__(self, world: World, name: str) -> None:
         self._operation = operations_of(world)[name]
@@ -64,7 +64,7 @@ class SchemathesisCaller:
         self.answered = 0
 
     def ask(self, mode: GenerationMode, checks: tuple[str, ...], *, without: tuple[str, ...] = ()) -> None:
-        """Bounded and the same in each run."""
+        """Bounded and deterministic."""
         quick = settings(
             max_examples=_EXAMPLES,
             derandomize=True,
@@ -89,7 +89,7 @@ class SchemathesisCaller:
 
 @pytest.fixture(scope="module")
 def disturbed(database_factory: DatabaseFactory) -> Iterator[World]:
-    """A world apart: whoever comes later would meet policies and legal holds that nobody thought of."""
+    """A separate world, because the requests leave policies and legal holds behind."""
     world = database_factory.make_world(database_factory.new_database_settings("memory"))
     yield world
     world.close()
@@ -98,14 +98,14 @@ def disturbed(database_factory: DatabaseFactory) -> Iterator[World]:
 @pytest.mark.shows("4.9.2")
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", [operation.name for operation in OPERATIONS])
-def test_what_is_answered_is_what_the_document_says(disturbed: World, name: str) -> None:
+def test_responses_match_the_document(disturbed: World, name: str) -> None:
     asker = SchemathesisCaller(disturbed, name)
     asker.ask(GenerationMode.POSITIVE, _CHECKS)
     asker.ask(GenerationMode.NEGATIVE, (*_CHECKS, "negative_data_rejection"), without=_CONDITIONS)
     assert asker.answered
 
 
-def test_the_document_is_for_everybody_and_can_be_kept(world: World) -> None:
+def test_document_is_public_and_cacheable(world: World) -> None:
     url = f"{world.client.management_url}/openapi.json"
     answer = world.client.get(url)
     assert answer.content_type == "application/json"
@@ -123,14 +123,14 @@ def references(value: Any) -> set[str]:
     return set().union(*map(references, value)) if isinstance(value, list) else set()
 
 
-def test_every_reference_leads_somewhere_and_nothing_is_left_over(world: World) -> None:
+def test_references_are_complete_and_components_used(world: World) -> None:
     openapi = document(world)
     kinds = ("schemas", "responses", "parameters", "headers")
     defined = {f"#/components/{kind}/{name}" for kind in kinds for name in openapi["components"][kind]}
     assert references(openapi) == defined
 
 
-def test_every_operation_is_told_in_one_sentence(world: World) -> None:
+def test_operation_summary_is_one_sentence(world: World) -> None:
     operations = [entry for item in document(world)["paths"].values() for entry in item.values()]
     for operation in operations:
         assert operation["summary"][0].isupper(), operation
@@ -140,7 +140,7 @@ def test_every_operation_is_told_in_one_sentence(world: World) -> None:
     assert len({operation["summary"] for operation in operations}) == len(operations)
 
 
-def test_every_operation_can_be_read_on_a_page(world: World) -> None:
+def test_browser_page_shows_every_operation(world: World) -> None:
     page = check_page(world.client.get(f"{world.client.management_url}/", {"Accept": "text/html"}))
     identifiers = {item["id"] for item in page.find_all(id=True)}
     assert {operation.name for operation in OPERATIONS} <= identifiers
@@ -150,7 +150,7 @@ def test_every_operation_can_be_read_on_a_page(world: World) -> None:
     assert len(identifiers) == len(page.find_all(id=True)), "an id stands twice"
 
 
-def test_the_page_is_translated_and_needs_no_script(world: World) -> None:
+def test_browser_page_is_translated_and_needs_no_script(world: World) -> None:
     url = f"{world.client.management_url}/"
     german = check_page(world.client.get(url, {"Accept-Language": "de"}))
     assert german.html["lang"] == "de"
@@ -158,7 +158,7 @@ def test_the_page_is_translated_and_needs_no_script(world: World) -> None:
     assert [item["src"] for item in german.find_all("script")] == [item["src"] for item in german.select("head script")]
 
 
-def test_document_and_page_live_on_the_base_host_alone(three_host_world: World) -> None:
+def test_document_and_page_exist_on_base_host_only(three_host_world: World) -> None:
     assert urlsplit(three_host_world.client.management_url).netloc == "api.example.com"
     for path in ("/", "/openapi.json"):
         assert three_host_world.client.get(three_host_world.client.management_url + path).status_int == 200

@@ -17,7 +17,7 @@ def api(world: World) -> ApiClient:
     return ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
 
 
-def test_an_organization_from_its_beginning_to_its_end(world: World, api: ApiClient) -> None:
+def test_organization_life_cycle(world: World, api: ApiClient) -> None:
     name = world.make_organization().name + " GmbH"
     created = api.post("/organizations", {"name": name})
     path = f"/organizations/{created['id']}"
@@ -36,7 +36,7 @@ def test_an_organization_from_its_beginning_to_its_end(world: World, api: ApiCli
     }
 
 
-def test_a_primary_domain_is_unique(world: World, api: ApiClient) -> None:
+def test_primary_domain_is_unique(world: World, api: ApiClient) -> None:
     taken_domain = world.make_organization().primary_domain
     answer = api.ask("POST", "/organizations", {"name": "Other", "primary_domain": taken_domain})
     assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"primary_domain"}
@@ -46,7 +46,7 @@ def test_a_primary_domain_is_unique(world: World, api: ApiClient) -> None:
     assert "Enter a domain" in check_api_error(answer, 422, "invalid")["fields"]["primary_domain"]
 
 
-def test_the_own_organization_has_to_stay(world: World, api: ApiClient) -> None:
+def test_instance_organization_cannot_be_deleted(world: World, api: ApiClient) -> None:
     path = f"/organizations/{world.instance.organization_id}"
     check_api_error(api.ask("POST", f"{path}/deactivate"), 409, "conflict")
     check_api_error(api.ask("DELETE", path), 409, "conflict")
@@ -54,10 +54,8 @@ def test_the_own_organization_has_to_stay(world: World, api: ApiClient) -> None:
 
 @pytest.mark.parametrize("role", ["ORG_OWNER", "IAM_ORG_MANAGER"])
 @pytest.mark.parametrize("of_a_person", [True, False], ids=["person", "service user"])
-def test_nobody_takes_away_an_organization_in_which_somebody_higher_lives(
-    world: World, role: str, of_a_person: bool
-) -> None:
-    """Security 14.4: what one cannot do to a user, one cannot do to the organization around it."""
+def test_organization_of_higher_manager_cannot_be_deleted(world: World, role: str, of_a_person: bool) -> None:
+    """Security 14.4: users who cannot be changed protect their organization, too."""
     organization = world.make_organization()
     higher = world.make_human_user(organization) if of_a_person else world.make_service_user_program(organization)
     manager = world.assign_manager_role(higher, "IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
@@ -71,8 +69,8 @@ def test_nobody_takes_away_an_organization_in_which_somebody_higher_lives(
     lower_api.delete(path)
 
 
-def test_an_owner_who_cannot_sign_in_is_not_the_last_one(world: World) -> None:
-    """Of two owners of the instance one lives in an organization that is deactivated."""
+def test_last_owner_check_ignores_deactivated_owners(world: World) -> None:
+    """One of two instance owners belongs to a deactivated organization."""
     [first, second] = [world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE) for _ in range(2)]
     with world.transaction_services() as services:
         for manager in list(
@@ -87,7 +85,7 @@ def test_an_owner_who_cannot_sign_in_is_not_the_last_one(world: World) -> None:
     check_api_error(api.ask("DELETE", f"/organizations/{first.organization.id}"), 409, "conflict")
 
 
-def test_owners_of_the_instance_see_all_in_pages(world: World, api: ApiClient) -> None:
+def test_instance_owner_lists_all_organizations(world: World, api: ApiClient) -> None:
     prefix = world.make_organization().name
     created = [api.post("/organizations", {"name": f"{prefix}-{letter}"})["id"] for letter in "BAC"]
     page = api.get(f"/organizations?q={prefix}-&limit=2")
@@ -97,7 +95,7 @@ def test_owners_of_the_instance_see_all_in_pages(world: World, api: ApiClient) -
     assert following["next_cursor"] is None
 
 
-def test_others_see_those_in_which_they_manage_anything(world: World) -> None:
+def test_manager_lists_managed_organizations(world: World) -> None:
     robot = world.make_manager_program("ORG_OWNER")
     other_project = world.make_project()
     world.assign_manager_role(robot, "PROJECT_OWNER", resource=project_resource(other_project))
@@ -108,7 +106,7 @@ def test_others_see_those_in_which_they_manage_anything(world: World) -> None:
     assert api.list("/organizations?state=deactivated") == []
 
 
-def test_an_owner_of_an_organization_creates_none(world: World) -> None:
+def test_org_owner_cannot_create_organization(world: World) -> None:
     api = ApiClient.of(world.make_manager_program("ORG_OWNER"))
     answer = check_api_error(api.ask("POST", "/organizations", {"name": "Mine"}), 403, "forbidden")
     assert "organization.create" in answer["message"]

@@ -6,9 +6,7 @@ from identity.testing.world import ServiceUserProgram, World
 from tests.plugins.management.api_fixture_data import ApiClient
 
 
-def test_an_overview_tells_what_expires_what_was_refused_and_what_is_lacking(
-    world: World, owner: ServiceUserProgram, api: ApiClient
-) -> None:
+def test_overview_lists_expiring_refused_and_missing(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
     robot = world.make_service_user_program(owner.organization)
     key = api.post(
         f"/service-users/{robot.id}/keys", {"expires_at": (world.clock().isoformat()[:4]) + "-12-31T23:59:59Z"}
@@ -27,23 +25,21 @@ def test_an_overview_tells_what_expires_what_was_refused_and_what_is_lacking(
     assert key["id"]
 
 
-def test_a_refusal_is_counted(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
+def test_overview_counts_refusals(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
     viewer = ApiClient.of(world.make_service_user_program(owner.organization))
     check_api_error(viewer.ask("GET", f"/organizations/{owner.organization.id}"), 403, "forbidden")
     [refused] = api.get(f"/organizations/{owner.organization.id}/overview")["refused"]
     assert (refused["event"], refused["count"]) == ("access.refused", 1)
 
 
-def test_the_overview_of_the_instance(world: World) -> None:
+def test_instance_overview(world: World) -> None:
     found = ApiClient.of(world.make_manager_program("IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)).get(
         "/instance/overview"
     )
     assert set(found) == {"expiring", "refused"}
 
 
-def test_a_preview_tells_what_a_service_user_really_gets(
-    world: World, owner: ServiceUserProgram, api: ApiClient
-) -> None:
+def test_token_preview_matches_service_user_token(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
     path = f"/organizations/{owner.organization.id}/token-preview?user_id={owner.id}&scope=openid+profile"
     by_secret, found = api.get(path)["ways"]
     assert (by_secret["grant_type"], by_secret["refusal"]) == ("client_credentials", None)
@@ -56,13 +52,13 @@ def test_a_preview_tells_what_a_service_user_really_gets(
     assert claims == world.client.fetch_userinfo(owner.access_token("openid profile")).json
 
 
-def test_a_preview_says_why_nothing_comes_out(owner: ServiceUserProgram, api: ApiClient) -> None:
+def test_token_preview_explains_refusal(owner: ServiceUserProgram, api: ApiClient) -> None:
     path = f"/organizations/{owner.organization.id}/token-preview?user_id={owner.id}&scope=profile"
     refusal = api.get(path)["ways"][1]["refusal"]
     assert (refusal["error"], refusal["error_description"]) == ("invalid_scope", "scope must include openid")
 
 
-def test_a_preview_of_what_one_may_not_read(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
+def test_token_preview_needs_read_permission(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
     root = f"/organizations/{owner.organization.id}/token-preview"
     for query, fields in (
         ("", {"user_id"}),

@@ -1,4 +1,4 @@
-"""Management API, state files and exports: the rules of signing in, of the instance and of organizations."""
+"""Sign-in policies in the management API, state files and exports."""
 
 import pytest
 
@@ -22,8 +22,8 @@ def api(world: World) -> ApiClient:
     return ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
 
 
-def test_an_organization_sets_rules_and_is_told_what_holds(isolated_world: World) -> None:
-    """At an instance of its own, which has set no rule."""
+def test_policy_shows_own_and_effective_rules(isolated_world: World) -> None:
+    """On a separate instance without rules."""
     world, api = (
         isolated_world,
         ApiClient.of(isolated_world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)),
@@ -47,7 +47,7 @@ def test_an_organization_sets_rules_and_is_told_what_holds(isolated_world: World
     assert api.patch(path, {"second_factor": None})["own"]["second_factor"] is None
 
 
-def test_an_organization_can_only_tighten(world: World, api: ApiClient) -> None:
+def test_organization_policy_can_only_tighten(world: World, api: ApiClient) -> None:
     path = f"/organizations/{world.make_organization().id}/policy"
     for members in ({"second_factor": "off"}, {"remember_browser": 1}):
         answer = api.ask("PATCH", path, members)
@@ -57,12 +57,12 @@ def test_an_organization_can_only_tighten(world: World, api: ApiClient) -> None:
     api.patch("/instance/policy", {"remember_browser": 3})
     after = api.get(path)
     assert (after["own"]["remember_browser"], after["effective"]["remember_browser"]) == (7, 3)
-    # What was allowed once does not stand in the way of other changes.
+    # A rule that is no longer allowed does not block other changes.
     assert api.patch(path, {"second_factor": "required_for_iam"})["own"]["remember_browser"] == 7
     api.patch("/instance/policy", {"remember_browser": None})
 
 
-def test_a_change_of_another_version_than_the_present_one_is_refused(world: World, api: ApiClient) -> None:
+def test_stale_policy_change_is_refused(world: World, api: ApiClient) -> None:
     path = f"/organizations/{world.make_organization().id}/policy"
     tag = api.ask("GET", path).headers["ETag"]
     api.patch(path, {"second_factor": "required_for_iam"})
@@ -83,12 +83,12 @@ def test_a_change_of_another_version_than_the_present_one_is_refused(world: Worl
         {"no_such_rule": 1},
     ],
 )
-def test_what_no_rule_can_be_is_refused_at_its_name(world: World, api: ApiClient, members: dict[str, object]) -> None:
+def test_invalid_policy_rule_is_named(world: World, api: ApiClient, members: dict[str, object]) -> None:
     answer = api.ask("PATCH", "/instance/policy", members)
     assert set(check_api_error(answer, 422, "invalid")["fields"]) == set(members)
 
 
-def test_who_manages_an_organization_reads_no_policy_of_the_instance(world: World) -> None:
+def test_organization_manager_cannot_read_instance_policy(world: World) -> None:
     organization = world.make_organization()
     api = ApiClient.of(world.make_manager_program("ORG_OWNER", resource=organization_resource(organization.id)))
     assert api.patch(f"/organizations/{organization.id}/policy", {"second_factor": "required_for_iam"})["version"] == 1
@@ -96,8 +96,8 @@ def test_who_manages_an_organization_reads_no_policy_of_the_instance(world: Worl
     assert api.ask("PATCH", f"/organizations/{world.make_organization().id}/policy", {}).status_int == 404
 
 
-def test_a_policy_goes_with_its_organization_out_in_and_away(world: World, api: ApiClient) -> None:
-    """Security 18.3: under the id and the name of one that is gone nothing is left of its rules."""
+def test_policy_follows_organization_transfer_and_deletion(world: World, api: ApiClient) -> None:
+    """Security 18.3: a deleted organization leaves no rules behind for its id or name."""
     organization = world.make_organization()
     api.patch(f"/organizations/{organization.id}/policy", {"second_factor": "required_for_managers"})
     document = exported(api, organization.id)
@@ -111,7 +111,7 @@ def test_a_policy_goes_with_its_organization_out_in_and_away(world: World, api: 
     assert api.get(f"/organizations/{again['id']}/policy")["own"]["second_factor"] is None
 
 
-def test_a_state_file_sets_rules_once(world: World) -> None:
+def test_state_file_sets_policy_rules_once(world: World) -> None:
     organization = world.make_organization()
 
     def state(**rules: object) -> dict[str, object]:
@@ -144,7 +144,7 @@ def test_a_state_file_sets_rules_once(world: World) -> None:
         services.policies.change(INSTANCE_POLICY, ChangePolicy.build(remember_browser=None))
 
 
-def test_accounts_elsewhere_are_a_way_that_a_policy_can_leave(world: World, api: ApiClient) -> None:
+def test_policy_factors_include_upstream(world: World, api: ApiClient) -> None:
     path = f"/organizations/{world.make_organization().id}/policy"
     assert api.patch(path, {"factors": ["upstream", "passkeys"]})["effective"]["factors"] == ["upstream", "passkeys"]
     answer = api.ask("PATCH", path, {"factors": ["telepathy"]})

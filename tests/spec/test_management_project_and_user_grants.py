@@ -1,4 +1,4 @@
-"""Management API: projects granted to other organizations, and roles given to users."""
+"""Management API: project grants and user grants."""
 
 import pytest
 
@@ -19,9 +19,7 @@ def holder(world: World) -> ServiceUserProgram:
     return world.make_manager_program("ORG_OWNER")
 
 
-def test_a_project_grant_from_its_beginning_to_its_end(
-    world: World, api: ApiClient, project: Project, holder: ServiceUserProgram
-) -> None:
+def test_project_grant_life_cycle(world: World, api: ApiClient, project: Project, holder: ServiceUserProgram) -> None:
     created = api.post(
         f"/projects/{project.id}/grants", {"organization_id": holder.organization.id, "roles": ["reader"]}
     )
@@ -42,7 +40,7 @@ def test_a_project_grant_from_its_beginning_to_its_end(
     assert client.list(f"/organizations/{holder.organization.id}/granted-projects") == []
 
 
-def test_a_holder_cannot_widen_what_it_holds(world: World, project: Project, holder: ServiceUserProgram) -> None:
+def test_grantee_cannot_widen_project_grant(world: World, project: Project, holder: ServiceUserProgram) -> None:
     grant = world.make_project_grant(project, holder.organization, roles=["reader"])
     client = ApiClient.of(holder)
     path = f"/project-grants/{grant.id}"
@@ -52,7 +50,7 @@ def test_a_holder_cannot_widen_what_it_holds(world: World, project: Project, hol
     check_api_error(client.ask("GET", f"/projects/{project.id}"), 404, "not_found")
 
 
-def test_what_cannot_be_granted_is_named(
+def test_invalid_project_grant_is_named(
     api: ApiClient, project: Project, holder: ServiceUserProgram, owner: ServiceUserProgram
 ) -> None:
     grants = f"/projects/{project.id}/grants"
@@ -73,9 +71,7 @@ def test_what_cannot_be_granted_is_named(
 # --- user grants ------------------------------------------------------------------------------------------------------
 
 
-def test_a_user_grant_from_its_beginning_to_its_end(
-    world: World, owner: ServiceUserProgram, api: ApiClient, project: Project
-) -> None:
+def test_user_grant_life_cycle(world: World, owner: ServiceUserProgram, api: ApiClient, project: Project) -> None:
     person = world.make_human_user(owner.organization)
     created = api.post(f"/users/{person.id}/grants", {"project_id": project.id, "roles": ["reader"]})
     path = f"/user-grants/{created['id']}"
@@ -91,14 +87,14 @@ def test_a_user_grant_from_its_beginning_to_its_end(
     assert events == {f"user_grant.{verb}" for verb in ("added", "changed", "deactivated", "reactivated", "removed")}
 
 
-def test_service_users_have_grants_too(owner: ServiceUserProgram, api: ApiClient, project: Project) -> None:
+def test_service_user_grants(owner: ServiceUserProgram, api: ApiClient, project: Project) -> None:
     created = api.post(f"/service-users/{owner.id}/grants", {"project_id": project.id, "roles": ["reader"]})
     assert api.list(f"/service-users/{owner.id}/grants") == [created]
     answer = api.ask("POST", f"/projects/{project.id}/user-grants", {"user_id": owner.id})
     assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"user_id"}
 
 
-def test_users_of_a_holder_get_what_it_holds(
+def test_grantee_users_get_granted_roles(
     world: World, api: ApiClient, project: Project, holder: ServiceUserProgram
 ) -> None:
     """Security 14.5."""
@@ -114,7 +110,7 @@ def test_users_of_a_holder_get_what_it_holds(
     assert client.list(f"/users/{person.id}/grants") == []
 
 
-def test_a_project_grant_is_for_users_of_its_holder(
+def test_project_grant_covers_only_grantee_users(
     world: World, owner: ServiceUserProgram, api: ApiClient, project: Project, holder: ServiceUserProgram
 ) -> None:
     grant = world.make_project_grant(project, holder.organization, roles=["reader"])
@@ -126,14 +122,14 @@ def test_a_project_grant_is_for_users_of_its_holder(
     assert len(sentences) == 1
 
 
-def test_whom_one_may_not_see_one_gives_nothing(world: World, api: ApiClient, project: Project) -> None:
+def test_grant_to_invisible_user_is_refused(world: World, api: ApiClient, project: Project) -> None:
     stranger = world.make_human_user()
     for user_id in (stranger.id, "nothing"):
         answer = api.ask("POST", f"/projects/{project.id}/user-grants", {"user_id": user_id, "roles": ["reader"]})
         assert check_api_error(answer, 422, "invalid")["fields"] == {"user_id": "There is no such user."}
 
 
-def test_what_one_may_not_see_one_does_not_give(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
+def test_grant_of_invisible_project_is_refused(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
     foreign = world.make_project()
     for project_id in (foreign.id, "nothing"):
         answer = api.ask("POST", f"/service-users/{owner.id}/grants", {"project_id": project_id})

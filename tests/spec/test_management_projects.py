@@ -8,9 +8,7 @@ from identity.testing.world import ServiceUserProgram, World
 from tests.plugins.management.api_fixture_data import ApiClient
 
 
-def test_a_project_from_its_beginning_to_its_end(
-    world: World, owner: ServiceUserProgram, api: ApiClient, projects: str
-) -> None:
+def test_project_life_cycle(world: World, owner: ServiceUserProgram, api: ApiClient, projects: str) -> None:
     created = api.post(projects, {"name": "Billing"})
     path = f"/projects/{created['id']}"
     assert created["organization_id"] == owner.organization.id
@@ -27,7 +25,7 @@ def test_a_project_from_its_beginning_to_its_end(
     assert events == {f"project.{verb}" for verb in ("created", "changed", "deactivated", "reactivated", "removed")}
 
 
-def test_who_may_only_create_projects_owns_those_created(world: World) -> None:
+def test_project_creator_becomes_owner(world: World) -> None:
     robot = world.make_manager_program("ORG_PROJECT_CREATOR")
     api = ApiClient.of(robot)
     projects = f"/organizations/{robot.organization.id}/projects"
@@ -38,7 +36,7 @@ def test_who_may_only_create_projects_owns_those_created(world: World) -> None:
     check_api_error(api.ask("GET", f"/projects/{project.id}"), 403, "forbidden")
 
 
-def test_who_manages_single_projects_sees_these_alone(world: World, owner: ServiceUserProgram) -> None:
+def test_project_manager_lists_only_their_projects(world: World, owner: ServiceUserProgram) -> None:
     mine = [world.make_project(owner.organization) for _ in range(2)]
     world.make_project(owner.organization)
     robot = world.make_service_user_program()
@@ -53,7 +51,7 @@ def test_who_manages_single_projects_sees_these_alone(world: World, owner: Servi
     assert api.list(f"{path}?state=deactivated") == []
 
 
-def test_the_own_project_has_to_stay(world: World) -> None:
+def test_service_project_cannot_be_deleted(world: World) -> None:
     robot = world.make_service_user_program()
     service_project = world.operator_services.projects.get(world.instance.project_id)
     world.assign_manager_role(robot, "PROJECT_OWNER", resource=project_resource(service_project))
@@ -65,7 +63,7 @@ def test_the_own_project_has_to_stay(world: World) -> None:
 
 
 @pytest.mark.parametrize("key", ["reader", "a/b", "100%", "ä?#", "a.b:c", "+"])
-def test_a_role_from_its_beginning_to_its_end(world: World, api: ApiClient, projects: str, key: str) -> None:
+def test_project_role_life_cycle(world: World, api: ApiClient, projects: str, key: str) -> None:
     roles = f"/projects/{api.post(projects, {'name': 'Billing'})['id']}/roles"
     answer = api.ask("POST", roles, {"key": key, "display_name": "Reader", "group": "People"})
     created = answer.json
@@ -82,7 +80,7 @@ def test_a_role_from_its_beginning_to_its_end(world: World, api: ApiClient, proj
     check_api_error(api.ask("DELETE", path), 404, "not_found")
 
 
-def test_keys_of_roles_are_unique_and_plain(api: ApiClient, projects: str) -> None:
+def test_role_keys_are_unique_and_valid(api: ApiClient, projects: str) -> None:
     roles = f"/projects/{api.post(projects, {'name': 'Billing'})['id']}/roles"
     api.post(roles, {"key": "reader", "display_name": "Reader"})
     for key in ("reader", "a b", "", ".", "..", "x" * 101):
@@ -90,7 +88,7 @@ def test_keys_of_roles_are_unique_and_plain(api: ApiClient, projects: str) -> No
         assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"key"}
 
 
-def test_a_role_that_goes_is_taken_from_whoever_has_it(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
+def test_deleted_role_is_removed_from_grants(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
     project = world.make_project(owner.organization, roles=["reader", "writer"])
     grant = world.make_user_grant(world.make_human_user(owner.organization), project, "reader", "writer")
     api.delete(f"/projects/{project.id}/roles/writer")

@@ -13,16 +13,16 @@ from identity.plugins.management.operation_table import OPERATIONS
 from identity.testing.world import World
 from tests.plugins.management.api_fixture_data import ROLE, ApiClient, ApiFixtureData, make_fixture_data
 
-# The other storages have one writer at a time.
+# Other storages have a single writer.
 pytestmark = pytest.mark.storages("postgresql")
 
 AT_ONCE = 4
-#: What may have been done before, or asks somebody else, who may be away.
+#: Operations that may conflict or depend on an unavailable service.
 UNSURE = {
     "import_organization": {409, 422, 503},
     "assert_domain": {409, 422},
     "verify_domain": {409, 422, 503},
-    # Of what takes long one organization does a few at a time.
+    # Concurrent exports per organization are limited.
     "export_organization": {503},
 }
 POSTS = [operation for operation in OPERATIONS if operation.method == "POST"]
@@ -30,17 +30,17 @@ POSTS = [operation for operation in OPERATIONS if operation.method == "POST"]
 
 @pytest.fixture
 def rounds(pytestconfig: pytest.Config) -> int:
-    """How often it is tried: often enough to meet, where there is time."""
+    """Repetitions; more in thorough runs."""
     return 3 if pytestconfig.getoption("--thorough") else 1
 
 
 def _members(name: str, world: World, estate: ApiFixtureData) -> dict[str, Any]:
-    """What is asked: the same of all, so that they meet wherever something can be there once."""
+    """The members of all concurrent requests; identical ones, to provoke conflicts on unique values."""
     person, robot = estate.path_values["user"], estate.path_values["service_user"]
     roles = {"instance": "IAM_OWNER_VIEWER", "organization": "ORG_OWNER_VIEWER"}
     roles |= {"project": "PROJECT_OWNER_VIEWER", "project_grant": "PROJECT_GRANT_OWNER_VIEWER"}
     managers = {f"add_{level}_manager": {"user_id": person, "roles": [role]} for level, role in roles.items()}
-    # A person would have to be able to sign in before they get a role at the instance.
+    # Instance roles need a user who can sign in, so a service user is used.
     managers["add_instance_manager"]["user_id"] = robot
     found: dict[str, dict[str, Any]] = {
         **managers,
@@ -68,7 +68,7 @@ def _members(name: str, world: World, estate: ApiFixtureData) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("operation", POSTS, ids=lambda item: item.name)
-def test_several_at_once_are_done_or_refused(world: World, rounds: int, operation: Operation) -> None:
+def test_concurrent_posts_succeed_or_conflict(world: World, rounds: int, operation: Operation) -> None:
     api = ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     together = threading.Barrier(AT_ONCE)
     for _ in range(rounds):
@@ -91,8 +91,8 @@ def test_several_at_once_are_done_or_refused(world: World, rounds: int, operatio
 
 
 @pytest.mark.parametrize("path", ["/service-users/{service_user}/secrets", "/applications/{application}/secrets"])
-def test_of_secrets_that_are_added_at_once_two_are_live(world: World, rounds: int, path: str) -> None:
-    """Security 3.2: one was there. Each answer names its own."""
+def test_concurrent_secrets_stay_within_limit(world: World, rounds: int, path: str) -> None:
+    """Security 3.2: one existed before; each response names its own secret."""
     api = ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     together = threading.Barrier(AT_ONCE)
     for _ in range(rounds):
@@ -111,8 +111,8 @@ def test_of_secrets_that_are_added_at_once_two_are_live(world: World, rounds: in
         assert created in api.list(address)
 
 
-def test_of_domains_that_are_asked_for_at_once_so_many_wait(world: World, rounds: int) -> None:
-    """There was room for one."""
+def test_concurrent_domains_stay_within_limit(world: World, rounds: int) -> None:
+    """One more was allowed."""
     api = ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     together = threading.Barrier(AT_ONCE)
     for _ in range(rounds):

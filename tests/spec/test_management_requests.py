@@ -1,4 +1,4 @@
-"""Management API (decisions): bodies, parameters, conditions, pages of lists, kinds of errors."""
+"""Management API (decisions): bodies, parameters, conditional requests, paging, errors."""
 
 import json
 
@@ -11,7 +11,7 @@ from tests.plugins.management.api_fixture_data import ApiClient
 # --- bodies -----------------------------------------------------------------------------------------------------------
 
 
-def test_what_was_made_is_told_with_its_address_and_version(world: World, api: ApiClient, projects: str) -> None:
+def test_create_response_has_location_and_version(world: World, api: ApiClient, projects: str) -> None:
     answer = api.ask("POST", projects, {"name": "Billing", "check_roles": True})
     assert answer.status_int == 201, format_response(answer)
     members = answer.json
@@ -23,12 +23,12 @@ def test_what_was_made_is_told_with_its_address_and_version(world: World, api: A
     assert api.get(path) == members
 
 
-def test_moments_are_utc_and_whole_seconds(world: World, api: ApiClient, projects: str) -> None:
+def test_times_are_utc_and_whole_seconds(world: World, api: ApiClient, projects: str) -> None:
     created_at = api.post(projects, {"name": "Billing"})["created_at"]
     assert created_at == world.clock().strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def test_a_body_that_cannot_be_read_is_refused(api: ApiClient, projects: str) -> None:
+def test_malformed_body_is_refused(api: ApiClient, projects: str) -> None:
     for body, message in (
         (b"{", "cannot be read as JSON"),
         (b'{"name": "a", "name": "b"}', "given twice"),
@@ -54,24 +54,24 @@ def test_a_body_that_cannot_be_read_is_refused(api: ApiClient, projects: str) ->
             assert answer.status_int == 400
 
 
-def test_other_types_than_json_are_refused(api: ApiClient, projects: str) -> None:
+def test_media_type_other_than_json_is_refused(api: ApiClient, projects: str) -> None:
     for content_type in ("text/plain", "application/x-www-form-urlencoded", "text/json", ""):
         answer = api.ask("POST", projects, {"name": "Billing"}, content_type=content_type)
         assert "application/json" in check_api_error(answer, 415, "unsupported")["message"]
 
 
-def test_a_parameter_of_the_type_changes_nothing(api: ApiClient, projects: str) -> None:
+def test_media_type_parameter_is_ignored(api: ApiClient, projects: str) -> None:
     answer = api.ask("POST", projects, {"name": "Billing"}, content_type="Application/JSON; charset=utf-8")
     assert answer.status_int == 201, format_response(answer)
 
 
-def test_a_body_that_is_too_large_is_refused(api: ApiClient, projects: str) -> None:
+def test_too_large_body_is_refused(api: ApiClient, projects: str) -> None:
     answer = api.ask("POST", projects, {"name": "a" * 70_000})
     check_api_error(answer, 413, "too_large")
 
 
 @pytest.mark.shows("7.10")
-def test_each_field_is_told_what_is_wrong_with_it(api: ApiClient, projects: str) -> None:
+def test_invalid_fields_are_named(api: ApiClient, projects: str) -> None:
     for members, fields in (
         ({}, {"name": "This is required."}),
         ({"name": ""}, {"name": "Enter a name."}),
@@ -87,7 +87,7 @@ def test_each_field_is_told_what_is_wrong_with_it(api: ApiClient, projects: str)
         assert error == fields if isinstance(fields, dict) else set(error) == fields
 
 
-def test_no_body_is_an_empty_object(api: ApiClient, projects: str) -> None:
+def test_missing_body_is_an_empty_object(api: ApiClient, projects: str) -> None:
     check_api_error(api.ask("POST", projects), 422, "invalid")
     project = api.post(projects, {"name": "Billing"})
     path = f"/projects/{project['id']}"
@@ -100,7 +100,7 @@ def test_no_body_is_an_empty_object(api: ApiClient, projects: str) -> None:
 # --- addresses --------------------------------------------------------------------------------------------------------
 
 
-def test_parameters_that_do_not_fit_are_named(api: ApiClient, projects: str) -> None:
+def test_invalid_parameters_are_named(api: ApiClient, projects: str) -> None:
     for query, fields in (
         ("colour=red", {"colour": "This is not known here."}),
         ("access_token=x", {"access_token": "This is not known here."}),
@@ -122,7 +122,7 @@ def test_changes_take_no_parameters(api: ApiClient, projects: str) -> None:
     assert api.list(projects) == []
 
 
-def test_whatever_is_no_id_names_nothing(api: ApiClient) -> None:
+def test_malformed_id_is_not_found(api: ApiClient) -> None:
     for identifier in ("nothing", "%00", "a%2Fb", "%F0%9F%A6%84", "x" * 3000, ".", "'--"):
         for path in (f"/projects/{identifier}", f"/users/{identifier}/grants", f"/audit-events/{identifier}"):
             answer = api.ask("GET", path)
@@ -130,13 +130,13 @@ def test_whatever_is_no_id_names_nothing(api: ApiClient) -> None:
             check_api_error(answer, 404, "not_found")
 
 
-def test_other_methods_are_told_which_ones_there_are(api: ApiClient, projects: str) -> None:
+def test_unsupported_method_lists_allowed_ones(api: ApiClient, projects: str) -> None:
     answer = api.ask("PUT", projects, {})
     check_api_error(answer, 405, "method_not_allowed")
     assert answer.headers["Allow"] == "GET, HEAD, POST"
 
 
-def test_a_head_is_a_get_without_its_body(api: ApiClient, projects: str) -> None:
+def test_head_is_get_without_body(api: ApiClient, projects: str) -> None:
     answer = api.ask("HEAD", projects)
     assert (answer.status_int, answer.body) == (200, b"")
     assert answer.headers["ETag"] == api.ask("GET", projects).headers["ETag"]
@@ -145,7 +145,7 @@ def test_a_head_is_a_get_without_its_body(api: ApiClient, projects: str) -> None
 # --- pages of lists ---------------------------------------------------------------------------------------------------
 
 
-def test_pages_follow_each_other_until_there_is_none(api: ApiClient, projects: str) -> None:
+def test_list_pages_end_without_cursor(api: ApiClient, projects: str) -> None:
     names = [f"Project {number:02}" for number in range(7)]
     for name in reversed(names):
         api.post(projects, {"name": name})
@@ -159,7 +159,7 @@ def test_pages_follow_each_other_until_there_is_none(api: ApiClient, projects: s
     assert listed_names == names
 
 
-def test_a_cursor_opens_its_own_list_alone(world: World, api: ApiClient, projects: str) -> None:
+def test_cursor_of_other_list_is_refused(world: World, api: ApiClient, projects: str) -> None:
     """Security 14.2."""
     for name in ("Billing", "Shipping"):
         api.post(projects, {"name": name})
@@ -171,7 +171,7 @@ def test_a_cursor_opens_its_own_list_alone(world: World, api: ApiClient, project
     check_api_error(api.ask("GET", f"{projects}?cursor={cursor[:-4]}AAAA"), 422, "invalid")
 
 
-def test_lists_are_searched_and_narrowed(api: ApiClient, projects: str) -> None:
+def test_lists_are_searched_and_filtered(api: ApiClient, projects: str) -> None:
     billing, shipping = (api.post(projects, {"name": name}) for name in ("Billing", "Shipping"))
     api.post(f"/projects/{shipping['id']}/deactivate", status=200)
     assert [item["id"] for item in api.list(f"{projects}?q=bILL")] == [billing["id"]]
@@ -179,7 +179,7 @@ def test_lists_are_searched_and_narrowed(api: ApiClient, projects: str) -> None:
     assert [item["id"] for item in api.list(f"{projects}?state=active&q=ship")] == []
 
 
-def test_lists_say_how_many_and_are_sorted(api: ApiClient, projects: str) -> None:
+def test_lists_have_totals_and_orders(api: ApiClient, projects: str) -> None:
     for name in ("billing", "Äpfel", "Shipping"):
         api.post(projects, {"name": name})
     page_totals = {"total": 3, "total_is_exact": True}
@@ -201,7 +201,7 @@ def test_lists_say_how_many_and_are_sorted(api: ApiClient, projects: str) -> Non
         assert listed_names == names
 
 
-def test_a_cursor_is_good_for_its_own_order_alone(api: ApiClient, projects: str) -> None:
+def test_cursor_of_other_order_is_refused(api: ApiClient, projects: str) -> None:
     for name in ("Billing", "Shipping"):
         api.post(projects, {"name": name})
     cursor = api.get(f"{projects}?limit=1&sort=created_at")["next_cursor"]
@@ -209,7 +209,7 @@ def test_a_cursor_is_good_for_its_own_order_alone(api: ApiClient, projects: str)
         check_api_error(api.ask("GET", f"{projects}?cursor={cursor}{sort}"), 422, "invalid")
 
 
-def test_an_order_that_is_not_offered_is_refused(api: ApiClient, projects: str) -> None:
+def test_unknown_order_is_refused(api: ApiClient, projects: str) -> None:
     for sort in ("", "-", "id", "--name", "name,created_at", "email", "search_text", "%00"):
         check_api_error(api.ask("GET", f"{projects}?sort={sort}"), 422, "invalid")
 
@@ -217,7 +217,7 @@ def test_an_order_that_is_not_offered_is_refused(api: ApiClient, projects: str) 
 # --- conditions -------------------------------------------------------------------------------------------------------
 
 
-def test_a_change_of_another_version_is_refused(api: ApiClient, projects: str) -> None:
+def test_stale_change_is_refused(api: ApiClient, projects: str) -> None:
     path = f"/projects/{api.post(projects, {'name': 'Billing'})['id']}"
     tag = api.ask("GET", path).headers["ETag"]
     answer = api.ask("PATCH", path, {"name": "Invoices"}, If_Match=tag)
@@ -236,7 +236,7 @@ def test_a_change_of_another_version_is_refused(api: ApiClient, projects: str) -
     api.delete(path, If_Match='"5"')
 
 
-def test_what_has_no_version_is_known_by_what_it_shows(api: ApiClient, projects: str) -> None:
+def test_etag_without_version_is_a_digest(api: ApiClient, projects: str) -> None:
     project = api.post(projects, {"name": "Billing"})
     api.post(f"/projects/{project['id']}/roles", {"key": "reader", "display_name": "Reader"})
     path = f"/projects/{project['id']}/roles/reader"
@@ -246,20 +246,20 @@ def test_what_has_no_version_is_known_by_what_it_shows(api: ApiClient, projects:
     check_api_error(api.ask("DELETE", path, If_Match=tag), 412, "precondition_failed")
 
 
-def test_a_weak_tag_is_not_enough_for_a_change(api: ApiClient, projects: str) -> None:
+def test_weak_etag_does_not_match_for_changes(api: ApiClient, projects: str) -> None:
     """RFC 9110 §13.1.1."""
     path = f"/projects/{api.post(projects, {'name': 'Billing'})['id']}"
     check_api_error(api.ask("PATCH", path, {"name": "x"}, If_Match='W/"1"'), 412, "precondition_failed")
 
 
-def test_a_tag_that_is_none_is_refused(api: ApiClient, projects: str) -> None:
+def test_malformed_etag_is_refused(api: ApiClient, projects: str) -> None:
     for header in ("1", '"1', "", '"1" "2"', '"1",', "W/1", '"\x7f"', '"' + "1" * 3000 + '"'):
         path = f"/projects/{api.post(projects, {'name': 'Billing'})['id']}"
         check_api_error(api.ask("PATCH", path, {"name": "x"}, If_Match=header), 400, "invalid")
         check_api_error(api.ask("GET", path, If_None_Match=header), 400, "invalid")
 
 
-def test_what_the_client_has_is_not_sent_again(api: ApiClient, projects: str) -> None:
+def test_matching_if_none_match_is_not_modified(api: ApiClient, projects: str) -> None:
     path = f"/projects/{api.post(projects, {'name': 'Billing'})['id']}"
     for header in ('"1"', 'W/"1"', '"7", "1"', "*"):
         answer = api.ask("GET", path, If_None_Match=header)
@@ -271,7 +271,7 @@ def test_what_the_client_has_is_not_sent_again(api: ApiClient, projects: str) ->
     assert api.ask("GET", f"{projects}?limit=1", If_None_Match=listed).status_int == 200
 
 
-def test_no_tag_is_made_of_a_secret(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
+def test_secret_response_has_no_etag(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
     answer = api.ask("POST", f"/service-users/{owner.id}/secrets")
     assert answer.status_int == 201
     assert "ETag" not in answer.headers
@@ -280,9 +280,7 @@ def test_no_tag_is_made_of_a_secret(world: World, owner: ServiceUserProgram, api
 # --- audit ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_change_that_is_refused_leaves_nothing_but_the_refusal(
-    world: World, owner: ServiceUserProgram, api: ApiClient
-) -> None:
+def test_refused_change_records_only_the_refusal(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
     before = len(world.audit_events(organization_id=owner.organization.id))
     answer = api.ask(
         "POST", f"/organizations/{owner.organization.id}/managers", {"user_id": owner.id, "roles": ["IAM_OWNER"]}
@@ -292,6 +290,6 @@ def test_a_change_that_is_refused_leaves_nothing_but_the_refusal(
 
 
 @pytest.mark.shows("7.10")
-def test_errors_are_json_whatever_the_client_accepts(api: ApiClient) -> None:
+def test_errors_are_json_for_any_accept_header(api: ApiClient) -> None:
     answer = api.ask("GET", "/projects/nothing", Accept="text/html")
     assert json.loads(answer.body)["error"] == "not_found"

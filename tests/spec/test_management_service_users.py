@@ -23,7 +23,7 @@ def path(api: ApiClient, service_users: str) -> str:
 
 
 @pytest.mark.shows("2.1.4")
-def test_a_service_user_from_its_beginning_to_its_end(world: World, api: ApiClient, service_users: str) -> None:
+def test_service_user_life_cycle(world: World, api: ApiClient, service_users: str) -> None:
     members = {"user_name": "weekly", "display_name": "Weekly", "description": "Sends mails.\nOn Mondays."}
     created = api.post(service_users, {**members, "access_token_type": "jwt"})
     path = f"/service-users/{created['id']}"
@@ -55,7 +55,7 @@ def test_people_are_no_service_users(
 
 
 @pytest.mark.shows("2.2.4")
-def test_a_key_file_is_shown_once_and_gets_tokens(world: World, api: ApiClient, path: str) -> None:
+def test_key_file_is_shown_once_and_gets_tokens(world: World, api: ApiClient, path: str) -> None:
     """Service description §2.2 and §5.1, by the API alone."""
     created = api.post(f"{path}/keys", {"expires_at": "2100-01-01T00:00:00+01:00"})
     file = created.pop("key_file")
@@ -73,14 +73,14 @@ def test_a_key_file_is_shown_once_and_gets_tokens(world: World, api: ApiClient, 
     assert token_with(world, file).status_int == 400
 
 
-def test_an_own_public_key_can_be_given(world: World, api: ApiClient, path: str) -> None:
+def test_public_key_upload(world: World, api: ApiClient, path: str) -> None:
     created = api.post(f"{path}/keys", {"public_key": make_public_key(world)})
     assert created["key_file"] is None
     answer = api.ask("POST", f"{path}/keys", {"public_key": "-----BEGIN PUBLIC KEY-----"})
     assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"public_key"}
 
 
-def test_a_key_that_cannot_be_is_refused(api: ApiClient, path: str) -> None:
+def test_invalid_key_is_refused(api: ApiClient, path: str) -> None:
     for members in (
         {"expires_at": "2001-01-01T00:00:00Z"},
         {"expires_at": "tomorrow"},
@@ -99,7 +99,7 @@ def test_a_key_that_cannot_be_is_refused(api: ApiClient, path: str) -> None:
 
 
 @pytest.mark.shows("2.2.1")
-def test_a_key_of_another_service_user_is_not_there(
+def test_key_of_other_service_user_is_not_found(
     world: World, owner: ServiceUserProgram, api: ApiClient, path: str
 ) -> None:
     for method in ("GET", "DELETE"):
@@ -110,7 +110,7 @@ def test_a_key_of_another_service_user_is_not_there(
 # --- secrets and personal access tokens -------------------------------------------------------------------------------
 
 
-def test_a_secret_is_shown_once_and_gets_tokens(world: World, api: ApiClient, path: str) -> None:
+def test_secret_is_shown_once_and_gets_tokens(world: World, api: ApiClient, path: str) -> None:
     created = api.post(f"{path}/secrets")
     credentials = Credentials(path.rpartition("/")[2], created.pop("client_secret"))
     assert api.list(f"{path}/secrets") == [created] == [api.get(f"{path}/secrets/{created['id']}")]
@@ -122,7 +122,7 @@ def test_a_secret_is_shown_once_and_gets_tokens(world: World, api: ApiClient, pa
     assert world.post_token_request(credentials, form).status_int == 401
 
 
-def test_a_personal_access_token_is_used_as_it_is(
+def test_personal_access_token_is_an_access_token(
     world: World, owner: ServiceUserProgram, api: ApiClient, path: str
 ) -> None:
     created = api.post(f"{path}/personal-access-tokens", {"name": "Backup"})
@@ -141,7 +141,7 @@ def test_a_personal_access_token_is_used_as_it_is(
     check_api_error(holder.ask("GET", "/me"), 401, "unauthenticated")
 
 
-def test_a_token_that_cannot_be_is_refused(api: ApiClient, path: str) -> None:
+def test_invalid_personal_access_token_is_refused(api: ApiClient, path: str) -> None:
     for members in (
         {"name": ""},
         {"name": "a", "expires_at": "2001-01-01T00:00:00Z"},
@@ -155,8 +155,8 @@ def test_a_token_that_cannot_be_is_refused(api: ApiClient, path: str) -> None:
 # --- escalation -------------------------------------------------------------------------------------------------------
 
 
-def test_nothing_of_a_higher_service_user_can_be_had(world: World, owner: ServiceUserProgram) -> None:
-    """Security 14.4: a key, a secret or a token of it would be its power."""
+def test_credentials_of_higher_service_user_are_refused(world: World, owner: ServiceUserProgram) -> None:
+    """Security 14.4: its credentials would be a privilege escalation."""
     higher = world.make_service_user_program(owner.organization)
     world.assign_manager_role(higher, "IAM_OWNER", resource=INSTANCE_RESOURCE)
     api = ApiClient.of(owner)

@@ -1,4 +1,4 @@
-"""Management API: an organization goes out as one document and comes in as a new one."""
+"""Management API: export and import of organizations."""
 
 import json
 from typing import Any
@@ -30,7 +30,7 @@ def exported(api: ApiClient, organization_id: str) -> Any:
 
 
 def from_other_instance(document: Any, domain: str) -> Any:
-    """The document as it would come from another instance, with another primary domain."""
+    """The document as from another instance, with this primary domain."""
     organization = {**document["organization"], "primary_domain": domain}
     return {**document, "instance": "01980000-0000-7000-8000-000000000000", "organization": organization}
 
@@ -41,7 +41,7 @@ def make_document(**members: Any) -> Any:
 
 
 def names(organization: Any) -> Any:
-    """What stays the same under new ids."""
+    """The names, which stay the same under new ids."""
     projects = [
         (item["name"], item["roles"], [application["name"] for application in item["applications"]])
         for item in organization["projects"]
@@ -51,7 +51,7 @@ def names(organization: Any) -> Any:
     return organization["name"], projects, users, keys
 
 
-def test_what_goes_out_comes_in_as_a_new_organization(world: World, api: ApiClient, estate: ApiFixtureData) -> None:
+def test_export_is_imported_as_new_organization(world: World, api: ApiClient, estate: ApiFixtureData) -> None:
     document = exported(api, estate.organization.id)
     domain = f"copy-of-{estate.organization.primary_domain}"
     answer = api.ask("POST", IMPORT, from_other_instance(document, domain))
@@ -66,9 +66,7 @@ def test_what_goes_out_comes_in_as_a_new_organization(world: World, api: ApiClie
 
 
 @pytest.mark.parametrize("query", ["", "?keep_ids=true", "?keep_ids=false"])
-def test_the_client_says_whether_ids_are_kept_when_it_comes_back(
-    api: ApiClient, estate: ApiFixtureData, query: str
-) -> None:
+def test_import_keeps_ids_on_request(api: ApiClient, estate: ApiFixtureData, query: str) -> None:
     document = exported(api, estate.organization.id)
     api.delete(f"/organizations/{estate.organization.id}")
     created = api.post(f"{IMPORT}{query}", document)["id"]
@@ -77,7 +75,7 @@ def test_the_client_says_whether_ids_are_kept_when_it_comes_back(
     assert (users == document["organization"]["users"]) == ("false" not in query)
 
 
-def test_no_secret_goes_out(world: World, api: ApiClient, estate: ApiFixtureData) -> None:
+def test_export_contains_no_secret(world: World, api: ApiClient, estate: ApiFixtureData) -> None:
     text = json.dumps(exported(api, estate.organization.id))
     assert "PUBLIC KEY" in text
     assert not [secret for secret in world.client.secrets if secret in text]
@@ -85,21 +83,21 @@ def test_no_secret_goes_out(world: World, api: ApiClient, estate: ApiFixtureData
         assert marker not in text
 
 
-def test_both_ways_are_in_the_audit_trail(world: World, api: ApiClient, estate: ApiFixtureData) -> None:
+def test_export_and_import_are_audited(world: World, api: ApiClient, estate: ApiFixtureData) -> None:
     document = exported(api, estate.organization.id)
     created = api.post(IMPORT, from_other_instance(document, f"audited-{estate.organization.primary_domain}"))
     assert world.audit_events(event="organization.exported", object_id=estate.organization.id)
     assert world.audit_events(event="organization.imported", object_id=created["id"])
 
 
-def test_the_same_request_is_done_once(world: World, api: ApiClient) -> None:
+def test_repeated_import_runs_once(world: World, api: ApiClient) -> None:
     document = make_document(primary_domain=f"once-{world.make_organization().primary_domain}")
     created = api.post(IMPORT, document, Idempotency_Key="once")
     assert api.post(IMPORT, document, Idempotency_Key="once") == created
     check_api_error(api.ask("POST", NEW_IDS, document, Idempotency_Key="once"), 409, "conflict")
 
 
-def test_every_place_that_is_wrong_is_told_and_nothing_is_made(world: World, api: ApiClient) -> None:
+def test_invalid_import_lists_all_problems_and_creates_nothing(world: World, api: ApiClient) -> None:
     domain = f"wrong-{world.make_organization().primary_domain}"
     application = {"name": "Web", "type": "web", "redirect_uris": ["ftp://x"]}
     desk = {"name": "Desk", "type": "desktop"}
@@ -116,7 +114,7 @@ def test_every_place_that_is_wrong_is_told_and_nothing_is_made(world: World, api
         assert services.storage.organizations.find_by_domain(domain) is None
 
 
-def test_places_are_told_by_types_and_rules_at_once(api: ApiClient) -> None:
+def test_import_reports_type_and_rule_problems_together(api: ApiClient) -> None:
     document = make_document(registration="yes", colour="red", users=[{"user_name": "x"}, 5], projects=[{"roles": {}}])
     fields = check_api_error(api.ask("POST", IMPORT, document), 422, "invalid")["fields"]
     assert set(fields) == {
@@ -131,13 +129,13 @@ def test_places_are_told_by_types_and_rules_at_once(api: ApiClient) -> None:
     assert fields["organization.registration"] == "This must be true or false."
 
 
-def test_only_what_is_offered_can_be_asked_for(api: ApiClient) -> None:
+def test_import_refuses_invalid_parameters(api: ApiClient) -> None:
     for query in ("keep_ids=yes", "keep_ids=", "keep_ids=true&keep_ids=false", "other=1"):
         answer = api.ask("POST", f"{IMPORT}?{query}", make_document())
         assert set(check_api_error(answer, 422, "invalid")["fields"]) == {query.partition("=")[0]}
 
 
-def test_a_document_has_a_limit_of_its_own(make_world: WorldFactory) -> None:
+def test_import_has_its_own_size_limit(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.import_limit": "1"})
     api = ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     users = [{"user_name": f"u{number}", "given_name": "A" * 50, "family_name": "B"} for number in range(1000)]
@@ -147,7 +145,7 @@ def test_a_document_has_a_limit_of_its_own(make_world: WorldFactory) -> None:
     assert "1048576 bytes" in answer["message"]
 
 
-def test_of_very_many_problems_some_are_told_and_the_others_counted(api: ApiClient) -> None:
+def test_import_problems_are_truncated_and_counted(api: ApiClient) -> None:
     users = [{"user_name": f"u{number}", "given_name": "A"} for number in range(1500)]
     fields = check_api_error(api.ask("POST", IMPORT, make_document(users=users)), 422, "invalid")["fields"]
     assert len(fields) == 101
@@ -159,20 +157,20 @@ def test_of_very_many_problems_some_are_told_and_the_others_counted(api: ApiClie
     assert set(fields) == {f"organization.users[{number}].user_name" for number in range(20, 120)}
 
 
-def test_what_ends_early_is_no_document(api: ApiClient, world: World) -> None:
+def test_truncated_document_is_refused(api: ApiClient, world: World) -> None:
     whole = json.dumps(make_document(primary_domain=f"cut-{world.make_organization().primary_domain}", users=[]))
     for part in (whole[:-1], whole[: len(whole) // 2], whole + "x"):
         answer = api.ask("POST", IMPORT, body=part.encode())
         assert "cannot be read as JSON" in check_api_error(answer, 400, "invalid")["message"]
 
 
-def test_who_reads_all_of_an_organization_exports_it(world: World) -> None:
+def test_export_needs_full_read_access(world: World) -> None:
     for role in ("ORG_OWNER", "ORG_OWNER_VIEWER"):
         robot = world.make_manager_program(role)
         assert exported(ApiClient.of(robot), robot.organization.id)["organization"]["id"] == robot.organization.id
 
 
-def test_who_sees_parts_alone_exports_nothing(world: World) -> None:
+def test_partial_reader_cannot_export(world: World) -> None:
     for role in ("ORG_USER_MANAGER", "ORG_SETTINGS_MANAGER", "ORG_PROJECT_CREATOR"):
         robot = world.make_manager_program(role)
         answer = ApiClient.of(robot).ask("POST", f"/organizations/{robot.organization.id}/export")
@@ -180,28 +178,28 @@ def test_who_sees_parts_alone_exports_nothing(world: World) -> None:
         assert not world.audit_events(event="organization.exported", object_id=robot.organization.id)
 
 
-def test_foreign_organizations_look_like_none(world: World, estate: ApiFixtureData) -> None:
+def test_export_of_foreign_organization_looks_unknown(world: World, estate: ApiFixtureData) -> None:
     api = ApiClient.of(world.make_manager_program("ORG_OWNER"))
     for identifier in (estate.organization.id, "01980000-0000-7000-8000-000000000000"):
         check_api_error(api.ask("POST", f"/organizations/{identifier}/export"), 404, "not_found")
 
 
-def test_who_creates_no_organizations_imports_none(world: World) -> None:
+def test_import_needs_create_permission(world: World) -> None:
     for role in ("ORG_OWNER", "IAM_USER_MANAGER", "IAM_OWNER_VIEWER"):
         robot = world.make_manager_program(role, resource=INSTANCE_RESOURCE if role.startswith("IAM") else None)
         check_api_error(ApiClient.of(robot).ask("POST", IMPORT, make_document()), 403, "forbidden")
 
 
-def test_who_does_not_manage_the_instance_keeps_no_ids(world: World, api: ApiClient, estate: ApiFixtureData) -> None:
+def test_keeping_ids_needs_instance_owner(world: World, api: ApiClient, estate: ApiFixtureData) -> None:
     document = exported(api, estate.organization.id)
     api.delete(f"/organizations/{estate.organization.id}")
     manager = ApiClient.of(world.make_manager_program("IAM_ORG_MANAGER", resource=INSTANCE_RESOURCE))
     for path in (IMPORT, f"{IMPORT}?keep_ids=true"):
         check_api_error(manager.ask("POST", path, document), 403, "forbidden")
-    # The domain stays with the organization that had it.
+    # The domain is still in use by the original organization.
     domain = f"again-{estate.organization.primary_domain}"
     named = {**document, "organization": {**document["organization"], "primary_domain": domain}}
-    # Nor does such a manager leave people unasked.
+    # Such a manager cannot turn off consent, either.
     check_api_error(manager.ask("POST", NEW_IDS, named), 403, "forbidden")
     asking = json.loads(json.dumps(named).replace('"consent": "never"', '"consent": "always"'))
     assert manager.post(NEW_IDS, asking)["id"] != estate.organization.id

@@ -1,4 +1,4 @@
-"""Management API: people's accounts and their sessions."""
+"""Management API: users and sessions."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def users(owner: ServiceUserProgram) -> str:
     return f"/organizations/{owner.organization.id}/users"
 
 
-def test_an_account_from_its_beginning_to_its_end(world: World, api: ApiClient, users: str) -> None:
+def test_user_life_cycle(world: World, api: ApiClient, users: str) -> None:
     created = api.post(users, ADA)
     path = f"/users/{created['id']}"
     assert created.pop("initial")["kind"] == "link"
@@ -43,7 +43,7 @@ def test_an_account_from_its_beginning_to_its_end(world: World, api: ApiClient, 
     assert events >= {f"user.{verb}" for verb in ("created", "changed", "deactivated", "reactivated", "removed")}
 
 
-def test_people_are_found_by_any_part_of_a_name_or_address(api: ApiClient, users: str) -> None:
+def test_user_search_by_part_of_name_or_email(api: ApiClient, users: str) -> None:
     created = api.post(users, ADA)
     api.post(users, {**ADA, "user_name": "grace", "given_name": "Grace", "family_name": "Hopper", "email": ""})
     domain = api.get(users.removesuffix("/users"))["primary_domain"]
@@ -64,7 +64,7 @@ def test_people_are_found_by_any_part_of_a_name_or_address(api: ApiClient, users
     assert [item["user_name"] for item in api.list(f"{users}?sort=email")] == ["grace", "ada"]
 
 
-def test_a_search_finds_nothing_of_other_organizations(world: World, api: ApiClient, users: str) -> None:
+def test_user_search_excludes_other_organizations(world: World, api: ApiClient, users: str) -> None:
     """Security 14.2: neither rows nor totals."""
     stranger = world.make_manager_program("ORG_OWNER")
     stranger_api = ApiClient.of(stranger)
@@ -73,7 +73,7 @@ def test_a_search_finds_nothing_of_other_organizations(world: World, api: ApiCli
     assert (answer["items"], answer["total"]) == ([], 0)
 
 
-def test_a_one_time_password_can_be_told_instead_of_a_link(api: ApiClient, users: str) -> None:
+def test_new_user_with_one_time_password(api: ApiClient, users: str) -> None:
     created = api.post(users, {**ADA, "initial": "one_time_password"})
     assert created["initial"]["kind"] == "one_time_password"
     assert created["initial"]["secret"]
@@ -91,7 +91,7 @@ def test_further_links_and_passwords_are_shown_once(world: World, api: ApiClient
     check_api_error(api.ask("POST", f"{path}/password-link"), 409, "conflict")
 
 
-def test_what_cannot_be_an_account_is_named(api: ApiClient, users: str) -> None:
+def test_invalid_user_is_named(api: ApiClient, users: str) -> None:
     for members, fields in (
         ({"user_name": "a b"}, {"user_name"}),
         ({"email": "nowhere"}, {"email"}),
@@ -104,7 +104,7 @@ def test_what_cannot_be_an_account_is_named(api: ApiClient, users: str) -> None:
         assert api.list(users) == []
 
 
-def test_an_address_is_an_object(api: ApiClient, users: str) -> None:
+def test_postal_address_is_an_object(api: ApiClient, users: str) -> None:
     path = f"/users/{api.post(users, ADA)['id']}"
     for address in ("London", {"locality": 7}, {"planet": "Earth"}, [], None):
         answer = api.ask("PATCH", path, {"address": address})
@@ -114,7 +114,7 @@ def test_an_address_is_an_object(api: ApiClient, users: str) -> None:
             assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"address"}
 
 
-def test_people_are_found_by_name_and_state(api: ApiClient, users: str) -> None:
+def test_user_search_by_name_and_state(api: ApiClient, users: str) -> None:
     ada = api.post(users, ADA)
     bob = api.post(users, {**ADA, "user_name": "bob", "given_name": "Bob", "family_name": "Ross", "email": ""})
     api.post(f"/users/{bob['id']}/deactivate", status=200)
@@ -123,8 +123,10 @@ def test_people_are_found_by_name_and_state(api: ApiClient, users: str) -> None:
     assert [user["user_name"] for user in api.list(users)] == ["ada", "bob"]
 
 
-def test_more_than_the_version_moves(world: World, owner: ServiceUserProgram, api: ApiClient, users: str) -> None:
-    """The state follows from the password: an equal version does not mean that nothing is new."""
+def test_user_state_changes_without_version(
+    world: World, owner: ServiceUserProgram, api: ApiClient, users: str
+) -> None:
+    """The state depends on the password, so it can change while the version stays."""
     path = f"/users/{api.post(users, ADA)['id']}"
     tag = api.ask("GET", path).headers["ETag"]
     api.post(f"{path}/one-time-password", status=200)
@@ -136,7 +138,7 @@ def test_more_than_the_version_moves(world: World, owner: ServiceUserProgram, ap
 # --- sessions ---------------------------------------------------------------------------------------------------------
 
 
-def test_sessions_are_seen_and_ended(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
+def test_sessions_are_listed_and_ended(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
     person = world.make_human_user(owner.organization)
     first, second, third = (world.make_browser_session(person) for _ in range(3))
     path = f"/users/{person.id}/sessions"
@@ -152,14 +154,14 @@ def test_sessions_are_seen_and_ended(world: World, owner: ServiceUserProgram, ap
     assert api.list(path) == []
 
 
-def test_a_session_of_somebody_else_is_not_there(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
+def test_session_of_other_user_is_not_found(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
     person, user = world.make_human_user(owner.organization), world.make_human_user(owner.organization)
     session = world.make_browser_session(user)
     check_api_error(api.ask("DELETE", f"/users/{person.id}/sessions/{session.id}"), 404, "not_found")
     assert len(api.list(f"/users/{user.id}/sessions")) == 1
 
 
-def test_a_deactivated_person_is_signed_out(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
+def test_deactivated_user_is_signed_out(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
     person = world.make_human_user(owner.organization)
     world.make_browser_session(person)
     api.post(f"/users/{person.id}/deactivate", status=200)
@@ -170,7 +172,7 @@ def test_a_deactivated_person_is_signed_out(world: World, owner: ServiceUserProg
 # --- escalation -------------------------------------------------------------------------------------------------------
 
 
-def test_nothing_of_a_higher_person_can_be_had(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
+def test_credentials_of_higher_user_are_refused(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
     """Security 14.4."""
     person = world.make_human_user(owner.organization)
     world.assign_manager_role(person, "IAM_OWNER", resource=INSTANCE_RESOURCE)
@@ -189,7 +191,7 @@ def test_nothing_of_a_higher_person_can_be_had(world: World, owner: ServiceUserP
     assert len(api.list(f"{path}/sessions")) == 1
 
 
-def test_the_last_owner_stays(isolated_world: World) -> None:
+def test_last_owner_cannot_be_removed(isolated_world: World) -> None:
     with isolated_world.read_only_services() as services:
         [owner] = services.storage.managers.page(INSTANCE_RESOURCE.key).items
     robot = isolated_world.make_service_user_program()
@@ -203,7 +205,7 @@ def test_the_last_owner_stays(isolated_world: World) -> None:
     check_api_error(api.ask("DELETE", f"/organizations/{robot.organization.id}"), 409, "conflict")
 
 
-def test_unlocking(world: World, api: ApiClient, owner: ServiceUserProgram) -> None:
+def test_locked_user_is_unlocked(world: World, api: ApiClient, owner: ServiceUserProgram) -> None:
     person = world.make_human_user(owner.organization)
     subject = world.operator_services.storage.users.find_subject(person.id)
     world.operator_services.attempts.reserve_password_attempt(LoginName.parse(person.user_name), subject, None)

@@ -1,4 +1,4 @@
-"""A manager at the console: a person with roles, at a browser where they are signed in."""
+"""Fixtures of console tests: signed-in browsers of managers."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,6 @@ SignIn = Callable[..., Browser]
 
 @pytest.fixture
 def organization(world: World) -> Organization:
-    """An organization of its own for each test."""
     return world.make_organization()
 
 

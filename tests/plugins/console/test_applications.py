@@ -26,7 +26,7 @@ def project(world: World, organization: Organization) -> Project:
 
 @pytest.fixture
 def new(project: Project) -> str:
-    """Where applications of the project are registered."""
+    """The path of the registration form."""
     return f"/console/projects/{project.id}/applications/new"
 
 
@@ -65,7 +65,7 @@ def _works(world: World, client_id: str, secret: str) -> bool:
 # --- register --------------------------------------------------------------------------------------------------------
 
 
-def test_the_type_comes_first(owner: Browser, project: Project, new: str) -> None:
+def test_registration_asks_for_the_type_first(owner: Browser, project: Project, new: str) -> None:
     page = owner.open(f"/console/projects/{project.id}")
     assert "No applications yet" in page.html.find(id="applications").text
     owner.click("New application")
@@ -80,7 +80,7 @@ def test_the_type_comes_first(owner: Browser, project: Project, new: str) -> Non
     assert "Step 1 of 2" in owner.post_form(new, {"name": "Shop", "csrf_token": token}, initiator=owner.login_url)
 
 
-def test_every_setting_is_asked_for_and_shown_where_it_is_of_use(instance_owner: Browser, new: str) -> None:
+def test_settings_appear_for_types_that_use_them(instance_owner: Browser, new: str) -> None:
     settings = [field for field in entity_fields(Application).values() if field.is_mutable]
     renamed = {"response_types": "response_type", "grant_types": "grant_type"}
     for kind in ApplicationType:
@@ -102,7 +102,7 @@ def test_every_setting_is_asked_for_and_shown_where_it_is_of_use(instance_owner:
 
 
 @pytest.mark.shows("4.2.3")
-def test_a_web_application(world: World, owner: Browser, new: str) -> None:
+def test_web_application_registration_shows_secret(world: World, owner: Browser, new: str) -> None:
     owner.open(f"{new}?type=web")
     page = owner.submit(
         {"name": "Shop", "redirect_uris": f" {CALLBACK_URI}\r\n\r\nhttps://b.example/cb"}, form="page-form"
@@ -123,7 +123,7 @@ def test_a_web_application(world: World, owner: Browser, new: str) -> None:
     assert owner.path == f"/console/applications/{client_id}"
 
 
-def test_a_public_application(world: World, owner: Browser, new: str) -> None:
+def test_public_application_has_no_secret(world: World, owner: Browser, new: str) -> None:
     for kind, uri in (("native", "com.example.app:/cb"), ("native", "http://127.0.0.1/cb"), ("browser", CALLBACK_URI)):
         client_id = _register(owner, new, kind, redirect_uris=uri)
         assert "Application registered." in owner.page
@@ -134,7 +134,7 @@ def test_a_public_application(world: World, owner: Browser, new: str) -> None:
 
 
 @pytest.mark.shows("2.7.6")
-def test_user_info_inside_id_token_is_an_option(world: World, owner: Browser, new: str) -> None:
+def test_userinfo_in_id_token_is_an_option(world: World, owner: Browser, new: str) -> None:
     """Service description §2.7: the label of id_token_userinfo_assertion."""
     for enabled in (True, False):
         owner.open(f"{new}?type=web")
@@ -144,7 +144,7 @@ def test_user_info_inside_id_token_is_an_option(world: World, owner: Browser, ne
         assert _application(world, client_id).id_token_userinfo_assertion is enabled
 
 
-def test_every_field_is_stored(world: World, owner: Browser, new: str) -> None:
+def test_application_form_stores_every_field(world: World, owner: Browser, new: str) -> None:
     owner.open(f"{new}?type=web")
     form = owner.find_form("page-form")
     for name, enabled in {"response_type": "id_token token", "grant_type": "refresh_token"}.items():
@@ -171,7 +171,7 @@ def test_every_field_is_stored(world: World, owner: Browser, new: str) -> None:
     assert all(getattr(stored, name) for name in flags)
 
 
-def test_only_what_an_application_can_use_is_offered(world: World, owner: Browser, new: str) -> None:
+def test_form_offers_only_applicable_settings(world: World, owner: Browser, new: str) -> None:
     form = owner.open(f"{new}?type=web").forms["page-form"]
     choices = world.identity.process_state.capabilities
     assert tuple(item._value for item in form.fields["grant_type"]) == choices.grant_types
@@ -180,7 +180,7 @@ def test_only_what_an_application_can_use_is_offered(world: World, owner: Browse
     assert "urn:ietf:params:oauth:grant-type:jwt-bearer" not in choices.grant_types
 
 
-def test_what_is_wrong_is_said_for_all_fields_at_once(owner: Browser, new: str) -> None:
+def test_form_shows_all_errors_at_once(owner: Browser, new: str) -> None:
     owner.open(f"{new}?type=web")
     typed = {
         "name": "",
@@ -202,12 +202,12 @@ def test_what_is_wrong_is_said_for_all_fields_at_once(owner: Browser, new: str) 
     form = owner.find_form("page-form")
     assert {name: form[name].value.replace("\r\n", "\n").strip("\n") for name in typed} == typed
     assert form["assert_roles_in_id_token"].checked
-    # What holds an error is open.
+    # Groups with an error are open.
     opened = [item.summary.text for item in page.html.main.find_all("details") if item.has_attr("open")]
     assert opened == ["Tokens"]
 
 
-def test_what_does_not_fit(world: World, owner: Browser, project: Project, new: str) -> None:
+def test_invalid_settings_are_refused(world: World, owner: Browser, project: Project, new: str) -> None:
     token = owner.open(f"{new}?type=web").forms["page-form"]["csrf_token"].value
     sent = {"name": "Shop", "response_type": "code", "redirect_uris": CALLBACK_URI, "csrf_token": token}
     for named, value, message in (
@@ -230,7 +230,7 @@ def test_what_does_not_fit(world: World, owner: Browser, project: Project, new: 
 
 
 def _check(browser: Browser, url: str, **fields: str) -> dict[str, str]:
-    """What the script is told about a form that is not sent yet."""
+    """The validation result that the page's script requests while a form is filled in."""
     token = browser.open(url).forms["page-form"]["csrf_token"].value
     headers = {
         "X-Check": "1",
@@ -244,7 +244,7 @@ def _check(browser: Browser, url: str, **fields: str) -> dict[str, str]:
     return found
 
 
-def test_addresses_are_checked_while_they_are_typed(world: World, owner: Browser, project: Project, new: str) -> None:
+def test_uris_are_checked_while_typed(world: World, owner: Browser, project: Project, new: str) -> None:
     url = f"{new}?type=web"
     assert owner.open(url).html.find(id="page-form").has_attr("data-check")
     message = _check(owner, url, redirect_uris=f"{CALLBACK_URI}\r\nftp://a.example", post_logout_redirect_uris="/bye")
@@ -257,7 +257,7 @@ def test_addresses_are_checked_while_they_are_typed(world: World, owner: Browser
     assert _check(owner, url, redirect_uris="com.example.app:/cb")
     assert _check(owner, f"{new}?type=native", redirect_uris="com.example.app:/cb") == {}
     assert _check(owner, url, access_token_lifetime="0", id_token_lifetime="60").keys() == {"access_token_lifetime"}
-    # Nobody is told of fields that they have not come to.
+    # Fields that were not touched have no errors.
     assert _check(owner, url) == {}
     with world.read_only_services() as services:
         assert not services.storage.applications.page(project.id).items
@@ -280,9 +280,7 @@ def href(client: Credentials) -> str:
     return f"/console/applications/{client.client_id}"
 
 
-def test_what_an_application_is_set_up_with_stands_there_to_copy(
-    world: World, owner: Browser, client: Credentials, href: str
-) -> None:
+def test_detail_page_shows_endpoints_to_copy(world: World, owner: Browser, client: Credentials, href: str) -> None:
     page = owner.open(href)
     assert page.html.h1.text == "Shop"
     copied = {item["data-copy"] for item in page.html.select("button[data-copy]")}
@@ -316,7 +314,7 @@ def test_list_shows_type_and_secret(world: World, owner: Browser, project: Proje
 # --- change ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_change_without_a_change_changes_nothing(world: World, owner: Browser, client: Credentials) -> None:
+def test_edit_without_changes_stores_nothing(world: World, owner: Browser, client: Credentials) -> None:
     with world.transaction_services() as services:
         # Lifetimes that only programs can set stay as they are.
         command = ChangeApplication(
@@ -333,7 +331,7 @@ def test_a_change_without_a_change_changes_nothing(world: World, owner: Browser,
     assert _application(world, client.client_id) == before
 
 
-def test_what_is_emptied_is_taken_back(world: World, owner: Browser, client: Credentials, href: str) -> None:
+def test_emptied_fields_are_reset(world: World, owner: Browser, client: Credentials, href: str) -> None:
     with world.transaction_services() as services:
         command = ChangeApplication(access_token_lifetime=timedelta(minutes=5), assert_roles_in_id_token=True)
         services.applications.change(client.client_id, command, principal=OPERATOR_PRINCIPAL)
@@ -349,7 +347,7 @@ def test_what_is_emptied_is_taken_back(world: World, owner: Browser, client: Cre
 # --- secrets ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_secret_is_replaced_without_a_gap(world: World, owner: Browser, client: Credentials, href: str) -> None:
+def test_secret_rotation_has_no_gap(world: World, owner: Browser, client: Credentials, href: str) -> None:
     owner.open(href)
     owner.click("New client secret")
     assert "The one there is keeps working" in owner.page
@@ -372,7 +370,7 @@ def test_a_secret_is_replaced_without_a_gap(world: World, owner: Browser, client
     assert _works(world, client.client_id, new)
 
 
-def test_ending_a_secret_shows_its_last_use(world: World, owner: Browser, client: Credentials, href: str) -> None:
+def test_revoking_a_secret_shows_its_last_use(world: World, owner: Browser, client: Credentials, href: str) -> None:
     with world.read_only_services() as services:
         [secret] = services.applications.list_secrets(client.client_id)
     page = owner.open(f"{href}/secrets/{secret.id}/delete")
@@ -384,7 +382,7 @@ def test_ending_a_secret_shows_its_last_use(world: World, owner: Browser, client
     assert owner.open(f"{href}/secrets/unknown/delete").status_int == 404
 
 
-def test_there_are_never_three_secrets(world: World, owner: Browser, client: Credentials, href: str) -> None:
+def test_third_secret_is_refused(world: World, owner: Browser, client: Credentials, href: str) -> None:
     owner.open(f"{href}/secrets/new")
     with world.transaction_services() as services:
         services.applications.add_secret(client.client_id, principal=OPERATOR_PRINCIPAL)

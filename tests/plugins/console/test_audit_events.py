@@ -24,18 +24,18 @@ def events(browser: Browser, organization: Organization, query: str = "") -> Any
     return browser.open(f"/console/organizations/{organization.id}/audit-events{query}")
 
 
-def test_every_event_has_words() -> None:
+def test_every_event_has_a_label() -> None:
     assert EVENT_LABELS.keys() == EVENTS
     assert SUBJECT_LABELS.keys() == {name.partition(".")[0] for name in EVENTS}
     assert len(set(EVENT_LABELS.values())) == len(EVENTS), "two events read alike"
 
 
-def test_words_are_sentences_of_their_own() -> None:
+def test_event_and_reason_labels_have_consistent_form() -> None:
     assert all(message[0].isupper() and not message.endswith(".") for message in EVENT_LABELS.values())
     assert all(message.endswith(".") for message in REASON_LABELS.values())
 
 
-def test_newest_first_with_names(world: World, owner: Browser, organization: Organization) -> None:
+def test_list_is_newest_first_with_names(world: World, owner: Browser, organization: Organization) -> None:
     world.make_service_user_program(organization, display_name="CI runner")
     page = events(owner, organization)
     assert page.status_int == 200
@@ -44,12 +44,12 @@ def test_newest_first_with_names(world: World, owner: Browser, organization: Org
     assert "The operator" in rows[0]
     assert "CI runner" in rows[1]
     assert rows[-1].startswith("Organization created")
-    # Audit shows UTC: script is not to turn it into something else.
+    # Audit pages show UTC; the script must not convert it.
     assert page.html.select("tbody time[data-local]") == []
 
 
-def test_no_row_tells_a_bare_id(world: World, owner: Browser, organization: Organization) -> None:
-    """Keys, managers and grants are known by whose they are, and what is gone as it was called."""
+def test_list_rows_show_names_instead_of_ids(world: World, owner: Browser, organization: Organization) -> None:
+    """Keys, managers and grants are named by their user, deleted objects by their former name."""
     robot = world.make_service_user_program(organization, display_name="CI runner")
     manager = world.assign_manager_role(robot, "ORG_OWNER_VIEWER")
     project = world.make_project(organization, roles=["reader"])
@@ -71,13 +71,13 @@ def test_no_row_tells_a_bare_id(world: World, owner: Browser, organization: Orga
         for row in page.html.select("tbody tr")
     }
     bare = {text: cell for text, cell in named.items() if re.search(r"[0-9a-f]{8}-[0-9a-f]{4}-7", text)}
-    # A grant that went with its project has no name of its own.
+    # A grant that was deleted with its project has no name.
     assert {cell.split()[-1] for cell in bare.values()} <= {"project_grant.added"}
     assert any("CI runner" in text for text in named)
     assert any(project.name in text for text in named)
 
 
-def test_of_a_person_who_is_deleted_there_is_no_name(world: World, owner: Browser, organization: Organization) -> None:
+def test_deleted_user_has_no_name(world: World, owner: Browser, organization: Organization) -> None:
     person = world.make_human_user(organization)
     world.operator_services.users.remove(person.id)
     page = events(owner, organization, "?event=user.created")
@@ -91,7 +91,7 @@ def test_of_a_person_who_is_deleted_there_is_no_name(world: World, owner: Browse
     assert not page.html.select("#detail, #changes")
 
 
-def test_what_a_person_did_is_told_with_everything(world: World, owner: Browser, organization: Organization) -> None:
+def test_event_page_shows_all_facts(world: World, owner: Browser, organization: Organization) -> None:
     robot = world.make_service_user_program(organization, display_name="CI runner")
     owner.open(f"/console/service-users/{robot.id}/edit")
     owner.submit({"display_name": "Nightly build"}, form="page-form")
@@ -110,7 +110,7 @@ def test_what_a_person_did_is_told_with_everything(world: World, owner: Browser,
     assert page.html.h1.get_text() == "Service user changed"
 
 
-def test_user_is_found_by_name_with_what_was_done_to_theirs(
+def test_object_filter_finds_user_by_name_with_owned_objects(
     world: World, owner: Browser, organization: Organization
 ) -> None:
     person, human_user = world.make_human_user(organization), world.make_human_user(organization)
@@ -140,20 +140,20 @@ def test_user_is_found_by_name_with_what_was_done_to_theirs(
             *("manager.removed", "manager.added", "user_grant.removed", "user_grant.changed", "user_grant.added"),
             *("user.changed", "user.created"),
         ], name
-    # What is gone is still called by whose it was: the event of a change tells the difference alone.
+    # A deleted grant is still named by its user, although change events record only the difference.
     page = events(owner, organization, f"?event=user_grant.changed&object={person.id}")
     [row] = page.html.select("tbody tr")
     assert "Michał Ångström" in row.select("td")[-2].get_text(" ", strip=True)
     page = events(owner, organization, "?object=ada")
     assert page.status_int == 422
     assert "Several users have this name." in page.html.main.get_text()
-    # The way there from the user's own page.
+    # The link from the user's page.
     owner.open(f"/console/users/{person.id}")
     page = owner.click("Show Done to this user")
     assert len(page.html.select("tbody tr")) == 7
 
 
-def test_request_id_finds_its_events(world: World, owner: Browser, organization: Organization) -> None:
+def test_request_id_filter_finds_its_events(world: World, owner: Browser, organization: Organization) -> None:
     robot = world.make_service_user_program(organization)
     owner.open(f"/console/service-users/{robot.id}/edit")
     owner.submit({"display_name": "Nightly build"}, form="page-form")
@@ -164,7 +164,7 @@ def test_request_id_finds_its_events(world: World, owner: Browser, organization:
     assert events(owner, organization, "?request=nobody-has-it").html.select("tbody tr") == []
 
 
-def test_mismatch_shows_address_sent_and_registered_ones(
+def test_redirect_uri_mismatch_shows_sent_and_registered_uris(
     world: World, owner: Browser, organization: Organization
 ) -> None:
     party = RelyingParty.register(
@@ -178,7 +178,7 @@ def test_mismatch_shows_address_sent_and_registered_ones(
     assert "secret" not in page.text
 
 
-def test_filters_narrow_and_are_kept(world: World, owner: Browser, organization: Organization) -> None:
+def test_filters_narrow_the_list_and_persist(world: World, owner: Browser, organization: Organization) -> None:
     robot = world.make_service_user_program(organization)
     day = world.clock().date().isoformat()
     query = f"?from={day}&to={day}&event=service_user&result=success&object={robot.id}"
@@ -195,7 +195,7 @@ def test_filters_narrow_and_are_kept(world: World, owner: Browser, organization:
     }
 
 
-def test_the_actor_may_be_a_login_name(world: World, sign_in: SignIn, organization: Organization) -> None:
+def test_actor_filter_takes_login_name(world: World, sign_in: SignIn, organization: Organization) -> None:
     browser = sign_in()
     robot = world.make_service_user_program(organization)
     browser.open(f"/console/service-users/{robot.id}/edit")
@@ -207,8 +207,8 @@ def test_the_actor_may_be_a_login_name(world: World, sign_in: SignIn, organizati
     assert len(page.html.select("tbody tr")) == 1
 
 
-@pytest.mark.storages("memory")  # Nothing is asked of it.
-def test_a_filter_that_cannot_be(owner: Browser, organization: Organization) -> None:
+@pytest.mark.storages("memory")  # Storage is not involved.
+def test_invalid_filters_are_refused(owner: Browser, organization: Organization) -> None:
     for query, field, sentence in (
         ("from=yesterday", "from", "Enter a date such as 2027-12-31."),
         ("to=2027-13-01", "to", "Enter a date such as 2027-12-31."),
@@ -223,7 +223,7 @@ def test_a_filter_that_cannot_be(owner: Browser, organization: Organization) -> 
         assert page.html.title.get_text().strip().startswith("Error:")
 
 
-def test_pages(owner: Browser, organization: Organization) -> None:
+def test_audit_event_list_is_paged(owner: Browser, organization: Organization) -> None:
     page = events(owner, organization, "?limit=1&to=9999-12-31")
     first = page.html.select_one("tbody a")["href"]
     page = owner.click("Next page")
@@ -234,7 +234,7 @@ def test_pages(owner: Browser, organization: Organization) -> None:
     assert len(owner.page.html.select("tbody tr")) > 0
 
 
-def test_a_refused_action_is_told_with_its_reason(world: World, sign_in: SignIn, organization: Organization) -> None:
+def test_refused_action_shows_its_reason(world: World, sign_in: SignIn, organization: Organization) -> None:
     assert (
         sign_in("ORG_OWNER_VIEWER").open(f"/console/organizations/{organization.id}/service-users/new").status_int
         == 403
@@ -245,9 +245,7 @@ def test_a_refused_action_is_told_with_its_reason(world: World, sign_in: SignIn,
     assert "service_user.write" in row.get_text()
 
 
-def test_the_list_holds_the_events_of_one_organization_alone(
-    world: World, owner: Browser, organization: Organization
-) -> None:
+def test_list_is_limited_to_the_organization(world: World, owner: Browser, organization: Organization) -> None:
     foreign = world.make_service_user_program()
     program = world.make_service_user_program(organization)
     page = events(owner, organization, "?event=service_user.created")
@@ -257,7 +255,7 @@ def test_the_list_holds_the_events_of_one_organization_alone(
     assert "No event fits these filters." in events(owner, organization, f"?object={foreign.id}")
 
 
-def test_who_acted_from_elsewhere_is_named_without_a_link(
+def test_actor_of_other_organization_has_no_link(
     world: World, sign_in: SignIn, owner: Browser, organization: Organization
 ) -> None:
     robot = world.make_service_user_program(organization)
@@ -270,7 +268,7 @@ def test_who_acted_from_elsewhere_is_named_without_a_link(
     assert [item.get_text() for item in row.find_all("a")] == ["Service user changed", "Nightly build"]
 
 
-def test_all_events_are_for_managers_of_the_instance(
+def test_instance_list_requires_instance_manager(
     world: World, sign_in: SignIn, owner: Browser, organization: Organization
 ) -> None:
     assert owner.open("/console/audit-events").status_int == 403
@@ -285,10 +283,8 @@ def test_all_events_are_for_managers_of_the_instance(
     assert page.html.select_one(".breadcrumb a")["href"] == "/console/audit-events"
 
 
-def test_what_belongs_to_others_is_named_without_a_link(
-    world: World, owner: Browser, organization: Organization
-) -> None:
-    """People of the organization agree to applications of others: the address would lead its managers to nothing."""
+def test_object_of_other_organization_has_no_link(world: World, owner: Browser, organization: Organization) -> None:
+    """People consent to applications of other organizations, whose pages their managers cannot open."""
     person = world.make_human_user(organization)
     projects = (world.make_project(), world.make_project(organization))
     client_ids = [world.make_application(project.id).client_id for project in projects]

@@ -42,11 +42,11 @@ USER_GRANT, MANAGED = "/user-grants/{user_grant}", "/managers/{manager}"
 
 
 def below(path: str, pages: str) -> tuple[str, ...]:
-    """The addresses of these pages below a place; a dash is the place itself."""
+    """The paths of these pages below a prefix; a dash is the prefix itself."""
     return tuple(path if item == "-" else f"{path}/{item}" for item in pages.split())
 
 
-#: Permission → what follows /console.
+#: Permission → paths below /console.
 PAGES = {
     ANY: ("", "/instance", "/organizations"),
     "application.delete": below(APPLICATION, "delete"),
@@ -130,12 +130,12 @@ PAGES = {
 
 _MANAGER = "manager."
 _AT_INSTANCE = ("", "/organizations/import", "/organizations/new")
-#: Whoever is let in sees the page, or is told that there is nothing to do.
+#: Statuses of permitted requests; 409 if the action does not apply.
 _LET_IN = frozenset({200, 303, 409})
 
 
 def cells() -> list[Cell]:
-    """Every page; those on managers once for each level."""
+    """Every page; manager pages once for each level."""
     found = []
     for permission, paths in PAGES.items():
         for path in paths:
@@ -182,7 +182,7 @@ def make_browser(world: World, estate: ApiFixtureData, role: str | None, resourc
 
 
 def address(estate: ApiFixtureData, cell: Cell) -> str:
-    """The page's address, with every name in it replaced."""
+    """The page's path with its variables replaced."""
     path_values = dict(estate.path_values)
     if cell.manager:
         path_values["manager"] = estate.managers[cell.manager]
@@ -192,7 +192,7 @@ def address(estate: ApiFixtureData, cell: Cell) -> str:
 
 
 def response_status(browser: Browser, estate: ApiFixtureData, cell: Cell) -> int:
-    """What is answered; 200 for whoever is let in."""
+    """The status; 200 for every permitted request."""
     answer = browser.open(address(estate, cell))
     assert answer.status_int < 500, cell
     return 200 if answer.status_int in _LET_IN else int(answer.status_int)
@@ -201,7 +201,7 @@ def response_status(browser: Browser, estate: ApiFixtureData, cell: Cell) -> int
 def differences(
     browser: Browser, estate: ApiFixtureData, expected_statuses: dict[Cell, int]
 ) -> dict[str, tuple[int, int]]:
-    """What is not as it should be: page → wanted, found."""
+    """Deviations: page → expected, actual."""
     found = {cell: response_status(browser, estate, cell) for cell in expected_statuses}
     return {
         f"{cell.path} {cell.manager}": (expected_statuses[cell], found[cell])
@@ -210,14 +210,14 @@ def differences(
     }
 
 
-def test_the_table_is_complete(world: World) -> None:
+def test_permission_table_names_every_page(world: World) -> None:
     routes = world.app.registry.getUtility(IRoutesMapper).get_routes()
     served = {route.pattern.removeprefix("/console") for route in routes if route.name.startswith("console")}
     assert served == {path for paths in PAGES.values() for path in paths}
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_each_role_opens_exactly_what_it_says(
+def test_role_opens_exactly_its_pages(
     world: World, own_estate: ApiFixtureData, foreign: ApiFixtureData, role: str
 ) -> None:
     browser = make_browser(world, own_estate, role)
@@ -227,9 +227,7 @@ def test_each_role_opens_exactly_what_it_says(
 
 
 @pytest.mark.parametrize("role", ["ORG_OWNER", "PROJECT_GRANT_OWNER", "PROJECT_GRANT_OWNER_VIEWER"])
-def test_the_holder_of_a_project_grant_reaches_the_grant_alone(
-    world: World, own_estate: ApiFixtureData, role: str
-) -> None:
+def test_grantee_manager_reaches_only_the_project_grant(world: World, own_estate: ApiFixtureData, role: str) -> None:
     """Security 14.5 and 20.5."""
     person = world.make_human_user(own_estate.holder)
     world.assign_manager_role(person, role, resource=level_of(world, own_estate, role) if role != "ORG_OWNER" else None)
@@ -246,7 +244,7 @@ def test_the_holder_of_a_project_grant_reaches_the_grant_alone(
 
 
 @pytest.mark.parametrize("role", ["ORG_OWNER", "PROJECT_OWNER", "PROJECT_GRANT_OWNER"])
-def test_a_project_grant_opens_nothing_of_its_holder(
+def test_project_grant_opens_nothing_of_the_grantee(
     world: World, own_estate: ApiFixtureData, foreign: ApiFixtureData, role: str
 ) -> None:
     project = world.make_project(own_estate.organization, roles=[ROLE])
@@ -260,14 +258,16 @@ def test_a_project_grant_opens_nothing_of_its_holder(
     assert differences(browser, of_holder, {cell: 404 for cell in CELLS if cell.manager == "project_grant"}) == {}
 
 
-def test_who_manages_nothing_learns_nothing(world: World, own_estate: ApiFixtureData) -> None:
+def test_user_without_role_is_refused_everywhere(world: World, own_estate: ApiFixtureData) -> None:
     browser = make_browser(world, own_estate, None)
     assert differences(browser, own_estate, dict.fromkeys(CELLS, 403)) == {}
     assert browser.open("/console/projects/nothing").status_int == 403
 
 
-def test_what_is_not_there_is_not_found(world: World, own_estate: ApiFixtureData, foreign: ApiFixtureData) -> None:
-    """Unknown ids, and of what belongs to something the ids of others: of another owner, of another kind."""
+def test_unknown_and_foreign_ids_are_not_found(
+    world: World, own_estate: ApiFixtureData, foreign: ApiFixtureData
+) -> None:
+    """Unknown ids, and ids of entities of another owner or kind."""
     browser = make_browser(world, own_estate, "IAM_OWNER", INSTANCE_RESOURCE)
     for cell in CELLS:
         names = re.findall(r"\{(\w+)", cell.path)
@@ -296,14 +296,14 @@ def test_what_is_not_there_is_not_found(world: World, own_estate: ApiFixtureData
             assert answer.status_int == 404, (cell.path, other)
 
 
-def test_nobody_is_sent_to_sign_in(world: World, own_estate: ApiFixtureData) -> None:
+def test_anonymous_browser_is_redirected_to_sign_in(world: World, own_estate: ApiFixtureData) -> None:
     for cell in CELLS:
         browser = Browser(world)
         browser.open(address(own_estate, cell))
         assert browser.path.startswith("/login/"), cell
 
 
-def test_a_person_whose_role_is_taken_is_out_at_once(world: World, own_estate: ApiFixtureData) -> None:
+def test_removed_role_takes_effect_at_once(world: World, own_estate: ApiFixtureData) -> None:
     person = world.make_human_user(own_estate.organization)
     manager = world.assign_manager_role(person, "ORG_OWNER")
     browser = Browser(world)
@@ -322,8 +322,8 @@ LESSER_ROLES = ("IAM_OWNER_VIEWER", "ORG_OWNER", "ORG_OWNER_VIEWER", "PROJECT_OW
 @pytest.mark.parametrize(
     "role", ["IAM_OWNER", *(pytest.param(lesser_role, marks=pytest.mark.thorough) for lesser_role in LESSER_ROLES)]
 )
-def test_what_every_page_has_to_be(world: World, own_estate: ApiFixtureData, role: str) -> None:
-    """One h1, a title of its own, at most one main button and one focused field, links that lead somewhere."""
+def test_every_page_has_valid_structure(world: World, own_estate: ApiFixtureData, role: str) -> None:
+    """One h1, a unique title, at most one primary button and one autofocus, and working links."""
     browser = make_browser(world, own_estate, role)
     titles: dict[str, str] = {}
     followed: set[str] = set()
@@ -342,17 +342,17 @@ def test_what_every_page_has_to_be(world: World, own_estate: ApiFixtureData, rol
         assert not (role.endswith("_VIEWER") and html.select("main form[method=post]")) or "/export" in where, where
         targets = {link["href"].partition("#")[0] for link in html.select("main a[href], nav a[href]")}
         for target in sorted(targets - followed):
-            # Whatever is offered can be opened by whoever sees it.
+            # Every visible link can be opened.
             if target.startswith("/"):
                 found = browser.open(target).status_int
                 assert found in _LET_IN, f"{where} leads to {target}, which answers {found}"
         followed |= targets
 
 
-def test_a_project_grant_made_by_oneself_opens_nothing(
+def test_unrequested_project_grant_opens_nothing(
     world: World, own_estate: ApiFixtureData, foreign: ApiFixtureData
 ) -> None:
-    """Nobody asked the organization: its pages stay not found, and none of its users is named."""
+    """A grant that the organization did not request discloses neither its pages nor its users."""
     person = world.make_human_user(own_estate.organization)
     world.assign_manager_role(person, "ORG_OWNER")
     browser = Browser(world)

@@ -35,7 +35,7 @@ def preview(browser: Browser, **fields: str) -> Any:
     return browser.submit(fields, button=("preview", "yes"), form="page-form")
 
 
-def test_looks_are_set_on_a_page_of_their_own(world: World, owner: Browser, of_organization: str) -> None:
+def test_branding_form_stores_branding(world: World, owner: Browser, of_organization: str) -> None:
     owner.open(of_organization)
     page = owner.click("Change Branding")
     assert page.html.h1.text.startswith("Branding of ")
@@ -53,7 +53,7 @@ def test_looks_are_set_on_a_page_of_their_own(world: World, owner: Browser, of_o
     assert form["mail_footer_en"].value == "One\nTwo"
 
 
-def test_what_is_typed_is_shown_and_nothing_is_saved(
+def test_branding_preview_saves_nothing(
     world: World, owner: Browser, organization: Organization, of_organization: str
 ) -> None:
     owner.open(f"{of_organization}/branding")
@@ -77,18 +77,17 @@ def test_what_is_typed_is_shown_and_nothing_is_saved(
     assert preview_element.select(".mail p")[1].text == "Guten Tag,"
     assert "Neues Passwort wählen" in preview_element.text
     assert not preview_element.select("a[href], input, [id]:not(#preview):not(#preview-title)")
-    # All of it stands in the form still.
+    # The form keeps its values.
     assert owner.find_form("page-form")["login_title_de"].value == "Willkommen"
     with world.read_only_services() as services:
         found = services.storage.organizations.find(organization.id)
         assert found is not None
         assert not found.branded
         assert found.version == organization.version
-    # And is saved as it is.
     assert "The changes are saved." in owner.submit(form="page-form")
 
 
-def test_the_style_of_a_preview_has_both_grounds(world: World) -> None:
+def test_preview_stylesheet_has_light_and_dark_colours(world: World) -> None:
     answer = world.client.get(f"{world.identity.settings.login_url}/preview/0b5a3c-8fdcb8.css")
     assert (answer.status_int, answer.content_type) == (200, "text/css")
     light, dark = answer.text.split(".looks--dark {")
@@ -100,7 +99,7 @@ def test_the_style_of_a_preview_has_both_grounds(world: World) -> None:
     assert ".mail .mail__button" in dark
 
 
-def test_what_is_wrong_is_said_at_its_field_and_the_rest_is_previewed(owner: Browser, of_organization: str) -> None:
+def test_invalid_branding_shows_field_errors_and_previews_the_rest(owner: Browser, of_organization: str) -> None:
     owner.open(f"{of_organization}/branding")
     wrong = {"accent": "#ffcc00", "mail_sender_fr": "a@b", "login_title_zh": "x" * 101, "terms_url": "acme"}
     for send in (preview, lambda browser, **fields: browser.submit(fields, form="page-form")):
@@ -110,13 +109,13 @@ def test_what_is_wrong_is_said_at_its_field_and_the_rest_is_previewed(owner: Bro
         assert all(page.html.find(id=f"error-{name}") for name in wrong)
         assert {item.text.strip() for item in page.html.select("#preview .brand")} == {"Acme"}
         assert page.html.find(id="preview").link["href"].startswith("/preview/2540ad-")
-        # What is folded away is open where it is wrong.
+        # Groups with an error are open.
         assert [item.summary.text for item in page.html.select("main details[open]")] == ["Français", "中文"]
         form = owner.find_form("page-form")
         assert {name: form[name].value for name in wrong} == wrong
 
 
-def test_two_who_change_it_learn_of_each_other(owner: Browser, sign_in: SignIn, of_organization: str) -> None:
+def test_concurrent_branding_change_is_refused(owner: Browser, sign_in: SignIn, of_organization: str) -> None:
     browser = sign_in()
     for item in (owner, browser):
         item.open(f"{of_organization}/branding")
@@ -127,7 +126,7 @@ def test_two_who_change_it_learn_of_each_other(owner: Browser, sign_in: SignIn, 
     assert "The changes are saved." in browser.submit(form="page-form")
 
 
-def test_a_logo_is_chosen_and_removed(world: World, owner: Browser, of_organization: str, of_application: str) -> None:
+def test_logo_upload_and_removal(world: World, owner: Browser, of_organization: str, of_application: str) -> None:
     for page_of in (of_organization, of_application):
         owner.open(f"{page_of}/branding/logo")
         assert owner.submit(form="page-form").status_int == 422
@@ -152,7 +151,7 @@ def test_a_logo_is_chosen_and_removed(world: World, owner: Browser, of_organizat
         (bytes(600_000), 413, "larger than 512 KiB"),
     ],
 )
-def test_a_logo_that_cannot_be_taken_is_refused(
+def test_invalid_logo_is_refused(
     owner: Browser, of_organization: str, content: bytes, status: int, message: str
 ) -> None:
     owner.open(f"{of_organization}/branding/logo")
@@ -161,7 +160,7 @@ def test_a_logo_that_cannot_be_taken_is_refused(
     assert message in page.html.find(id="error-logo").text
 
 
-def test_a_large_picture_comes_in_small(owner: Browser, of_organization: str) -> None:
+def test_large_logo_is_scaled_down(owner: Browser, of_organization: str) -> None:
     image = io.BytesIO()
     Image.effect_noise((600, 200), 80).save(image, "PNG")
     owner.open(f"{of_organization}/branding/logo")
@@ -171,7 +170,7 @@ def test_a_large_picture_comes_in_small(owner: Browser, of_organization: str) ->
     assert len(answer.body) <= 40 * 1024
 
 
-def test_the_preview_of_an_application_has_the_logo_of_its_organization(
+def test_application_preview_inherits_organization_logo(
     owner: Browser, of_organization: str, of_application: str
 ) -> None:
     owner.open(f"{of_organization}/branding/logo")
@@ -182,7 +181,7 @@ def test_the_preview_of_an_application_has_the_logo_of_its_organization(
     assert "to continue to Invoices" in page.html.find(id="preview").text
 
 
-def test_who_only_looks_sees_no_way_to_change_it(sign_in: SignIn, of_organization: str, of_application: str) -> None:
+def test_viewer_has_no_branding_buttons(sign_in: SignIn, of_organization: str, of_application: str) -> None:
     viewer = sign_in("ORG_OWNER_VIEWER")
     for page in (of_organization, of_application):
         assert viewer.open(page).html.find(id="looks")
@@ -191,7 +190,7 @@ def test_who_only_looks_sees_no_way_to_change_it(sign_in: SignIn, of_organizatio
         assert viewer.open(f"{page}/branding/logo").status_int == 403
 
 
-def test_what_was_changed_is_told_in_words(owner: Browser, of_organization: str) -> None:
+def test_branding_change_event_is_labelled(owner: Browser, of_organization: str) -> None:
     owner.open(f"{of_organization}/branding")
     page = owner.submit({"login_title_de": "Willkommen", "mail_footer_en": "<b>Acme</b>"}, form="page-form")
     page = owner.open(page.html.select_one(".notice a")["href"])

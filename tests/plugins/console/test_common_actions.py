@@ -1,4 +1,4 @@
-"""What is alike for every kind of thing: deactivate and delete it, change it late, make it once, find it in a list."""
+"""Actions that all kinds of resources share: deactivate, delete, stale edit, create once, list search."""
 
 from dataclasses import dataclass
 from urllib.parse import urlencode
@@ -14,7 +14,7 @@ from tests.plugins.management.api_fixture_data import ROLE, ApiFixtureData, make
 
 @dataclass(frozen=True)
 class ConsoleResourceCase:
-    """Where the page of a thing lies, what is said before and after, and what goes along with it in numbers."""
+    """The path of a resource, the messages before and after its actions, and the impact of its deletion."""
 
     path: str
     deactivating: str
@@ -111,7 +111,7 @@ def test_deactivate_and_reactivate(instance_owner: Browser, estate: ApiFixtureDa
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=case_path)
-def test_delete_tells_what_falls_and_asks_for_the_name(
+def test_delete_lists_impact_and_requires_name(
     world: World, instance_owner: Browser, estate: ApiFixtureData, kind: ConsoleResourceCase
 ) -> None:
     href = f"/console{estate.address(kind.path)}"
@@ -136,7 +136,7 @@ def test_delete_tells_what_falls_and_asks_for_the_name(
     assert instance_owner.open(href).status_int == 404
 
 
-#: A field of each form that changes something.
+#: A changed field of each edit form.
 CHANGED = {
     "/applications/{application}": "name",
     "/organizations/{organization}": "name",
@@ -149,9 +149,7 @@ CHANGED = {
 
 
 @pytest.mark.parametrize(("path", "field"), CHANGED.items())
-def test_a_change_that_came_too_late_keeps_what_was_typed(
-    instance_owner: Browser, estate: ApiFixtureData, path: str, field: str
-) -> None:
+def test_stale_edit_keeps_typed_values(instance_owner: Browser, estate: ApiFixtureData, path: str, field: str) -> None:
     browser = instance_owner.tab()
     for item in (instance_owner, browser):
         item.open(f"/console{estate.address(path)}/edit")
@@ -165,7 +163,7 @@ def test_a_change_that_came_too_late_keeps_what_was_typed(
     assert browser.find_form("page-form")[field].value == "Second"
 
 
-#: Each form that makes something, what is typed there, and what is typed the second time.
+#: Each create form, its values, and those of the second attempt.
 CREATE_FORMS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     "/applications/{application}/secrets/new": ({}, {}),
     "/organizations/new": ({"name": "Narwhal", "primary_domain": "narwhal.example"}, {"primary_domain": "two.example"}),
@@ -189,7 +187,7 @@ CREATE_FORMS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
 
 
 @pytest.mark.parametrize("path", CREATE_FORMS)
-def test_a_form_that_is_sent_twice_makes_one(
+def test_create_form_sent_twice_creates_once(
     world: World, instance_owner: Browser, estate: ApiFixtureData, path: str
 ) -> None:
     typed, other = CREATE_FORMS[path]
@@ -206,7 +204,7 @@ def test_a_form_that_is_sent_twice_makes_one(
     assert world.audit_events()[0].sequence == last
 
 
-#: Where roles are given to what was chosen, and what is said of it the second time.
+#: Each role form, and its message on the second attempt.
 ROLE_FORMS = {
     "/projects/{project}/grants/new?organization_id={other}": "This organization has a grant of the project already.",
     "/organizations/{organization}/managers/new?user_id={user}": "This user is a manager here already.",
@@ -214,7 +212,7 @@ ROLE_FORMS = {
 }
 
 
-def test_roles_are_given_once(world: World, instance_owner: Browser, estate: ApiFixtureData) -> None:
+def test_roles_form_sent_twice_grants_once(world: World, instance_owner: Browser, estate: ApiFixtureData) -> None:
     organization = world.make_organization()
     for path, message in ROLE_FORMS.items():
         href = f"/console{path.format_map({**estate.path_values, 'other': organization.id})}"
@@ -245,7 +243,7 @@ LISTS = (
 )
 
 
-def test_lists_are_searched_and_say_when_there_is_nothing(instance_owner: Browser, estate: ApiFixtureData) -> None:
+def test_list_search_and_empty_state(instance_owner: Browser, estate: ApiFixtureData) -> None:
     granted = f"/organizations/{estate.holder.id}/granted-projects"
     for path in (*LISTS, granted):
         href = f"/console{estate.address(path)}"
@@ -259,6 +257,6 @@ def test_lists_are_searched_and_say_when_there_is_nothing(instance_owner: Browse
         assert page.html.select("tbody tr") == []
 
 
-def test_a_page_is_told_nothing_that_it_does_not_say() -> None:
+def test_for_resource_refuses_unknown_attributes() -> None:
     with pytest.raises(TypeError, match="DeletePage says nothing of lable, wya"):
         DeletePage.for_resource(ProjectResourcePage, lable="Delete project", wya=())

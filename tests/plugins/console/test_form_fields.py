@@ -1,4 +1,4 @@
-"""One declaration: a field of an entity that has words is asked for in forms and told on pages by these alone."""
+"""Labelled entity fields appear in forms and on pages without further declarations."""
 
 from datetime import timedelta
 from enum import StrEnum
@@ -23,15 +23,13 @@ from identity.plugins.console.form_fields import (
 
 
 class Colour(StrEnum):
-    """What it can look like."""
-
     RED = "red"
     BLUE = "blue"
 
 
 @entity
 class ExampleEntity:
-    """Something with a field of each kind."""
+    """An entity with a field of each type."""
 
     id: str = read_only()
     key: str = create_only(validator=user_name_error, label=gettext_lazy("Key"), missing=gettext_lazy("Enter a key."))
@@ -56,7 +54,7 @@ FIELDS = {
 }
 
 
-def test_what_has_words_and_can_be_set_is_asked_for_and_parts_come_last() -> None:
+def test_labelled_mutable_fields_become_form_fields_in_order() -> None:
     assert list(FIELDS) == ["title", "key", "about", "email", "lasts", "colour", "labels", "addresses", "loud"]
     assert FIELDS["labels"].name == "label"
     assert (FIELDS["title"].hint, FIELDS["key"].required_message, FIELDS["loud"].fieldset) == (
@@ -78,11 +76,11 @@ def test_what_has_words_and_can_be_set_is_asked_for_and_parts_come_last() -> Non
         ("addresses", LinesField),
     ],
 )
-def test_the_type_says_how_it_is_asked_for(name: str, kind: type[FormField]) -> None:
+def test_field_type_selects_form_field(name: str, kind: type[FormField]) -> None:
     assert type(FIELDS[name]) is kind
 
 
-def test_the_rule_says_what_is_required_and_how_it_is_typed() -> None:
+def test_validator_sets_required_and_input_attributes() -> None:
     assert {
         name for name, form_field in FIELDS.items() if form_field.required and not isinstance(form_field, SelectField)
     } == {

@@ -34,7 +34,7 @@ with_texts = pytest.mark.parametrize(
     "text", [MARKUP + TEMPLATE + BIDI, pytest.param(LONG, marks=pytest.mark.thorough)], ids=["markup", "long"]
 )
 
-#: Everything that people and programs have written, table by table.
+#: Text columns with user input, by table.
 TEXTS = {
     "organizations": ("name",),
     "users": ("user_name", "display_name", "description"),
@@ -45,7 +45,7 @@ TEXTS = {
     "sessions": ("user_agent", "client_address"),
     "audit_events": ("reason", "client_address", "object_id", "request_id"),
 }
-#: Where whoever may see everything begins.
+#: Start pages of the crawl.
 START = ["/console", "/account", "/console/organizations", "/console/instance", "/console/audit-events"]
 MOST_PAGES = 400
 PAGES = ("/console", "/account")
@@ -53,11 +53,12 @@ SAME = re.compile("ui_locales=|sort=|cursor=")
 
 
 def make_hostile(world: World, text: str, *, addresses: bool = True) -> None:
-    """Put the text into every column, past all checks of what is allowed in there; into addresses too, unless people
-    are to be sent there."""
+    """Write the text into every column, bypassing validation; ``addresses`` includes URIs, which then cannot be
+    redirected to.
+    """
     url = next(value for value in world.settings.values() if value.startswith("sqlite:///"))
     with sqlite3.connect(url.removeprefix("sqlite:///"), timeout=30) as database:
-        # Nobody could write such an audit event, nor change one.
+        # Triggers protect the audit trail.
         for (trigger,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
             database.execute(f"DROP TRIGGER {trigger}")
         for table, columns in TEXTS.items():
@@ -84,13 +85,13 @@ def make_hostile(world: World, text: str, *, addresses: bool = True) -> None:
 
 
 def brand(world: World, organization: Organization) -> None:
-    """Let it look like itself."""
+    """Give the organization a branding."""
     with world.transaction_services() as services:
         services.branding.change(organization, ChangeBranding.build(accent="#2540ad"), principal=OPERATOR_PRINCIPAL)
 
 
 def check_harmless(browser: Browser, text: str) -> bool:
-    """Whether the page shows the text at all; and that it is text there."""
+    """Assert that the text is escaped; True if the page contains it."""
     page = browser.page
     where = browser.url
     assert page.status_int < 500, where
@@ -108,7 +109,7 @@ def check_harmless(browser: Browser, text: str) -> bool:
 
 
 @with_texts
-def test_no_page_takes_a_stored_text_for_anything_else(make_world: Callable[..., World], text: str) -> None:
+def test_console_pages_escape_stored_texts(make_world: Callable[..., World], text: str) -> None:
     world = make_world()
     estate = make_fixture_data(world)
     brand(world, estate.organization)
@@ -134,7 +135,7 @@ def test_no_page_takes_a_stored_text_for_anything_else(make_world: Callable[...,
         for link in browser.page.html.select("a[href]"):
             target = urljoin(browser.url, link["href"]).partition("#")[0]
             parts = urlsplit(target)
-            # Lists in another order or language are the same pages.
+            # Sort orders and languages count as the same page.
             ours = parts.netloc == urlsplit(browser.login_url).netloc and parts.path.startswith(PAGES)
             if ours and not SAME.search(parts.query):
                 waiting.append(parts.path + (f"?{parts.query}" if parts.query else ""))
@@ -143,7 +144,7 @@ def test_no_page_takes_a_stored_text_for_anything_else(make_world: Callable[...,
 
 
 @with_texts
-def test_nor_do_the_pages_of_a_sign_in(make_world: Callable[..., World], text: str) -> None:
+def test_sign_in_pages_escape_stored_texts(make_world: Callable[..., World], text: str) -> None:
     world = make_world()
     organization = world.make_organization()
     brand(world, organization)
@@ -153,7 +154,7 @@ def test_nor_do_the_pages_of_a_sign_in(make_world: Callable[..., World], text: s
     make_hostile(world, text)
     browser = Browser(world)
     browser.open(party.new_request(scope="openid profile email", redirect_uri="https://app.example/cb").url)
-    # The redirect URI is hostile by now, and so nobody is sent there.
+    # The redirect URI is hostile, so there is no redirect.
     assert check_harmless(browser, text)
     browser.open(party.logout_url(None, client_id=party.client_id, post_logout_redirect_uri=None))
     check_harmless(browser, text)
@@ -163,8 +164,8 @@ def test_nor_do_the_pages_of_a_sign_in(make_world: Callable[..., World], text: s
 
 
 @with_texts
-def test_nor_do_those_that_tell_who_asks_and_what_for(make_world: Callable[..., World], text: str) -> None:
-    """Application, project and organization of one tenant, shown to people of another; and people to each other."""
+def test_consent_pages_escape_stored_texts(make_world: Callable[..., World], text: str) -> None:
+    """Names of one tenant's application, project and organization, shown to people of another."""
     world = make_world()
     owner, home = world.make_organization(registration=True), world.make_organization()
     project, other = world.make_project(owner), world.make_project(owner)

@@ -8,7 +8,7 @@ from identity.testing.world import World
 from tests.plugins.console.conftest import SignIn
 
 
-def test_every_manager_finds_what_programs_have_to_know(world: World, sign_in: SignIn) -> None:
+def test_instance_page_shows_identifiers_to_every_manager(world: World, sign_in: SignIn) -> None:
     page = sign_in("ORG_PROJECT_CREATOR").open("/console/instance")
     settings = world.identity.settings
     copied = {item["data-copy"] for item in page.html.select("[data-copy]")}
@@ -24,7 +24,7 @@ def test_every_manager_finds_what_programs_have_to_know(world: World, sign_in: S
         assert page.html.find(id=absent) is None
 
 
-def test_an_owner_of_the_instance_sees_the_rest(world: World, sign_in: SignIn) -> None:
+def test_instance_page_is_complete_for_instance_owner(world: World, sign_in: SignIn) -> None:
     page = sign_in("IAM_OWNER", resource=INSTANCE_RESOURCE).open("/console/instance")
     assert "IAM_OWNER" in page.html.find(id="managers").text
     assert "Add manager" in page
@@ -33,14 +33,14 @@ def test_an_owner_of_the_instance_sees_the_rest(world: World, sign_in: SignIn) -
 
 
 @pytest.mark.parametrize("role", ["IAM_ORG_MANAGER", "IAM_USER_MANAGER"])
-def test_other_managers_of_all_organizations_see_no_managers_of_the_instance(sign_in: SignIn, role: str) -> None:
+def test_instance_page_hides_managers_from_other_instance_roles(sign_in: SignIn, role: str) -> None:
     page = sign_in(role, resource=INSTANCE_RESOURCE).open("/console/instance")
     assert page.html.find(id="managers") is None
     assert page.html.find(id="plugins") is None
 
 
-def test_instance_administrators_have_one_name(instance_owner: Browser) -> None:
-    """The way there, the page and its title."""
+def test_instance_administrators_page_has_consistent_titles(instance_owner: Browser) -> None:
+    """Navigation link, heading and title."""
     instance_owner.open("/console/instance")
     page = instance_owner.page.html
     [item] = page.select(".navigation a[aria-current]")[:1]

@@ -35,7 +35,7 @@ def hold_section(browser: Browser) -> Any:
 
 
 @pytest.mark.parametrize("kind", [LegalHoldKind.USER, LegalHoldKind.ORGANIZATION])
-def test_one_is_placed_with_a_reason_and_lifted(
+def test_legal_hold_is_placed_with_reason_and_lifted(
     world: World, instance_owner: Browser, organization: Organization, kind: LegalHoldKind
 ) -> None:
     person, browser = world.make_human_user(organization), instance_owner
@@ -66,7 +66,7 @@ def test_one_is_placed_with_a_reason_and_lifted(
     assert listed not in main(browser, LIST)
 
 
-def test_everything_can_be_held(make_world: WorldFactory) -> None:
+def test_legal_hold_on_everything(make_world: WorldFactory) -> None:
     world = make_world()
     person, manager = world.make_human_user(), world.make_human_user()
     world.assign_manager_role(manager, "IAM_OWNER", resource=INSTANCE_RESOURCE)
@@ -87,7 +87,7 @@ def test_everything_can_be_held(make_world: WorldFactory) -> None:
     assert "No legal holds" in main(browser)
 
 
-def test_who_is_held_is_not_deleted(world: World, instance_owner: Browser, organization: Organization) -> None:
+def test_held_user_cannot_be_deleted(world: World, instance_owner: Browser, organization: Organization) -> None:
     person = world.make_human_user(organization)
     hold(world, LegalHoldKind.USER, person.id)
     refused = "This account is under a legal hold and cannot be deleted."
@@ -100,7 +100,7 @@ def test_who_is_held_is_not_deleted(world: World, instance_owner: Browser, organ
     assert instance_owner.submit({"confirm_name": organization.name}, form="page-form").status_int == 409
 
 
-def test_a_hold_on_the_organization_is_told_of_its_people(
+def test_organization_hold_is_shown_on_its_users(
     world: World, instance_owner: Browser, organization: Organization
 ) -> None:
     person = world.make_human_user(organization)
@@ -109,7 +109,7 @@ def test_a_hold_on_the_organization_is_told_of_its_people(
     assert "The whole organization is held since" in main(instance_owner)
 
 
-def test_whoever_manages_the_organization_learns_no_more_than_that_there_is_one(
+def test_organization_manager_sees_only_that_a_hold_exists(
     world: World, owner: Browser, organization: Organization
 ) -> None:
     person = world.make_human_user(organization)
@@ -121,9 +121,7 @@ def test_whoever_manages_the_organization_learns_no_more_than_that_there_is_one(
         assert owner.open(path).status_int == 403
 
 
-def test_whoever_only_reads_sees_them_and_changes_none(
-    world: World, sign_in: SignIn, organization: Organization
-) -> None:
+def test_viewer_sees_holds_without_buttons(world: World, sign_in: SignIn, organization: Organization) -> None:
     person = world.make_human_user(organization)
     hold(world, LegalHoldKind.USER, person.id)
     viewer = sign_in("IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
@@ -133,10 +131,8 @@ def test_whoever_only_reads_sees_them_and_changes_none(
     assert "Lift …" not in main(viewer)
 
 
-def test_one_that_was_lifted_meanwhile_is_not_found(
-    world: World, instance_owner: Browser, organization: Organization
-) -> None:
-    """The next one on the same person is another."""
+def test_lifted_hold_is_not_found(world: World, instance_owner: Browser, organization: Organization) -> None:
+    """A new hold on the same person has another id."""
     person = world.make_human_user(organization)
     placed = hold(world, LegalHoldKind.USER, person.id)
     instance_owner.open(f"{LIST}/{placed.id}/lift")

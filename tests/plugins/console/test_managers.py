@@ -25,7 +25,7 @@ def _choose(browser: Browser, *roles: str) -> None:
 
 
 @pytest.mark.shows("2.6.5", "5.2.1")
-def test_a_service_user_becomes_org_owner(
+def test_service_user_becomes_org_owner(
     world: World, owner: Browser, organization: Organization, robot: ServiceUserProgram
 ) -> None:
     """In the organization detail, add a manager, select the user and choose the role ORG_OWNER."""
@@ -42,14 +42,14 @@ def test_a_service_user_becomes_org_owner(
     assert answer.json["roles"][0]["roles"] == ["ORG_OWNER"]
 
 
-def test_at_least_one_role(owner: Browser, organization: Organization, robot: ServiceUserProgram) -> None:
+def test_manager_needs_at_least_one_role(owner: Browser, organization: Organization, robot: ServiceUserProgram) -> None:
     owner.open(f"{_managers(organization)}/new?user_id={robot.id}")
     page = owner.submit(form="page-form")
     assert page.status_int == 422
     assert page.html.find(id="error-role")
 
 
-def test_only_roles_that_one_may_grant_are_offered(world: World, sign_in: SignIn, organization: Organization) -> None:
+def test_form_offers_only_grantable_roles(world: World, sign_in: SignIn, organization: Organization) -> None:
     project = world.make_project(organization)
     robot = world.make_service_user_program(organization)
     owner = sign_in("PROJECT_OWNER", resource=project_resource(project))
@@ -58,7 +58,9 @@ def test_only_roles_that_one_may_grant_are_offered(world: World, sign_in: SignIn
     assert "ORG_OWNER" not in page.html.form.text
 
 
-def test_change_and_remove(world: World, owner: Browser, organization: Organization, robot: ServiceUserProgram) -> None:
+def test_manager_change_and_removal(
+    world: World, owner: Browser, organization: Organization, robot: ServiceUserProgram
+) -> None:
     manager = world.assign_manager_role(robot, "ORG_OWNER")
     owner.open(f"/console/managers/{manager.id}/edit")
     _choose(owner, "ORG_OWNER_VIEWER")
@@ -69,16 +71,16 @@ def test_change_and_remove(world: World, owner: Browser, organization: Organizat
     assert owner.open(f"/console/managers/{manager.id}/edit").status_int == 404
 
 
-def test_a_user_that_one_may_not_know_of_is_not_there(world: World, owner: Browser, organization: Organization) -> None:
+def test_invisible_user_cannot_be_selected(world: World, owner: Browser, organization: Organization) -> None:
     stranger = world.make_service_user_program()
     assert owner.open(f"{_managers(organization)}/new?user_id={stranger.id}").status_int == 404
     assert "zzz" in owner.open(f"{_managers(organization)}/new?q=zzz")
 
 
-def test_who_may_not_read_users_finds_one_by_the_whole_login_name(
+def test_search_without_user_read_matches_whole_login_name(
     world: World, sign_in: SignIn, organization: Organization, robot: ServiceUserProgram
 ) -> None:
-    """A PROJECT_GRANT_OWNER does not learn who is in its organization, and still adds whom it knows there."""
+    """A PROJECT_GRANT_OWNER can add known users without listing those of the organization."""
     holder = world.make_organization()
     colleague = world.make_service_user_program(holder)
     project = world.make_project(organization)
@@ -98,9 +100,7 @@ def test_who_may_not_read_users_finds_one_by_the_whole_login_name(
     assert found(world.make_service_user_program().id) == []
 
 
-def test_managers_of_a_grant_are_searched_among_the_users_of_its_holder(
-    world: World, sign_in: SignIn, organization: Organization
-) -> None:
+def test_grant_manager_search_covers_grantee_users(world: World, sign_in: SignIn, organization: Organization) -> None:
     holder = world.make_organization()
     colleague = world.make_service_user_program(holder)
     grant = world.make_project_grant(world.make_project(organization), holder)

@@ -1,4 +1,4 @@
-"""Domains of an organization in the console: asked for, proven, made the primary one, removed."""
+"""Domains of an organization in the console: add, verify, make primary, remove."""
 
 from dataclasses import replace
 
@@ -17,13 +17,13 @@ def _page(organization: Organization, name: str = "", below: str = "") -> str:
 
 @pytest.fixture
 def name(organization: Organization) -> str:
-    """A domain that no other test asks for."""
+    """A unique domain."""
     return f"{organization.id}.example"
 
 
 @pytest.fixture
 def published(world: World, monkeypatch: pytest.MonkeyPatch) -> list[DomainProof]:
-    """What checks find outside: nothing, until something is put here."""
+    """The proofs that domain checks find; initially none."""
     domain_proofs: list[DomainProof] = []
 
     def find(domain: OrganizationDomain) -> DomainProof | None:
@@ -33,9 +33,7 @@ def published(world: World, monkeypatch: pytest.MonkeyPatch) -> list[DomainProof
     return domain_proofs
 
 
-def test_a_domain_from_its_beginning_to_its_end(
-    owner: Browser, organization: Organization, name: str, published: list[DomainProof]
-) -> None:
+def test_domain_life_cycle(owner: Browser, organization: Organization, name: str, published: list[DomainProof]) -> None:
     owner.open(_page(organization))
     owner.click("New domain")
     page = owner.submit({"domain": "No Domain"}, form="page-form")
@@ -57,7 +55,7 @@ def test_a_domain_from_its_beginning_to_its_end(
     assert "The domain is proven. You can make it the primary one." in page
     assert "Verified" in page.html.find(class_="console__title").text
     assert "DNS record" in page.html.find("dl", class_="facts").text
-    # What counts, its organization keeps.
+    # The primary domain cannot be removed.
     assert "Remove …" not in page
     page = owner.click("Make primary …")
     assert f"anna@{organization.primary_domain} becomes anna@{name}" in page
@@ -65,11 +63,11 @@ def test_a_domain_from_its_beginning_to_its_end(
     assert "The changes are saved." in page
     row = next(item for item in page.html.find(id="domains").select("tbody tr") if name in item.text)
     assert "Primary domain" in row.text
-    # The former one stays.
+    # The former primary domain stays.
     assert organization.primary_domain in page.html.find(id="domains").text
 
 
-def test_a_domain_that_waits_is_removed(owner: Browser, organization: Organization, name: str) -> None:
+def test_pending_domain_is_removed(owner: Browser, organization: Organization, name: str) -> None:
     owner.open(f"{_page(organization)}/domains/new")
     owner.submit({"domain": name}, form="page-form")
     page = owner.click("Remove …")
@@ -80,7 +78,7 @@ def test_a_domain_that_waits_is_removed(owner: Browser, organization: Organizati
     assert owner.open(_page(organization, name)).status_int == 404
 
 
-def test_who_manages_the_instance_asserts_and_removes(
+def test_instance_manager_asserts_and_removes_domain(
     owner: Browser, instance_owner: Browser, organization: Organization, name: str
 ) -> None:
     owner.open(f"{_page(organization)}/domains/new")
@@ -96,7 +94,7 @@ def test_who_manages_the_instance_asserts_and_removes(
     assert "Domain removed." in instance_owner.submit(form="page-form")
 
 
-def test_who_loses_by_a_domain_is_told_to_whoever_may_know(
+def test_sign_in_loss_is_shown_only_when_permitted(
     world: World,
     owner: Browser,
     instance_owner: Browser,
@@ -104,7 +102,7 @@ def test_who_loses_by_a_domain_is_told_to_whoever_may_know(
     name: str,
     published: list[DomainProof],
 ) -> None:
-    """Of a domain that is not theirs yet, an organization's managers learn of nobody."""
+    """Managers must not learn who uses addresses of an unverified domain."""
     for home, email_verifier in (
         (world.make_organization(), EmailVerifier.OWN_LINK),
         (organization, EmailVerifier.MANAGER),
@@ -122,9 +120,7 @@ def test_who_loses_by_a_domain_is_told_to_whoever_may_know(
     assert lost in owner.submit(form="page-form")
 
 
-def test_a_domain_that_waits_is_not_made_primary(
-    world: World, owner: Browser, organization: Organization, name: str
-) -> None:
+def test_pending_domain_cannot_be_primary(world: World, owner: Browser, organization: Organization, name: str) -> None:
     owner.open(f"{_page(organization)}/domains/new")
     owner.submit({"domain": name}, form="page-form")
     owner.open(_page(organization, name, "/primary"))

@@ -36,7 +36,7 @@ def document(**members: Any) -> str:
 
 
 def file(text: str) -> Upload:
-    """The file as it is chosen."""
+    """The file as an upload."""
     return Upload("exported.json", text.encode())
 
 
@@ -45,7 +45,7 @@ def found(world: World, domain: str) -> Organization | None:
         return services.storage.organizations.find_by_domain(domain)
 
 
-def test_the_page_says_what_is_in_the_file_and_what_is_not(owner: Browser, organization: Organization) -> None:
+def test_export_page_describes_the_file(owner: Browser, organization: Organization) -> None:
     owner.open(_page(organization))
     page = owner.click(f"Export {organization.name}")
     assert page.html.h1.text == f"Export {organization.name}"
@@ -53,7 +53,7 @@ def test_the_page_says_what_is_in_the_file_and_what_is_not(owner: Browser, organ
     assert "Passwords, private keys, client secrets" in page.html.find(id="outside").text
 
 
-def test_the_file_is_named_after_the_domain_and_kept_nowhere(
+def test_export_file_is_named_after_domain_and_not_cached(
     world: World, owner: Browser, organization: Organization
 ) -> None:
     robot = world.make_service_user_program(organization)
@@ -67,9 +67,7 @@ def test_the_file_is_named_after_the_domain_and_kept_nowhere(
     assert world.audit_events(event="organization.exported", object_id=organization.id)
 
 
-def test_a_file_comes_in_as_a_new_organization(
-    world: World, instance_owner: Browser, organization: Organization
-) -> None:
+def test_import_creates_organization(world: World, instance_owner: Browser, organization: Organization) -> None:
     world.make_service_user_program(organization)
     text = exported(instance_owner, organization).text
     domain = f"copy-of-{organization.primary_domain}"
@@ -88,7 +86,7 @@ def test_a_file_comes_in_as_a_new_organization(
     assert key.public_key
 
 
-def test_a_deleted_organization_comes_back_with_its_ids(
+def test_import_restores_deleted_organization_with_ids(
     world: World, sign_in: SignIn, organization: Organization
 ) -> None:
     browser = sign_in("IAM_OWNER", resource=INSTANCE_RESOURCE, home=world.make_organization())
@@ -102,7 +100,7 @@ def test_a_deleted_organization_comes_back_with_its_ids(
     assert robot.access_token()
 
 
-def test_places_that_are_wrong_are_listed_and_what_was_typed_is_kept(world: World, instance_owner: Browser) -> None:
+def test_import_lists_problems_by_path_and_keeps_input(world: World, instance_owner: Browser) -> None:
     domain = f"wrong-{world.make_organization().primary_domain}"
     application = {"name": "Web", "type": "web", "redirect_uris": ["ftp://x"]}
     typed = document(primary_domain=domain, projects=[{"name": "<b>", "applications": [application], "colour": "red"}])
@@ -118,7 +116,7 @@ def test_places_that_are_wrong_are_listed_and_what_was_typed_is_kept(world: Worl
     assert found(world, domain) is None
 
 
-def test_a_text_that_is_no_document_is_said_at_its_field(instance_owner: Browser) -> None:
+def test_import_of_malformed_document_shows_field_error(instance_owner: Browser) -> None:
     for typed, sentence in (
         ("", "Choose the exported file."),
         ('{\n  "format": }', "This cannot be read as JSON from line 2, column 13 on."),
@@ -133,7 +131,7 @@ def test_a_text_that_is_no_document_is_said_at_its_field(instance_owner: Browser
         assert sentence in page.html.find(id="error-document").text
 
 
-def test_a_form_sent_twice_makes_one_organization(world: World, instance_owner: Browser) -> None:
+def test_import_form_sent_twice_creates_once(world: World, instance_owner: Browser) -> None:
     domain = f"twice-{world.make_organization().primary_domain}"
     instance_owner.open(IMPORT)
     again = instance_owner.tab()
@@ -145,7 +143,7 @@ def test_a_form_sent_twice_makes_one_organization(world: World, instance_owner: 
     assert found(world, f"again-{domain}") is None
 
 
-def test_a_file_is_as_large_as_the_form_says(make_world: WorldFactory) -> None:
+def test_import_file_size_limit(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.import_limit": "1"})
     person, browser = world.make_human_user(), Browser(world)
     world.assign_manager_role(person, "IAM_OWNER", resource=INSTANCE_RESOURCE)
@@ -162,7 +160,7 @@ def test_a_file_is_as_large_as_the_form_says(make_world: WorldFactory) -> None:
     assert "The file is larger than 1 MiB." in page.html.find(id="error-document").text
 
 
-def test_nothing_of_a_file_is_looked_at_in_a_form_that_has_grown_old(
+def test_expired_import_form_is_not_parsed(
     world: World, instance_owner: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     domain = f"old-{world.make_organization().primary_domain}"
@@ -176,14 +174,14 @@ def test_nothing_of_a_file_is_looked_at_in_a_form_that_has_grown_old(
     assert found(world, domain) is None
 
 
-def test_what_is_no_form_with_a_file_is_refused(instance_owner: Browser) -> None:
+def test_import_requires_multipart_form(instance_owner: Browser) -> None:
     for content_type in ("application/x-www-form-urlencoded", "text/plain", "multipart/form-data"):
         instance_owner.open(IMPORT)
         sent = replace(instance_owner._from_page("POST", instance_owner.url, b"a=b"), content_type=content_type)
         assert instance_owner._go(sent).status_int in (400, 415)
 
 
-def test_ids_are_kept_by_managers_of_the_instance_alone(sign_in: SignIn) -> None:
+def test_keeping_ids_requires_instance_manager(sign_in: SignIn) -> None:
     browser = sign_in("IAM_ORG_MANAGER", resource=INSTANCE_RESOURCE)
     browser.open(IMPORT)
     assert "keep_ids" not in browser.find_form("page-form").fields

@@ -1,4 +1,4 @@
-"""Organizations in the console: who sees which, and what falls with one (pages.md §5.2)."""
+"""Organizations in the console: visibility and impact of deletion (pages.md §5.2)."""
 
 from identity.domain.organizations import Organization
 from identity.domain.permissions import project_resource
@@ -16,7 +16,7 @@ def _page(organization: Organization, below: str = "") -> str:
     return f"/console/organizations/{organization.id}{below}"
 
 
-def test_a_new_organization_gets_a_domain_made_of_its_name(world: World, instance_owner: Browser) -> None:
+def test_new_organization_derives_domain_from_name(world: World, instance_owner: Browser) -> None:
     instance_owner.open("/console/organizations")
     instance_owner.click("New organization")
     page = instance_owner.submit({"name": "Blue Whale Ltd"}, form="page-form")
@@ -25,7 +25,7 @@ def test_a_new_organization_gets_a_domain_made_of_its_name(world: World, instanc
     assert "blue-whale-ltd.id.example.com" in page
 
 
-def test_what_is_wrong_is_said_at_its_field_and_nothing_is_lost(
+def test_invalid_organization_shows_field_errors_and_keeps_input(
     organization: Organization, instance_owner: Browser
 ) -> None:
     instance_owner.open("/console/organizations/new")
@@ -41,7 +41,7 @@ def test_what_is_wrong_is_said_at_its_field_and_nothing_is_lost(
         assert (form["name"].value, form["primary_domain"].value) == (name, domain)
 
 
-def test_an_owner_sees_the_own_organization_alone(world: World, owner: Browser, organization: Organization) -> None:
+def test_org_owner_sees_only_own_organization(world: World, owner: Browser, organization: Organization) -> None:
     other = world.make_organization()
     page = owner.open("/console/organizations")
     assert organization.name in page
@@ -51,7 +51,7 @@ def test_an_owner_sees_the_own_organization_alone(world: World, owner: Browser, 
     assert owner.open("/console/organizations/new").status_int == 403
 
 
-def test_a_manager_of_a_project_sees_the_organization_without_a_link(
+def test_project_manager_sees_organization_without_link(
     world: World, sign_in: SignIn, organization: Organization
 ) -> None:
     browser = sign_in("PROJECT_OWNER", resource=project_resource(world.make_project(organization)))
@@ -61,7 +61,7 @@ def test_a_manager_of_a_project_sees_the_organization_without_a_link(
     assert browser.open(_page(organization)).status_int == 403
 
 
-def test_the_page_shows_facts_and_managers(owner: Browser, organization: Organization) -> None:
+def test_detail_page_shows_facts_and_managers(owner: Browser, organization: Organization) -> None:
     page = owner.open(_page(organization))
     assert page.html.h1.text == organization.name
     facts = page.html.find("dl", class_="facts").text
@@ -71,7 +71,9 @@ def test_the_page_shows_facts_and_managers(owner: Browser, organization: Organiz
     assert "Deactivate or delete" in page
 
 
-def test_change_name_domain_and_registration(world: World, owner: Browser, organization: Organization) -> None:
+def test_organization_edit_changes_name_domain_and_registration(
+    world: World, owner: Browser, organization: Organization
+) -> None:
     owner.open(_page(organization))
     owner.click("Change " + organization.name)
     fields = {"name": "Sperm Whale", "primary_domain": "sperm-whale.id.example.com", "registration": False}
@@ -87,7 +89,7 @@ def test_change_name_domain_and_registration(world: World, owner: Browser, organ
     )
 
 
-def test_a_change_to_nothing_is_refused(world: World, owner: Browser, organization: Organization) -> None:
+def test_empty_organization_name_is_refused(world: World, owner: Browser, organization: Organization) -> None:
     owner.open(_page(organization, "/edit"))
     page = owner.submit({"name": "", "primary_domain": ""}, form="page-form")
     assert page.status_int == 422
@@ -96,7 +98,7 @@ def test_a_change_to_nothing_is_refused(world: World, owner: Browser, organizati
     assert _stored(world, organization) == organization
 
 
-def test_whoever_deactivates_the_own_organization_is_told(owner: Browser, organization: Organization) -> None:
+def test_deactivating_own_organization_warns_of_sign_out(owner: Browser, organization: Organization) -> None:
     page = owner.open(_page(organization, "/deactivate"))
     assert "You belong to this organization: you are signed out too." in page
     assert "A manager of the instance can reactivate it later." in page
@@ -104,7 +106,7 @@ def test_whoever_deactivates_the_own_organization_is_told(owner: Browser, organi
     assert owner.sign_in_step is not None, "the session has ended"
 
 
-def test_the_instances_own_organization_stays(world: World, instance_owner: Browser) -> None:
+def test_instance_organization_cannot_be_deleted(world: World, instance_owner: Browser) -> None:
     own_path = f"/console/organizations/{world.instance.organization_id}"
     page = instance_owner.open(own_path)
     assert "This organization holds the service itself: it cannot be deactivated or deleted." in page

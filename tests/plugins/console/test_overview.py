@@ -1,4 +1,4 @@
-"""The overview of an organization: what needs attention, and what is still missing."""
+"""The overview of an organization: warnings and getting started."""
 
 from datetime import timedelta
 from typing import Any
@@ -13,7 +13,7 @@ def overview(browser: Browser, organization: Organization) -> Any:
     return browser.open(f"/console/organizations/{organization.id}/overview")
 
 
-def test_a_new_organization_is_told_its_first_steps(owner: Browser, organization: Organization) -> None:
+def test_new_organization_shows_getting_started(owner: Browser, organization: Organization) -> None:
     page = overview(owner, organization)
     assert page.status_int == 200
     assert [item.get_text() for item in page.html.select("#steps h3")] == [
@@ -23,26 +23,26 @@ def test_a_new_organization_is_told_its_first_steps(owner: Browser, organization
         "Add a key to the service user",
         "Add a manager",
     ]
-    # The owner itself is a manager.
+    # The owner counts as a manager.
     assert [item.get_text() for item in page.html.select("#steps .badge")] == ["Done"]
     assert len(page.html.select(".button--primary")) == 1
     assert "Nothing expires in the next 30 days." in page
     assert "Nothing was refused in the last 24 hours." in page
 
 
-def test_steps_that_are_all_done_are_not_shown(world: World, owner: Browser, organization: Organization) -> None:
+def test_completed_steps_are_hidden(world: World, owner: Browser, organization: Organization) -> None:
     world.make_service_user_program(organization)
     world.make_web_application(world.make_project(organization).id)
     assert overview(owner, organization).html.find(id="steps") is None
 
 
-def test_a_step_without_the_right_has_no_button(sign_in: SignIn, organization: Organization) -> None:
+def test_step_without_permission_has_no_button(sign_in: SignIn, organization: Organization) -> None:
     page = overview(sign_in("ORG_OWNER_VIEWER"), organization)
     assert page.html.find(id="steps") is not None
     assert page.html.select("#steps a") == []
 
 
-def test_what_expires_soon_leads_to_a_new_key(world: World, owner: Browser, organization: Organization) -> None:
+def test_expiring_key_links_to_new_key(world: World, owner: Browser, organization: Organization) -> None:
     soon = world.make_service_user_program(
         organization, display_name="CI runner", expires_at=world.clock() + timedelta(days=7)
     )
@@ -57,9 +57,7 @@ def test_what_expires_soon_leads_to_a_new_key(world: World, owner: Browser, orga
     assert owner.path == f"/console/service-users/{soon.id}/keys/new"
 
 
-def test_what_was_refused_is_counted_and_leads_to_its_events(
-    world: World, owner: Browser, organization: Organization
-) -> None:
+def test_refusals_are_counted_and_link_to_events(world: World, owner: Browser, organization: Organization) -> None:
     robot = world.make_service_user_program(organization, display_name="CI runner")
     for _ in range(2):
         assert robot.request_token(iat=world.clock.seconds - 7200).status_int == 400
@@ -74,9 +72,7 @@ def test_what_was_refused_is_counted_and_leads_to_its_events(
     assert "result=refused" in owner.url
 
 
-def test_who_may_not_read_service_users_sees_nothing_of_their_keys(
-    world: World, sign_in: SignIn, organization: Organization
-) -> None:
+def test_expiring_keys_need_service_user_read(world: World, sign_in: SignIn, organization: Organization) -> None:
     world.make_service_user_program(organization, expires_at=world.clock() + timedelta(days=7))
     page = overview(sign_in("ORG_SETTINGS_MANAGER"), organization)
     assert page.status_int == 200

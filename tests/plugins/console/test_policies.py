@@ -1,4 +1,4 @@
-"""The sign-in policy in the console: what holds, who set it, and changing it."""
+"""The sign-in policy in the console: effective rules, their source, and editing."""
 
 from identity.domain.applications import ConsentRule
 from identity.domain.organizations import Organization
@@ -24,7 +24,7 @@ def _row(page: object, rule: str) -> str:
     return next(" ".join(row.text.split()) for row in rows if row.th.text.startswith(rule))
 
 
-def test_an_organization_asks_for_more_and_the_page_tells_who_did(
+def test_policy_page_shows_stricter_rule_and_its_author(
     world: World, owner: Browser, organization: Organization
 ) -> None:
     page = owner.open(_page(organization))
@@ -39,9 +39,7 @@ def test_an_organization_asks_for_more_and_the_page_tells_who_did(
     assert _set(world, organization.id) == Policy(second_factor=SecondFactorRule.REQUIRED_FOR_IAM, remember_browser=0)
 
 
-def test_a_rule_that_allows_more_than_the_instance_is_not_offered_and_refused(
-    owner: Browser, organization: Organization
-) -> None:
+def test_looser_rule_than_instance_is_refused(owner: Browser, organization: Organization) -> None:
     owner.open(_page(organization, "/edit"))
     form = owner.find_form("page-form")
     assert "off" not in [value for value, _, _ in form["second_factor"].options]
@@ -50,7 +48,7 @@ def test_a_rule_that_allows_more_than_the_instance_is_not_offered_and_refused(
     assert "The instance does not allow that much." in page.html.find(id="error-remember_browser").text
 
 
-def test_a_rule_is_left_to_the_level_above_again(world: World, owner: Browser, organization: Organization) -> None:
+def test_rule_is_reset_to_inherited(world: World, owner: Browser, organization: Organization) -> None:
     world.operator_services.policies.change(
         organization.id, ChangePolicy.build(second_factor=SecondFactorRule.REQUIRED_FOR_IAM)
     )
@@ -59,9 +57,7 @@ def test_a_rule_is_left_to_the_level_above_again(world: World, owner: Browser, o
     assert _set(world, organization.id) == Policy()
 
 
-def test_two_who_change_it_at_the_same_time_do_not_undo_each_other(
-    world: World, owner: Browser, organization: Organization
-) -> None:
+def test_concurrent_policy_change_is_refused(world: World, owner: Browser, organization: Organization) -> None:
     owner.open(_page(organization, "/edit"))
     world.operator_services.policies.change(
         organization.id, ChangePolicy.build(second_factor=SecondFactorRule.REQUIRED_FOR_IAM)
@@ -71,7 +67,7 @@ def test_two_who_change_it_at_the_same_time_do_not_undo_each_other(
     assert _set(world, organization.id).second_factor is SecondFactorRule.REQUIRED_FOR_IAM
 
 
-def test_who_may_not_write_sees_the_rules_without_a_button(sign_in: SignIn, organization: Organization) -> None:
+def test_viewer_sees_policy_without_button(sign_in: SignIn, organization: Organization) -> None:
     viewer = sign_in("ORG_OWNER_VIEWER")
     page = viewer.open(_page(organization))
     assert "Second factor" in page
@@ -80,7 +76,7 @@ def test_who_may_not_write_sees_the_rules_without_a_button(sign_in: SignIn, orga
     assert viewer.open("/console/instance/policy").status_int == 403
 
 
-def test_the_instance_sets_what_holds_for_all(
+def test_instance_policy_applies_to_organizations(
     world: World, instance_owner: Browser, organization: Organization
 ) -> None:
     instance_owner.open("/console/instance/policy/edit")
@@ -89,7 +85,7 @@ def test_the_instance_sets_what_holds_for_all(
     page = instance_owner.open(_page(organization))
     assert "The instance" in _row(page, "Remember browsers for")
     assert _set(world, INSTANCE_OWNER_ID) == Policy(remember_browser=30)
-    # All tests share the instance.
+    # Restore the rule: all tests share the instance.
     instance_owner.open("/console/instance/policy/edit")
     instance_owner.submit({"remember_browser": ""}, form="page-form")
     assert _set(world, INSTANCE_OWNER_ID) == Policy()
@@ -100,9 +96,7 @@ def _facts(page: object) -> dict[str, str]:
     return {row.dt.text.strip(): " ".join(row.dd.text.split()) for row in rows}
 
 
-def test_a_manager_is_told_what_a_person_would_have_to_do(
-    world: World, owner: Browser, organization: Organization
-) -> None:
+def test_sign_in_preview_shows_steps(world: World, owner: Browser, organization: Organization) -> None:
     person = world.make_human_user(organization)
     path = _page(organization, "/preview")
     assert owner.open(path).status_int == 200
@@ -115,7 +109,7 @@ def test_a_manager_is_told_what_a_person_would_have_to_do(
     assert _facts(owner.open(at_application))["Consent"] == "Is not asked"
 
 
-def test_rules_are_tried_before_they_are_saved(world: World, owner: Browser, organization: Organization) -> None:
+def test_sign_in_preview_with_unsaved_rules(world: World, owner: Browser, organization: Organization) -> None:
     person = world.make_human_user(organization)
     client = world.make_web_application(world.make_project(organization).id, consent=ConsentRule.WHEN_FOREIGN)
     owner.open(_page(organization, "/edit"))
@@ -135,14 +129,16 @@ def test_rules_are_tried_before_they_are_saved(world: World, owner: Browser, org
     assert "The instance does not allow that much." in page
 
 
-def test_nobody_is_told_of_people_elsewhere(world: World, owner: Browser, organization: Organization) -> None:
+def test_sign_in_preview_refuses_users_of_other_organizations(
+    world: World, owner: Browser, organization: Organization
+) -> None:
     stranger = world.make_human_user()
     page = owner.open(_page(organization, f"/preview?user_id={stranger.id}"))
     assert page.status_int == 422
     assert "Choose a person." in page
 
 
-def test_registration_that_the_instance_closes_is_told_where_it_holds_and_before_it_is_saved(
+def test_registration_closed_by_instance_is_shown_in_preview(
     world: World, owner: Browser, organization: Organization
 ) -> None:
     person = world.make_human_user(organization)
@@ -161,7 +157,7 @@ def test_registration_that_the_instance_closes_is_told_where_it_holds_and_before
     assert message in owner.open(f"/console/organizations/{organization.id}")
 
 
-def test_pages_say_whether_a_password_that_a_manager_sets_stays(
+def test_pages_show_whether_reset_password_must_change(
     world: World, instance_owner: Browser, organization: Organization
 ) -> None:
     person = world.make_human_user(organization)

@@ -1,4 +1,4 @@
-"""Project grants in the console, seen from whoever gives one and whoever holds it (pages.md §5.2)."""
+"""Project grants in the console, for the granting organization and the grantee (pages.md §5.2)."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def _stored(world: World, grant: ProjectGrant) -> ProjectGrant | None:
 # --- list and new ----------------------------------------------------------------------------------------------------
 
 
-def test_from_nothing_to_a_grant(world: World, owner: Browser, project: Project, holder: Organization) -> None:
+def test_project_grant_creation(world: World, owner: Browser, project: Project, holder: Organization) -> None:
     page = owner.open(_list(project))
     assert "No project grants yet" in page
     page = owner.click("New project grant")
@@ -54,16 +54,14 @@ def test_from_nothing_to_a_grant(world: World, owner: Browser, project: Project,
     assert holder.name in owner.open(_list(project)).html.find("tbody").text
 
 
-def test_the_projects_page_shows_its_grants(
-    owner: Browser, project: Project, holder: Organization, grant: ProjectGrant
-) -> None:
+def test_project_page_shows_grants(owner: Browser, project: Project, holder: Organization, grant: ProjectGrant) -> None:
     section = owner.open(f"/console/projects/{project.id}").html.find(id="grants")
     assert holder.name in section.text
     assert [link["href"] for link in section.select("tbody a")] == [_page(grant)]
     assert _list(project, "/new") in {link["href"] for link in section.select("a.button")}
 
 
-def test_a_stranger_is_found_by_the_whole_domain_or_id_alone(
+def test_invisible_organization_needs_whole_domain_or_id(
     owner: Browser, project: Project, holder: Organization
 ) -> None:
     for query in (holder.name, holder.primary_domain[:-1], holder.id[:-1]):
@@ -74,9 +72,7 @@ def test_a_stranger_is_found_by_the_whole_domain_or_id_alone(
         ]
 
 
-def test_the_project_is_not_granted_to_its_own_organization(
-    owner: Browser, project: Project, organization: Organization
-) -> None:
+def test_own_organization_cannot_be_granted(owner: Browser, project: Project, organization: Organization) -> None:
     page = owner.open(_list(project, f"/new?q={organization.primary_domain}"))
     assert page.html.select("a.choice") == []
     owner.open(_list(project, f"/new?organization_id={organization.id}"))
@@ -85,7 +81,7 @@ def test_the_project_is_not_granted_to_its_own_organization(
     assert "The project belongs to this organization already." in page
 
 
-def test_an_instance_manager_finds_organizations_by_name(
+def test_instance_manager_searches_organizations_by_name(
     sign_in: SignIn, project: Project, holder: Organization
 ) -> None:
     browser = sign_in("IAM_OWNER", resource=INSTANCE_RESOURCE)
@@ -93,7 +89,7 @@ def test_an_instance_manager_finds_organizations_by_name(
     assert holder.name in page.html.find("a", class_="choice").text
 
 
-def test_a_project_without_roles_can_be_granted(
+def test_project_without_roles_can_be_granted(
     world: World, owner: Browser, organization: Organization, holder: Organization
 ) -> None:
     bare = world.make_project(organization)
@@ -105,7 +101,7 @@ def test_a_project_without_roles_can_be_granted(
 # --- one grant, for the owner of the project -------------------------------------------------------------------------
 
 
-def test_the_owner_sees_all_of_it(
+def test_project_owner_sees_grant_details(
     owner: Browser, project: Project, organization: Organization, holder: Organization, grant: ProjectGrant
 ) -> None:
     page = owner.open(_page(grant))
@@ -125,7 +121,7 @@ def test_the_owner_sees_all_of_it(
     assert f"/console/organizations/{holder.id}" not in {link["href"] for link in page.html.select("main a")}
 
 
-def test_change_the_roles(world: World, owner: Browser, grant: ProjectGrant) -> None:
+def test_project_grant_roles_change(world: World, owner: Browser, grant: ProjectGrant) -> None:
     owner.open(_page(grant))
     owner.click("Change")
     form = owner.find_form("page-form")
@@ -138,9 +134,7 @@ def test_change_the_roles(world: World, owner: Browser, grant: ProjectGrant) -> 
     assert stored.roles == {"admin", "writer"}
 
 
-def test_a_role_that_is_gone_meanwhile_is_refused(
-    world: World, owner: Browser, project: Project, holder: Organization
-) -> None:
+def test_deleted_role_is_refused(world: World, owner: Browser, project: Project, holder: Organization) -> None:
     owner.open(_list(project, f"/new?organization_id={holder.id}"))
     owner.find_form("page-form").set("role", True, index=0)
     with world.transaction_services() as services:
@@ -150,7 +144,7 @@ def test_a_role_that_is_gone_meanwhile_is_refused(
     assert "The project has no role admin." in page.html.find(id="error-role").text
 
 
-def test_withdraw_counts_those_who_lose_access(
+def test_withdraw_counts_users_who_lose_access(
     world: World, owner: Browser, project: Project, holder: Organization, grant: ProjectGrant
 ) -> None:
     for _ in range(2):
@@ -167,7 +161,7 @@ def test_withdraw_counts_those_who_lose_access(
 # --- for others ------------------------------------------------------------------------------------------------------
 
 
-def test_the_holder_finds_it_among_granted_projects(
+def test_grantee_sees_granted_project(
     holding: Browser, project: Project, organization: Organization, holder: Organization, grant: ProjectGrant
 ) -> None:
     granted = f"/console/organizations/{holder.id}/granted-projects"
@@ -183,12 +177,12 @@ def test_the_holder_finds_it_among_granted_projects(
     assert "Add manager" in page
 
 
-def test_nothing_granted(owner: Browser, organization: Organization) -> None:
+def test_granted_project_list_is_empty(owner: Browser, organization: Organization) -> None:
     page = owner.open(f"/console/organizations/{organization.id}/granted-projects")
     assert "No other organization has granted you a project." in page
 
 
-def test_a_manager_of_the_grant_alone_gets_to_it(
+def test_grant_manager_reaches_grant_page(
     world: World, sign_in: SignIn, project: Project, holder: Organization, grant: ProjectGrant
 ) -> None:
     resource = project_grant_resource(grant, project)

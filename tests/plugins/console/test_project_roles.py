@@ -36,7 +36,7 @@ def _effects(browser: Browser) -> list[str]:
     return [item.text for item in browser.page.html.select("ul.list li")]
 
 
-def test_add_change_and_delete(owner: Browser, roles: str) -> None:
+def test_project_role_add_change_and_delete(owner: Browser, roles: str) -> None:
     assert "No roles yet" in owner.open(roles)
     owner.click("New role")
     page = owner.submit({"key": "editor", "display_name": "Editor", "group": "Staff"}, form="page-form")
@@ -54,7 +54,7 @@ def test_add_change_and_delete(owner: Browser, roles: str) -> None:
     assert _keys(owner) == []
 
 
-def test_the_project_shows_them(world: World, owner: Browser, project: Project, roles: str) -> None:
+def test_project_page_shows_roles(world: World, owner: Browser, project: Project, roles: str) -> None:
     page = owner.open(f"/console/projects/{project.id}")
     assert "No roles yet" in page.html.find(id="roles").text
     _add(world, project, *"abcdef")
@@ -64,7 +64,7 @@ def test_the_project_shows_them(world: World, owner: Browser, project: Project, 
     assert _keys(owner) == list("abcdef")
 
 
-def test_a_key_that_cannot_be(world: World, owner: Browser, project: Project, roles: str) -> None:
+def test_invalid_role_key_is_refused(world: World, owner: Browser, project: Project, roles: str) -> None:
     _add(world, project, "taken")
     owner.open(f"{roles}/new")
     for key, message in (
@@ -79,14 +79,14 @@ def test_a_key_that_cannot_be(world: World, owner: Browser, project: Project, ro
         assert {name: owner.find_form("page-form")[name].value for name in typed} == typed
 
 
-def test_every_empty_field_is_named(owner: Browser, roles: str) -> None:
+def test_empty_role_fields_are_named(owner: Browser, roles: str) -> None:
     owner.open(f"{roles}/new")
     page = owner.submit(form="page-form")
     links = [(item["href"], item.text) for item in page.html.select("#errors a")]
     assert links == [("#field-key", "Enter a key."), ("#field-display_name", "Enter a display name.")]
 
 
-def test_any_key_has_its_pages(world: World, owner: Browser, project: Project, roles: str) -> None:
+def test_role_key_with_special_characters_has_pages(world: World, owner: Browser, project: Project, roles: str) -> None:
     for key in ("a/b", "new", "50%", "a?b#c", "größer", "x/edit"):
         _add(world, project, key)
         owner.open(roles)
@@ -99,7 +99,7 @@ def test_any_key_has_its_pages(world: World, owner: Browser, project: Project, r
         assert _keys(owner) == []
 
 
-def test_delete_names_who_loses_it(
+def test_role_deletion_names_affected_users(
     world: World, owner: Browser, organization: Organization, project: Project, roles: str
 ) -> None:
     _add(world, project, "editor", "reader")
@@ -121,7 +121,7 @@ def test_delete_names_who_loses_it(
         }
 
 
-def test_pages(world: World, owner: Browser, project: Project, roles: str) -> None:
+def test_project_role_list_is_paged(world: World, owner: Browser, project: Project, roles: str) -> None:
     _add(world, project, *(f"r{number}" for number in range(5)), "other")
     owner.open(f"{roles}?q=other%20the")
     assert _keys(owner) == ["other"]
@@ -132,7 +132,7 @@ def test_pages(world: World, owner: Browser, project: Project, roles: str) -> No
     owner.click("First page")
 
 
-def test_who_gives_roles_sees_them(world: World, sign_in: SignIn, project: Project, roles: str) -> None:
+def test_user_grant_manager_sees_roles(world: World, sign_in: SignIn, project: Project, roles: str) -> None:
     _add(world, project, "editor")
     editor = sign_in("ORG_USER_PERMISSION_EDITOR")
     page = editor.open(f"/console/projects/{project.id}")

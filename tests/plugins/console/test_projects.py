@@ -25,7 +25,7 @@ def _names(browser: Browser) -> list[str]:
     return [item.text for item in browser.page.html.select("a.table__name")]
 
 
-def test_from_nothing_to_a_project(owner: Browser, organization: Organization) -> None:
+def test_project_creation(owner: Browser, organization: Organization) -> None:
     page = owner.open(_list(organization))
     assert "No projects yet" in page
     assert page.text.count("button--primary") == 1
@@ -41,7 +41,7 @@ def test_from_nothing_to_a_project(owner: Browser, organization: Organization) -
     assert _names(owner) == ["Invoices"]
 
 
-def test_what_is_wrong_is_said_and_nothing_is_lost(world: World, owner: Browser, organization: Organization) -> None:
+def test_invalid_project_shows_errors_and_keeps_input(world: World, owner: Browser, organization: Organization) -> None:
     owner.open(f"{_list(organization)}/new")
     page = owner.submit({"name": "", "assert_roles": True}, form="page-form")
     assert page.status_int == 422
@@ -54,7 +54,9 @@ def test_what_is_wrong_is_said_and_nothing_is_lost(world: World, owner: Browser,
         assert not services.storage.projects.page(organization.id).items
 
 
-def test_list_counts_and_search(world: World, owner: Browser, organization: Organization, project: Project) -> None:
+def test_project_list_counts_and_search(
+    world: World, owner: Browser, organization: Organization, project: Project
+) -> None:
     world.make_application(project.id)
     other = world.make_project(organization)
     with world.transaction_services() as services:
@@ -66,7 +68,7 @@ def test_list_counts_and_search(world: World, owner: Browser, organization: Orga
     assert _names(owner) == [other.name]
 
 
-def test_a_setting_is_taken_back(world: World, owner: Browser, organization: Organization) -> None:
+def test_project_setting_is_reset(world: World, owner: Browser, organization: Organization) -> None:
     project = world.make_project(organization, assert_roles=True, check_roles=True)
     owner.open(f"/console/projects/{project.id}/edit")
     assert owner.find_form("page-form")["check_roles"].checked
@@ -76,7 +78,7 @@ def test_a_setting_is_taken_back(world: World, owner: Browser, organization: Org
     assert (after.name, after.assert_roles, after.check_roles) == (project.name, True, False)
 
 
-def test_the_own_project_stays(world: World, sign_in: SignIn) -> None:
+def test_service_project_cannot_be_deleted(world: World, sign_in: SignIn) -> None:
     browser = sign_in("IAM_OWNER", resource=INSTANCE_RESOURCE)
     page = browser.open(f"/console/projects/{world.instance.project_id}")
     assert "This project stands for the service itself." in page
@@ -85,7 +87,7 @@ def test_the_own_project_stays(world: World, sign_in: SignIn) -> None:
     assert browser.submit(form="page-form").status_int == 409
 
 
-def test_who_manages_one_project_sees_this_one(
+def test_project_manager_sees_only_their_project(
     world: World, sign_in: SignIn, organization: Organization, project: Project
 ) -> None:
     other = world.make_project(organization)
@@ -101,7 +103,7 @@ def test_who_manages_one_project_sees_this_one(
     assert browser.open(f"{_list(organization)}/new").status_int == 403
 
 
-def test_who_creates_a_project_owns_it(sign_in: SignIn, organization: Organization) -> None:
+def test_project_creator_becomes_owner(sign_in: SignIn, organization: Organization) -> None:
     browser = sign_in("ORG_PROJECT_CREATOR")
     browser.open(f"{_list(organization)}/new")
     page = browser.submit({"name": "Mine"}, form="page-form")

@@ -36,7 +36,7 @@ def _new(owner: Browser, organization: Organization, **fields: str) -> Browser:
 
 
 @pytest.mark.shows("2.1.1", "2.1.2", "2.1.3", "2.2.2", "2.2.9", "5.1.1")
-def test_from_nothing_to_a_token(world: World, owner: Browser, organization: Organization) -> None:
+def test_service_user_with_key_gets_token(world: World, owner: Browser, organization: Organization) -> None:
     """New → user name, display name → KEYS → New → expiration date → Add; the file signs what the endpoint takes."""
     assert "No service users yet" in owner.open(_list(organization))
     owner.click("service user")
@@ -69,7 +69,7 @@ def test_from_nothing_to_a_token(world: World, owner: Browser, organization: Org
     assert stored.expires_at == datetime.combine(last_day, time(23, 59, 59), UTC)
 
 
-def test_a_form_sends_back_all_that_was_typed(owner: Browser, organization: Organization) -> None:
+def test_service_user_form_keeps_input(owner: Browser, organization: Organization) -> None:
     page = _new(owner, organization, user_name="", display_name="x" * 300).page
     assert page.status_int == 422
     assert page.html.title.text.startswith("Error:")
@@ -85,7 +85,7 @@ def test_a_form_sends_back_all_that_was_typed(owner: Browser, organization: Orga
     assert form["access_token_type"].value == "jwt"
 
 
-def test_an_expiration_date_that_cannot_be(owner: Browser, robot: ServiceUserProgram) -> None:
+def test_invalid_expiration_date_is_refused(owner: Browser, robot: ServiceUserProgram) -> None:
     for typed, message in (
         ("", "Choose an expiration date, or tick “No expiration date”."),
         ("tomorrow", "Enter a date such as 2027-12-31."),
@@ -98,7 +98,7 @@ def test_an_expiration_date_that_cannot_be(owner: Browser, robot: ServiceUserPro
         assert owner.find_form("page-form")["expiration_date"].value == typed
 
 
-def test_a_program_sends_the_expiration_date_alone(world: World, owner: Browser, robot: ServiceUserProgram) -> None:
+def test_key_expires_at_the_end_of_its_day(world: World, owner: Browser, robot: ServiceUserProgram) -> None:
     """A key works until the end of its day, and none means for ever."""
     owner.open(f"/console/service-users/{robot.id}/keys/new")
     form = owner.find_form("page-form")
@@ -111,7 +111,7 @@ def test_a_program_sends_the_expiration_date_alone(world: World, owner: Browser,
     assert "No expiration date" in page
 
 
-def test_a_public_key_of_one_s_own(owner: Browser, robot: ServiceUserProgram) -> None:
+def test_public_key_upload(owner: Browser, robot: ServiceUserProgram) -> None:
     path = f"/console/service-users/{robot.id}/keys/new"
     owner.open(path)
     page = owner.submit({"source": "upload", "public_key": "no key"}, form="page-form")
@@ -122,7 +122,7 @@ def test_a_public_key_of_one_s_own(owner: Browser, robot: ServiceUserProgram) ->
     assert "Key added." in page
 
 
-def test_a_key_s_end_names_what_falls_with_it(world: World, owner: Browser, robot: ServiceUserProgram) -> None:
+def test_key_removal_lists_impact(world: World, owner: Browser, robot: ServiceUserProgram) -> None:
     robot.access_token()
     page = owner.open(f"/console/service-users/{robot.id}/keys/{robot.key_id}/delete")
     assert f"Remove the key {robot.key_id} of" in page.html.h1.text
@@ -132,7 +132,7 @@ def test_a_key_s_end_names_what_falls_with_it(world: World, owner: Browser, robo
     assert robot.request_token().status_int == 400
 
 
-def test_a_client_secret_is_shown_once(world: World, owner: Browser, robot: ServiceUserProgram) -> None:
+def test_client_secret_is_shown_once(world: World, owner: Browser, robot: ServiceUserProgram) -> None:
     owner.open(f"/console/service-users/{robot.id}/secrets/new")
     page = owner.submit(form="page-form")
     secret = page.html.find(id="secret-value").text
@@ -145,9 +145,7 @@ def test_a_client_secret_is_shown_once(world: World, owner: Browser, robot: Serv
     assert "Client secret revoked." in page
 
 
-def test_a_personal_access_token_works_until_it_is_removed(
-    world: World, owner: Browser, robot: ServiceUserProgram
-) -> None:
+def test_personal_access_token_works_until_removed(world: World, owner: Browser, robot: ServiceUserProgram) -> None:
     owner.open(f"/console/service-users/{robot.id}/personal-access-tokens/new")
     assert owner.submit({"name": ""}, form="page-form").status_int == 422
     page = owner.submit({"name": "Nightly backup"}, form="page-form")
@@ -163,8 +161,10 @@ def test_a_personal_access_token_works_until_it_is_removed(
     assert world.client.fetch_userinfo(token).status_int == 401
 
 
-def test_nobody_issues_a_key_for_somebody_above_them(world: World, sign_in: SignIn, robot: ServiceUserProgram) -> None:
-    """Security 14.4: it would be a way to more power."""
+def test_key_of_higher_privileged_service_user_is_refused(
+    world: World, sign_in: SignIn, robot: ServiceUserProgram
+) -> None:
+    """Security 14.4: it would be a privilege escalation."""
     world.assign_manager_role(robot, "ORG_OWNER")
     clerk = sign_in("ORG_USER_MANAGER")
     clerk.open(f"/console/service-users/{robot.id}/keys/new")
@@ -173,7 +173,7 @@ def test_nobody_issues_a_key_for_somebody_above_them(world: World, sign_in: Sign
     assert "manager roles beyond your own" in page
 
 
-def test_badges_tell_when_keys_expire(world: World, owner: Browser, organization: Organization) -> None:
+def test_key_badges_show_expiry(world: World, owner: Browser, organization: Organization) -> None:
     key_ends = world.clock() + timedelta(days=5, hours=1)
     robot = world.make_service_user_program(organization, expires_at=key_ends)
     assert "Expires in 5 days" in owner.open(f"/console/service-users/{robot.id}")

@@ -1,4 +1,4 @@
-"""Signing keys in the console: where each stands, and the next one."""
+"""Signing keys in the console: states, rotation and withdrawal."""
 
 from identity.domain.permissions import INSTANCE_RESOURCE
 from identity.testing.browser import Browser
@@ -21,7 +21,7 @@ def rows(browser: Browser) -> list[list[str]]:
     ]
 
 
-def test_the_first_key_signs(isolated_world: World) -> None:
+def test_first_signing_key_is_active(isolated_world: World) -> None:
     browser = manager(isolated_world)
     page = browser.open(KEYS)
     assert page.status_int == 200
@@ -32,7 +32,7 @@ def test_the_first_key_signs(isolated_world: World) -> None:
     assert (retires, published) == ("Not before its successor", "No end yet")
 
 
-def test_a_normal_rotation_is_announced_first(isolated_world: World) -> None:
+def test_normal_rotation_announces_key(isolated_world: World) -> None:
     browser = manager(isolated_world)
     browser.open(KEYS)
     browser.click("Rotate now")
@@ -45,7 +45,7 @@ def test_a_normal_rotation_is_announced_first(isolated_world: World) -> None:
     assert [row[0] for row in rows(browser)] == ["Active", "Retired"]
 
 
-def test_where_a_key_waits_already_no_other_is_made(isolated_world: World) -> None:
+def test_rotation_with_announced_key_is_refused(isolated_world: World) -> None:
     browser = manager(isolated_world)
     for _ in range(2):
         browser.open(f"{KEYS}/rotate")
@@ -54,7 +54,7 @@ def test_where_a_key_waits_already_no_other_is_made(isolated_world: World) -> No
     assert "A key waits already" in page
     browser.open(KEYS)
     assert len(rows(browser)) == 2
-    # In an emergency it is too slow.
+    # An announced key is too slow for an emergency.
     browser.open(f"{KEYS}/rotate")
     assert "Only an emergency makes another one." in browser.page
     page = browser.submit({"mode": "emergency"}, form="page-form")
@@ -62,7 +62,7 @@ def test_where_a_key_waits_already_no_other_is_made(isolated_world: World) -> No
     assert len(rows(browser)) == 3
 
 
-def test_an_emergency_says_what_breaks_and_takes_hold_soon(isolated_world: World) -> None:
+def test_emergency_rotation_warns_and_takes_effect_soon(isolated_world: World) -> None:
     browser = manager(isolated_world)
     page = browser.open(f"{KEYS}/rotate")
     assert "The new key signs after 30 seconds." in page
@@ -73,7 +73,7 @@ def test_an_emergency_says_what_breaks_and_takes_hold_soon(isolated_world: World
     assert [row[0] for row in rows(browser)] == ["Active", "Retired"]
 
 
-def test_a_mode_that_there_is_not(isolated_world: World) -> None:
+def test_unknown_rotation_mode_is_refused(isolated_world: World) -> None:
     browser = manager(isolated_world)
     browser.open(f"{KEYS}/rotate")
     browser.find_form("page-form")["mode"].force_value("never")
@@ -82,7 +82,7 @@ def test_a_mode_that_there_is_not(isolated_world: World) -> None:
     assert "Choose one of the values offered." in page
 
 
-def test_who_only_reads_has_no_button(isolated_world: World) -> None:
+def test_viewer_has_no_rotation_button(isolated_world: World) -> None:
     browser = manager(isolated_world, "IAM_OWNER_VIEWER")
     page = browser.open(KEYS)
     assert page.status_int == 200
@@ -90,7 +90,7 @@ def test_who_only_reads_has_no_button(isolated_world: World) -> None:
     assert browser.open(f"{KEYS}/rotate").status_int == 403
 
 
-def test_a_known_key_is_withdrawn_after_a_question(isolated_world: World) -> None:
+def test_signing_key_withdrawal_needs_confirmation(isolated_world: World) -> None:
     browser = manager(isolated_world)
     [first] = [key["kid"] for key in isolated_world.client.fetch_jwks().json["keys"]]
     browser.open(KEYS)
@@ -107,6 +107,6 @@ def test_a_known_key_is_withdrawn_after_a_question(isolated_world: World) -> Non
     assert browser.page.status_int == 404
 
 
-def test_whoever_only_reads_withdraws_nothing(isolated_world: World) -> None:
+def test_viewer_cannot_withdraw_signing_key(isolated_world: World) -> None:
     browser = manager(isolated_world, "IAM_OWNER_VIEWER")
     assert "Withdraw" not in browser.open(KEYS)

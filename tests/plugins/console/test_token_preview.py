@@ -1,4 +1,4 @@
-"""The token preview tells what really comes out: the same claims, the same refusals; and it issues nothing."""
+"""The token preview matches what is issued, claims and refusals, and issues nothing."""
 
 import itertools
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ CarriedClaims = dict[ClaimsCarrier, dict[str, Any]]
 def previewed(
     world: World, user_id: str | None, client_id: str | None, scope: str, response_type: str = "code"
 ) -> TokenPreviewResult:
-    # On a connection that only reads.
+    # On a read-only connection.
     with world.read_only_services() as services:
         identity = world.identity
         context = Context(
@@ -60,7 +60,7 @@ def way_of(found: TokenPreviewResult, grant_type: str | None) -> GrantPreview:
 
 
 def claims_by_carrier(*grant_previews: GrantPreview) -> CarriedClaims:
-    """The claims by carrier; what is new each time has no value."""
+    """The claims by carrier; values that differ each time are None."""
     return {
         previewed_claims.carrier: {claim.name: claim.value for claim in previewed_claims.claims}
         for preview in grant_previews
@@ -69,7 +69,7 @@ def claims_by_carrier(*grant_previews: GrantPreview) -> CarriedClaims:
 
 
 def signed_in(found: TokenPreviewResult) -> CarriedClaims:
-    """What a sign-in brings, and its code."""
+    """The claims after a sign-in and code exchange."""
     assert all(preview.error is None for preview in found.grant_previews)
     return claims_by_carrier(
         *(preview for preview in found.grant_previews if preview.grant_type in (None, "authorization_code"))
@@ -77,7 +77,7 @@ def signed_in(found: TokenPreviewResult) -> CarriedClaims:
 
 
 def really(members: Mapping[str, Any], world: World, client: CredentialsOrClientId | None) -> CarriedClaims:
-    """What an answer with tokens holds, in the same form."""
+    """The claims of a token response, in the same form."""
     found: CarriedClaims = {}
     if "code" in members:
         found[ClaimsCarrier.CODE] = {}
@@ -102,7 +102,7 @@ def really(members: Mapping[str, Any], world: World, client: CredentialsOrClient
 def issued(
     world: World, person: HumanUser, client: CredentialsOrClientId, scope: str, response_type: str
 ) -> CarriedClaims:
-    """What a person who is signed in really brings the application."""
+    """The claims that the application really gets."""
     session = world.make_browser_session(person)
     answer = session.authorize(client, response_type=response_type, scope=scope, nonce="nonce")
     assert answer.status_int == 303, answer
@@ -140,9 +140,9 @@ def make_application(world: World, project: Project, **members: Any) -> Credenti
 COMBINATIONS = list(itertools.product(RESPONSE_TYPES, TokenFormat, (False, True)))
 
 
-@pytest.mark.storages("memory")  # What is looked up comes from the same functions for all.
+@pytest.mark.storages("memory")  # Look-ups are the same in all storages.
 @pytest.mark.parametrize(("response_type", "kind", "asserts"), COMBINATIONS)
-def test_it_tells_what_is_issued(world: World, response_type: str, kind: TokenFormat, asserts: bool) -> None:
+def test_preview_matches_issued_tokens(world: World, response_type: str, kind: TokenFormat, asserts: bool) -> None:
     person, project = make_user_and_project(world, assert_roles=asserts)
     for flags in ((), FLAGS[:1], FLAGS[1:], FLAGS):
         client = make_application(world, project, access_token_type=kind, **dict.fromkeys(flags, True))
@@ -158,7 +158,7 @@ def test_it_tells_what_is_issued(world: World, response_type: str, kind: TokenFo
 
 
 @pytest.mark.parametrize("format", TokenFormat)
-def test_it_tells_what_a_refresh_brings(world: World, format: TokenFormat) -> None:  # noqa: A002
+def test_preview_matches_refreshed_tokens(world: World, format: TokenFormat) -> None:  # noqa: A002
     person, project = make_user_and_project(world)
     client = make_application(world, project, access_token_type=format, assert_roles_in_id_token=True)
     scope = f"openid email offline_access {ROLES}"
@@ -177,7 +177,7 @@ def test_it_tells_what_a_refresh_brings(world: World, format: TokenFormat) -> No
 
 
 @pytest.mark.parametrize("format", TokenFormat)
-def test_it_tells_what_an_application_gets_for_itself(world: World, format: TokenFormat) -> None:  # noqa: A002
+def test_preview_matches_client_credentials_tokens(world: World, format: TokenFormat) -> None:  # noqa: A002
     project = world.make_project()
     client = world.make_application(project.id, grant_types=frozenset({"client_credentials"}), access_token_type=format)
     scope = f"profile {world.audience_scope(project.id)}"
@@ -186,7 +186,7 @@ def test_it_tells_what_an_application_gets_for_itself(world: World, format: Toke
     )
     [preview] = previewed(world, None, client.client_id, scope).grant_previews
     real = really(answer, world, client)
-    # There is no user whom it could tell of.
+    # There is no user.
     real.pop(ClaimsCarrier.USERINFO)
     assert (preview.grant_type, claims_by_carrier(preview)) == ("client_credentials", real)
     credentials = world.make_application(project.id)
@@ -197,7 +197,7 @@ def test_it_tells_what_an_application_gets_for_itself(world: World, format: Toke
 
 
 @pytest.mark.parametrize("format", TokenFormat)
-def test_it_tells_what_a_service_user_gets(world: World, format: TokenFormat) -> None:  # noqa: A002
+def test_preview_matches_service_user_tokens(world: World, format: TokenFormat) -> None:  # noqa: A002
     robot = world.make_service_user_program(token_format=format)
     project = world.make_project(robot.organization, roles=["reader"])
     world.make_user_grant(robot.user, project, "reader")
@@ -222,13 +222,13 @@ def test_it_tells_what_a_service_user_gets(world: World, format: TokenFormat) ->
     assert claims_by_carrier(grant_preview) == really(check_token_response(answer), world, None)
 
 
-def test_it_refuses_what_is_refused(world: World) -> None:
+def test_preview_reports_refusals(world: World) -> None:
     person, project = make_user_and_project(world)
     foreign, guarded = world.make_project(), world.make_project(check_roles=True)
     client, parameters = make_application(world, project), {}
     for scope in (f"openid {world.audience_scope(foreign.id)}", "profile", f"openid {ROLES[:-1]}\t"):
         parameters[scope] = client
-    # Whoever has no role where one is needed.
+    # A user without a required role.
     parameters["openid"] = make_application(world, guarded)
     for scope, credentials in parameters.items():
         answer = world.make_browser_session(person).authorize(credentials, scope=scope)
@@ -243,7 +243,7 @@ def test_it_refuses_what_is_refused(world: World) -> None:
     assert refused.error == "access_denied"
 
 
-def test_it_refuses_a_response_type_and_a_grant_that_are_not_enabled(world: World) -> None:
+def test_preview_reports_disabled_response_type_and_grant(world: World) -> None:
     person, project = make_user_and_project(world)
     client = world.make_web_application(project.id)
     [preview] = previewed(world, person.id, client.client_id, "openid", "id_token").grant_previews
@@ -257,7 +257,7 @@ def test_it_refuses_a_response_type_and_a_grant_that_are_not_enabled(world: Worl
     assert refusal.description == "this application may not use authorization_code"
 
 
-def test_deactivated_ones_get_nothing(world: World) -> None:
+def test_preview_of_deactivated_users_is_empty(world: World) -> None:
     person, project = make_user_and_project(world)
     client = make_application(world, project)
     with world.transaction_services() as services:
@@ -271,7 +271,7 @@ def test_deactivated_ones_get_nothing(world: World) -> None:
     assert all(preview.error is not None and preview.previewed_claims == () for preview in previews)
 
 
-def test_reasons(world: World) -> None:
+def test_preview_explains_claims(world: World) -> None:
     person, project = make_user_and_project(world)
     client = make_application(world, project, assert_roles_in_id_token=True)
     preview = previewed(world, person.id, client.client_id, f"openid email unknown {ROLES}")
@@ -300,8 +300,8 @@ def test_reasons(world: World) -> None:
     assert "“User Info inside ID Token” is off." in left_out["email, email_verified in the ID token"]
 
 
-def test_what_is_signed_is_worth_nothing(world: World) -> None:
-    """No key that is published, and no token that is recorded."""
+def test_previewed_tokens_are_worthless(world: World) -> None:
+    """They are signed by an unpublished key and not stored."""
     robot = world.make_service_user_program(token_format=TokenFormat.JWT)
     before = len(list(world.all_audit_events()))
     with world.read_only_services() as services:
@@ -312,7 +312,7 @@ def test_what_is_signed_is_worth_nothing(world: World) -> None:
 
 
 class SilentGrant(GrantType):
-    """A plugin's grant that does not tell what it would authorize."""
+    """A plugin's grant without a preview."""
 
     grant_type = "urn:example:silent"
     parameters = frozenset[str]()
@@ -322,8 +322,8 @@ class SilentGrant(GrantType):
         raise InvalidGrant("nobody")
 
 
-def test_every_grant_that_is_offered_is_asked(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By what it says of itself, whatever its name."""
+def test_preview_covers_plugin_grants(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Grants are recognized by their interface, not by name."""
     robot = world.make_service_user_program()
     grants = world.identity.protocol_registry.grant_types
     renamed = {f"urn:example:{number}": grant for number, grant in enumerate(grants.values())}
@@ -354,14 +354,14 @@ def show(browser: Browser, organization: Organization, **parameters: str) -> Any
     return browser.open(f"/console/organizations/{organization.id}/token-preview{query}")
 
 
-def test_a_person_and_an_application(world: World, owner: Browser, organization: Organization) -> None:
+def test_preview_page_for_user_and_application(world: World, owner: Browser, organization: Organization) -> None:
     person = world.make_human_user(organization)
     project = world.make_project(organization)
     client = world.make_web_application(project.id)
     page = show(owner, organization)
     assert "Nothing is issued or recorded here." in page
     assert page.html.select("table, .notice") == []
-    # Chosen from the lists, as a browser without script does: others would not do.
+    # Selected from the options, as in a browser without scripts.
     offered = {item["value"]: item.get_text() for item in page.html.select("select option")}
     assert offered[person.id] == f"{person.display_name} ({person.user_name})"
     assert client.client_id in offered
@@ -386,7 +386,7 @@ def test_a_person_and_an_application(world: World, owner: Browser, organization:
     assert "There is no such scope." in page
 
 
-def test_a_service_user(world: World, owner: Browser, organization: Organization) -> None:
+def test_preview_page_for_service_user(world: World, owner: Browser, organization: Organization) -> None:
     robot = world.make_service_user_program(organization)
     page = show(owner, organization, user_id=f"{robot.user.user_name}@{organization.primary_domain}")
     assert page.status_int == 200
@@ -400,8 +400,8 @@ def test_a_service_user(world: World, owner: Browser, organization: Organization
     assert "invalid_scope" in page
 
 
-def test_lists_are_searched(world: World, owner: Browser, organization: Organization) -> None:
-    """Where there are more than are offered, and without script."""
+def test_preview_options_are_searched(world: World, owner: Browser, organization: Organization) -> None:
+    """With more options than are listed, and without scripts."""
     person, robot = world.make_human_user(organization), world.make_service_user_program(organization)
     project = world.make_project(organization)
     client, credentials = world.make_web_application(project.id), world.make_web_application(project.id)
@@ -426,8 +426,8 @@ def test_lists_are_searched(world: World, owner: Browser, organization: Organiza
     assert offered(show(owner, organization, user_id="", user_query=foreign.id), "user_id") == {""}
 
 
-@pytest.mark.storages("memory")  # The same look-ups for all.
-def test_what_cannot_be_asked(world: World, owner: Browser, organization: Organization) -> None:
+@pytest.mark.storages("memory")  # Look-ups are the same in all storages.
+def test_preview_page_refuses_invalid_query(world: World, owner: Browser, organization: Organization) -> None:
     person, robot = world.make_human_user(organization), world.make_service_user_program(organization)
     foreign = world.make_human_user()
     client = world.make_web_application(world.make_project(organization).id)

@@ -1,4 +1,4 @@
-"""Identity providers in the console: a new one is registered there first, and saved here in one go."""
+"""Identity providers in the console: registration with the redirect URI first, then saving."""
 
 import re
 from typing import Any
@@ -33,9 +33,7 @@ def test_redirect_uri_of_a_new_provider_stays_when_it_is_saved(owner: Browser, o
     assert shown_uri.endswith(owner.path.rpartition("/")[2])
 
 
-def test_new_provider_wants_a_secret_and_says_nothing_of_keeping_one(
-    owner: Browser, organization: Organization
-) -> None:
+def test_new_provider_requires_a_secret(owner: Browser, organization: Organization) -> None:
     assert KEEPING not in new(owner, organization)
     page = owner.submit(FORM, form="page-form")
     assert page.status_int == 422
@@ -44,14 +42,14 @@ def test_new_provider_wants_a_secret_and_says_nothing_of_keeping_one(
     assert KEEPING in owner.open(f"{owner.path}/edit")
 
 
-def test_provider_that_is_asked_with_a_signature_needs_no_secret(owner: Browser, organization: Organization) -> None:
+def test_provider_with_private_key_jwt_needs_no_secret(owner: Browser, organization: Organization) -> None:
     new(owner, organization)
     page = owner.submit({**FORM, "authentication": "private_key_jwt"}, form="page-form")
     assert page.status_int == 200
     assert KEEPING not in owner.open(f"{owner.path}/edit")
 
 
-def test_nobody_chooses_the_address_of_a_new_provider(world: World, owner: Browser, organization: Organization) -> None:
+def test_new_provider_redirect_uri_cannot_be_chosen(world: World, owner: Browser, organization: Organization) -> None:
     provider = world.make_upstream_provider()
     new(owner, organization)
     owner.submit({**FORM, "client_secret": SECRET, "once": provider.id}, form="page-form")

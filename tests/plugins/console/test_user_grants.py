@@ -22,7 +22,6 @@ def project(world: World, organization: Organization) -> Project:
 
 @pytest.fixture
 def person(world: World, organization: Organization) -> HumanUser:
-    """Somebody of the organization."""
     return world.make_human_user(organization)
 
 
@@ -66,7 +65,7 @@ def _links(browser: Browser, path: str) -> set[str]:
 # --- on a project ----------------------------------------------------------------------------------------------------
 
 
-def test_select_a_user_then_roles(world: World, owner: Browser, project: Project, person: HumanUser) -> None:
+def test_grant_to_selected_user(world: World, owner: Browser, project: Project, person: HumanUser) -> None:
     assert "No user grants yet" in owner.open(_of_project(project))
     page = owner.click("New user grant")
     assert page.html.h1.text == "Select a user"
@@ -81,7 +80,7 @@ def test_select_a_user_then_roles(world: World, owner: Browser, project: Project
     assert _roles(world, person.id, project) == {"reader"}
 
 
-def test_no_role_is_no_grant(world: World, owner: Browser, project: Project, person: HumanUser) -> None:
+def test_user_grant_needs_a_role(world: World, owner: Browser, project: Project, person: HumanUser) -> None:
     owner.open(_of_project(project, f"/new?user_id={person.id}"))
     page = owner.submit(form="page-form")
     assert page.status_int == 422
@@ -89,7 +88,7 @@ def test_no_role_is_no_grant(world: World, owner: Browser, project: Project, per
     assert _roles(world, person.id, project) is None
 
 
-def test_a_project_without_roles_says_so(
+def test_project_without_roles_offers_none(
     world: World, owner: Browser, organization: Organization, person: HumanUser
 ) -> None:
     bare = world.make_project(organization)
@@ -98,7 +97,7 @@ def test_a_project_without_roles_says_so(
     assert page.html.find("button", class_="button--primary") is None
 
 
-def test_users_of_other_organizations_are_not_there(
+def test_users_of_other_organizations_are_not_found(
     world: World, owner: Browser, project: Project, holder: Organization, grant: ProjectGrant
 ) -> None:
     stranger = world.make_human_user(holder)
@@ -107,7 +106,7 @@ def test_users_of_other_organizations_are_not_there(
     assert owner.open(_of_project(project, "/new?user_id=nobody")).status_int == 404
 
 
-def test_whom_one_does_not_see_stays_unnamed(
+def test_invisible_grantees_are_unnamed(
     world: World, owner: Browser, project: Project, holder: Organization, grant: ProjectGrant
 ) -> None:
     stranger = world.make_human_user(holder)
@@ -124,10 +123,10 @@ def test_whom_one_does_not_see_stays_unnamed(
     assert _roles(world, stranger.id, project) is None
 
 
-def test_no_search_finds_whom_one_does_not_see(
+def test_search_does_not_find_invisible_users(
     world: World, owner: Browser, project: Project, holder: Organization, grant: ProjectGrant, user_grant: UserGrant
 ) -> None:
-    """Otherwise names and addresses could be guessed letter by letter."""
+    """Otherwise names and addresses could be guessed character by character."""
     stranger = world.make_human_user(holder)
     world.make_user_grant(stranger, project, "reader", grant=grant)
     for query in (stranger.user_name, stranger.profile.family_name, stranger.id, f"@{holder.primary_domain}"):
@@ -141,7 +140,7 @@ def test_no_search_finds_whom_one_does_not_see(
 # --- on a project grant ----------------------------------------------------------------------------------------------
 
 
-def test_the_holder_gives_granted_roles_alone(
+def test_grantee_offers_only_granted_roles(
     world: World, holding: Browser, project: Project, holder: Organization, grant: ProjectGrant
 ) -> None:
     person = world.make_human_user(holder)
@@ -157,7 +156,7 @@ def test_the_holder_gives_granted_roles_alone(
     assert _roles(world, person.id, project) == {"writer"}
 
 
-def test_who_gave_the_grant_gives_no_roles_to_users_of_others(
+def test_granting_organization_cannot_grant_to_grantee_users(
     world: World, owner: Browser, holder: Organization, grant: ProjectGrant
 ) -> None:
     stranger = world.make_human_user(holder)
@@ -166,7 +165,7 @@ def test_who_gave_the_grant_gives_no_roles_to_users_of_others(
     assert owner.open(_of_grant(grant, f"/new?user_id={stranger.id}")).status_int == 404
 
 
-def test_a_manager_of_the_grant_alone_gives_roles(
+def test_grant_manager_grants_roles(
     world: World, sign_in: SignIn, project: Project, holder: Organization, grant: ProjectGrant
 ) -> None:
     person = world.make_human_user(holder)
@@ -182,7 +181,7 @@ def test_a_manager_of_the_grant_alone_gives_roles(
     assert row.find("a", class_="table__name") is None, "there is no link to a user whom one may not read"
 
 
-def test_a_deactivated_grant_gives_nothing(world: World, holding: Browser, grant: ProjectGrant) -> None:
+def test_deactivated_grant_gives_no_roles(world: World, holding: Browser, grant: ProjectGrant) -> None:
     assert _of_grant(grant, "/new") in _links(holding, _of_grant(grant))
     with world.transaction_services() as services:
         services.project_grants.deactivate(grant.id, principal=OPERATOR_PRINCIPAL)
@@ -192,7 +191,7 @@ def test_a_deactivated_grant_gives_nothing(world: World, holding: Browser, grant
 # --- on a user -------------------------------------------------------------------------------------------------------
 
 
-def test_select_a_project_then_roles(world: World, owner: Browser, project: Project, person: HumanUser) -> None:
+def test_grant_of_selected_project(world: World, owner: Browser, project: Project, person: HumanUser) -> None:
     assert "No user grants yet" in owner.open(_of_user(person))
     page = owner.click("New user grant")
     assert page.html.h1.text == "Select a project"
@@ -207,7 +206,7 @@ def test_select_a_project_then_roles(world: World, owner: Browser, project: Proj
     assert _roles(world, person.id, project) == {"admin", "writer"}
 
 
-def test_granted_projects_are_offered_with_the_granted_roles(
+def test_granted_projects_offer_granted_roles(
     world: World, holding: Browser, project: Project, holder: Organization, grant: ProjectGrant
 ) -> None:
     robot = world.make_service_user_program(holder)
@@ -225,14 +224,14 @@ def test_granted_projects_are_offered_with_the_granted_roles(
     assert _roles(world, robot.id, project) == {"reader"}
 
 
-def test_foreign_projects_are_not_there(world: World, owner: Browser, holder: Organization, person: HumanUser) -> None:
+def test_foreign_projects_are_not_found(world: World, owner: Browser, holder: Organization, person: HumanUser) -> None:
     foreign = world.make_project(holder, roles=["admin"])
     assert _choices(owner, _of_user(person, f"/new?q={foreign.name}")) == []
     assert owner.open(_of_user(person, f"/new?project_id={foreign.id}")).status_int == 404
     assert owner.open(_of_user(person, "/new?project_id=none")).status_int == 404
 
 
-def test_the_list_leads_back_to_the_user(
+def test_grant_page_returns_to_user(
     world: World, owner: Browser, project: Project, person: HumanUser, user_grant: UserGrant
 ) -> None:
     owner.open(_of_user(person))
@@ -250,7 +249,7 @@ def test_the_list_leads_back_to_the_user(
 # --- one grant -------------------------------------------------------------------------------------------------------
 
 
-def test_change_from_the_project_leads_back_to_it(owner: Browser, project: Project, user_grant: UserGrant) -> None:
+def test_grant_page_returns_to_project(owner: Browser, project: Project, user_grant: UserGrant) -> None:
     owner.open(_of_project(project))
     page = owner.click("Change")
     assert page.html.select(".breadcrumb a")[-1]["href"] == f"/console/projects/{project.id}"
@@ -260,7 +259,7 @@ def test_change_from_the_project_leads_back_to_it(owner: Browser, project: Proje
     assert owner.path == f"/console/projects/{project.id}"
 
 
-def test_a_change_that_came_too_late_keeps_what_was_ticked(owner: Browser, user_grant: UserGrant) -> None:
+def test_stale_grant_edit_keeps_selected_roles(owner: Browser, user_grant: UserGrant) -> None:
     owner.open(_page(user_grant, "/edit"))
     browser = owner.tab()
     browser.open(_page(user_grant, "/edit"))
@@ -273,7 +272,7 @@ def test_a_change_that_came_too_late_keeps_what_was_ticked(owner: Browser, user_
     assert [field.checked for field in owner.find_form("page-form").fields["role"]] == [True, True, False]
 
 
-def test_a_role_that_is_no_longer_granted_is_not_offered(
+def test_withdrawn_role_is_not_offered(
     world: World, holding: Browser, project: Project, holder: Organization, grant: ProjectGrant
 ) -> None:
     derived = world.make_user_grant(world.make_human_user(holder), project, "admin", "reader", grant=grant)
@@ -283,7 +282,7 @@ def test_a_role_that_is_no_longer_granted_is_not_offered(
     assert _roles(world, derived.user_id, project) == {"reader"}
 
 
-def test_remove_says_what_is_lost(
+def test_grant_removal_lists_impact(
     world: World, owner: Browser, project: Project, person: HumanUser, user_grant: UserGrant
 ) -> None:
     owner.open(_of_user(person))

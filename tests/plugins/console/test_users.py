@@ -49,7 +49,7 @@ def anna(world: World, organization: Organization) -> HumanUser:
 # --- list -------------------------------------------------------------------------------------------------------------
 
 
-def test_the_list_tells_who_is_locked(
+def test_user_list_shows_locked_users(
     world: World, owner: Browser, organization: Organization, anna: HumanUser
 ) -> None:
     user = world.make_human_user(organization)
@@ -63,7 +63,7 @@ def test_the_list_tells_who_is_locked(
     assert "Locked" in show(owner, anna).html.h1.parent.text
 
 
-def test_the_list_tells_states_and_sign_ins(world: World, owner: Browser, organization: Organization) -> None:
+def test_user_list_shows_states_and_sign_ins(world: World, owner: Browser, organization: Organization) -> None:
     invited = world.make_human_user(organization)
     active = world.make_human_user(organization)
     set_password(world, active)
@@ -90,9 +90,7 @@ def test_the_list_tells_states_and_sign_ins(world: World, owner: Browser, organi
     assert row.td.get_text() == f"{active.user_name}@{organization.primary_domain}"
 
 
-def test_the_list_is_searched_by_any_part_and_says_how_many(
-    world: World, owner: Browser, organization: Organization
-) -> None:
+def test_user_list_search_and_total(world: World, owner: Browser, organization: Organization) -> None:
     add_people(world, organization)
 
     def found(query: str) -> list[str]:
@@ -111,7 +109,7 @@ def test_the_list_is_searched_by_any_part_and_says_how_many(
     assert "1 in all" in users(owner, organization, "?q=hopp")
 
 
-def test_column_headings_sort_the_list_and_next_pages_go_on_with_it(
+def test_user_list_sort_by_heading_persists_over_pages(
     world: World, owner: Browser, organization: Organization
 ) -> None:
     add_people(world, organization)
@@ -135,9 +133,7 @@ def test_column_headings_sort_the_list_and_next_pages_go_on_with_it(
             assert known == sorted(known, key=str.casefold, reverse=direction == "descending")
 
 
-def test_where_there_are_no_headings_a_field_sorts_and_a_search_keeps_the_order(
-    world: World, owner: Browser, organization: Organization
-) -> None:
+def test_user_list_sort_field_persists_in_search(world: World, owner: Browser, organization: Organization) -> None:
     add_people(world, organization)
     page = users(owner, organization, "?sort=-display_name&q=e")
     assert sorted_by(page) == {"Name": "descending"}
@@ -150,7 +146,7 @@ def test_where_there_are_no_headings_a_field_sorts_and_a_search_keeps_the_order(
 
 
 def add_people(world: World, organization: Organization) -> None:
-    """Three beside the owner of the list."""
+    """Add three people besides the signed-in owner."""
     for user_name, given_name, family_name, email, display_name in (
         ("countess", "Augusta", "Byron", "a@acme.example", "The Countess"),
         ("grace", "Grace", "Hopper", "grace@bolt.example", ""),
@@ -171,7 +167,7 @@ def sorted_by(page: Any) -> dict[str, str]:
 # --- new --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_new_user_gets_a_link_that_works(world: World, owner: Browser, organization: Organization) -> None:
+def test_new_user_gets_working_link(world: World, owner: Browser, organization: Organization) -> None:
     users(owner, organization)
     owner.click("New user")
     page = owner.submit(NEW, form="page-form")
@@ -189,13 +185,11 @@ def test_a_new_user_gets_a_link_that_works(world: World, owner: Browser, organiz
     assert link not in str(created)
     owner.click("I have handed it over")
     assert owner.page.html.h1.get_text() == "Anna Berg"
-    # Nobody sees it a second time.
+    # It is not shown again.
     assert link.rpartition("/")[2] not in owner.page
 
 
-def test_a_new_user_gets_a_one_time_password_that_works(
-    world: World, owner: Browser, organization: Organization
-) -> None:
+def test_new_user_gets_working_one_time_password(world: World, owner: Browser, organization: Organization) -> None:
     users(owner, organization, "/new")
     owner.submit({**NEW, "initial": "one_time_password"}, form="page-form")
     person = Browser(world)
@@ -204,7 +198,7 @@ def test_a_new_user_gets_a_one_time_password_that_works(
     assert person.sign_in_step == "password/change"
 
 
-def test_everything_that_is_wrong_is_said_and_nothing_is_lost(owner: Browser, organization: Organization) -> None:
+def test_invalid_user_shows_errors_and_keeps_input(owner: Browser, organization: Organization) -> None:
     users(owner, organization, "/new")
     typed = {"user_name": "two words", "given_name": "", "family_name": "Berg", "email": "nothing"}
     page = owner.submit({**typed, "initial": "one_time_password"}, form="page-form")
@@ -217,19 +211,21 @@ def test_everything_that_is_wrong_is_said_and_nothing_is_lost(owner: Browser, or
     assert form["initial"].value == "one_time_password"
 
 
-def test_a_name_that_is_taken(world: World, owner: Browser, organization: Organization, anna: HumanUser) -> None:
+def test_duplicate_user_name_is_refused(
+    world: World, owner: Browser, organization: Organization, anna: HumanUser
+) -> None:
     users(owner, organization, "/new")
     page = owner.submit({**NEW, "user_name": anna.user_name}, form="page-form")
     assert page.status_int == 422
     assert "The organization has a user of this name. Choose another." in page
-    # The form may still be sent once.
+    # The form's submission id is still unused.
     assert owner.submit({"user_name": "somebody-else"}, form="page-form").status_int == 200
 
 
 # --- one --------------------------------------------------------------------------------------------------------------
 
 
-def test_everything_about_one(world: World, owner: Browser, organization: Organization, anna: HumanUser) -> None:
+def test_user_page_shows_everything(world: World, owner: Browser, organization: Organization, anna: HumanUser) -> None:
     project = world.make_project(organization, roles=["reader"])
     world.make_user_grant(anna, project, "reader")
     world.assign_manager_role(anna, "ORG_USER_MANAGER")
@@ -253,7 +249,7 @@ def test_everything_about_one(world: World, owner: Browser, organization: Organi
 # --- change -----------------------------------------------------------------------------------------------------------
 
 
-def test_change(world: World, owner: Browser, anna: HumanUser) -> None:
+def test_user_edit(world: World, owner: Browser, anna: HumanUser) -> None:
     show(owner, anna)
     owner.click("Change Ada Lovelace")
     page = owner.submit({"given_name": "Änne <b>", "email": "anna@example.com", "locale": "de"}, form="page-form")
@@ -273,7 +269,7 @@ def test_change(world: World, owner: Browser, anna: HumanUser) -> None:
 # --- getting in again -------------------------------------------------------------------------------------------------
 
 
-def test_a_link_ends_nothing_until_it_is_used(world: World, owner: Browser, anna: HumanUser) -> None:
+def test_password_link_ends_nothing_until_used(world: World, owner: Browser, anna: HumanUser) -> None:
     login_name = set_password(world, anna)
     show(owner, anna)
     owner.click("Make link")
@@ -290,7 +286,7 @@ def test_a_link_ends_nothing_until_it_is_used(world: World, owner: Browser, anna
     assert link not in owner.page
 
 
-def test_a_one_time_password_ends_the_present_one(world: World, owner: Browser, anna: HumanUser) -> None:
+def test_one_time_password_replaces_password(world: World, owner: Browser, anna: HumanUser) -> None:
     login_name = set_password(world, anna)
     show(owner, anna)
     owner.click("Set password")
@@ -307,7 +303,7 @@ def test_a_one_time_password_ends_the_present_one(world: World, owner: Browser, 
 # --- sessions ---------------------------------------------------------------------------------------------------------
 
 
-def test_one_session_is_ended(world: World, owner: Browser, anna: HumanUser) -> None:
+def test_end_one_session(world: World, owner: Browser, anna: HumanUser) -> None:
     browser = Browser(world)
     browser.start_session(anna)
     other = Browser(world, user_agent="Mozilla/5.0 (iPhone) Safari/604.1")
@@ -324,7 +320,7 @@ def test_one_session_is_ended(world: World, owner: Browser, anna: HumanUser) -> 
     assert other.sign_in_step is None
 
 
-def test_all_sessions_are_ended(world: World, owner: Browser, anna: HumanUser) -> None:
+def test_end_all_sessions(world: World, owner: Browser, anna: HumanUser) -> None:
     for _ in range(7):
         Browser(world).start_session(anna)
     page = show(owner, anna)
@@ -349,8 +345,8 @@ def post() -> Iterator[MailServer]:
     post.stop()
 
 
-@pytest.mark.storages("memory")  # What is told is about the pages, and not about where mail is kept.
-def test_it_is_mailed_too(make_world: WorldFactory, post: MailServer) -> None:
+@pytest.mark.storages("memory")  # Covers pages only.
+def test_initial_credential_is_mailed(make_world: WorldFactory, post: MailServer) -> None:
     world = make_world(**post.settings)
     organization = world.make_organization()
     manager = world.make_human_user(organization)
@@ -369,7 +365,7 @@ def test_it_is_mailed_too(make_world: WorldFactory, post: MailServer) -> None:
     text = " ".join(message_text(letter).split())
     assert f"{manager.display_name} invites you to {organization.name}." in text
     assert f"Your login name is anna@{organization.primary_domain}." in text
-    # Handing one over is an act of its own: it takes the place of the one in the mail, and is not mailed.
+    # A handed-over link replaces the mailed one and is not mailed.
     browser.click("Hand over another link yourself")
     assert "It does not confirm the email address." in browser.page
     browser.submit(form="page-form")
@@ -383,7 +379,7 @@ def test_it_is_mailed_too(make_world: WorldFactory, post: MailServer) -> None:
     assert "We have also sent it to anna@example.com." in browser.page
     world.identity.senders["mail"].send_due()
     assert secret(browser) in message_text(post.pop_only_message())
-    # Without an address there is nobody to write to.
+    # Without an email address nothing is mailed.
     users(browser, organization, "/new")
     browser.submit({**NEW, "user_name": "berta"}, form="page-form")
     assert "We have" not in browser.page
@@ -395,8 +391,8 @@ def test_it_is_mailed_too(make_world: WorldFactory, post: MailServer) -> None:
 # --- plugins ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.storages("memory")  # Nothing of it is stored.
-def test_plugins_add_sections(world: World, owner: Browser, anna: HumanUser) -> None:
+@pytest.mark.storages("memory")  # Storage is not involved.
+def test_plugins_add_user_sections(world: World, owner: Browser, anna: HumanUser) -> None:
     class Factors:
         @hookimpl
         def console_user_sections(self, principal: object, user: HumanUser) -> list[UserSection]:

@@ -1,4 +1,4 @@
-"""Estate: an organization with one of everything that an address of the management API can name."""
+"""Fixture data: an organization with one entity for each path variable of the management API."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -29,13 +29,13 @@ from identity.testing.service_test_client import bearer_headers
 from identity.testing.world import ServiceUserProgram, World
 
 ROLE = "reader"
-#: What every estate's organization waits for.
+#: The pending domain of every organization.
 DOMAIN = "estate.example"
 
 
 @dataclass(frozen=True)
 class ApiFixtureData:
-    """``places`` maps the names in addresses to ids; ``managers`` has one manager of each level."""
+    """``path_values`` maps path variables to ids; ``managers`` has one manager of each level."""
 
     organization: Organization
     holder: Organization
@@ -45,7 +45,7 @@ class ApiFixtureData:
     managers: Mapping[str, str]
 
     def with_manager(self, world: World, home: Organization) -> "ApiFixtureData":
-        """The same with a manager of the project grant who belongs to this organization."""
+        """A copy with a manager of the project grant from this organization."""
         resource = project_grant_resource(self.grant, self.project)
         manager = world.assign_manager_role(
             world.make_service_user_program(home), "PROJECT_GRANT_OWNER_VIEWER", resource=resource
@@ -53,14 +53,14 @@ class ApiFixtureData:
         return replace(self, managers={**self.managers, "project_grant": manager.id})
 
     def address(self, path: str) -> str:
-        """The path with every name in it replaced."""
+        """The path with its variables replaced."""
         return path.format_map(self.path_values)
 
 
 def make_fixture_data(world: World) -> ApiFixtureData:
-    """A new one; its project is granted to another new organization."""
+    """New data; the project is granted to another new organization."""
     organization, holder = world.make_organization(), world.make_organization()
-    # What is held is not deleted.
+    # Held separately: a held organization cannot be deleted.
     held_organization = world.make_organization()
     project = world.make_project(organization, roles=[ROLE])
     grant = world.make_project_grant(project, holder, roles=[ROLE])
@@ -120,14 +120,14 @@ def make_fixture_data(world: World) -> ApiFixtureData:
 
 @dataclass(frozen=True)
 class ApiClient:
-    """The management API as one service user sees it; what it answers is returned as it is."""
+    """A client of the management API, with the token of one service user."""
 
     world: World
     token: str
 
     @classmethod
     def of(cls, robot: ServiceUserProgram) -> "ApiClient":
-        """With a new token of the service user."""
+        """A client with a new token of the service user."""
         return cls(robot.world, robot.management_token())
 
     def ask(
@@ -140,7 +140,7 @@ class ApiClient:
         content_type: str = "application/json",
         **headers: str,
     ) -> Any:
-        """The answer to a request with these members, or this very body; If_Match="…" is sent as If-Match."""
+        """The response to a request with these members or this body; If_Match="…" is sent as If-Match."""
         if body is None:
             body = b"" if members is None else json.dumps(members).encode()
         sent = bearer_headers(self.token) | {name.replace("_", "-"): value for name, value in headers.items()}
@@ -151,7 +151,6 @@ class ApiClient:
         )
 
     def get(self, path: str, **headers: str) -> Any:
-        """The members of what is shown there."""
         return _members(self.ask("GET", path, **headers), 200)
 
     def list(self, path: str) -> Any:
@@ -159,20 +158,17 @@ class ApiClient:
         return self.get(path)["items"]
 
     def post(self, path: str, members: object = None, *, status: int = 201, **headers: str) -> Any:
-        """The members of what was made."""
         return _members(self.ask("POST", path, members, **headers), status)
 
     def patch(self, path: str, members: object, **headers: str) -> Any:
-        """The members of what was changed."""
         return _members(self.ask("PATCH", path, members, **headers), 200)
 
     def delete(self, path: str, **headers: str) -> None:
-        """Delete what is there."""
         answer = self.ask("DELETE", path, **headers)
         assert (answer.status_int, answer.body) == (204, b""), format_response(answer)
 
     def _remembered(self, answer: Any) -> Any:
-        """The answer; what it shows once is looked for in logs and audit trail by the tests' own watch."""
+        """The response; its secrets are registered with the search of logs and audit trail."""
         if answer.body and answer.content_type == "application/json" and answer.status_int in (200, 201):
             members = answer.json
             secrets = {members.get(name) for name in ("client_secret", "token", "one_time_password", "password_link")}
@@ -187,12 +183,12 @@ def _members(answer: Any, status: int) -> Any:
     return answer.json
 
 
-#: Makes the API of a new manager with a role, by default of its own organization.
+#: Creates the client of a new manager with a role, by default at its own organization.
 MakeApi = Callable[..., ApiClient]
 
 
 def level_of(world: World, estate: ApiFixtureData, role: str) -> Any:
-    """The resource at which the role is held in this estate."""
+    """The resource of the role's level in this data."""
     level = world.identity.process_state.manager_roles[role].level
     return {
         "instance": INSTANCE_RESOURCE,
@@ -208,7 +204,7 @@ def make_public_key(world: World) -> str:
 
 
 def token_with(world: World, key_file: Mapping[str, str]) -> Any:
-    """The token endpoint's answer to whoever holds a key file."""
+    """The token response for a key file."""
     key = load_pem_private_key(key_file["key"].encode(), None)
     assert isinstance(key, RSAPrivateKey)
     claims = assertion_claims(key_file["userId"], world.issuer, world.clock.seconds)

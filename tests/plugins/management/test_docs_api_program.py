@@ -1,4 +1,4 @@
-"""The program of the documentation does what it says, against a real server."""
+"""The documentation's example program works against a real server."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ EXAMPLE = Path(__file__).parents[3] / "docs" / "how-to" / "application-developer
 
 
 @pytest.mark.storages("memory")
-def test_the_example_makes_a_project_with_an_application(make_world: WorldFactory, tmp_path: Path) -> None:
+def test_docs_example_creates_project_with_application(make_world: WorldFactory, tmp_path: Path) -> None:
     bound = loopback_socket()
     issuer = f"http://127.0.0.1:{bound.getsockname()[1]}"
     world = make_world(**{"identity.issuer_url": issuer, "identity.development": "true"})

@@ -1,4 +1,4 @@
-"""What is a JSON body, and what becomes of its members."""
+"""Decoding of JSON bodies."""
 
 from datetime import timedelta
 from typing import Annotated, Any, Literal
@@ -19,19 +19,15 @@ TokenLifetime = Annotated[timedelta, field_validator(lifetime_problem)]
 
 
 class ExampleMember(Command):
-    """A part of a command."""
-
     text: str = ""
 
 
 class Whole(Document):
-    """A command that holds others."""
-
     parts: tuple[ExampleMember, ...] | None = None
 
 
 class ExampleCommand(Command):
-    """A command with everything that there is."""
+    """A command with a member of each type."""
 
     name: Name = "x"
     flag: bool = False
@@ -41,7 +37,7 @@ class ExampleCommand(Command):
     part: ExampleMember | None = None
 
 
-def test_types_are_those_of_the_schema() -> None:
+def test_body_types_follow_the_schema() -> None:
     wrong: dict[str, list[Any]] = {
         "flag": ["yes", 1],
         "name": [["x"]],
@@ -58,7 +54,7 @@ def test_types_are_those_of_the_schema() -> None:
             assert refused.value.fields[name]
 
 
-def test_what_fits_is_decoded() -> None:
+def test_valid_body_is_decoded() -> None:
     members = {"name": "a", "flag": True, "lifetime": 60, "size": 2, "labels": ["b", "a", "b"], "part": {"text": "c"}}
     decoded = decode_members(ExampleCommand, members)
     assert decoded.lifetime == timedelta(seconds=60)
@@ -67,24 +63,24 @@ def test_what_fits_is_decoded() -> None:
     assert decode_members(ExampleCommand, {"lifetime": None, "part": None}) == ExampleCommand()
 
 
-def test_every_member_that_is_wrong_is_named_at_once() -> None:
+def test_all_invalid_members_are_named() -> None:
     with pytest.raises(Invalid) as refused:
         decode_members(ExampleCommand, {"name": "", "flag": "yes", "other": 1, "size": 7})
     assert set(refused.value.fields) == {"name", "flag", "other", "size"}
 
 
-def test_places_in_documents_are_told_by_path() -> None:
+def test_document_problems_have_paths() -> None:
     members = {"parts": [5, {"text": "a", "other": ""}, {"text": False}, {"text": "b"}], "more": 1}
     whole = decode_command(Whole, members)
     assert isinstance(whole, Whole)
     assert set(whole.parse_report.problems) == {"parts[0]", "parts[1].other", "parts[2].text", "more"}
-    # What can be read is, and what is found in it later stands where it stood in the whole.
+    # Valid parts are decoded; later problems keep the path in the whole document.
     assert whole.parts == (ExampleMember(text="a"), ExampleMember(), ExampleMember(text="b"))
     assert whole.parse_report.merge_problems({"parts[2]": "b"}).keys() == {*whole.parse_report.problems, "parts[3]"}
     assert not decode_command(Whole, {"parts": [{"text": "a"}]}).parse_report.problems  # type: ignore[attr-defined]
 
 
-def test_only_objects_are_read_of_texts_that_can_be_stored() -> None:
+def test_body_must_be_an_object_of_storable_texts() -> None:
     objects = (b"", b"{}x", b"{'a': 1}", b'{"a": Infinity}', b'{"a": {"b": 1, "b": 2}}', b"1")
     texts = (b'{"a": ["x", "\\u0000"]}', b'{"a\\u0000": 1}', b'{"a": [["\\udfff"]]}')
     for body in (*objects, *texts):
