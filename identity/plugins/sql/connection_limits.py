@@ -45,5 +45,6 @@ def connection_limit_problem(
     return (
         f"{process_count} processes × {per_process} (identity.plugin.sql.database_connections) are up to {needed}"
         f" connections, and the server gives {most} ({name}, less what it keeps for superusers). Lower"
-        " database_connections, raise the limit, or put a pooler before it. Count the processes of other machines as well."
+        " database_connections, raise the limit, or put a pooler before it. Count the processes of other machines as"
+        " well."
     )
