@@ -90,7 +90,7 @@ def test_request_does_not_conflict_with_its_own_idempotency_key(
     isolated_world: World, contended: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     organization = isolated_world.make_organization()
-    api = ApiClient.of(isolated_world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    api = ApiClient.for_user(isolated_world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     domains = f"/organizations/{organization.id}/domains"
     api.post(domains, {"domain": "navy.example"})
     monkeypatch.setattr(isolated_world.identity.domain_verifier, "find_proof", lambda domain: "dns")

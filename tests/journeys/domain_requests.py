@@ -14,11 +14,11 @@ OWN = "acme.example"
 def api_of(world: World, organization: Organization) -> ApiClient:
     robot = world.make_service_user_program(organization)
     world.assign_manager_role(robot, "ORG_OWNER", resource=organization_resource(organization.id))
-    return ApiClient.of(robot)
+    return ApiClient.for_user(robot)
 
 
 def manager(world: World, role: str) -> ApiClient:
-    return ApiClient.of(world.make_manager_program(role, resource=INSTANCE_RESOURCE))
+    return ApiClient.for_user(world.make_manager_program(role, resource=INSTANCE_RESOURCE))
 
 
 def path_of(organization: Organization, name: str = "") -> str:

@@ -83,7 +83,7 @@ def test_by_the_console_alone(world: World, owner: Browser) -> None:
 
 
 def test_by_the_api_alone(world: World) -> None:
-    api = ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     organization = api.post("/organizations", {"name": "Newcomer"})
     root = f"/organizations/{organization['id']}"
     project = api.post(f"{root}/projects", {"name": "Shop"})

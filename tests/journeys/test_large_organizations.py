@@ -187,7 +187,7 @@ def test_others_are_answered_meanwhile(
     monkeypatch.setattr(password_hashing, "released_slot", stepping_aside)
     watched("document")
     watched("import_")
-    api = ApiClient.of(isolated_world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    api = ApiClient.for_user(isolated_world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     document = api.ask("POST", f"/organizations/{large.id}/export").json
     document["organization"]["primary_domain"] = "copy.localhost"
     answer = api.ask("POST", "/organizations/import?keep_ids=false", document)

@@ -67,7 +67,7 @@ def owner(world: World) -> ServiceUserProgram:
 @pytest.fixture
 def api(owner: ServiceUserProgram) -> ApiClient:
     """The management API as the owner of an organization sees it."""
-    return ApiClient.of(owner)
+    return ApiClient.for_user(owner)
 
 
 @pytest.fixture

@@ -102,7 +102,7 @@ def test_its_scope_says_no_more_than_a_key_would_bring(
     owner = world.make_service_user_program(robot.organization)
     world.assign_manager_role(owner, "ORG_OWNER")
     said, word = WORDS[word], word.format_map(scene)
-    path, api = f"/service-users/{robot.id}/personal-access-tokens", ApiClient.of(owner)
+    path, api = f"/service-users/{robot.id}/personal-access-tokens", ApiClient.for_user(owner)
     answer = api.ask("POST", path, {"name": "CI", "scope": f"openid {word}"})
     if said == "refused":
         assert list(check_api_error(answer, 422, "invalid")["fields"]) == ["scope"]
@@ -120,7 +120,7 @@ def test_a_scope_of_which_nothing_is_known_is_refused(world: World, robot: Servi
     owner = world.make_service_user_program(robot.organization)
     world.assign_manager_role(owner, "ORG_OWNER")
     path = f"/service-users/{robot.id}/personal-access-tokens"
-    refused = ApiClient.of(owner).ask("POST", path, {"name": "CI", "scope": "something_else"})
+    refused = ApiClient.for_user(owner).ask("POST", path, {"name": "CI", "scope": "something_else"})
     assert check_api_error(refused, 422, "invalid")["fields"] == {"scope": "There is no such scope."}
 
 

@@ -41,7 +41,7 @@ class Doors:
 
     @cached_property
     def api(self) -> ApiClient:
-        return ApiClient.of(self.world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+        return ApiClient.for_user(self.world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
 
     def api_key(self, said: str | None) -> Expiring:
         return self._of_api("keys", {}, said)

@@ -188,7 +188,7 @@ def test_a_sign_in_names_who_signed_in_to_what(
     owner = world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)
     for named in ("actor_id", "object_id"):
         path = f"/organizations/{person.organization_id}/audit-events?event=session&{named}={person.id}"
-        [told] = ApiClient.of(owner).list(path)
+        [told] = ApiClient.for_user(owner).list(path)
         assert told["id"] == event.id
         assert (told["actor"]["client_id"], told["actor"]["session_id"]) == (party.client_id, session_id)
 
@@ -204,7 +204,7 @@ def test_every_end_of_a_session_names_who_ended_it(
     other = Browser(world)
     session = other.start_session(person)
     owner = world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)
-    ApiClient.of(owner).delete(f"/users/{person.id}/sessions/{session.id}")
+    ApiClient.for_user(owner).delete(f"/users/{person.id}/sessions/{session.id}")
     [event] = world.audit_events(event="session.ended", actor_id=owner.id, object_id=person.id)
     assert (event.actor.session_id, event.detail["session_id"]) == (None, session.id)
 
@@ -267,7 +267,7 @@ def test_what_is_done_with_a_token_names_its_client_and_its_session(world: World
 
 def test_what_a_service_user_does_names_it_as_its_own_client(world: World) -> None:
     robot = world.make_manager_program("ORG_OWNER")
-    ApiClient.of(robot).patch(f"/organizations/{robot.organization.id}", {"name": "Renamed"})
+    ApiClient.for_user(robot).patch(f"/organizations/{robot.organization.id}", {"name": "Renamed"})
     [event] = world.audit_events(event="organization.changed", actor_id=robot.id)
     assert (event.actor.kind, event.actor.client_id, event.actor.session_id) == (ActorKind.USER, robot.id, None)
 

@@ -180,17 +180,17 @@ def test_it_takes_the_permission_to_change_the_owner(
 ) -> None:
     viewer = world.make_service_user_program(organization)
     world.assign_manager_role(viewer, "ORG_OWNER_VIEWER")
-    seeing = ApiClient.of(viewer)
+    seeing = ApiClient.for_user(viewer)
     for path in (of_organization, of_application):
         assert seeing.ask("GET", path).status_int == 200
         assert seeing.ask("PATCH", path, {"display_name": "Mine"}).status_int == 403
-        assert ApiClient.of(world.make_manager_program("ORG_OWNER")).ask("GET", path).status_int == 404
+        assert ApiClient.for_user(world.make_manager_program("ORG_OWNER")).ask("GET", path).status_int == 404
 
 
 def test_applications_of_the_instance_are_changed_by_who_manages_it(
     world: World, api: ApiClient, of_application: str, party: RelyingParty
 ) -> None:
-    instance_owner = ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    instance_owner = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     with world.transaction_services() as services:
         application = services.storage.applications.find(party.client_id)
         services.storage.applications.update(replace(application, may_manage=True, version=application.version + 1))

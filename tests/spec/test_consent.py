@@ -214,7 +214,7 @@ def test_managers_of_the_person_see_it_and_take_it_back(scene: ConsentScenario) 
     tokens = scene.agreed("openid email offline_access")
     robot = world.make_service_user_program(scene.home)
     world.assign_manager_role(robot, "ORG_USER_MANAGER")
-    api = ApiClient.of(robot)
+    api = ApiClient.for_user(robot)
     path = f"/users/{scene.person.id}/connections"
     [row] = api.list(path)
     shown = {name: row[name] for name in ("id", "application", "organization", "scope", "offline")}

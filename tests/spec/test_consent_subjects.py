@@ -84,7 +84,7 @@ def _with_the_project(scene: ConsentScenario, roles: tuple[str, ...]) -> ApiClie
     scene.world.assign_manager_role(robot, "ORG_OWNER")
     for role in roles:
         scene.world.assign_manager_role(robot, role, resource=organization_resource(scene.home.id))
-    return ApiClient.of(robot)
+    return ApiClient.for_user(robot)
 
 
 @pytest.mark.parametrize("rule", ConsentRule)

@@ -63,11 +63,11 @@ def test_an_owner_of_an_organization_cannot_let_an_application_go_beyond(tenant:
     members, before = BEYOND[beyond], tenant.application
     new = ("POST", f"/projects/{tenant.project.id}/applications", {"name": "Mine", "type": "api", **members})
     change = ("PATCH", f"/applications/{tenant.client.client_id}", members)
-    api = ApiClient.of(tenant.robot)
+    api = ApiClient.for_user(tenant.robot)
     for request in (new, change):
         check_api_error(api.ask(*request), 403, "forbidden")
     assert tenant.application == before
-    owner = ApiClient.of(tenant.world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    owner = ApiClient.for_user(tenant.world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     for request in (new, change):
         answer = owner.ask(*request)
         assert answer.status_int in (200, 201)
@@ -83,7 +83,7 @@ def test_an_application_that_may_manage_is_the_instance_s_to_change(tenant: Tena
         marked = ChangeApplication(may_manage=True)
         services.applications.change(tenant.client.client_id, marked, principal=OPERATOR_PRINCIPAL)
         [secret] = services.applications.list_secrets(tenant.client.client_id)
-    api, before = ApiClient.of(tenant.robot), tenant.application
+    api, before = ApiClient.for_user(tenant.robot), tenant.application
     names = {"project": tenant.project.id, "client_id": tenant.client.client_id, "secret": secret.id}
     for name, (method, path, members) in WRITES.items():
         if name != "register":

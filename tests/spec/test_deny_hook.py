@@ -65,7 +65,7 @@ def scene(make_world: WorldFactory) -> DenyHookScenario:
     return DenyHookScenario(
         world,
         estate,
-        ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)),
+        ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)),
         browser,
         hidden,
     )

@@ -80,7 +80,7 @@ def create_user_in_other_organization(world: World, own: str, tenant: str) -> No
     world.assign_manager_role(robot, "ORG_OWNER")
     named = {"user_name": "ada", "given_name": "A", "family_name": "B"}
     world.clock.advance(1)
-    ApiClient.of(robot).post(f"/organizations/{tenant}/users", named)
+    ApiClient.for_user(robot).post(f"/organizations/{tenant}/users", named)
 
 
 def rename_user_in_other_organization(world: World, own: str, tenant: str) -> None:
@@ -93,7 +93,9 @@ def rename_user_in_other_organization(world: World, own: str, tenant: str) -> No
 def create_service_user_in_other_organization(world: World, own: str, tenant: str) -> None:
     robot = world.make_service_user_program(organization_of(world, tenant))
     world.assign_manager_role(robot, "ORG_OWNER")
-    ApiClient.of(robot).post(f"/organizations/{tenant}/service-users", {"user_name": "ada", "display_name": "Ada"})
+    ApiClient.for_user(robot).post(
+        f"/organizations/{tenant}/service-users", {"user_name": "ada", "display_name": "Ada"}
+    )
 
 
 STRANGERS = [

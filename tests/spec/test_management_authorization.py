@@ -311,7 +311,7 @@ def test_role_permits_exactly_its_operations(
 ) -> None:
     robot = world.make_service_user_program(own_estate.organization)
     world.assign_manager_role(robot, role, resource=level_of(world, own_estate, role))
-    api = ApiClient.of(robot)
+    api = ApiClient.for_user(robot)
     assert differences(api, world, own_estate, {cell: expected(role, cell, is_own=True) for cell in CELLS}) == {}
     assert differences(api, world, foreign, {cell: expected(role, cell, is_own=False) for cell in CELLS}) == {}
 
@@ -324,7 +324,7 @@ def test_grantee_manager_reaches_only_the_project_grant(world: World, own_estate
     at_grant = role.startswith("PROJECT_GRANT")
     world.assign_manager_role(robot, role, resource=level_of(world, own_estate, role) if at_grant else None)
     expected_statuses = held_by_other(role)
-    api = ApiClient.of(robot)
+    api = ApiClient.for_user(robot)
     assert differences(api, world, own_estate, expected_statuses) == {}
     of_holder = own_estate.with_manager(world, own_estate.holder)
     on_managers = {cell: status for cell, status in expected_statuses.items() if cell.manager == "project_grant"}
@@ -358,7 +358,7 @@ def test_project_grant_opens_nothing_of_the_grantee(
     )
     robot = world.make_service_user_program(own_estate.organization)
     world.assign_manager_role(robot, role, resource=level_of(world, api_fixture_data, role))
-    api = ApiClient.of(robot)
+    api = ApiClient.for_user(robot)
     assert differences(api, world, foreign, {cell: expected(role, cell, is_own=False) for cell in CELLS}) == {}
     of_holder = api_fixture_data.with_manager(world, foreign.organization)
     at_grant = {cell: 404 for cell in CELLS if cell.manager == "project_grant"}
@@ -379,7 +379,7 @@ def test_role_without_audience_scope_is_refused(world: World, own_estate: ApiFix
 
 def test_audience_scope_without_role_is_refused(world: World, own_estate: ApiFixtureData) -> None:
     """Security 14.3: a user without a role learns nothing but their own identity."""
-    api = ApiClient.of(world.make_service_user_program(own_estate.organization))
+    api = ApiClient.for_user(world.make_service_user_program(own_estate.organization))
     assert differences(api, world, own_estate, without_a_role()) == {}
     check_api_error(api.ask("GET", "/projects/nothing"), 403, "forbidden")
 
@@ -388,7 +388,7 @@ def test_audience_scope_without_role_is_refused(world: World, own_estate: ApiFix
 def test_removed_manager_is_refused_at_once(world: World, own_estate: ApiFixtureData, role: str) -> None:
     robot = world.make_service_user_program(own_estate.organization)
     manager = world.assign_manager_role(robot, role, resource=level_of(world, own_estate, role))
-    api = ApiClient.of(robot)
+    api = ApiClient.for_user(robot)
     assert api.get("/me")["roles"] != []
     world.operator_services.managers.remove(manager.id)
     assert differences(api, world, own_estate, without_a_role()) == {}
@@ -398,7 +398,7 @@ def test_removed_manager_is_refused_at_once(world: World, own_estate: ApiFixture
 def test_deactivated_manager_is_refused_at_once(world: World, own_estate: ApiFixtureData, deactivated: str) -> None:
     robot = world.make_manager_program("ORG_OWNER")
     world.assign_manager_role(robot, "ORG_OWNER", resource=organization_resource(own_estate.organization.id))
-    api = ApiClient.of(robot)
+    api = ApiClient.for_user(robot)
     with world.transaction_services() as services:
         if deactivated == "user":
             services.service_users.deactivate(robot.id, principal=OPERATOR_PRINCIPAL)
@@ -414,7 +414,7 @@ def test_foreign_entities_look_unknown(
     """The responses differ only in the requested id and the request id. Instance paths are refused."""
     owner = world.make_service_user_program(own_estate.organization)
     world.assign_manager_role(owner, "ORG_OWNER", resource=organization_resource(own_estate.organization.id))
-    api = ApiClient.of(owner)
+    api = ApiClient.for_user(owner)
     nothing = dict.fromkeys(foreign.path_values, "01980000-0000-7000-8000-000000000000")
     answers = []
     expected_statuses = (403, "forbidden") if level_of_path(path) == "instance" else (404, "not_found")
@@ -431,7 +431,7 @@ def test_unrequested_project_grant_opens_nothing(
     """A grant that the organization did not request discloses neither its entities nor its users."""
     robot = world.make_service_user_program(own_estate.organization)
     world.assign_manager_role(robot, "ORG_OWNER")
-    api = ApiClient.of(robot)
+    api = ApiClient.for_user(robot)
     command = {"organization_id": foreign.organization.id, "roles": ["reader"]}
     grant = api.post(f"/projects/{own_estate.project.id}/grants", command)
     api.post(f"/project-grants/{grant['id']}/managers", {"user_id": robot.id, "roles": ["PROJECT_GRANT_OWNER"]})
@@ -457,6 +457,8 @@ def test_export_omits_invisible_users(world: World, own_estate: ApiFixtureData) 
     )
     robot = world.make_service_user_program(own_estate.organization)
     world.assign_manager_role(robot, "ORG_OWNER")
-    exported = json.dumps(ApiClient.of(robot).post(f"/organizations/{own_estate.organization.id}/export", status=200))
+    exported = json.dumps(
+        ApiClient.for_user(robot).post(f"/organizations/{own_estate.organization.id}/export", status=200)
+    )
     assert own_estate.project.name in exported
     assert stranger.user.user_name not in exported

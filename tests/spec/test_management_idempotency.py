@@ -59,7 +59,7 @@ def test_one_time_secrets_are_never_stored(world: World, name: str) -> None:
     """Not even sealed: a replay has status and location only."""
     estate, (operation,) = make_fixture_data(world), [operation for operation in OPERATIONS if operation.name == name]
     manager = world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)
-    api, path, (once, members) = ApiClient.of(manager), estate.address(operation.path), SHOWN_ONCE[name]
+    api, path, (once, members) = ApiClient.for_user(manager), estate.address(operation.path), SHOWN_ONCE[name]
     first, second = (api.ask("POST", path, members, Idempotency_Key="the-first-time") for _ in range(2))
     assert first.status_int in (200, 201), format_response(first)
     assert "shown once" in check_api_error(second, 409, "conflict")["message"]
@@ -75,7 +75,7 @@ def test_one_time_secrets_are_never_stored(world: World, name: str) -> None:
 @pytest.mark.parametrize("name", ["preview_instance_policy", "preview_organization_policy"])
 def test_read_only_operation_can_be_repeated_with_its_key(world: World, name: str) -> None:
     estate, (operation,) = make_fixture_data(world), [operation for operation in OPERATIONS if operation.name == name]
-    api = ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     path, members = estate.address(operation.path), {"second_factor": "required"}
     first, second = (api.post(path, members, Idempotency_Key="asked", status=200) for _ in range(2))
     assert first == second
@@ -113,7 +113,7 @@ def test_different_request_with_same_key_is_refused(world: World, api: ApiClient
         assert "another request" in check_api_error(answer, 409, "conflict")["message"]
     assert len(api.list(projects)) == 1
     program = world.make_manager_program("ORG_OWNER")
-    ApiClient.of(program).post(
+    ApiClient.for_user(program).post(
         f"/organizations/{program.organization.id}/projects", {"name": "Shipping"}, Idempotency_Key="k"
     )
 
@@ -124,9 +124,9 @@ def test_refused_request_can_reuse_its_key(api: ApiClient, projects: str) -> Non
 
 
 def test_idempotency_key_expires_after_a_day(world: World, owner: ServiceUserProgram, projects: str) -> None:
-    first = ApiClient.of(owner).post(projects, {"name": "Billing"}, Idempotency_Key="k3")
+    first = ApiClient.for_user(owner).post(projects, {"name": "Billing"}, Idempotency_Key="k3")
     world.clock.advance(24 * 3600 + 1)
-    second = ApiClient.of(owner).post(projects, {"name": "Billing"}, Idempotency_Key="k3")
+    second = ApiClient.for_user(owner).post(projects, {"name": "Billing"}, Idempotency_Key="k3")
     assert first["id"] != second["id"]
 
 
@@ -142,4 +142,4 @@ def test_replay_needs_permission(world: World, api: ApiClient, owner: ServiceUse
     path = f"/service-users/{owner.id}/secrets"
     api.post(path, Idempotency_Key="k4")
     program = world.make_manager_program("ORG_OWNER")
-    check_api_error(ApiClient.of(program).ask("POST", path, Idempotency_Key="k4"), 404, "not_found")
+    check_api_error(ApiClient.for_user(program).ask("POST", path, Idempotency_Key="k4"), 404, "not_found")

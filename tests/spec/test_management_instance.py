@@ -10,14 +10,14 @@ from tests.plugins.management.api_fixture_data import ApiClient
 
 @pytest.fixture
 def api(world: World) -> ApiClient:
-    return ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    return ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
 
 
 # --- signing keys -----------------------------------------------------------------------------------------------------
 
 
 def test_signing_keys_are_listed_and_rotated(isolated_world: World) -> None:
-    api = ApiClient.of(isolated_world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    api = ApiClient.for_user(isolated_world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     [first] = api.list("/instance/signing-keys")
     assert (first["state"], first["generation"], first["retires_at"]) == ("active", 1, None)
     assert "PRIVATE" not in str(first)
@@ -36,7 +36,7 @@ def test_signing_keys_are_listed_and_rotated(isolated_world: World) -> None:
 
 
 def test_signing_key_is_withdrawn(isolated_world: World) -> None:
-    api = ApiClient.of(isolated_world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    api = ApiClient.for_user(isolated_world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     [first] = api.list("/instance/signing-keys")
     waiting = api.post("/instance/signing-keys/rotate", status=200)
     api.delete(f"/instance/signing-keys/{first['id']}")
@@ -57,7 +57,7 @@ def test_signing_key_rotation_modes(api: ApiClient) -> None:
 
 
 def test_audit_event_has_actor_object_time_and_address(world: World, owner: ServiceUserProgram) -> None:
-    api = ApiClient.of(owner)
+    api = ApiClient.for_user(owner)
     project = api.post(f"/organizations/{owner.organization.id}/projects", {"name": "Billing"})
     api.patch(f"/projects/{project['id']}", {"name": "Invoices"})
     [event] = api.list(f"/organizations/{owner.organization.id}/audit-events?event=project.changed")
@@ -70,11 +70,11 @@ def test_audit_event_has_actor_object_time_and_address(world: World, owner: Serv
 
 
 def test_audit_events_are_filtered(world: World, owner: ServiceUserProgram) -> None:
-    api, trail = ApiClient.of(owner), f"/organizations/{owner.organization.id}/audit-events"
+    api, trail = ApiClient.for_user(owner), f"/organizations/{owner.organization.id}/audit-events"
     project = api.post(f"/organizations/{owner.organization.id}/projects", {"name": "Billing"})
     begun = world.clock().strftime("%Y-%m-%dT%H:%M:%SZ")
     world.clock.advance(60)
-    api = ApiClient.of(owner)
+    api = ApiClient.for_user(owner)
     api.patch(f"/projects/{project['id']}", {"name": "Invoices"})
     api.ask("POST", "/organizations", {"name": "Mine"})
     now = world.clock().strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -108,4 +108,4 @@ def test_instance_owner_sees_every_event(world: World, api: ApiClient) -> None:
 
 def test_instance_events_are_not_found_for_others(world: World, owner: ServiceUserProgram) -> None:
     [event, *_] = world.audit_events(event="signing_key.added")
-    check_api_error(ApiClient.of(owner).ask("GET", f"/audit-events/{event.id}"), 404, "not_found")
+    check_api_error(ApiClient.for_user(owner).ask("GET", f"/audit-events/{event.id}"), 404, "not_found")

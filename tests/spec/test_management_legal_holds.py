@@ -14,7 +14,7 @@ HOLDS = "/instance/legal-holds"
 
 @pytest.fixture
 def api(world: World) -> ApiClient:
-    return ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    return ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
 
 
 def ids(api: ApiClient) -> list[str]:
@@ -48,7 +48,7 @@ def test_legal_hold_life_cycle(world: World, api: ApiClient) -> None:
 def test_legal_hold_on_organization_and_everything(isolated_world: World) -> None:
     world = isolated_world
     api, organization = (
-        ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)),
+        ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)),
         world.make_organization(),
     )
     whole = api.post(HOLDS, {"kind": "organization", "held_id": organization.id, "reason": "Case 1"})
@@ -108,7 +108,7 @@ def test_service_user_cannot_be_held(world: World, api: ApiClient, owner: Servic
 
 def test_service_users_of_held_organization_stay(isolated_world: World) -> None:
     api, robot = (
-        ApiClient.of(isolated_world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)),
+        ApiClient.for_user(isolated_world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)),
         isolated_world.make_service_user_program(),
     )
     api.post(HOLDS, {"kind": "organization", "held_id": robot.organization.id, "reason": "Case 12"})
@@ -119,4 +119,4 @@ def test_organization_manager_cannot_use_holds(world: World, owner: ServiceUserP
     """Held managers could lift their own hold."""
     person = world.make_human_user(owner.organization)
     members = {"kind": "user", "held_id": person.id, "reason": "Case 12"}
-    check_api_error(ApiClient.of(owner).ask("POST", HOLDS, members), 403, "forbidden")
+    check_api_error(ApiClient.for_user(owner).ask("POST", HOLDS, members), 403, "forbidden")

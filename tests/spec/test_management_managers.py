@@ -26,7 +26,7 @@ def test_manager_life_cycle(world: World, owner: ServiceUserProgram, api: ApiCli
     assert created["roles"] == ["ORG_SETTINGS_MANAGER", "ORG_USER_MANAGER"]
     assert api.get(path) == created
     assert api.list(managers)[0]["id"] == created["id"]
-    client = ApiClient.of(robot)
+    client = ApiClient.for_user(robot)
     assert client.get("/me")["roles"][0]["roles"] == created["roles"]
     assert api.patch(path, {"roles": ["ORG_OWNER_VIEWER"]})["roles"] == ["ORG_OWNER_VIEWER"]
     api.delete(path)
@@ -50,11 +50,11 @@ def test_manager_life_cycle(world: World, owner: ServiceUserProgram, api: ApiCli
 def test_each_level_has_managers(world: World, path: str, role: str) -> None:
     estate = make_fixture_data(world)
     robot = world.make_service_user_program(estate.organization)
-    api = ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     managers = estate.address(path)
     created = api.post(managers, {"user_id": robot.id, "roles": [role]})
     assert created["id"] in [manager["id"] for manager in api.list(managers)]
-    assert ApiClient.of(robot).get("/me")["roles"] == [
+    assert ApiClient.for_user(robot).get("/me")["roles"] == [
         {"level": created["level"], "resource_id": created["resource_id"], "roles": [role]}
     ]
     answer = api.ask(
@@ -87,12 +87,12 @@ def test_manager_cannot_grant_more_than_their_roles(world: World, owner: Service
     lower = world.make_service_user_program(owner.organization)
     world.assign_manager_role(lower, "ORG_USER_MANAGER")
     assert holder.roles == {"ORG_OWNER_VIEWER"}
-    answer = ApiClient.of(lower).ask("POST", managers, {"user_id": lower.id, "roles": ["ORG_OWNER"]})
+    answer = ApiClient.for_user(lower).ask("POST", managers, {"user_id": lower.id, "roles": ["ORG_OWNER"]})
     check_api_error(answer, 403, "forbidden")
     # A project owner can grant project roles, none of which exceeds their own.
     project = world.make_project(owner.organization)
     world.assign_manager_role(lower, "PROJECT_OWNER", resource=project_resource(project))
-    api = ApiClient.of(lower)
+    api = ApiClient.for_user(lower)
     api.post(f"/projects/{project.id}/managers", {"user_id": robot.id, "roles": ["PROJECT_OWNER_VIEWER"]})
     check_api_error(
         api.ask("POST", f"/projects/{project.id}/managers", {"user_id": owner.id, "roles": ["ORG_OWNER"]}),

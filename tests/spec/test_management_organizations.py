@@ -14,7 +14,7 @@ from tests.plugins.management.api_fixture_data import ApiClient
 
 @pytest.fixture
 def api(world: World) -> ApiClient:
-    return ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    return ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
 
 
 def test_organization_life_cycle(world: World, api: ApiClient) -> None:
@@ -61,7 +61,7 @@ def test_organization_of_higher_manager_cannot_be_deleted(world: World, role: st
     manager = world.assign_manager_role(higher, "IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
     lower = world.make_service_user_program(organization if role == "ORG_OWNER" else None)
     world.assign_manager_role(lower, role, resource=INSTANCE_RESOURCE if role.startswith("IAM") else None)
-    lower_api, path = ApiClient.of(lower), f"/organizations/{organization.id}"
+    lower_api, path = ApiClient.for_user(lower), f"/organizations/{organization.id}"
     for method, operation in (("POST", "/deactivate"), ("POST", "/reactivate"), ("DELETE", "")):
         check_api_error(lower_api.ask(method, path + operation), 403, "forbidden")
         assert lower_api.get(path)["state"] == "active", operation
@@ -78,7 +78,7 @@ def test_last_owner_check_ignores_deactivated_owners(world: World) -> None:
         ):
             if manager.user_id not in (first.id, second.id):
                 services.managers.remove(manager.id, principal=OPERATOR_PRINCIPAL)
-    api = ApiClient.of(first)
+    api = ApiClient.for_user(first)
     api.post(f"/organizations/{second.organization.id}/deactivate", status=200)
     check_api_error(api.ask("POST", f"/service-users/{first.id}/deactivate"), 409, "conflict")
     check_api_error(api.ask("POST", f"/organizations/{first.organization.id}/deactivate"), 409, "conflict")
@@ -100,13 +100,13 @@ def test_manager_lists_managed_organizations(world: World) -> None:
     other_project = world.make_project()
     world.assign_manager_role(robot, "PROJECT_OWNER", resource=project_resource(other_project))
     world.make_organization()
-    api = ApiClient.of(robot)
+    api = ApiClient.for_user(robot)
     assert {item["id"] for item in api.list("/organizations")} == {robot.organization.id, other_project.organization_id}
     assert [item["id"] for item in api.list(f"/organizations?q={robot.organization.name}")] == [robot.organization.id]
     assert api.list("/organizations?state=deactivated") == []
 
 
 def test_org_owner_cannot_create_organization(world: World) -> None:
-    api = ApiClient.of(world.make_manager_program("ORG_OWNER"))
+    api = ApiClient.for_user(world.make_manager_program("ORG_OWNER"))
     answer = check_api_error(api.ask("POST", "/organizations", {"name": "Mine"}), 403, "forbidden")
     assert "organization.create" in answer["message"]

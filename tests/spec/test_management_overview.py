@@ -26,14 +26,14 @@ def test_overview_lists_expiring_refused_and_missing(world: World, owner: Servic
 
 
 def test_overview_counts_refusals(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
-    viewer = ApiClient.of(world.make_service_user_program(owner.organization))
+    viewer = ApiClient.for_user(world.make_service_user_program(owner.organization))
     check_api_error(viewer.ask("GET", f"/organizations/{owner.organization.id}"), 403, "forbidden")
     [refused] = api.get(f"/organizations/{owner.organization.id}/overview")["refused"]
     assert (refused["event"], refused["count"]) == ("access.refused", 1)
 
 
 def test_instance_overview(world: World) -> None:
-    found = ApiClient.of(world.make_manager_program("IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)).get(
+    found = ApiClient.for_user(world.make_manager_program("IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)).get(
         "/instance/overview"
     )
     assert set(found) == {"expiring", "refused"}

@@ -19,14 +19,14 @@ _LOOSER = "The instance does not allow that much."
 
 @pytest.fixture
 def api(world: World) -> ApiClient:
-    return ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    return ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
 
 
 def test_policy_shows_own_and_effective_rules(isolated_world: World) -> None:
     """On a separate instance without rules."""
     world, api = (
         isolated_world,
-        ApiClient.of(isolated_world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)),
+        ApiClient.for_user(isolated_world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)),
     )
     path = f"/organizations/{world.make_organization().id}/policy"
     before = api.get(path)
@@ -90,7 +90,7 @@ def test_invalid_policy_rule_is_named(world: World, api: ApiClient, members: dic
 
 def test_organization_manager_cannot_read_instance_policy(world: World) -> None:
     organization = world.make_organization()
-    api = ApiClient.of(world.make_manager_program("ORG_OWNER", resource=organization_resource(organization.id)))
+    api = ApiClient.for_user(world.make_manager_program("ORG_OWNER", resource=organization_resource(organization.id)))
     assert api.patch(f"/organizations/{organization.id}/policy", {"second_factor": "required_for_iam"})["version"] == 1
     assert api.ask("GET", "/instance/policy").status_int == 403
     assert api.ask("PATCH", f"/organizations/{world.make_organization().id}/policy", {}).status_int == 404

@@ -28,7 +28,7 @@ def test_project_grant_life_cycle(world: World, api: ApiClient, project: Project
     assert (created["roles"], created["state"]) == (["reader"], "active")
     assert api.get(path) == created
     assert api.list(f"/projects/{project.id}/grants") == [created]
-    client = ApiClient.of(holder)
+    client = ApiClient.for_user(holder)
     assert client.list(f"/organizations/{holder.organization.id}/granted-projects") == [created]
     assert client.get(path) == created
     assert api.patch(path, {"roles": ["writer", "reader"]})["roles"] == ["reader", "writer"]
@@ -42,7 +42,7 @@ def test_project_grant_life_cycle(world: World, api: ApiClient, project: Project
 
 def test_grantee_cannot_widen_project_grant(world: World, project: Project, holder: ServiceUserProgram) -> None:
     grant = world.make_project_grant(project, holder.organization, roles=["reader"])
-    client = ApiClient.of(holder)
+    client = ApiClient.for_user(holder)
     path = f"/project-grants/{grant.id}"
     check_api_error(client.ask("PATCH", path, {"roles": ["writer"]}), 403, "forbidden")
     check_api_error(client.ask("POST", f"{path}/reactivate"), 403, "forbidden")
@@ -99,7 +99,7 @@ def test_grantee_users_get_granted_roles(
 ) -> None:
     """Security 14.5."""
     grant = world.make_project_grant(project, holder.organization, roles=["reader"])
-    client, person = ApiClient.of(holder), world.make_human_user(holder.organization)
+    client, person = ApiClient.for_user(holder), world.make_human_user(holder.organization)
     path = f"/project-grants/{grant.id}/user-grants"
     answer = client.ask("POST", path, {"user_id": person.id, "roles": ["reader", "writer"]})
     assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"roles"}
@@ -117,7 +117,7 @@ def test_project_grant_covers_only_grantee_users(
     path = f"/project-grants/{grant.id}/user-grants"
     sentences = set()
     for user_id in (owner.id, world.make_human_user().id, "nothing"):
-        answer = ApiClient.of(holder).ask("POST", path, {"user_id": user_id, "roles": ["reader"]})
+        answer = ApiClient.for_user(holder).ask("POST", path, {"user_id": user_id, "roles": ["reader"]})
         sentences.add(check_api_error(answer, 422, "invalid")["fields"]["user_id"])
     assert len(sentences) == 1
 

@@ -27,7 +27,7 @@ def test_project_life_cycle(world: World, owner: ServiceUserProgram, api: ApiCli
 
 def test_project_creator_becomes_owner(world: World) -> None:
     robot = world.make_manager_program("ORG_PROJECT_CREATOR")
-    api = ApiClient.of(robot)
+    api = ApiClient.for_user(robot)
     projects = f"/organizations/{robot.organization.id}/projects"
     project = world.make_project(robot.organization)
     created = api.post(projects, {"name": "Billing"})
@@ -42,7 +42,7 @@ def test_project_manager_lists_only_their_projects(world: World, owner: ServiceU
     robot = world.make_service_user_program()
     for project in mine:
         world.assign_manager_role(robot, "PROJECT_OWNER_VIEWER", resource=project_resource(project))
-    api = ApiClient.of(robot)
+    api = ApiClient.for_user(robot)
     path = f"/organizations/{owner.organization.id}/projects"
     assert [item["id"] for item in api.list(path)] == [
         project.id for project in sorted(mine, key=lambda project: project.name)
@@ -55,8 +55,10 @@ def test_service_project_cannot_be_deleted(world: World) -> None:
     robot = world.make_service_user_program()
     service_project = world.operator_services.projects.get(world.instance.project_id)
     world.assign_manager_role(robot, "PROJECT_OWNER", resource=project_resource(service_project))
-    check_api_error(ApiClient.of(robot).ask("DELETE", f"/projects/{service_project.id}"), 409, "conflict")
-    check_api_error(ApiClient.of(robot).ask("POST", f"/projects/{service_project.id}/deactivate"), 409, "conflict")
+    check_api_error(ApiClient.for_user(robot).ask("DELETE", f"/projects/{service_project.id}"), 409, "conflict")
+    check_api_error(
+        ApiClient.for_user(robot).ask("POST", f"/projects/{service_project.id}/deactivate"), 409, "conflict"
+    )
 
 
 # --- roles ------------------------------------------------------------------------------------------------------------

@@ -166,7 +166,7 @@ def test_cursor_of_other_list_is_refused(world: World, api: ApiClient, projects:
     cursor = api.get(f"{projects}?limit=1")["next_cursor"]
     program = world.make_manager_program("ORG_OWNER")
     other_list = f"/organizations/{program.organization.id}/projects?cursor={cursor}"
-    check_api_error(ApiClient.of(program).ask("GET", other_list), 422, "invalid")
+    check_api_error(ApiClient.for_user(program).ask("GET", other_list), 422, "invalid")
     check_api_error(api.ask("GET", f"{projects}?cursor={cursor}&state=active"), 422, "invalid")
     check_api_error(api.ask("GET", f"{projects}?cursor={cursor[:-4]}AAAA"), 422, "invalid")
 

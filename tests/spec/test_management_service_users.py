@@ -159,7 +159,7 @@ def test_credentials_of_higher_service_user_are_refused(world: World, owner: Ser
     """Security 14.4: its credentials would be a privilege escalation."""
     higher = world.make_service_user_program(owner.organization)
     world.assign_manager_role(higher, "IAM_OWNER", resource=INSTANCE_RESOURCE)
-    api = ApiClient.of(owner)
+    api = ApiClient.for_user(owner)
     path = f"/service-users/{higher.id}"
     for method, address, members in (
         ("POST", f"{path}/keys", {}),

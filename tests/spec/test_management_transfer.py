@@ -17,7 +17,7 @@ NEW_IDS = f"{IMPORT}?keep_ids=false"
 
 @pytest.fixture
 def api(world: World) -> ApiClient:
-    return ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    return ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_import_refuses_invalid_parameters(api: ApiClient) -> None:
 
 def test_import_has_its_own_size_limit(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.import_limit": "1"})
-    api = ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     users = [{"user_name": f"u{number}", "given_name": "A" * 50, "family_name": "B"} for number in range(1000)]
     created = api.post(IMPORT, make_document(users=users, primary_domain="large.localhost"))
     assert len(exported(api, created["id"])["organization"]["users"]) == 1000
@@ -167,19 +167,19 @@ def test_truncated_document_is_refused(api: ApiClient, world: World) -> None:
 def test_export_needs_full_read_access(world: World) -> None:
     for role in ("ORG_OWNER", "ORG_OWNER_VIEWER"):
         robot = world.make_manager_program(role)
-        assert exported(ApiClient.of(robot), robot.organization.id)["organization"]["id"] == robot.organization.id
+        assert exported(ApiClient.for_user(robot), robot.organization.id)["organization"]["id"] == robot.organization.id
 
 
 def test_partial_reader_cannot_export(world: World) -> None:
     for role in ("ORG_USER_MANAGER", "ORG_SETTINGS_MANAGER", "ORG_PROJECT_CREATOR"):
         robot = world.make_manager_program(role)
-        answer = ApiClient.of(robot).ask("POST", f"/organizations/{robot.organization.id}/export")
+        answer = ApiClient.for_user(robot).ask("POST", f"/organizations/{robot.organization.id}/export")
         check_api_error(answer, 403, "forbidden")
         assert not world.audit_events(event="organization.exported", object_id=robot.organization.id)
 
 
 def test_export_of_foreign_organization_looks_unknown(world: World, estate: ApiFixtureData) -> None:
-    api = ApiClient.of(world.make_manager_program("ORG_OWNER"))
+    api = ApiClient.for_user(world.make_manager_program("ORG_OWNER"))
     for identifier in (estate.organization.id, "01980000-0000-7000-8000-000000000000"):
         check_api_error(api.ask("POST", f"/organizations/{identifier}/export"), 404, "not_found")
 
@@ -187,13 +187,13 @@ def test_export_of_foreign_organization_looks_unknown(world: World, estate: ApiF
 def test_import_needs_create_permission(world: World) -> None:
     for role in ("ORG_OWNER", "IAM_USER_MANAGER", "IAM_OWNER_VIEWER"):
         robot = world.make_manager_program(role, resource=INSTANCE_RESOURCE if role.startswith("IAM") else None)
-        check_api_error(ApiClient.of(robot).ask("POST", IMPORT, make_document()), 403, "forbidden")
+        check_api_error(ApiClient.for_user(robot).ask("POST", IMPORT, make_document()), 403, "forbidden")
 
 
 def test_keeping_ids_needs_instance_owner(world: World, api: ApiClient, estate: ApiFixtureData) -> None:
     document = exported(api, estate.organization.id)
     api.delete(f"/organizations/{estate.organization.id}")
-    manager = ApiClient.of(world.make_manager_program("IAM_ORG_MANAGER", resource=INSTANCE_RESOURCE))
+    manager = ApiClient.for_user(world.make_manager_program("IAM_ORG_MANAGER", resource=INSTANCE_RESOURCE))
     for path in (IMPORT, f"{IMPORT}?keep_ids=true"):
         check_api_error(manager.ask("POST", path, document), 403, "forbidden")
     # The domain is still in use by the original organization.

@@ -67,7 +67,7 @@ def test_user_search_by_part_of_name_or_email(api: ApiClient, users: str) -> Non
 def test_user_search_excludes_other_organizations(world: World, api: ApiClient, users: str) -> None:
     """Security 14.2: neither rows nor totals."""
     stranger = world.make_manager_program("ORG_OWNER")
-    stranger_api = ApiClient.of(stranger)
+    stranger_api = ApiClient.for_user(stranger)
     stranger_api.post(f"/organizations/{stranger.organization.id}/users", ADA)
     answer = api.get(f"{users}?q=lovelace")
     assert (answer["items"], answer["total"]) == ([], 0)
@@ -196,7 +196,7 @@ def test_last_owner_cannot_be_removed(isolated_world: World) -> None:
         [owner] = services.storage.managers.page(INSTANCE_RESOURCE.key).items
     robot = isolated_world.make_service_user_program()
     second = isolated_world.assign_manager_role(robot, "IAM_OWNER", resource=INSTANCE_RESOURCE)
-    api = ApiClient.of(robot)
+    api = ApiClient.for_user(robot)
     api.delete(f"/managers/{owner.id}")
     check_api_error(api.ask("DELETE", f"/managers/{second.id}"), 409, "conflict")
     check_api_error(api.ask("PATCH", f"/managers/{second.id}", {"roles": ["IAM_OWNER_VIEWER"]}), 409, "conflict")
@@ -215,5 +215,5 @@ def test_locked_user_is_unlocked(world: World, api: ApiClient, owner: ServiceUse
         assert services.users.count_failed_attempts(person.id) == 0
     events = [event for event in world.audit_events(event="user.unlocked") if event.object_id == person.id]
     assert [event.actor.id for event in events] == [owner.id]
-    stranger = ApiClient.of(world.make_manager_program("ORG_OWNER"))
+    stranger = ApiClient.for_user(world.make_manager_program("ORG_OWNER"))
     check_api_error(stranger.ask("POST", f"/users/{person.id}/unlock"), 404, "not_found")

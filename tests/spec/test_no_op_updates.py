@@ -34,7 +34,7 @@ def estate(world: World) -> ApiFixtureData:
 
 @pytest.fixture
 def api(world: World) -> ApiClient:
-    return ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    return ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
 
 
 def named(operation: Operation) -> str:

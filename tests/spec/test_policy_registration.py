@@ -135,7 +135,7 @@ def test_no_rule_opens_what_an_organization_keeps_closed(world: World) -> None:
 
 def test_an_organization_can_only_close_more_and_says_so_everywhere(world: World) -> None:
     """API, state files and exports."""
-    api = ApiClient.of(world.make_manager_program("IAM_OWNER", resource=OF_INSTANCE))
+    api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=OF_INSTANCE))
     organization = world.make_organization()
     path = f"/organizations/{organization.id}/policy"
     assert api.get(path)["effective"]["registration"] == "allowed"
@@ -171,7 +171,7 @@ def after_sign_in(world: World, login_name: str, password: str) -> str | None:
 def test_a_password_of_a_manager_is_changed_where_the_rule_says_so(
     world: World, instance: bool | None, here: bool | None
 ) -> None:
-    api = ApiClient.of(world.make_manager_program("IAM_OWNER", resource=OF_INSTANCE))
+    api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=OF_INSTANCE))
     organization = world.make_organization()
     api.patch("/instance/policy", {"password_change_after_reset": instance})
     api.patch(f"/organizations/{organization.id}/policy", {"password_change_after_reset": here})

@@ -421,7 +421,7 @@ def test_sessions_that_end_are_counted_without_a_look_at_the_roles_of_each_perso
 def test_api_tells_how_many_sessions_a_change_of_rules_ends(isolated_world: World) -> None:
     organization = isolated_world.make_organization()
     Browser(isolated_world).start_session(LoginUser(isolated_world, organization).user)
-    api = ApiClient.of(isolated_world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    api = ApiClient.for_user(isolated_world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     for at in ("/instance", f"/organizations/{organization.id}"):
         told = api.ask("POST", f"{at}/policy/effect", {"second_factor": "required"}).json
         assert told == {"sessions": 1, "more": False, "own": False}

@@ -45,7 +45,7 @@ class ProjectGrantScenario:
         return self.estate.project
 
     def api(self, side: str) -> ApiClient:
-        return ApiClient.of(self.robots[side])
+        return ApiClient.for_user(self.robots[side])
 
     def people(self, side: str) -> tuple[User, ...]:
         return (*(self.owner if side == "owner" else self.holder), self.robots[side].user)
@@ -120,7 +120,7 @@ def test_api_shows_nothing_of_the_other_sides_people(shared: ProjectGrantScenari
     organization = shared.estate.organization if side == "owner" else shared.estate.holder
     other = shared.estate.holder if side == "owner" else shared.estate.organization
     for robot in (shared.robots[side], grant_manager(shared, side)):
-        api = ApiClient.of(robot)
+        api = ApiClient.for_user(robot)
         addresses = [cell.path.format_map(shared.estate.path_values) for cell in CELLS if cell.method == "GET"]
         for place in (organization.id, other.id):
             below = ("managers", "users", "audit-events", "projects", "granted-projects", "overview")
@@ -221,7 +221,7 @@ def test_managers_of_a_grant_are_chosen_among_the_own_people(shared: ProjectGran
         for user_id in (shared.people(shared.other(side))[1].id, third.id, NOTHING):
             answer = shared.api(side).ask("POST", path, {"user_id": user_id, "roles": ["PROJECT_GRANT_OWNER"]})
             assert check_api_error(answer, 422, "invalid")["fields"] == {"user_id": "There is no such user."}
-    boss = ApiClient.of(shared.world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    boss = ApiClient.for_user(shared.world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     answer = boss.ask("POST", path, {"user_id": third.id, "roles": ["PROJECT_GRANT_OWNER"]})
     assert "organization that owns the project" in check_api_error(answer, 422, "invalid")["fields"]["user_id"]
     answer = boss.ask("POST", path, {"user_id": taken.id, "roles": ["PROJECT_GRANT_OWNER"]})
@@ -230,7 +230,7 @@ def test_managers_of_a_grant_are_chosen_among_the_own_people(shared: ProjectGran
 
 def test_a_grant_names_project_and_owner(shared: ProjectGrantScenario) -> None:
     path = f"/project-grants/{shared.grant.id}"
-    for api in (shared.api("holder"), ApiClient.of(grant_manager(shared, "holder"))):
+    for api in (shared.api("holder"), ApiClient.for_user(grant_manager(shared, "holder"))):
         shown = api.get(path)
         assert (shown["project_name"], shown["owner_name"]) == (shared.project.name, shared.estate.organization.name)
         assert api.list(f"/organizations/{shared.estate.holder.id}/granted-projects") == [shown]
@@ -270,7 +270,7 @@ def test_whoever_has_a_role_on_both_sides_is_known_on_both(shared: ProjectGrantS
     """A manager of the project who belongs to the holder acts by name in the owner's trail."""
     robot = shared.world.make_service_user_program(shared.estate.holder)
     shared.world.assign_manager_role(robot, "PROJECT_OWNER", resource=project_resource(shared.project))
-    ApiClient.of(robot).patch(f"/project-grants/{shared.grant.id}", {"roles": []})
+    ApiClient.for_user(robot).patch(f"/project-grants/{shared.grant.id}", {"roles": []})
     path = f"/organizations/{shared.estate.organization.id}/audit-events?event=project_grant.changed"
     assert [item["actor"]["id"] for item in shared.api("owner").list(path)] == [robot.id]
 
@@ -285,16 +285,16 @@ def test_an_export_of_the_owner_holds_none_of_the_holders_managers(shared: Proje
 def test_instance_managers_see_both_sides(shared: ProjectGrantScenario) -> None:
     boss = shared.world.make_manager_program("IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
     path = f"/project-grants/{shared.grant.id}"
-    found = {item["user_id"] for item in ApiClient.of(boss).list(f"{path}/managers")}
+    found = {item["user_id"] for item in ApiClient.for_user(boss).list(f"{path}/managers")}
     assert {shared.owner[1].id, shared.holder[1].id} <= found
-    assert ApiClient.of(boss).get(f"{path}/other-managers")["count"] == 0
+    assert ApiClient.for_user(boss).get(f"{path}/other-managers")["count"] == 0
 
 
 def test_a_manager_of_both_organizations_sees_both_sides(shared: ProjectGrantScenario) -> None:
     robot = shared.world.make_service_user_program(shared.estate.holder)
     for home in (shared.estate.organization, shared.estate.holder):
         shared.world.assign_manager_role(robot, "ORG_OWNER", resource=organization_resource(home.id))
-    found = {item["user_id"] for item in ApiClient.of(robot).list(f"/project-grants/{shared.grant.id}/managers")}
+    found = {item["user_id"] for item in ApiClient.for_user(robot).list(f"/project-grants/{shared.grant.id}/managers")}
     assert {shared.owner[1].id, shared.holder[1].id} <= found
 
 

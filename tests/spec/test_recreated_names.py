@@ -102,7 +102,7 @@ OF_PROGRAM = ALL - OF_PERSON
 
 @pytest.fixture
 def scene(world: World) -> RecreatedNameScenario:
-    api = ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     organization, holder = world.make_organization(), world.make_organization()
     person_id = api.post(f"/organizations/{organization.id}/users", PERSON)["id"]
     person = world.operator_services.users.get(person_id)

@@ -25,7 +25,7 @@ Make = Callable[[World, dict[str, Any]], str]
 
 
 def make_owner_client(world: World) -> ApiClient:
-    return ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    return ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
 
 
 def by_api(world: World, members: dict[str, Any]) -> str:

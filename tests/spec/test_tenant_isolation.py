@@ -289,7 +289,7 @@ def own(world: World) -> Own:
 @pytest.mark.parametrize("role", NEARLY)
 def test_applications_of_the_own_project_are_the_instance_s_at_the_api(world: World, own: Own, role: str) -> None:
     """Whoever has one is told of everybody's managing tokens, and revokes them."""
-    api = ApiClient.of(world.make_manager_program(role, resource=own.resource(role)))
+    api = ApiClient.for_user(world.make_manager_program(role, resource=own.resource(role)))
     before = own.state()
     assert api.get(f"/applications/{own.application.id}")["name"] == own.application.name
     for method, path, members in WRITES.values():
@@ -298,7 +298,7 @@ def test_applications_of_the_own_project_are_the_instance_s_at_the_api(world: Wo
 
 
 def test_its_owner_changes_them(world: World, own: Own) -> None:
-    api = ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     for method, path, members in WRITES.values():
         assert api.ask(method, path.format_map(own.names), members).status_int in (200, 201, 204), path
 

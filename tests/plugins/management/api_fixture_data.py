@@ -126,7 +126,7 @@ class ApiClient:
     token: str
 
     @classmethod
-    def of(cls, robot: ServiceUserProgram) -> "ApiClient":
+    def for_user(cls, robot: ServiceUserProgram) -> "ApiClient":
         """A client with a new token of the service user."""
         return cls(robot.world, robot.management_token())
 
