@@ -14,7 +14,7 @@ from webtest import TestApp
 
 import identity
 from identity.asgi import AsgiApplication
-from identity.testing.asgi_adapter import scope_from_environ, send_request
+from identity.testing.asgi_adapter import request_in_loop, scope_from_environ
 from identity.testing.response_checks import check_token_response
 from identity.testing.service_test_client import ServiceTestClient
 from identity.testing.world import World
@@ -48,7 +48,7 @@ class InThisThread:
         bodies = [body] if self.beside is None else [body, self.beside(body)]
 
         async def together() -> Any:
-            return await asyncio.gather(*(send_request(self._application, dict(scope), body) for body in bodies))
+            return await asyncio.gather(*(request_in_loop(self._application, dict(scope), body) for body in bodies))
 
         (status, headers, content), *_ = self.loop.run_until_complete(together())
         start_response(f"{status} OK", headers)
