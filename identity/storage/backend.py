@@ -79,7 +79,7 @@ class Backend(ABC):
     #: others. 0 if it blocks the thread: its requests run in the thread pool.
     max_greenlets: int = 0
 
-    #: True if there may be another storage to read from, which is behind: see ``lagging``.
+    #: True if there may be another storage to read from, which is behind: see ``standby_session``.
     has_standby: bool = False
 
     @property
@@ -97,8 +97,8 @@ class Backend(ABC):
     def standby_session(self) -> AbstractContextManager[Storage] | None:
         """A Storage to read from where whatever was committed is there after as many seconds as the operator allows.
 
-        None if there is none at this moment, or the operator allows none: ``read_session`` is asked then. Its stores
-        may raise Unavailable where those of ``read_session`` would not. Raises StorageUnavailable.
+        None if there is none at this moment, or the operator allows none: ``read_session`` is asked then. Raises
+        StorageUnavailable; its stores may, too, where those of ``read_session`` would not.
         """
         return None
 
@@ -139,7 +139,7 @@ class Backend(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Raise Unavailable, saying what to do, unless the backend answers and its schema fits."""
+        """Raise StorageUnavailable, saying what to do, unless the backend answers and its schema fits."""
 
     def connection_limit_problem(self, process_count: int) -> str | None:
         """What an operator has to mend where so many processes may open more connections than the server gives.

@@ -195,7 +195,7 @@ class SqlBackend(Backend):
         self._run_with_engine(open_migration_engine(self._settings), lambda engine: restore_tables(engine, dump))
 
     def check(self) -> None:
-        """Raise Unavailable unless the database answers, and its schema is known and fits."""
+        """Raise StorageUnavailable unless the database answers, and its schema is known and fits."""
         with self.read_session() as storage, translating():
             connection = storage.connection.core  # type: ignore[attr-defined]
             version = connection.execute(_SELECT_VERSION).mappings().first() or {}

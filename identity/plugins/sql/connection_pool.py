@@ -38,8 +38,8 @@ class _Waiter(Event):
 class ConnectionPool:
     """At most ``size`` open connections, which stay open while nobody uses them.
 
-    Where there are so many, or the server has none left (``is_full`` tells by what opening raised), whoever asks waits
-    in line, for ``wait`` seconds at most.
+    Where there are so many, or the server has none left (``is_limit_error`` tells by what opening raised), whoever asks
+    waits in line, for ``wait`` seconds at most.
     """
 
     def __init__(

@@ -86,8 +86,8 @@ class UpdateWithInserts(DialectStatement):
 
     The change is an update, or an insert that does nothing where its key is taken. It gives ``returning``, or some row.
     Its parameters are those of the update and, by the name of each table, the values of the new row. On PostgreSQL all
-    is one statement, which greenlets share that are ready at the same time (``batching``) and have different ``key``,
-    one of the parameters.
+    is one statement, which greenlets share that are ready at the same time (``query_batching``) and have different
+    ``key``, one of the parameters.
     """
 
     def __init__(

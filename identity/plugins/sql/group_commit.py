@@ -67,7 +67,7 @@ class _CommitGroup:
 class GroupCommitWriter(Writer):
     """The one connection by which a process writes, given to one writer after the other.
 
-    ``share`` says whether writers share commits, ``wait`` how long one waits for writers of other processes.
+    ``is_grouping`` says whether writers share commits, ``wait`` how long one waits for writers of other processes.
     """
 
     def __init__(self, pool: ConnectionPool, *, wait: timedelta, is_grouping: bool = True) -> None:

@@ -34,7 +34,7 @@ class PagedSqlStore(SqlStore):
     ) -> ResultPage[ValueT]:
         """A page of what the statement selects, in one of the orders, then in that of the ids; usually in the first.
 
-        ``by`` refers to the things by which one searches, where these are not the rows themselves.
+        ``search_column`` refers to the things by which one searches, where these are not the rows themselves.
         """
         table = rows.table
         sort = request.sort or usual or SortOrder(next(iter(orders)))

@@ -114,8 +114,8 @@ def _split_optional(kind: Any) -> tuple[Any, bool]:
 class MappedTable(Generic[ValueT]):
     """How rows of a table become values, and these become rows: ``from_row`` and ``to_row``.
 
-    ``columns`` are those that a value is read from; ``from_row`` takes a row of them, and raises Unreadable. What the
-    table has beside fields and properties is left to the caller.
+    ``columns`` are those that a value is read from; ``from_row`` takes a row of them, and raises UnreadableRow. What
+    the table has beside fields and properties is left to the caller.
     """
 
     def __init__(self, table: Table) -> None:
@@ -267,7 +267,7 @@ def row_reader(*columns: ColumnElement[Any]) -> Callable[[Callable[..., ValueT]]
 def _checked_reader(columns: Sequence[ColumnElement[Any]], of_row: Callable[[Row], ValueT]) -> Callable[[Row], ValueT]:
     """The same, for rows of these columns, the first of which is a table's own.
 
-    Whatever it cannot read (another type than the column's, bad JSON, an unknown word) raises Unreadable, which is
+    Whatever it cannot read (another type than the column's, bad JSON, an unknown word) raises UnreadableRow, which is
     logged once for each row. Types are compared for the row as a whole, which costs less than a microsecond.
     """
     table: Any = getattr(columns[0], "table", None)

@@ -171,12 +171,12 @@ class SqlStore:
         return self._fetch_values(reader, statement, {"ids": list(ids)}) if ids else ()
 
     def _execute_for_one(self, statement: Executable, parameters: Values) -> None:
-        """Change one row; raises Missing if there is none."""
+        """Change one row; raises RowNotFound if there is none."""
         if not self._execute(statement, parameters):
             raise RowNotFound
 
     def _update_versioned(self, statement: Update, values: Values) -> None:
-        """Run an update made by ``versioned_update``; raises Stale or Missing."""
+        """Run an update made by ``versioned_update``; raises StaleRow or RowNotFound."""
         key = values.pop("id")
         if self._execute_in_savepoint(statement, {**values, "key": key, "previous": values["version"] - 1}):
             return

@@ -36,7 +36,7 @@ class DeletionImpactContract(ContractBase):
                 storage.applications.add_secret(SHOP.id, secret)
 
     @pytest.mark.usefixtures("two_organizations")
-    def test_effects_of_an_organization(self, on: StorageHarness) -> None:
+    def test_deletion_impact_of_an_organization(self, on: StorageHarness) -> None:
         effects = on.read.deletion_impact.count(DeletionTarget.ORGANIZATION, ACME.id, NOW)
         assert effects == DeletionImpact(
             users=1,
@@ -55,7 +55,7 @@ class DeletionImpactContract(ContractBase):
         )
 
     @pytest.mark.usefixtures("two_organizations")
-    def test_effects_of_a_project(self, on: StorageHarness) -> None:
+    def test_deletion_impact_of_a_project(self, on: StorageHarness) -> None:
         rocket, plane = (
             on.read.deletion_impact.count(DeletionTarget.PROJECT, project.id, NOW) for project in (ROCKET, PLANE)
         )
@@ -67,7 +67,7 @@ class DeletionImpactContract(ContractBase):
         )
 
     @pytest.mark.usefixtures("two_organizations")
-    def test_effects_of_an_application(self, on: StorageHarness) -> None:
+    def test_deletion_impact_of_an_application(self, on: StorageHarness) -> None:
         assert on.read.deletion_impact.count(DeletionTarget.APPLICATION, SHOP.id, NOW) == DeletionImpact(
             secrets=2, live_tokens=2
         )
@@ -76,7 +76,7 @@ class DeletionImpactContract(ContractBase):
         ), "what expires later is live before"
 
     @pytest.mark.usefixtures("two_organizations")
-    def test_effects_of_a_user(self, on: StorageHarness) -> None:
+    def test_deletion_impact_of_a_user(self, on: StorageHarness) -> None:
         person, program = (on.read.deletion_impact.count(DeletionTarget.USER, user.id, NOW) for user in (ADA, ROBOT))
         in_a_year = on.read.deletion_impact.count(DeletionTarget.USER, ADA.id, NOW + timedelta(days=365))
         assert person == DeletionImpact(user_grants=2, managers=2, sessions=1, live_tokens=2)
@@ -84,19 +84,19 @@ class DeletionImpactContract(ContractBase):
         assert in_a_year == DeletionImpact(user_grants=2, managers=2)
 
     @pytest.mark.usefixtures("two_organizations")
-    def test_effects_of_credentials(self, on: StorageHarness) -> None:
+    def test_deletion_impact_of_credentials(self, on: StorageHarness) -> None:
         assert on.read.deletion_impact.count(DeletionTarget.KEY, KEY.id, NOW) == DeletionImpact(live_tokens=1)
         assert on.read.deletion_impact.count(DeletionTarget.KEY, KEY.id, NOW + HOUR) == DeletionImpact()
         assert on.read.deletion_impact.count(DeletionTarget.SECRET, SECRET.id, NOW) == DeletionImpact(live_tokens=1)
         assert on.read.deletion_impact.count(DeletionTarget.SECRET, CLIENT_SECRETS[0].id, NOW) == DeletionImpact()
 
     @pytest.mark.usefixtures("two_organizations")
-    def test_effects_of_a_project_grant(self, on: StorageHarness) -> None:
+    def test_deletion_impact_of_a_project_grant(self, on: StorageHarness) -> None:
         effects = on.read.deletion_impact.count(DeletionTarget.PROJECT_GRANT, GRANTED_PROJECT.id, NOW)
         assert effects == DeletionImpact(users=1, user_grants=1, managers=1)
 
     @pytest.mark.usefixtures("two_organizations")
-    def test_effects_of_a_role(self, on: StorageHarness) -> None:
+    def test_deletion_impact_of_a_role(self, on: StorageHarness) -> None:
         deletion_impacts = [
             on.read.deletion_impact.count_role_grants(ROCKET.id, key)
             for key in ("reader", "writer", "Reader", "read", '", "')
@@ -112,7 +112,7 @@ class DeletionImpactContract(ContractBase):
         ]
 
     @pytest.mark.usefixtures("two_organizations")
-    def test_effects_nothing_falls_with_what_does_not_exist(self, on: StorageHarness) -> None:
+    def test_deletion_impact_nothing_falls_with_what_does_not_exist(self, on: StorageHarness) -> None:
         effects = on.read.deletion_impact
         assert {effects.count(removed, make_id(), NOW) for removed in DeletionTarget} == {DeletionImpact()}
         assert effects.count_role_grants(make_id(), "reader") == DeletionImpact()

@@ -7,7 +7,7 @@ from identity.domain.deletion_impact import DeletionImpact, DeletionTarget
 
 
 class DeletionImpactStore(ABC):
-    """Counts what ``remove`` of the other stores takes along; the thing itself is not counted.
+    """Counts what ``delete`` of the other stores takes along; the thing itself is not counted.
 
     ``at`` decides what is live: sessions and access tokens that have not ended, expired or been revoked by then.
     Of what does not exist nothing falls.

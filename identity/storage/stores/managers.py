@@ -9,7 +9,7 @@ from identity.storage.stores.entity_store import EntityStore
 
 
 class ManagerStore(EntityStore[Manager]):
-    """Unique: one row per user and resource (Duplicate("user_id")). Lists are newest first."""
+    """Unique: one row per user and resource (DuplicateValue("user_id")). Lists are newest first."""
 
     @abstractmethod
     def list_for_user(self, user_id: str) -> tuple[Manager, ...]:

@@ -18,8 +18,8 @@ ORGANIZATION_SORT_KEYS: SortKeys[Organization] = {
 
 
 class OrganizationStore(EntityStore[Organization]):
-    """Unique: ``primary_domain`` (Duplicate("primary_domain")); a domain of one organization, and its name among those
-    that count (both Duplicate("domain")).
+    """Unique: ``primary_domain`` (DuplicateValue("primary_domain")); a domain of one organization, and its name among
+    those that count (both DuplicateValue("domain")).
 
     Many organizations may wait for one domain. One that counts outlives its organization. One of the organizations is
     the instance's own.

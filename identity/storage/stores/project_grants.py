@@ -12,7 +12,7 @@ ProjectGrantFilterField = Literal["project_id", "organization_id"]
 
 
 class ProjectGrantStore(EntityStore[ProjectGrant]):
-    """Unique: one grant per project and organization (Duplicate("organization_id")). Lists are newest first."""
+    """Unique: one grant per project and organization (DuplicateValue("organization_id")). Lists are newest first."""
 
     @abstractmethod
     def find_for_organization(self, project_id: str, organization_id: str) -> ProjectGrant | None:

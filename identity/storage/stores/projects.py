@@ -18,7 +18,7 @@ PROJECT_SORT_KEYS: SortKeys[Project] = {
 
 
 class ProjectStore(EntityStore[Project]):
-    """Role keys are unique in a project (Duplicate("key"))."""
+    """Role keys are unique in a project (DuplicateValue("key"))."""
 
     @abstractmethod
     def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[Project]:

@@ -46,9 +46,9 @@ class PurgeCandidates:
 class PurgeStore(ABC):
     """Deletes rows that have served, with what goes with them, and tells how many there are without a look at all.
 
-    They are found by whoever only reads, and nobody waits for that. Those of HELD stay that belong to the
-    people and organizations of ``held``, or to people of these. An audit event belongs to whoever acted, too, and to
-    whom it is about.
+    They are found by whoever only reads, and nobody waits for that. Those of LEGAL_HOLD_KINDS stay that belong to the
+    people and organizations of ``legal_holds``, or to people of these. An audit event belongs to whoever acted, too,
+    and to whom it is about.
     """
 
     @abstractmethod

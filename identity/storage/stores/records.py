@@ -30,8 +30,8 @@ class RecordStore(ABC):
     def replace(self, record: Record) -> None:
         """Put the record in the place of the one with its key.
 
-        Its ``version`` must be one more than the stored one, otherwise Stale. Raises RowNotFound, also if there is no
-        such user or application; the transaction can go on.
+        Its ``version`` must be one more than the stored one, otherwise StaleRow. Raises RowNotFound, also if there is
+        no such user or application; the transaction can go on.
         """
 
     @abstractmethod

@@ -12,7 +12,8 @@ MAX_SESSIONS_PER_USER = 100
 
 
 class SessionStore(ABC):
-    """Known to browsers by digest (unique: Duplicate("digest")). No method ever makes an ended session live again."""
+    """Known to browsers by digest (unique: DuplicateValue("digest")). No method ever makes an ended session live
+    again."""
 
     @abstractmethod
     def add(self, session: Session) -> None:

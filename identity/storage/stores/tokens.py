@@ -42,8 +42,8 @@ class TokenStore(ABC):
         """Record an access token and what was used up for it, a record without an owner whose key must be free.
 
         Raises AlreadyUsed if it is not, and then nothing is recorded; of racing callers one succeeds. Raises
-        Missing if its user, key, application or family is gone by now: what was looked up before the transaction began
-        cannot have vanished unseen.
+        RowNotFound if its user, key, application or family is gone by now: what was looked up before the transaction
+        began cannot have vanished unseen.
         """
 
     @abstractmethod
@@ -84,7 +84,7 @@ class TokenStore(ABC):
 
         Raises AlreadyUsed (with the row as value) if it was rotated before, expired or not; else RowNotFound if there
         is none, or it is expired, revoked, or of a revoked family. Of racing callers exactly one succeeds. The
-        transaction can go on, unless what is new cannot be stored: then Missing is raised and it is to be given up.
+        transaction can go on, unless what is new cannot be stored: then RowNotFound is raised and it is to be given up.
         """
 
     @abstractmethod
@@ -125,5 +125,5 @@ class TokenStore(ABC):
 
         Raises AlreadyUsed (with the code as value) if this client redeemed it before, expired or not; else RowNotFound
         if there is none, it has expired, or it is another client's: then it stays as it was. The transaction can go on,
-        unless what it brings cannot be stored: then Missing is raised and it is to be given up.
+        unless what it brings cannot be stored: then RowNotFound is raised and it is to be given up.
         """

@@ -12,7 +12,7 @@ UserGrantFilterField = Literal["user_id", "project_id", "project_grant_id"]
 
 
 class UserGrantStore(EntityStore[UserGrant]):
-    """Unique: one grant per user, project and project grant (Duplicate("user_id")). Lists are newest first.
+    """Unique: one grant per user, project and project grant (DuplicateValue("user_id")). Lists are newest first.
 
     A search finds the users of the organizations ``within`` alone; None stands for all.
     """

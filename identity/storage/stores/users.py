@@ -35,7 +35,7 @@ SERVICE_USER_SORT_KEYS = ("user_name", "display_name", "created_at")
 
 
 class UserStore(EntityStore[User]):
-    """Unique: the user name in its organization over both kinds, compared by name_key (Duplicate("user_name")).
+    """Unique: the user name in its organization over both kinds, compared by name_key (DuplicateValue("user_name")).
 
     ``update`` stores a value of the same kind, and leaves ``last_sign_in_at`` as it is stored. A person has at most one
     password.

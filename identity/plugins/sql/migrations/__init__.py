@@ -27,7 +27,8 @@ MIGRATE_HINT = "Run `identity migrate -c INI`."
 
 
 def require_usable_revision(stored: str, oldest: str | None) -> None:
-    """Raise Unavailable, saying what to do, unless we can use a schema of this revision, which says ``oldest``."""
+    """Raise StorageUnavailable, saying what to do, unless we can use a schema of this revision, which says
+    ``oldest``."""
     if stored == HEAD:
         return
     if stored not in REVISIONS and oldest in REVISIONS:
@@ -38,7 +39,7 @@ def require_usable_revision(stored: str, oldest: str | None) -> None:
 
 
 def require_known_revision(stored: str | None) -> None:
-    """Raise Unavailable if the revision is not one of ours."""
+    """Raise StorageUnavailable if the revision is not one of ours."""
     if stored is not None and stored not in REVISIONS:
         raise StorageUnavailable(
             f"The database's schema ({stored}) is newer than this version ({HEAD}): install the version that made it."

@@ -185,8 +185,8 @@ def serialize_fingerprints(revisions: Mapping[str, Collection[str]]) -> str:
 
 
 def verify_schema(connection: Connection, stored: str | None) -> None:
-    """Raise Unavailable, saying what to do, unless the tables are those of the stored revision, or on the way from it.
-    What a newer program made is not looked at.
+    """Raise StorageUnavailable, saying what to do, unless the tables are those of the stored revision, or on the way
+    from it. What a newer program made is not looked at.
 
     MariaDB, and PostgreSQL where it makes an index, keep what a run did that was killed: what the next revision changes
     may be as before or as after.
