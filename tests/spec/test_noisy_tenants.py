@@ -91,7 +91,7 @@ def test_domain_checks_of_one_organization_leave_room_for_another(
     monkeypatch.setattr(checks, "_txt_records", lambda name: ())
     monkeypatch.setattr(checks, "_file_lines", lambda url: ())
     slow, other = (_waiting(world, world.make_organization()) for _ in range(2))
-    fill(checks._places, slow.organization_id, stack)
+    fill(checks._slots, slow.organization_id, stack)
     with client_network_scope("198.51.100.0/24"):
         with pytest.raises(ServerBusy):
             checks.find_proof(slow)
