@@ -27,7 +27,7 @@ def test_people_get_a_page(browser: PageBrowser) -> None:
 
 
 @pytest.mark.parametrize("path", ["/nowhere", "/failing/denied"])
-def test_nobody_is_stuck(browser: PageBrowser, path: str) -> None:
+def test_error_page_links_start_page_and_sign_out(browser: PageBrowser, path: str) -> None:
     """There is a way on, and whoever is signed in can sign out: another account may have the right."""
     assert 'href="/"' in browser.get(path).text
     assert 'href="/sign-out"' not in browser.get(path).text
@@ -42,7 +42,7 @@ def test_every_page_about_what_was_sent_leads_somewhere(browser: PageBrowser) ->
         assert answer.html.find("main").find("a", href="/") is not None
 
 
-def test_a_bad_address_leads_to_the_good_one(browser: PageBrowser) -> None:
+def test_invalid_query_page_links_path_without_query(browser: PageBrowser) -> None:
     answer = browser.get("/failing/conflict?sort=nothing")
     assert answer.html.find("main").find("a", href="/failing/conflict") is not None
 
@@ -52,7 +52,7 @@ def test_a_missing_right_is_named(browser: PageBrowser, language: str, said: str
     assert said in browser.get("/failing/denied", accept_language=language).text
 
 
-def test_what_a_use_case_says_is_said_in_the_language_of_the_page(browser: PageBrowser) -> None:
+def test_domain_error_is_translated(browser: PageBrowser) -> None:
     assert (
         "Diese Domain muss zuerst nachgewiesen werden." in browser.get("/failing/conflict", accept_language="de").text
     )
@@ -70,19 +70,19 @@ def test_500_and_503_are_drawn_without_the_database(browser: PageBrowser, monkey
 
     monkeypatch.setattr(browser.identity.backend, "read_session", away)
     monkeypatch.setattr(browser.identity.backend, "join_transaction", away)
-    for what, status in (("unavailable", 503), ("unexpected", 500)):
-        answer = browser.get(f"/failing/{what}", Cookie="__Host-session-x=abc")
+    for error_name, status in (("unavailable", 503), ("unexpected", 500)):
+        answer = browser.get(f"/failing/{error_name}", Cookie="__Host-session-x=abc")
         assert (answer.status_int, answer.content_type) == (status, "text/html")
 
 
 @pytest.mark.parametrize("accept", ["", "*/*", "application/json"])
-def test_programs_keep_json(browser: PageBrowser, accept: str) -> None:
+def test_api_errors_are_json(browser: PageBrowser, accept: str) -> None:
     answer = browser.get("/nowhere", accept=accept)
     assert (answer.status_int, answer.json["error"]) == (404, "not_found")
 
 
 @pytest.mark.parametrize("accept", ["", "*/*", "text/html"])
-def test_apis_answer_json_to_whomever(browser: PageBrowser, accept: str) -> None:
+def test_api_routes_answer_json_to_browsers(browser: PageBrowser, accept: str) -> None:
     answer = browser.get("/management/v1/me", accept=accept)
     assert (answer.status_int, answer.json["error"]) == (401, "unauthenticated")
     answer = browser.post("/oauth/v2/token", {}, accept=accept)
@@ -90,7 +90,7 @@ def test_apis_answer_json_to_whomever(browser: PageBrowser, accept: str) -> None
 
 
 @pytest.mark.parametrize("accept", ["", "*/*", "text/html"])
-def test_routes_for_people_answer_pages_to_whomever(browser: PageBrowser, accept: str) -> None:
+def test_page_routes_answer_html_to_any_client(browser: PageBrowser, accept: str) -> None:
     assert browser.get("/failing/denied", accept=accept).content_type == "text/html"
 
 
@@ -105,7 +105,7 @@ def test_an_unknown_host_gets_a_page_that_names_the_settings(browser: PageBrowse
     assert "127.0.0.1" not in answer.text
 
 
-def test_whoever_is_not_signed_in_is_sent_there(browser: PageBrowser) -> None:
+def test_anonymous_request_redirects_to_sign_in(browser: PageBrowser) -> None:
     answer = browser.get("/closed?a=1&b=2")
     assert (answer.status_int, answer.headers["Location"]) == (
         303,
@@ -114,7 +114,7 @@ def test_whoever_is_not_signed_in_is_sent_there(browser: PageBrowser) -> None:
 
 
 @pytest.mark.parametrize("raw", ["/\xff", "/a\0b"])
-def test_an_address_that_is_no_text(browser: PageBrowser, raw: str) -> None:
+def test_undecodable_path_is_404(browser: PageBrowser, raw: str) -> None:
     answer = browser.app.get(
         "/x", headers={"Accept": "text/html"}, extra_environ={"PATH_INFO": raw}, expect_errors=True
     )

@@ -59,7 +59,7 @@ def test_a_form_that_is_taken_answers_303(browser: PageBrowser) -> None:
     assert browser.organizations() == 1
 
 
-def test_bad_fields_are_told_beside_them_and_above(browser: PageBrowser) -> None:
+def test_field_errors_are_shown_at_fields_and_in_summary(browser: PageBrowser) -> None:
     SamplePage.raises.append(Invalid({"role": gettext_lazy("Choose a role."), "name": gettext_lazy("Use <less>.")}))
     answer = send(browser)
     assert answer.status_int == 422
@@ -81,7 +81,7 @@ def test_bad_fields_are_told_beside_them_and_above(browser: PageBrowser) -> None
     assert browser.organizations() == 0
 
 
-def test_a_problem_without_a_field_is_told_above(browser: PageBrowser) -> None:
+def test_error_without_field_is_shown_in_summary(browser: PageBrowser) -> None:
     SamplePage.raises.append(Invalid({"request": gettext_lazy("Too much at once.")}))
     answer = send(browser)
     assert answer.status_int == 422
@@ -89,7 +89,7 @@ def test_a_problem_without_a_field_is_told_above(browser: PageBrowser) -> None:
     check_kept(answer)
 
 
-def test_one_field_tells_its_problem_by_itself(browser: PageBrowser) -> None:
+def test_single_field_error_has_no_summary(browser: PageBrowser) -> None:
     answer = browser.send("/one", {"code": "12"})
     page = tree(answer)
     assert answer.status_int == 422
@@ -110,7 +110,7 @@ def test_a_conflict_shows_what_others_saved(browser: PageBrowser) -> None:
     assert browser.organizations() == 0
 
 
-def test_again_says_something_above_the_form(browser: PageBrowser) -> None:
+def test_form_redisplay_shows_message_above_form(browser: PageBrowser) -> None:
     message = gettext_lazy("Wait {n} seconds.", n=8)
     SamplePage.raises.append(
         FormRedisplay(
@@ -145,7 +145,7 @@ def test_an_id_for_creating_stays_while_the_form_is_drawn_again(browser: PageBro
 # --- what is not a form -----------------------------------------------------------------------------------------------
 
 
-def test_what_cannot_be_read_is_400(browser: PageBrowser) -> None:
+def test_malformed_form_is_400(browser: PageBrowser) -> None:
     browser.get("/things/new")
     too_many = b"&".join([b"a%d=1" % n for n in range(101)])
     for body in (b"name=a&name=b", b"name=%ff", b"name=%zz", b"name=a%00b", b"name=\xff", too_many):
@@ -159,7 +159,7 @@ def test_another_content_type_is_415(browser: PageBrowser) -> None:
     assert browser.post("/things/new", b"{}", content_type="application/json").status_int == 415
 
 
-def test_too_large_is_413(browser: PageBrowser) -> None:
+def test_large_form_is_413(browser: PageBrowser) -> None:
     answer = browser.post("/things/new", {"note": "x" * 70_000})
     assert answer.status_int == 413
     assert answer.content_type == "text/html"
@@ -184,7 +184,7 @@ def test_repeated_fields_are_read_only_where_declared() -> None:
 
 
 @pytest.mark.parametrize(("name", "fields"), [("bad", {"name": "Use at most 200 characters."}), ("good", {})])
-def test_the_script_asks_what_is_wrong_and_nothing_is_saved(browser: PageBrowser, name: str, fields: Any) -> None:
+def test_script_validation_saves_nothing(browser: PageBrowser, name: str, fields: Any) -> None:
     answer = browser.send("/things/new", {"name": name}, x_check="1")
     assert (answer.status_int, json.loads(answer.body)) == (200, {"fields": fields})
     assert SamplePage.submitted == []

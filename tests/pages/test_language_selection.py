@@ -12,8 +12,14 @@ from .conftest import PageBrowser, SamplePage
 
 
 def test_the_language_is_chosen() -> None:
-    for asked, language in {"de-CH": "de", "xx fr-CA de": "fr", "zh-Hans": "zh", "ZH": "zh", "deutsch": "en"}.items():
-        assert choose_language(asked, accept_language="") == language
+    for ui_locales, language in {
+        "de-CH": "de",
+        "xx fr-CA de": "fr",
+        "zh-Hans": "zh",
+        "ZH": "zh",
+        "deutsch": "en",
+    }.items():
+        assert choose_language(ui_locales, accept_language="") == language
     assert choose_language("de" * 5000, accept_language="") == "en"
     assert choose_language("de", accept_language="fr") == "de"
     assert choose_language("xx", accept_language="it") == "it"
@@ -80,7 +86,7 @@ def test_markup_in_a_place_stays_markup() -> None:
 
 def test_a_sentence_made_in_code_knows_its_plural_in_every_language() -> None:
     """Babel's rules: French counts 0 as one, Chinese has one form."""
-    told = {
+    expected = {
         language: [
             MessageCatalogs()
             .translator(language)
@@ -89,10 +95,13 @@ def test_a_sentence_made_in_code_knows_its_plural_in_every_language() -> None:
         ]
         for language in LANGUAGES
     }
-    assert told["en"] == ["Try again in 1 second.", "Try again in 2 seconds."]
-    assert told["de"] == ["Versuchen Sie es in 1 Sekunde noch einmal.", "Versuchen Sie es in 2 Sekunden noch einmal."]
-    assert told["fr"] == ["Réessayez dans 1 seconde.", "Réessayez dans 2 secondes."]
-    assert told["zh"] == ["请在 1 秒后重试。", "请在 2 秒后重试。"]
+    assert expected["en"] == ["Try again in 1 second.", "Try again in 2 seconds."]
+    assert expected["de"] == [
+        "Versuchen Sie es in 1 Sekunde noch einmal.",
+        "Versuchen Sie es in 2 Sekunden noch einmal.",
+    ]
+    assert expected["fr"] == ["Réessayez dans 1 seconde.", "Réessayez dans 2 secondes."]
+    assert expected["zh"] == ["请在 1 秒后重试。", "请在 2 秒后重试。"]
     assert str(ngettext_lazy("{n} key", "{n} keys", 1)) == "1 key"
 
 

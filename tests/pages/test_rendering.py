@@ -44,10 +44,10 @@ def test_every_page_is_whole(browser: PageBrowser) -> None:
 
 
 def test_values_are_escaped(browser: PageBrowser) -> None:
-    shown = browser.get("/things").text
-    assert "<b>Ada" not in shown
-    assert "&lt;b&gt;Ada&lt;/b&gt; was changed." in shown
-    assert "Ada <Lovelace>" not in shown
+    html = browser.get("/things").text
+    assert "<b>Ada" not in html
+    assert "&lt;b&gt;Ada&lt;/b&gt; was changed." in html
+    assert "Ada <Lovelace>" not in html
     assert 'value="Stored &lt;name&gt;"' in browser.get("/things/new").text
 
 
@@ -71,13 +71,13 @@ def test_a_page_of_the_login_frame_is_small(browser: PageBrowser) -> None:
     assert len(browser.get("/one").body) <= 8 * 1024
 
 
-def test_moments(browser: PageBrowser) -> None:
-    shown = browser.get("/things").text
+def test_datetimes_are_formatted(browser: PageBrowser) -> None:
+    html = browser.get("/things").text
     assert re.search(
         r'<time datetime="[\dT:-]+Z" title="[\d: -]+ UTC" data-local="minute">\w+ \d+, \d+ \d+:\d\d\s[AP]M UTC</time>',
-        shown,
+        html,
     )
-    assert "just now" in shown
+    assert "just now" in html
 
 
 def test_an_operator_replaces_one_template_and_adds_a_style(settings: dict[str, str], tmp_path: Any) -> None:

@@ -62,7 +62,7 @@ def test_an_unknown_host_gets_them_too(browser: PageBrowser) -> None:
         assert browser.app.get(address, extra_environ={"HTTP_HOST": "127.0.0.1:8080"}).status_int == 200
 
 
-def test_sizes() -> None:
+def test_static_files_stay_small() -> None:
     assert len(STYLE.encode()) <= 32 * 1024
     assert sum(len(path.read_bytes()) for path in FOLDER.glob("*.js")) <= 8 * 1024
     assert {path.suffix for path in FOLDER.iterdir()} == {".css", ".js", ".svg"}
@@ -88,7 +88,7 @@ def contrast(one: str, other: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-def test_contrast() -> None:
+def test_colour_contrast_meets_wcag() -> None:
     for known in tokens():
         for needed, pairs in ((7.0, TEXT), (3.0, OTHER)):
             for colour, on in pairs:

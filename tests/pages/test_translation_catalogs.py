@@ -55,13 +55,13 @@ def test_every_sentence_is_translated(language: str) -> None:
 
 
 @pytest.mark.parametrize("language", OTHERS)
-def test_places_agree(language: str) -> None:
+def test_translation_placeholders_match_source(language: str) -> None:
     """A form for one thing may say "one" instead of the number; nothing else may be left out or made up."""
     for item in read(language):
-        said = several(item.id) if item.id else ()
-        for translated in several(item.string) if said else ():
-            may_lack = {"n"} if len(said) > 1 else set()
-            assert places(said[-1]) - may_lack <= places(translated) <= set().union(*map(places, said)), item.id
+        texts = several(item.id) if item.id else ()
+        for translated in several(item.string) if texts else ():
+            may_lack = {"n"} if len(texts) > 1 else set()
+            assert places(texts[-1]) - may_lack <= places(translated) <= set().union(*map(places, texts)), item.id
 
 
 @pytest.mark.parametrize("language", OTHERS)
@@ -120,8 +120,8 @@ def said_alike(languages: dict[str, dict[str, str]]) -> list[tuple[str, str, str
 def foreign(language: str, text: str) -> list[str]:
     """The words that tell of another language."""
     mine = set(TELLING.get(language, "").split())
-    others = set(" ".join(said for item, said in TELLING.items() if item != language).split()) - mine
-    return [word for word in words_of(text) if word in others]
+    others = set(" ".join(texts for item, texts in TELLING.items() if item != language).split()) - mine
+    return [token for token in words_of(text) if token in others]
 
 
 def in_its_script(language: str, text: str) -> bool:
@@ -136,8 +136,8 @@ def sentences_by_id(language: str) -> dict[str, str]:
     found = {}
     for item in read(language):
         if item.id:
-            said, forms = several(item.id), several(item.string)
-            found |= {text: forms[min(number, len(forms) - 1)] for number, text in enumerate(said)}
+            texts, forms = several(item.id), several(item.string)
+            found |= {text: forms[min(number, len(forms) - 1)] for number, text in enumerate(texts)}
     return found
 
 
@@ -148,15 +148,15 @@ def test_no_two_languages_say_the_same_sentence() -> None:
 
 @pytest.mark.parametrize("language", OTHERS)
 def test_nothing_is_left_in_english(language: str) -> None:
-    said = sentences_by_id(language).items()
-    assert {text for text, form in said if text == form and " " in text and words_of(text)} == ALIKE[language]
+    texts = sentences_by_id(language).items()
+    assert {text for text, form in texts if text == form and " " in text and words_of(text)} == ALIKE[language]
 
 
 @pytest.mark.parametrize("language", OTHERS)
 def test_every_sentence_is_in_its_language(language: str) -> None:
-    said = sentences_by_id(language).values()
-    assert [(text, foreign(language, text)) for text in said if foreign(language, text)] == []
-    assert [text for text in said if not in_its_script(language, text)] == []
+    texts = sentences_by_id(language).values()
+    assert [(text, foreign(language, text)) for text in texts if foreign(language, text)] == []
+    assert [text for text in texts if not in_its_script(language, text)] == []
 
 
 def test_a_sentence_of_another_language_is_noticed() -> None:
@@ -184,15 +184,15 @@ def test_sentences_are_plain(source: Any) -> None:
             assert not re.search(r"!|\bplease\b|\boops\b|^\s|\s$|<", text, re.IGNORECASE), text
 
 
-def test_an_update_keeps_and_drops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_catalog_update_keeps_and_drops_translations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = Catalog()
     for text in ("Cancel", "Save", ("{n} day ago", "{n} days ago")):
         before.add(text)
     write_catalog(update_catalog("de", before, tmp_path), tmp_path / "de" / CATALOG_FILE)
-    kept = update_catalog("de", before, tmp_path)
-    kept["Cancel"].string = "Abbrechen"
-    kept.add("Gone.", "Weg.")
-    write_catalog(kept, tmp_path / "de" / CATALOG_FILE)
+    updated = update_catalog("de", before, tmp_path)
+    updated["Cancel"].string = "Abbrechen"
+    updated.add("Gone.", "Weg.")
+    write_catalog(updated, tmp_path / "de" / CATALOG_FILE)
     after = update_catalog("de", before, tmp_path)
     assert after["Cancel"].string == "Abbrechen"
     assert "Gone." not in after

@@ -111,11 +111,11 @@ class EnrolFactorInteraction(Interaction):
     error_description = "The user has to act on a page: to set up a factor."
 
     def is_required(self, sign_in: SignIn, context: Context) -> bool:
-        wanted, subject = sign_in.own_page_requirements.get(ENROL_PARAMETER), sign_in.subject
-        if not wanted or subject is None or sign_in.has_completed(self.name):
+        factor_name, subject = sign_in.own_page_requirements.get(ENROL_PARAMETER), sign_in.subject
+        if not factor_name or subject is None or sign_in.has_completed(self.name):
             return False
         usable = allowed_factors(context, context.services.policies.subject_policy(subject))
-        return any(factor.name == wanted and factor.can_enrol(subject, context.services) for factor in usable)
+        return any(factor.name == factor_name and factor.can_enrol(subject, context.services) for factor in usable)
 
     def path(self, sign_in: SignIn) -> str:
         return f"{sign_in.own_page_requirements[ENROL_PARAMETER]}/new"

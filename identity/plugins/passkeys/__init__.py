@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 _AAGUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-def _check_aaguid(word: str) -> None:
-    if not _AAGUID.fullmatch(word):
-        raise ValueError(f"must be AAGUIDs such as cb69481e-8ff7-4039-93ec-0a2729a154a8; {word} will not do")
+def _check_aaguid(aaguid: str) -> None:
+    if not _AAGUID.fullmatch(aaguid):
+        raise ValueError(f"must be AAGUIDs such as cb69481e-8ff7-4039-93ec-0a2729a154a8; {aaguid} will not do")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,8 +34,8 @@ class Passkey:
         """The methods that it proves (RFC 8176): a synced software key or a device-bound key; with user verification it
         counts as two factors.
         """
-        held = "swk" if self.backup_eligible else "hwk"
-        return (held, "user", "mfa") if user_verified else (held, "user")
+        key_method = "swk" if self.backup_eligible else "hwk"
+        return (key_method, "user", "mfa") if user_verified else (key_method, "user")
 
     def descriptor(self) -> dict[str, object]:
         """The PublicKeyCredentialDescriptor for browsers."""

@@ -60,12 +60,13 @@ class PasskeyRelyingParty:
 
     def find_rp_id_error(self, services: Services) -> str | None:
         """What the operator must fix if existing passkeys do not work with this host; None if they do."""
-        kept = self._stored_rp_id(services)
-        if self.has_explicit_rp_id or kept in (None, self.rp_id):
+        stored_rp_id = self._stored_rp_id(services)
+        if self.has_explicit_rp_id or stored_rp_id in (None, self.rp_id):
             return None
         return (
-            f"people have added passkeys for {kept}, which work nowhere else, and identity.login_url says {self.rp_id}"
-            f" now. Put it back, or, to give those passkeys up, set identity.plugin.passkeys.rp_id = {self.rp_id}"
+            f"people have added passkeys for {stored_rp_id}, which work nowhere else, and identity.login_url says"
+            f" {self.rp_id} now. Put it back, or, to give those passkeys up, set identity.plugin.passkeys.rp_id ="
+            f" {self.rp_id}"
         )
 
     def store_rp_id(self, services: Services) -> None:

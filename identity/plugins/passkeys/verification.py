@@ -37,8 +37,8 @@ class SignCountRegressed(VerificationFailed):
 def credential_id(answer: str) -> str:
     """The credential id in a response; empty if there is none."""
     try:
-        said = json.loads(answer)
-        return base64url.encode(base64url.decode(said["id"]))
+        credential = json.loads(answer)
+        return base64url.encode(base64url.decode(credential["id"]))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return ""
 
@@ -91,12 +91,12 @@ def verify_authentication(
 
     with _parsing_errors():
         _require_same_origin_frame(answer)
-        said = parse_authentication_credential_json(answer)
-        handle = said.response.user_handle
+        credential = parse_authentication_credential_json(answer)
+        handle = credential.response.user_handle
         if (handle or is_passwordless) and not constant_time_equal(handle or b"", passkey.user_handle):
             raise VerificationFailed("the user handle of somebody else")
         verified = verify_authentication_response(
-            credential=said,
+            credential=credential,
             expected_challenge=challenge,
             expected_rp_id=party.rp_id,
             expected_origin=party.origin,
@@ -139,8 +139,8 @@ def _require_same_origin_frame(answer: str) -> None:
 
 
 def _transports(answer: str) -> tuple[str, ...]:
-    said: Any = json.loads(answer)["response"].get("transports")
-    known = said if isinstance(said, list) else []
+    transports: Any = json.loads(answer)["response"].get("transports")
+    known = transports if isinstance(transports, list) else []
     return tuple(sorted({item for item in known if isinstance(item, str)} & _TRANSPORTS))
 
 

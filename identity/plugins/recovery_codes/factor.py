@@ -70,4 +70,4 @@ def code_prefix(code: str) -> str:
 def remove_code(value: Mapping[str, Any], code: str) -> dict[str, Any]:
     """The enrolment's data without the used code."""
     index = code_prefix(code)
-    return {**value, "codes": {item: kept for item, kept in value["codes"].items() if item != index}}
+    return {**value, "codes": {item: code_hash for item, code_hash in value["codes"].items() if item != index}}

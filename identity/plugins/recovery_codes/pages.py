@@ -78,9 +78,9 @@ class EnrolRecoveryCodesPage(_RecoveryCodesPage, EnrolPage):
         self.complete_sign_in_step(())
         host = self.request.registry.application.settings.login_url
         text = "\n".join((host, self.human_user.login_name, "", *codes, ""))
-        shown = {
+        variables = {
             "codes": codes,
             "file": "data:text/plain;charset=utf-8;base64," + base64.b64encode(text.encode()).decode(),
             "go_on_at": self.context.resume_path,
         }
-        return self.render(shown, template="recovery_codes/new_codes.html")
+        return self.render(variables, template="recovery_codes/new_codes.html")

@@ -34,10 +34,10 @@ def new_secret() -> str:
 def otpauth_uri(secret: str, login_name: str, issuer: str) -> str:
     """The ``otpauth:`` URI that apps import, with these names."""
     name, issuer = _truncate_label(login_name, _LONGEST_NAME), _truncate_label(issuer, _LONGEST_ISSUER)
-    told = {"secret": secret, "issuer": issuer} if issuer else {"secret": secret}
+    parameters = {"secret": secret, "issuer": issuer} if issuer else {"secret": secret}
     # The only colon ends the issuer. Slashes are encoded, too: some apps treat them as path separators.
     label = ":".join(quote(item, safe="") for item in (issuer, name) if item)
-    return f"otpauth://totp/{label}?{urlencode(told, quote_via=quote)}"
+    return f"otpauth://totp/{label}?{urlencode(parameters, quote_via=quote)}"
 
 
 def _truncate_label(name: str, longest: int) -> str:
@@ -52,11 +52,11 @@ def verify_code(secret: str, code: str, now: datetime, *, last_used_step: int = 
     """
     import pyotp
 
-    totp, given = pyotp.TOTP(secret), _normalize_code(code)
+    totp, normalized_code = pyotp.TOTP(secret), _normalize_code(code)
     present = totp.timecode(now)
     found = None
     for step in range(max(0, present - _ALLOWED_DRIFT_STEPS), present + _ALLOWED_DRIFT_STEPS + 1):
-        if constant_time_equal(totp.generate_otp(step).encode(), given) and step > last_used_step:
+        if constant_time_equal(totp.generate_otp(step).encode(), normalized_code) and step > last_used_step:
             found = step
     return found
 

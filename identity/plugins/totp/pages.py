@@ -108,10 +108,10 @@ class EnrolTotpPage(EnrolPage):
     def _draft_secret(self) -> str:
         record = self._draft_records.find(_DRAFT_RECORD_KIND, self._draft_key)
         if record is None:
-            made = {"secret": new_secret()}
+            draft = {"secret": new_secret()}
             ends_at, user_id = self.pending_authorization.expires_at, self.human_user.user.id
-            held = self._draft_records.add(
-                _DRAFT_RECORD_KIND, self._draft_key, made, user_id=user_id, expires_at=ends_at, seal=True
+            stored = self._draft_records.add(
+                _DRAFT_RECORD_KIND, self._draft_key, draft, user_id=user_id, expires_at=ends_at, seal=True
             )
-            return made["secret"] if held is None else str(held.value["secret"])
+            return draft["secret"] if stored is None else str(stored.value["secret"])
         return str(record.value["secret"])

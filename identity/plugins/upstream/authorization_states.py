@@ -35,7 +35,7 @@ def store_state(
     records: RecordService,
     provider: UpstreamProvider,
     purpose: UpstreamSignInPurpose,
-    of: str,
+    origin_id: str,
     *,
     login_url: str,
     now: datetime,
@@ -50,17 +50,17 @@ def store_state(
         started_at=now,
         requires_reauthentication=anew,
     )
-    kept = {
+    content = {
         "provider": provider.id,
         "purpose": purpose.value,
-        "of": of,
+        "of": origin_id,
         "nonce": begun.nonce,
         "verifier": begun.code_verifier,
         "redirect_uri": begun.redirect_uri,
         "at": int(now.timestamp()),
         "anew": anew,
     }
-    records.add(_RECORD_KIND, begun.state, kept, expires_at=now + _LIFETIME, seal=True)
+    records.add(_RECORD_KIND, begun.state, content, expires_at=now + _LIFETIME, seal=True)
     return begun
 
 
@@ -69,19 +69,19 @@ def find_state(records: RecordService, state: str) -> PendingUpstreamSignIn | No
     record = records.find(_RECORD_KIND, state)
     if record is None:
         return None
-    kept = record.value
+    content = record.value
     begun = AuthorizationState(
         state=state,
-        nonce=kept["nonce"],
-        code_verifier=kept["verifier"],
-        redirect_uri=kept["redirect_uri"],
-        started_at=datetime.fromtimestamp(kept["at"], record.created_at.tzinfo),
-        requires_reauthentication=kept["anew"],
+        nonce=content["nonce"],
+        code_verifier=content["verifier"],
+        redirect_uri=content["redirect_uri"],
+        started_at=datetime.fromtimestamp(content["at"], record.created_at.tzinfo),
+        requires_reauthentication=content["anew"],
     )
     return PendingUpstreamSignIn(
-        provider_id=kept["provider"],
-        purpose=UpstreamSignInPurpose(kept["purpose"]),
-        origin_id=kept["of"],
+        provider_id=content["provider"],
+        purpose=UpstreamSignInPurpose(content["purpose"]),
+        origin_id=content["of"],
         authorization_state=begun,
     )
 

@@ -50,5 +50,5 @@ def merge_apple_name(provider: UpstreamProvider, external_user: ExternalUser, us
     except ProviderResponseError:
         return external_user
     parts = name if isinstance(name, dict) else {}
-    told_by_browser = {"given_name": parts.get("firstName"), "family_name": parts.get("lastName")}
-    return replace(external_user, claims={**told_by_browser, **external_user.claims})
+    unsigned_claims = {"given_name": parts.get("firstName"), "family_name": parts.get("lastName")}
+    return replace(external_user, claims={**unsigned_claims, **external_user.claims})

@@ -67,7 +67,7 @@ class ProviderHttpSession:
     """The requests of one sign-in to a provider, within ``TIMEOUT_SECONDS`` in all."""
 
     def __init__(self, http_transport: HttpTransport) -> None:
-        self._way = http_transport
+        self._transport = http_transport
         self._ends_at = monotonic() + TIMEOUT_SECONDS
 
     def get(self, url: str, *, token: str = "") -> bytes:
@@ -84,19 +84,19 @@ class ProviderHttpSession:
 
     def post_form(self, url: str, form: Mapping[str, str], headers: Mapping[str, str]) -> dict[str, Any]:
         """The JSON object of the response. Raises ProviderUnreachable, ProviderResponseError."""
-        said = {"Content-Type": "application/x-www-form-urlencoded", **headers}
-        status, body = self._send("POST", url, said, urlencode(form).encode())
+        all_headers = {"Content-Type": "application/x-www-form-urlencoded", **headers}
+        status, body = self._send("POST", url, all_headers, urlencode(form).encode())
         if status != 200:
             raise ProviderResponseError(f"the provider answered {status}{_read_error_code(body)}")
         return parse_json_object(body)
 
     def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> tuple[int, bytes]:
         left = self._ends_at - monotonic()
-        said = {"Accept": "application/json", "User-Agent": f"identity/{__version__}", **headers}
+        all_headers = {"Accept": "application/json", "User-Agent": f"identity/{__version__}", **headers}
         try:
             if left <= 0:
                 raise TimeoutError
-            answer = self._way.send(method, url, headers=said, body=body, seconds=left)
+            answer = self._transport.send(method, url, headers=all_headers, body=body, seconds=left)
         except ForbiddenDestination:
             # The same message as for an unknown name.
             raise ProviderUnreachable("the provider did not answer: OSError", private=True) from None
@@ -108,26 +108,26 @@ class ProviderHttpSession:
 class ProviderHttpClient:
     """One per process. Callers commit first: requests hold no database locks."""
 
-    def __init__(self, way: OutboundHttpClient | HttpTransport) -> None:
-        self._way = way
-        self._places = FairSemaphore(_MAX_CONCURRENT_REQUESTS)
-        self._rest_until: dict[str, float] = {}
+    def __init__(self, transport: OutboundHttpClient | HttpTransport) -> None:
+        self._transport = transport
+        self._slots = FairSemaphore(_MAX_CONCURRENT_REQUESTS)
+        self._backoff_until: dict[str, float] = {}
 
     @contextmanager
     def open_session(self, provider: UpstreamProvider) -> Iterator[ProviderHttpSession]:
         """Requests to this provider. Raises ProviderUnreachable if too many are waiting for it, or it failed a
         moment ago.
         """
-        if monotonic() < self._rest_until.get(provider.id, 0):
+        if monotonic() < self._backoff_until.get(provider.id, 0):
             raise ProviderUnreachable("the provider has not answered just now")
         with organization_scope(provider.organization_id):
             try:
-                leave = self._places.acquire(provider.id)
+                leave = self._slots.acquire(provider.id)
             except NoFreeSlot:
                 raise ProviderUnreachable("too many wait for providers") from None
             try:
                 with password_hashing.released_slot():
-                    yield ProviderHttpSession(self._way)
+                    yield ProviderHttpSession(self._transport)
             except ProviderUnreachable as problem:
                 why = (
                     f"it has no public address ({OUTBOUND_NETWORKS_SETTING} can name its network)"
@@ -141,9 +141,9 @@ class ProviderHttpClient:
                 leave()
 
     def _back_off(self, provider_id: str) -> None:
-        if len(self._rest_until) > _MAX_BACKOFF_ENTRIES:
-            self._rest_until.clear()
-        self._rest_until[provider_id] = monotonic() + _BACKOFF_SECONDS
+        if len(self._backoff_until) > _MAX_BACKOFF_ENTRIES:
+            self._backoff_until.clear()
+        self._backoff_until[provider_id] = monotonic() + _BACKOFF_SECONDS
 
 
 def parse_json_object(body: bytes) -> dict[str, Any]:

@@ -54,9 +54,9 @@ def verify_id_token(
 def _select_key(header: Mapping[str, Any], keys: KeyFetcher, algorithm: str) -> JwkPublicKey:
     for missing in (False, True):
         fitting = [key for key in keys(missing) if algorithm in key.algorithms]
-        wanted = header.get("kid")
+        key_id = header.get("kid")
         jwk_public_keys = (
-            fitting if wanted is None else [jwk_public_key for jwk_public_key in fitting if jwk_public_key.id == wanted]
+            fitting if key_id is None else [jwk_public_key for jwk_public_key in fitting if jwk_public_key.id == key_id]
         )
         # Without a key id the key set must have a single key (OpenID Connect Core §10.1).
         if len(jwk_public_keys) == 1:
@@ -128,8 +128,8 @@ def verify_access_token_hash(claims: Mapping[str, Any], access_token: str, algor
     expected = claims.get("at_hash")
     if expected is None:
         return
-    made = jwt.left_half_hash(access_token, algorithm) if access_token.isascii() else ""
+    actual = jwt.left_half_hash(access_token, algorithm) if access_token.isascii() else ""
     if not isinstance(expected, str) or not constant_time_equal(
-        made.encode(), expected.encode("utf-8", "surrogatepass")
+        actual.encode(), expected.encode("utf-8", "surrogatepass")
     ):
         raise ProviderResponseError("the ID token was made with another access token")

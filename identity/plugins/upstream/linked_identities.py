@@ -52,7 +52,7 @@ class LinkedIdentities:
 
         Raises Conflict if it is linked to another user, NotFound if the user is deleted.
         """
-        kept = {
+        content = {
             "provider": provider.id,
             "issuer": external_user.issuer,
             "subject": external_user.subject,
@@ -60,7 +60,7 @@ class LinkedIdentities:
             "used": int(self._now.timestamp()),
         }
         key = _key(provider.id, external_user.issuer, external_user.subject)
-        holder = self._records.add(_RECORD_KIND, key, kept, user_id=user_id)
+        holder = self._records.add(_RECORD_KIND, key, content, user_id=user_id)
         if holder is not None and holder.user_id != user_id:
             raise Conflict(gettext_lazy("This account is linked to somebody else here."))
         if holder is not None:
@@ -71,7 +71,7 @@ class LinkedIdentities:
             provider_id=provider.id,
             issuer=external_user.issuer,
             subject=external_user.subject,
-            name=str(kept["name"]),
+            name=str(content["name"]),
             linked_at=self._now,
         )
 
@@ -97,16 +97,16 @@ def _key(provider_id: str, issuer: str, subject: str) -> str:
 
 
 def _from_record(record: Record) -> LinkedIdentity:
-    kept, zone = record.value, record.created_at.tzinfo
+    content, zone = record.value, record.created_at.tzinfo
     return LinkedIdentity(
         id=record.key.hex(),
         user_id=record.user_id or "",
-        provider_id=kept["provider"],
-        issuer=kept["issuer"],
-        subject=kept["subject"],
-        name=kept["name"],
+        provider_id=content["provider"],
+        issuer=content["issuer"],
+        subject=content["subject"],
+        name=content["name"],
         linked_at=record.created_at,
-        last_used_at=datetime.fromtimestamp(kept["used"], zone),
+        last_used_at=datetime.fromtimestamp(content["used"], zone),
     )
 
 

@@ -45,11 +45,11 @@ def store_logout_state(
     if not provider.sign_out_there or not external_user.id_token:
         return
     hint = external_user.id_token if len(external_user.id_token) <= _MAX_ID_TOKEN_HINT_LENGTH else ""
-    kept = {"provider": provider.id, "id_token": hint}
+    content = {"provider": provider.id, "id_token": hint}
     ends_at = services.sessions.new_session_end(subject)
     key = _key(subject.user.id, services.now)
     records = services.record_service(get_provider_registry(request).name_space)
-    records.add(_SESSION_RECORD_KIND, key, kept, user_id=subject.user.id, expires_at=ends_at, seal=True)
+    records.add(_SESSION_RECORD_KIND, key, content, user_id=subject.user.id, expires_at=ends_at, seal=True)
 
 
 class UpstreamLogoutHandler(LogoutHandler):
@@ -63,10 +63,10 @@ class UpstreamLogoutHandler(LogoutHandler):
     def handles(self, account: SignedInAccount, services: Services) -> bool:
         """True if the provider's settings enable it."""
         records = services.record_service(self._name_space)
-        kept = [
+        logout_records = [
             record for key in _record_keys(account) if (record := records.find(_SESSION_RECORD_KIND, key)) is not None
         ]
-        return any(_find_active_provider(record.value["provider"], services) is not None for record in kept)
+        return any(_find_active_provider(record.value["provider"], services) is not None for record in logout_records)
 
     def begin_logout(self, account: SignedInAccount, request_id: str, services: Services) -> str:
         """The path of the redirect; its data is bound to the logout request and redeemed by its browser."""
@@ -87,15 +87,17 @@ def start_logout(request: Request) -> Response:
     except SignInUnavailable:
         return build_response(request, finish_logout("", request.browser_state, request_context(request)))
     # Committed: it is redeemed whatever follows, and no lock is held during requests to the provider.
-    taken = request.run_once(
+    redeemed = request.run_once(
         "leaving",
         lambda: services.record_service(get_provider_registry(request).name_space).consume(
             _LOGOUT_RECORD_KIND, request_id
         ),
     )
     services = request.services
-    provider = None if taken is None else _find_active_provider(taken.value["provider"], services)
-    address = None if taken is None or provider is None else _logout_url(request, provider, taken.value["id_token"])
+    provider = None if redeemed is None else _find_active_provider(redeemed.value["provider"], services)
+    address = (
+        None if redeemed is None or provider is None else _logout_url(request, provider, redeemed.value["id_token"])
+    )
     if address is None:
         return build_response(request, finish_logout(request_id, request.browser_state, request_context(request)))
     response = see_other(request, "/")
@@ -112,13 +114,13 @@ def _logout_url(request: Request, provider: UpstreamProvider, id_token: str) -> 
         return None
     if not endpoint:
         return None
-    said = {
+    parameters = {
         **({"id_token_hint": id_token} if id_token else {}),
         "client_id": provider.client_id,
         "post_logout_redirect_uri": f"{request.registry.application.settings.login_url}{POST_LOGOUT_PATH}",
         "state": request.matchdict["request"],
     }
-    return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(said)}"
+    return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(parameters)}"
 
 
 def finish_provider_logout(request: Request) -> Response:

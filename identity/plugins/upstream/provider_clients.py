@@ -59,8 +59,8 @@ class ExternalUser:
     @property
     def authentication_methods(self) -> tuple[str, ...]:
         """The authentication methods that the provider states (RFC 8176)."""
-        said, context = self.claims.get("amr"), self.claims.get("acr")
-        listed = [item for item in said if isinstance(item, str)] if isinstance(said, list) else []
+        amr, context = self.claims.get("amr"), self.claims.get("acr")
+        listed = [item for item in amr if isinstance(item, str)] if isinstance(amr, list) else []
         if context in (ACR_TWO_FACTORS, ACR_PHISHING_RESISTANT):
             listed.append("mfa")
         return tuple(fromkey for fromkey in dict.fromkeys(listed) if fromkey in _AMR_VALUES)
@@ -167,8 +167,8 @@ class OpenIdProviderClient(ProviderClient):
     @property
     def _scopes(self) -> str:
         usual = "openid name email" if self.provider.kind is UpstreamKind.APPLE else "openid profile email"
-        words = (self.provider.scopes or usual).split()
-        return " ".join(dict.fromkeys(["openid", *words]))
+        scopes = (self.provider.scopes or usual).split()
+        return " ".join(dict.fromkeys(["openid", *scopes]))
 
     def _fetch_keys(self, missing: bool) -> Any:
         return self._known.fetch_keys(self._metadata.jwks_uri, self._asking, is_key_missing=missing)
@@ -177,10 +177,10 @@ class OpenIdProviderClient(ProviderClient):
         """UserInfo claims (§5.3); their subject must be that of the ID token."""
         if not metadata.userinfo_endpoint:
             return {}
-        told = self._asking.get_object(metadata.userinfo_endpoint, token=access_token)
-        if told.get("sub") != subject:
+        claims = self._asking.get_object(metadata.userinfo_endpoint, token=access_token)
+        if claims.get("sub") != subject:
             raise ProviderResponseError("user info tells of somebody else than the ID token")
-        return told
+        return claims
 
     def _authenticate_form(
         self, form: dict[str, str], metadata: ProviderMetadata, credentials: UpstreamClientCredentials, now: datetime
@@ -219,20 +219,20 @@ class GitHubProviderClient(ProviderClient):
     ) -> ExternalUser:
         form = {**token_request_form(code, begun), **client_secret_post_form(self.provider, credentials.client_secret)}
         access_token = read_access_token(self._asking.post_form(f"{self._base_url}/login/oauth/access_token", form, {}))
-        told = self._asking.get_object(f"{self._api_url}/user", token=access_token)
-        subject = told.get("id")
+        profile = self._asking.get_object(f"{self._api_url}/user", token=access_token)
+        subject = profile.get("id")
         if not isinstance(subject, int) or isinstance(subject, bool):
             raise ProviderResponseError("GitHub names nobody")
         email = self._verified_email(access_token)
         claims = {
-            "preferred_username": told.get("login"),
-            "name": told.get("name"),
-            "picture": told.get("avatar_url"),
-            "profile": told.get("html_url"),
+            "preferred_username": profile.get("login"),
+            "name": profile.get("name"),
+            "picture": profile.get("avatar_url"),
+            "profile": profile.get("html_url"),
             **({"email": email, "email_verified": True} if email else {}),
         }
-        said = {name: value for name, value in claims.items() if value}
-        return ExternalUser(issuer=self._base_url, subject=str(subject), claims={**said, "sub": str(subject)})
+        present_claims = {name: value for name, value in claims.items() if value}
+        return ExternalUser(issuer=self._base_url, subject=str(subject), claims={**present_claims, "sub": str(subject)})
 
     def _verified_email(self, access_token: str) -> str:
         """The verified primary address; the profile may show any."""

@@ -96,11 +96,11 @@ class ProviderMetadataCache:
             self._looked_again[uri] = now
         return True
 
-    def _store(self, kept: dict[str, tuple[float, Any]], name: str, value: Any) -> None:
+    def _store(self, cache: dict[str, tuple[float, Any]], name: str, value: Any) -> None:
         with self._lock:
-            if len(kept) >= _MAX_CACHE_ENTRIES:
-                kept.clear()
-            kept[name] = (self._seconds(), value)
+            if len(cache) >= _MAX_CACHE_ENTRIES:
+                cache.clear()
+            cache[name] = (self._seconds(), value)
 
 
 def parse_metadata(document: Mapping[str, Any], issuer: str) -> ProviderMetadata:

@@ -24,14 +24,14 @@ class ProviderRegistry:
         self.name_space = name_space
         self.known = ProviderMetadataCache()
         networks = parse_networks(settings.allowed_networks)
-        self._asked = ProviderHttpClient(
+        self._http_client = ProviderHttpClient(
             http_transport or OutboundHttpClient(networks=networks, seconds=TIMEOUT_SECONDS, resolve=DeadlineResolver())
         )
 
     @contextmanager
     def provider_client(self, provider: UpstreamProvider) -> Iterator[ProviderClient]:
         """A client for the requests of one sign-in. Raises ProviderUnreachable."""
-        with self._asked.open_session(provider) as asking:
+        with self._http_client.open_session(provider) as asking:
             yield create_provider_client(provider, self.known, asking)
 
 

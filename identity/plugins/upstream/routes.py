@@ -90,5 +90,5 @@ def login_name_redirect(page: SignInPage, login_name: LoginName) -> str | None:
 def provider_buttons(page: SignInPage) -> Iterable[Markup]:
     """A button for each provider that the sign-in can use."""
     for provider in provider_selection.available_providers(page.sign_in, page.request.services):
-        words = page.translator.gettext("Sign in with {provider}", provider=provider.name)
-        yield page.template_macros.button_link(words, provider_path(provider, page.pending_authorization.id))
+        label = page.translator.gettext("Sign in with {provider}", provider=provider.name)
+        yield page.template_macros.button_link(label, provider_path(provider, page.pending_authorization.id))

@@ -30,14 +30,14 @@ def store_unlinked_identity(
     records: RecordService, pending: PendingAuthorization, provider: UpstreamProvider, external_user: ExternalUser
 ) -> None:
     """Store it for this sign-in; the last one counts."""
-    kept = {
+    content = {
         "provider": provider.id,
         "issuer": external_user.issuer,
         "subject": external_user.subject,
         "name": external_user_label(external_user.claims),
     }
     records.delete(_RECORD_KIND, pending.id)
-    records.add(_RECORD_KIND, pending.id, kept, expires_at=pending.expires_at, seal=True)
+    records.add(_RECORD_KIND, pending.id, content, expires_at=pending.expires_at, seal=True)
 
 
 def find_unlinked_identity(
@@ -48,9 +48,9 @@ def find_unlinked_identity(
     provider = None if record is None else services.upstream_providers.find(record.value["provider"])
     if record is None or provider is None or not provider.is_usable:
         return None
-    kept = record.value
-    external_user = ExternalUser(issuer=kept["issuer"], subject=kept["subject"], claims={"name": kept["name"]})
-    return UnlinkedIdentity(provider=provider, external_user=external_user, name=kept["name"])
+    content = record.value
+    external_user = ExternalUser(issuer=content["issuer"], subject=content["subject"], claims={"name": content["name"]})
+    return UnlinkedIdentity(provider=provider, external_user=external_user, name=content["name"])
 
 
 def redeem_unlinked_identity(records: RecordService, pending: PendingAuthorization) -> bool:

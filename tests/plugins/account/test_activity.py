@@ -33,7 +33,7 @@ def events_of(world: World, person: HumanUser, name: str) -> list[AuditEvent]:
 # --- the list ---------------------------------------------------------------------------------------------------------
 
 
-def test_own_deeds_and_those_of_others_at_the_account(world: World, ada: HumanUser) -> None:
+def test_activity_lists_own_and_others_events_at_the_account(world: World, ada: HumanUser) -> None:
     browser = Browser(world)
     browser.open("/account")
     browser.sign_in(ada.user_name, "wrong")
@@ -98,8 +98,12 @@ def test_roles_given_by_others_are_listed(world: World, browser: Browser, ada: H
         )
         services.user_grants.remove(grant.id, principal=OPERATOR_PRINCIPAL)
     listed = rows_of(browser)
-    for what in ("Project roles given to a user", "Project roles of a user changed", "Project roles taken from a user"):
-        assert any(item.startswith(what) and "By the people who run this service" in item for item in listed), what
+    for label in (
+        "Project roles given to a user",
+        "Project roles of a user changed",
+        "Project roles taken from a user",
+    ):
+        assert any(item.startswith(label) and "By the people who run this service" in item for item in listed), label
 
 
 def test_which_application_it_was(world: World, browser: Browser, ada: HumanUser) -> None:
@@ -139,7 +143,7 @@ def test_a_long_list_has_pages(world: World, browser: Browser, ada: HumanUser) -
 
 
 @pytest.mark.storages("memory")
-def test_a_cursor_of_somebody_else_s_list_shows_nothing_of_theirs(world: World, browser: Browser) -> None:
+def test_activity_cursor_of_another_user_discloses_nothing(world: World, browser: Browser) -> None:
     """It names a place and no person."""
     eve, other = make_user_with_password(world), Browser(world)
     other.start_session(eve)
@@ -155,7 +159,9 @@ def test_a_cursor_of_somebody_else_s_list_shows_nothing_of_theirs(world: World, 
 # --- this was not me --------------------------------------------------------------------------------------------------
 
 
-def test_not_me_ends_everything_and_asks_for_a_new_password(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_recover_account_ends_sessions_and_requires_new_password(
+    world: World, browser: Browser, ada: HumanUser
+) -> None:
     thief = Browser(world)
     thief.start_session(ada)
     issued_authorization = world.make_authorization(

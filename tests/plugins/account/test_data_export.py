@@ -27,7 +27,7 @@ def taken(browser: Browser) -> dict[str, Any]:
     return document
 
 
-def test_everything_that_is_known_of_one(world: World, ada: HumanUser) -> None:
+def test_data_export_contains_all_user_data(world: World, ada: HumanUser) -> None:
     client = world.make_web_application()
     world.make_authorization(ada, client, scope=("openid", "profile"))
     browser = Browser(world)
@@ -41,9 +41,9 @@ def test_everything_that_is_known_of_one(world: World, ada: HumanUser) -> None:
     [session] = document["sessions"]
     assert session["methods"] == ["pwd"]
     assert [item["client_id"] for item in document["applications"]] == [client.client_id]
-    told = [item["event"] for item in document["activity"]]
+    events = [item["event"] for item in document["activity"]]
     # That it was taken is in it, and stands in the audit trail.
-    assert told[:2] == ["user.exported", "session.started"]
+    assert events[:2] == ["user.exported", "session.started"]
     assert document["activity"][0]["by"] == "you"
 
 

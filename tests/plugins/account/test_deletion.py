@@ -86,8 +86,8 @@ def is_there(world: World, person: HumanUser) -> bool:
 def test_everything_ends_at_once_and_the_account_two_weeks_later(
     world: World, browser: Browser, ada: HumanUser
 ) -> None:
-    elsewhere = Browser(world)
-    elsewhere.start_session(ada)
+    other_browser = Browser(world)
+    other_browser.start_session(ada)
     issued_authorization = world.make_authorization(
         ada, world.make_web_application(), scope=("openid", "offline_access")
     )
@@ -96,7 +96,7 @@ def test_everything_ends_at_once_and_the_account_two_weeks_later(
     assert browser.path == "/leaving"
     assert not browser.session_cookies
     assert sessions_of(world, ada) == ()
-    assert elsewhere.open("/account").request.path.startswith("/login/")
+    assert other_browser.open("/account").request.path.startswith("/login/")
     assert world.client.fetch_userinfo(issued_authorization.access_token).status_int == 401
     assert stored(world, ada).active
     world.clock.advance(days=13, hours=23)
@@ -126,7 +126,7 @@ def test_who_signed_in_long_ago_signs_in_again(world: World, browser: Browser, a
 
 
 @pytest.mark.parametrize("level", ["instance", "organization"])
-def test_without_the_policy_it_is_not_there(world: World, browser: Browser, ada: HumanUser, level: str) -> None:
+def test_deletion_page_is_404_without_policy(world: World, browser: Browser, ada: HumanUser, level: str) -> None:
     if level == "instance":
         allow(world, None)
     else:
@@ -290,7 +290,7 @@ def test_the_last_owner_stays(isolated_world: World) -> None:
             services.storage.managers.add(manager)
 
 
-def test_who_is_under_a_legal_hold_is_told_and_stays(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_legal_hold_blocks_account_deletion(world: World, browser: Browser, ada: HumanUser) -> None:
     """Also if the hold was placed since they asked; nothing else tells them of it, nor why it is."""
     command = CreateLegalHold(kind=LegalHoldKind.USER, held_id=ada.id, reason="Case 12/2027")
     with world.transaction_services() as services:
@@ -329,17 +329,17 @@ def test_of_keeping_and_deleting_at_the_same_moment_one_happens(world: World) ->
     for user in people:
         start = Barrier(2)
 
-        def keep(one: HumanUser = user, start: Barrier = start) -> bool:
+        def keep(target: HumanUser = user, start: Barrier = start) -> bool:
             start.wait(timeout=30)
             with suppress(NotFound, Conflict), world.transaction_services() as services:
-                services.account_deletions.cancel_own(subject_of(services, one))
+                services.account_deletions.cancel_own(subject_of(services, target))
                 return True
             return False
 
-        def delete(one: HumanUser = user, start: Barrier = start) -> bool:
+        def delete(target: HumanUser = user, start: Barrier = start) -> bool:
             start.wait(timeout=30)
             with suppress(NotFound, Conflict), world.transaction_services() as services:
-                return services.account_deletions.delete_account(one.id)
+                return services.account_deletions.delete_account(target.id)
             return False
 
         with ThreadPoolExecutor(2) as threads:

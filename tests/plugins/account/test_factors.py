@@ -79,7 +79,7 @@ def test_events_name_the_factor_and_the_person(world: World, browser: Browser, a
         assert called in text
 
 
-def test_one_is_renamed(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_factor_is_renamed(world: World, browser: Browser, ada: HumanUser) -> None:
     make_factor(world, ada)
     browser.open("/account/security")
     browser.click("Rename … pager: My phone")
@@ -91,7 +91,7 @@ def test_one_is_renamed(world: World, browser: Browser, ada: HumanUser) -> None:
     assert factors_of(world, ada) == ["Old phone"]
 
 
-def test_one_is_removed(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_factor_is_removed(world: World, browser: Browser, ada: HumanUser) -> None:
     make_factor(world, ada)
     browser.open("/account/security")
     browser.click("Remove … pager: My phone")
@@ -103,7 +103,7 @@ def test_one_is_removed(world: World, browser: Browser, ada: HumanUser) -> None:
 
 
 @pytest.mark.parametrize("deed", ["rename", "remove"])
-def test_those_of_others_are_not_there(world: World, browser: Browser, ada: HumanUser, deed: str) -> None:
+def test_factors_of_other_users_are_404(world: World, browser: Browser, ada: HumanUser, deed: str) -> None:
     eve = make_user_with_password(world)
     enrolment, token, shown = make_factor(world, eve), token_of(browser), set()
     for factor_id in (enrolment.id, "0192f3a7-5b1e-7c44-9d0e-3f2a8b61c7d5", "x", "%00"):

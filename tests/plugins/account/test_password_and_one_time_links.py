@@ -17,8 +17,8 @@ from tests.plugins.account.conftest import HERE, NEW, OLD, make_user_with_passwo
 
 
 def test_a_new_password(world: World, browser: Browser, ada: HumanUser) -> None:
-    elsewhere = Browser(world)
-    elsewhere.start_session(ada)
+    other_browser = Browser(world)
+    other_browser.start_session(ada)
     tree = check_page(browser.open("/account/password"), 200, "Password")
     passwords = [item.attrib for item in tree.iter("input") if item.attrib.get("type") == "password"]
     kinds = {"current_password": "current-password"} | dict.fromkeys(
@@ -31,9 +31,9 @@ def test_a_new_password(world: World, browser: Browser, ada: HumanUser) -> None:
     assert browser.path == "/account/security"
     assert "Your password is changed. All your other sessions are ended." in browser.page.text
     assert len(sessions_of(world, ada)) == 1
-    assert elsewhere.open("/account").request.path.startswith("/login/")
-    elsewhere.sign_in(ada.user_name, NEW)
-    assert elsewhere.path == "/account/profile"
+    assert other_browser.open("/account").request.path.startswith("/login/")
+    other_browser.sign_in(ada.user_name, NEW)
+    assert other_browser.path == "/account/profile"
     # What is said goes away, and nobody else sees it.
     address, eve = browser.url, Browser(world)
     eve.start_session(world.make_human_user())
@@ -77,8 +77,8 @@ def test_who_knows_the_former_password_does_not_undo_a_reset_of_the_same_moment(
             services.passwords.reset(services.passwords.issue_reset_link(ada.id).rpartition("/")[2], by_reset)
 
     def hashed_slowly(_hasher: PasswordHasher, password: str) -> str:
-        with ThreadPoolExecutor(1) as elsewhere:
-            elsewhere.submit(reset).result(timeout=30)
+        with ThreadPoolExecutor(1) as executor:
+            executor.submit(reset).result(timeout=30)
         return hash_password(password, cost=cost)
 
     browser.open("/account/password")
@@ -118,7 +118,7 @@ def change_password(browser: Browser, current: str = OLD) -> None:
 
 
 @pytest.mark.storages("memory")
-def test_busy(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_busy_server_shows_retry_message(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     def busy(*_: object) -> None:
         raise ServerBusy
 
@@ -132,7 +132,7 @@ def test_busy(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
 # --- links without mail -----------------------------------------------------------------------------------------------
 
 
-def test_without_a_mail_server_somebody_else_gives_the_link(world: World) -> None:
+def test_password_reset_without_mail_names_contact(world: World) -> None:
     browser = Browser(world)
     check_page(browser.open("/password/reset"), 200, "Choose a new password")
     assert "Ask a manager of your organization for a link." in browser.page.text
@@ -163,7 +163,7 @@ def test_the_link_of_a_manager(world: World, ada: HumanUser) -> None:
     check_page(Browser(world).open(link), 410, "This link does not work any more")
 
 
-def test_a_link_is_good_for_one_thing_alone(world: World, ada: HumanUser) -> None:
+def test_one_time_link_is_bound_to_its_purpose(world: World, ada: HumanUser) -> None:
     code = issue_password_link(world, ada).rpartition("/")[2]
     for path in (f"/email/{code}", f"/register/{code}", f"/password/reset/{code}x"):
         tree = check_page(Browser(world).open(path), 410, "This link does not work any more")
@@ -174,7 +174,7 @@ def test_a_link_is_good_for_one_thing_alone(world: World, ada: HumanUser) -> Non
     assert Browser(world).open(f"/password/reset/{code}").status_int == 410
 
 
-def test_whoever_is_signed_in_as_somebody_else_may_use_a_link(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_one_time_link_works_in_another_users_session(world: World, browser: Browser, ada: HumanUser) -> None:
     grace = make_user_with_password(world)
     browser.open(issue_password_link(world, grace))
     browser.submit({"new_password": NEW, "new_password_again": NEW}, form="page-form")

@@ -44,7 +44,7 @@ _SECTIONS = ("profile", "security", "password", "sessions", "applications", "act
 OWN = ["/account", *(f"/account/{page}" for page in _SECTIONS)]
 
 
-def test_somebody_who_is_not_signed_in_signs_in_and_comes_back(world: World, ada: HumanUser) -> None:
+def test_anonymous_request_signs_in_and_returns(world: World, ada: HumanUser) -> None:
     deeper = ["/account/profile/email", "/account/applications/x/disconnect?a=b"]
     for path in (*OWN, *deeper):
         browser = Browser(world)
@@ -55,7 +55,7 @@ def test_somebody_who_is_not_signed_in_signs_in_and_comes_back(world: World, ada
         assert browser.path.startswith(path.partition("/profile/email")[0].partition("?")[0])
 
 
-def test_a_post_of_somebody_who_is_signed_out_meanwhile_leads_to_the_sign_in(world: World, browser: Browser) -> None:
+def test_post_after_logout_redirects_to_sign_in(world: World, browser: Browser) -> None:
     browser.open("/account/profile")
     form = form_of(browser)
     browser.cookies.clear()
@@ -100,7 +100,7 @@ def test_a_language_that_pages_do_not_speak_stays(world: World, browser: Browser
 # --- profile ----------------------------------------------------------------------------------------------------------
 
 
-def test_every_claim_of_a_profile_can_be_said(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_profile_form_saves_every_claim(world: World, browser: Browser, ada: HumanUser) -> None:
     browser.open("/account/profile")
     browser.submit(PROFILE | ADDRESS | {"current_password": OLD}, form="page-form")
     assert "Your profile is saved." in browser.page.text
@@ -125,7 +125,7 @@ def test_all_fields_of_the_commands_are_on_the_page() -> None:
     assert {field.name for field in fields(Profile)} - PROFILE.keys() == {"email_verified", "phone_verified", "address"}
 
 
-def test_nothing_that_somebody_else_decides_can_be_said(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_profile_form_ignores_managed_fields(world: World, browser: Browser, ada: HumanUser) -> None:
     """Security 10.8: every field of user and profile that is not on the page, and names that programs might try."""
     organization = world.make_organization()
     before = stored(world, ada)
@@ -225,20 +225,20 @@ def test_bad_fields_and_nothing_typed_is_lost(world: World, browser: Browser, ad
         tree = check_page(browser.submit(typed, form="page-form"), 422, "Profile")
         assert tree.findtext(".//title").startswith("Error: ")
         for name in bad:
-            said = "".join(tree.find(f".//*[@id='error-{name}']").itertext())
-            assert said.split("Error:")[1].strip() == BAD[name][1]
+            error_text = "".join(tree.find(f".//*[@id='error-{name}']").itertext())
+            assert error_text.split("Error:")[1].strip() == BAD[name][1]
         links = [item.attrib["href"] for item in tree.find(".//*[@id='errors']").iter("a")]
         assert sorted(links) == sorted(f"#field-{name}" for name in bad)
-        kept = {name: form_of(browser)[name].value.replace("\r\n", "\n").strip() for name in typed}
-        assert kept == {name: text.strip() for name, text in typed.items()}
+        values = {name: form_of(browser)[name].value.replace("\r\n", "\n").strip() for name in typed}
+        assert values == {name: text.strip() for name, text in typed.items()}
         assert stored(world, ada).version == ada.version
         # The error is to be seen: what is closed by itself is open then.
         hidden = tree.find(".//form/details")
-        held = [hidden.find(f".//*[@id='field-{name}']") is not None for name in bad]
-        assert ("open" in hidden.attrib) == any(held)
+        is_hidden = [hidden.find(f".//*[@id='field-{name}']") is not None for name in bad]
+        assert ("open" in hidden.attrib) == any(is_hidden)
 
 
-def test_somebody_else_was_faster(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_profile_conflict_is_shown(world: World, browser: Browser, ada: HumanUser) -> None:
     slow = browser.tab()
     slow.open("/account/profile")
     browser.open("/account/profile")

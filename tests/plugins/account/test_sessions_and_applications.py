@@ -37,7 +37,7 @@ def test_sessions_are_listed_and_ended(world: World, browser: Browser, ada: Huma
     assert "Sign out everywhere else" not in browser.page.text
 
 
-def test_everywhere_else(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_all_other_sessions_can_be_ended(world: World, browser: Browser, ada: HumanUser) -> None:
     for _ in range(3):
         Browser(world).start_session(ada)
     browser.open("/account/sessions")
@@ -46,7 +46,7 @@ def test_everywhere_else(world: World, browser: Browser, ada: HumanUser) -> None
     assert len(sessions_of(world, ada)) == 1
 
 
-def test_this_one(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_current_session_can_be_ended(world: World, browser: Browser, ada: HumanUser) -> None:
     [session] = sessions_of(world, ada)
     browser.post_form("/account/sessions", {"csrf_token": token_of(browser), "session": session.id}, initiator=HERE)
     assert browser.path == "/signed-out"
@@ -54,7 +54,7 @@ def test_this_one(world: World, browser: Browser, ada: HumanUser) -> None:
     assert sessions_of(world, ada) == ()
 
 
-def test_sessions_of_others_are_not_there(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_sessions_of_other_users_are_404(world: World, browser: Browser, ada: HumanUser) -> None:
     eve = Browser(world)
     session = eve.start_session(world.make_human_user())
     token = token_of(browser)
@@ -77,9 +77,9 @@ def test_applications_are_listed_and_disconnected(world: World, browser: Browser
     world.make_authorization(ada, credentials, scope=("openid", "urn:service:iam:org:projects:roles"))
     tree = check_page(browser.open("/account/applications"), 200, "Applications")
     rows = {item.find(".//a").attrib["href"]: "".join(item.itertext()) for item in tree.find(".//tbody").iter("tr")}
-    told = rows[f"/account/applications/{client.client_id}/disconnect"]
-    assert "Your name and profile, your email address" in told
-    assert "Stays connected until you disconnect it." in told
+    row = rows[f"/account/applications/{client.client_id}/disconnect"]
+    assert "Your name and profile, your email address" in row
+    assert "Stays connected until you disconnect it." in row
     with world.read_only_services() as services:
         application_client = services.applications.find_client(credentials.client_id)
     assert application_client is not None
@@ -100,7 +100,7 @@ def test_applications_are_listed_and_disconnected(world: World, browser: Browser
     assert world.client.fetch_userinfo(issued_authorization.access_token).status_int == 401
 
 
-def test_what_is_not_connected_is_not_there(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_unconnected_application_is_404(world: World, browser: Browser, ada: HumanUser) -> None:
     client, person = world.make_web_application(), world.make_human_user()
     world.make_authorization(person, client)
     world.make_authorization(ada, world.make_web_application())
@@ -199,7 +199,7 @@ def test_another_site_s_form_is_refused(world: World, browser: Browser, ada: Hum
 
 
 def test_devices_in_words() -> None:
-    for user_agent, words in {
+    for user_agent, description in {
         "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:140.0) Gecko/20100101 Firefox/140.0": "Firefox on Windows",
         IPHONE: "Safari on iPhone",
         "Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 Chrome/140.0 Safari/537.36 Edg/140.0": "Edge on Windows",
@@ -211,7 +211,7 @@ def test_devices_in_words() -> None:
         "<b>Windows</b>": "Windows",
         "": "Unknown device",
     }.items():
-        assert describe_user_agent(user_agent, Translator("en", MessageCatalog())) == words
+        assert describe_user_agent(user_agent, Translator("en", MessageCatalog())) == description
 
 
 def test_what_a_browser_says_of_itself_is_escaped(world: World, browser: Browser, ada: HumanUser) -> None:

@@ -35,9 +35,9 @@ def app_on(browser: Browser) -> AuthenticatorApp:
     """The app that has taken over what the shown page offers."""
     (address,) = [item["href"] for item in browser.page.html.find_all("a", href=True) if "otpauth:" in item["href"]]
     parts = urlsplit(address)
-    asked = parse_qs(parts.query)
+    query = parse_qs(parts.query)
     return AuthenticatorApp(
-        browser.world, asked["secret"][0], unquote(parts.path.removeprefix("/")), asked["issuer"][0]
+        browser.world, query["secret"][0], unquote(parts.path.removeprefix("/")), query["issuer"][0]
     )
 
 

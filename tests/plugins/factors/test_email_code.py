@@ -48,7 +48,7 @@ def codes(world: World) -> list[tuple[str, str]]:
     return [(to, code[1]) for to, code in found if code is not None]
 
 
-def test_somebody_sets_it_up_and_signs_in(world: World, browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
+def test_email_code_is_enrolled_and_proved(world: World, browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     browser.start_session(ada.user)
     browser.open(ENROL)
     check_page(browser.page, 200, "Set up codes by email")
@@ -57,14 +57,14 @@ def test_somebody_sets_it_up_and_signs_in(world: World, browser: Browser, party:
     assert to == "ada@navy.example"
     browser.submit({"code": code})
     assert browser.path == "/account/security"
-    (kept,) = world.operator_services.factors.list_enrolments(ada.user.id)
-    assert (kept.factor, dict(kept.value)) == ("email_code", {})
+    (enrolment,) = world.operator_services.factors.list_enrolments(ada.user.id)
+    assert (enrolment.factor, dict(enrolment.value)) == ("email_code", {})
     other = Browser(world)
-    asked = opened(other, party)
+    auth_request = opened(other, party)
     other.sign_in(ada.login_name)
     check_page(other.page, 200, "Enter the code from your mail")
     assert (other.sign_in_step, len(codes(world))) == ("email_code", 2)
-    tokens = party.obtain_tokens(other.submit({"code": codes(world)[-1][1]}), asked)
+    tokens = party.obtain_tokens(other.submit({"code": codes(world)[-1][1]}), auth_request)
     assert tokens.claims["amr"] == ["pwd", "otp", "mfa"]
 
 
@@ -120,7 +120,7 @@ def test_a_code_is_for_the_sign_in_that_asked(world: World, party: RelyingParty,
     assert browser.external_redirect is not None
 
 
-def test_it_works_for_ten_minutes(world: World, party: RelyingParty, ada: LoginUser) -> None:
+def test_email_code_expires_after_ten_minutes(world: World, party: RelyingParty, ada: LoginUser) -> None:
     set_up(world, ada)
     browser = signing_in(world, party, ada)
     ((_, code),) = codes(world)

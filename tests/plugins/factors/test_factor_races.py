@@ -82,8 +82,8 @@ def test_of_one_recovery_code_one_use_counts(isolated_world: World) -> None:
     browsers = [at_the_page(world, party, person, "recovery_codes") for _ in range(4)]
     outcomes = at_once(browsers, lambda browser: browser.submit({"code": codes[0]}))
     assert outcomes[0] == 1, outcomes
-    (kept,) = world.operator_services.factors.list_enrolments(person.user.id, "recovery_codes")
-    assert len(kept.value["codes"]) == len(codes) - 1
+    (enrolment,) = world.operator_services.factors.list_enrolments(person.user.id, "recovery_codes")
+    assert len(enrolment.value["codes"]) == len(codes) - 1
     assert len(world.audit_events(event="factor.used")) == 1
 
 

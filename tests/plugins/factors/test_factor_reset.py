@@ -22,7 +22,7 @@ def manager_of(world: World, person: LoginUser) -> Browser:
     return console
 
 
-def test_in_the_console(world: World, browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
+def test_factor_reset_in_the_console(world: World, browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     app = enrol(browser, ada, name="My phone")
     console = manager_of(world, ada)
     console.open(f"/console/users/{ada.user.id}")
@@ -44,7 +44,7 @@ def test_in_the_console(world: World, browser: Browser, party: RelyingParty, ada
     assert other.external_redirect is not None
 
 
-def test_at_the_api(world: World, browser: Browser, ada: LoginUser) -> None:
+def test_factor_reset_at_the_api(world: World, browser: Browser, ada: LoginUser) -> None:
     enrol(browser, ada, name="My phone")
     robot = world.make_service_user_program(ada.organization)
     world.assign_manager_role(robot.user, "ORG_USER_MANAGER")
@@ -56,7 +56,7 @@ def test_at_the_api(world: World, browser: Browser, ada: LoginUser) -> None:
     assert world.client.call_management_api(path, token).json["items"] == []
 
 
-def test_nobody_resets_what_somebody_holds_who_may_more(world: World, browser: Browser, ada: LoginUser) -> None:
+def test_factor_reset_of_higher_manager_is_denied(world: World, browser: Browser, ada: LoginUser) -> None:
     enrol(browser, ada)
     world.assign_manager_role(ada.user, "ORG_OWNER")
     console = manager_of(world, ada)

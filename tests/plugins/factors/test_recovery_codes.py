@@ -52,16 +52,16 @@ def at_the_page(world: World, party: RelyingParty, person: LoginUser) -> Browser
     return browser
 
 
-def test_they_are_shown_once(world: World, browser: Browser, ada: LoginUser) -> None:
+def test_recovery_codes_are_shown_once(world: World, browser: Browser, ada: LoginUser) -> None:
     codes = with_codes(world, browser, ada)
     check_page(browser.page, 200, "Your recovery codes")
     assert len(set(codes)) == CODE_COUNT
     assert all(re.fullmatch(r"[0-9A-HJKMNP-TV-Z]{4}(-[0-9A-HJKMNP-TV-Z]{4}){2}", code) for code in codes)
     link = browser.page.html.find(id="codes-file")
     assert link["download"] == "recovery-codes.txt"
-    kept = base64.b64decode(link["href"].partition("base64,")[2]).decode()
-    assert ada.login_name in kept
-    assert all(code in kept for code in codes)
+    downloaded = base64.b64decode(link["href"].partition("base64,")[2]).decode()
+    assert ada.login_name in downloaded
+    assert all(code in downloaded for code in codes)
     (stored,) = world.operator_services.factors.list_enrolments(ada.user.id, "recovery_codes")
     assert len(stored.value["codes"]) == CODE_COUNT
     assert all(item.startswith("$argon2id$") for item in stored.value["codes"].values())

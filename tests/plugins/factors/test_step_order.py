@@ -71,9 +71,11 @@ steps = st.lists(
 
 def posted(browser: Browser, path: str, pairs: list[tuple[str, str]], token: str) -> Any:
     """A form of our own pages, with any fields, repeated ones too."""
-    here = origin(browser.login_url)
+    login_origin = origin(browser.login_url)
     body = urlencode([*pairs, ("csrf_token", token)]).encode()
-    return browser._go(BrowserRequest("POST", f"{browser.login_url}{path}", body, here, f"{here}/", here))
+    return browser._go(
+        BrowserRequest("POST", f"{browser.login_url}{path}", body, login_origin, f"{login_origin}/", login_origin)
+    )
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
@@ -95,17 +97,17 @@ def test_nobody_gets_past_a_factor_without_it(
     assert browser.sign_in_step == ("totp" if enrolled else "factors/new")
     token, begun = browser.find_form()["csrf_token"].value, "/".join(browser.path.split("/")[:3])
     request_id = begun.rpartition("/")[2]
-    for method, place, pairs in steps:
-        if place == "continue":
+    for method, path, pairs in steps:
+        if path == "continue":
             browser.open(f"{browser.login_url}/oauth/v2/authorize/{request_id}")
         elif method == "GET":
-            browser.open(begun + place)
+            browser.open(begun + path)
         else:
-            posted(browser, begun + place, pairs, token)
-        assert browser.page.status_int < 500, (place, pairs)
-        assert not browser.session_cookies, (place, pairs)
-        assert "code=" not in (browser.external_redirect or ""), (place, pairs)
-        if enrolled and place.endswith("/new"):
+            posted(browser, begun + path, pairs, token)
+        assert browser.page.status_int < 500, (path, pairs)
+        assert not browser.session_cookies, (path, pairs)
+        assert "code=" not in (browser.external_redirect or ""), (path, pairs)
+        if enrolled and path.endswith("/new"):
             assert "otpauth:" not in browser.page.text, "another factor is set up without the first"
     assert len(world.operator_services.factors.list_enrolments(person.user.id)) == (2 if enrolled else 0)
 
@@ -128,9 +130,9 @@ def test_page_starts_with_way_used_last_and_says_why(world: World, browser: Brow
     assert page().sign_in_step == "passkeys"
     world.clock.advance(minutes=1)
     world.operator_services.factors.update_after_use(totp, totp.value)
-    asked = page()
-    assert asked.sign_in_step == "totp"
-    assert "You have set up a second factor for your account." in asked.page.text
+    first_page = page()
+    assert first_page.sign_in_step == "totp"
+    assert "You have set up a second factor for your account." in first_page.page.text
     world.clock.advance(minutes=1)
     world.operator_services.factors.update_after_use(passkey, passkey.value)
     assert page().sign_in_step == "passkeys"
@@ -140,7 +142,7 @@ def test_page_starts_with_way_used_last_and_says_why(world: World, browser: Brow
     assert "asks for a second factor." in page().page.text
 
 
-def test_wrong_code_is_told_once_at_its_field(world: World, party: RelyingParty) -> None:
+def test_wrong_code_is_shown_once_at_its_field(world: World, party: RelyingParty) -> None:
     """Also where the person may have the browser remembered: nothing else on the page can be wrong."""
     person = LoginUser(world)
     with world.transaction_services() as services:

@@ -16,7 +16,7 @@ from tests.plugins.login.conftest import LoginUser, opened
 WRONG = "This code is wrong or was used already. Enter the one that your app shows now."
 
 
-def test_somebody_sets_an_app_up_in_the_account(world: World, browser: Browser, ada: LoginUser) -> None:
+def test_totp_is_enrolled_in_the_account(world: World, browser: Browser, ada: LoginUser) -> None:
     browser.start_session(ada.user)
     browser.open(ENROL)
     tree = check_page(browser.page, 200, "Set up an authenticator app")
@@ -31,8 +31,8 @@ def test_somebody_sets_an_app_up_in_the_account(world: World, browser: Browser, 
     assert app_on(browser) == app, "it is the same one until it works"
     browser.submit({"code": app.code(), "name": "My phone"})
     assert browser.path == "/account/security"
-    (kept,) = world.operator_services.factors.list_enrolments(ada.user.id)
-    assert (kept.factor, kept.name) == ("totp", "My phone")
+    (enrolment,) = world.operator_services.factors.list_enrolments(ada.user.id)
+    assert (enrolment.factor, enrolment.name) == ("totp", "My phone")
     assert app.secret not in browser.open(ENROL).text
 
 
@@ -55,7 +55,7 @@ def test_it_is_asked_for_after_the_password(
 ) -> None:
     app = enrol(browser, ada)
     other = Browser(world)
-    asked = opened(other, party)
+    auth_request = opened(other, party)
     other.sign_in(ada.login_name)
     assert other.sign_in_step == "totp"
     tree = check_page(other.page, 200, "Enter the code of your app")
@@ -63,7 +63,7 @@ def test_it_is_asked_for_after_the_password(
     assert (field["autocomplete"], field["inputmode"]) == ("one-time-code", "numeric")
     assert not other.session_cookies
     code = app.code()
-    tokens = party.obtain_tokens(other.submit({"code": f" {code[:3]} {code[3:]} "}), asked)
+    tokens = party.obtain_tokens(other.submit({"code": f" {code[:3]} {code[3:]} "}), auth_request)
     assert tokens.claims["amr"] == ["pwd", "otp", "mfa"]
     assert tokens.claims["acr"] == "urn:service:iam:acr:2"
 
@@ -150,7 +150,7 @@ def test_the_page_is_not_reached_before_the_password(
     assert other.open(f"{begun}/totp/new").request.path == f"{begun}/totp"
 
 
-def test_somebody_else_gets_another_secret_in_the_same_sign_in(world: World, browser: Browser, ada: LoginUser) -> None:
+def test_totp_secret_differs_per_user_of_one_sign_in(world: World, browser: Browser, ada: LoginUser) -> None:
     browser.start_session(ada.user)
     browser.open(ENROL)
     app = app_on(browser)
@@ -166,7 +166,7 @@ def test_where_one_is_needed_it_is_set_up_in_the_sign_in(world: World, party: Re
         ada.organization.id, ChangePolicy.build(second_factor=SecondFactorRule.REQUIRED)
     )
     browser = Browser(world)
-    asked = opened(browser, party)
+    auth_request = opened(browser, party)
     browser.sign_in(ada.login_name)
     assert browser.sign_in_step == "factors/new"
     assert "Recovery codes" not in browser.page.text, "they stand in for others"
@@ -175,7 +175,7 @@ def test_where_one_is_needed_it_is_set_up_in_the_sign_in(world: World, party: Re
     app = app_on(browser)
     browser.submit({"code": app.wrong()})
     assert not browser.session_cookies
-    tokens = party.obtain_tokens(browser.submit({"code": app.code()}), asked)
+    tokens = party.obtain_tokens(browser.submit({"code": app.code()}), auth_request)
     assert tokens.claims["amr"] == ["pwd", "otp", "mfa"]
     assert [event.object_id for event in world.audit_events(event="factor.added")].count(ada.user.id) == 1
 

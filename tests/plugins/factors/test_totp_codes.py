@@ -26,7 +26,7 @@ moments = st.datetimes(datetime(1970, 1, 2), datetime(2200, 1, 1), timezones=st.
 
 
 @pytest.mark.parametrize(("seconds", "digits"), TABLE.items())
-def test_the_vectors_of_the_rfc(seconds: int, digits: str) -> None:
+def test_totp_matches_rfc_vectors(seconds: int, digits: str) -> None:
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
     assert verify_code(SECRET, digits[-6:], moment) == seconds // 30
 
@@ -34,15 +34,15 @@ def test_the_vectors_of_the_rfc(seconds: int, digits: str) -> None:
 @given(now=moments, drift=st.integers(-300, 300), last=st.integers(-12, 12))
 def test_a_code_counts_one_step_around_and_after_the_last_one_used(now: datetime, drift: int, last: int) -> None:
     secret = new_secret()
-    shown = now + timedelta(seconds=drift)
-    present, step = int(now.timestamp()) // 30, int(shown.timestamp()) // 30
-    found = verify_code(secret, pyotp.TOTP(secret).at(shown), now, last_used_step=present + last)
+    app_time = now + timedelta(seconds=drift)
+    present, step = int(now.timestamp()) // 30, int(app_time.timestamp()) // 30
+    found = verify_code(secret, pyotp.TOTP(secret).at(app_time), now, last_used_step=present + last)
     if abs(step - present) <= 1 and step > present + last:
         assert found is not None
         assert present + last < found <= present + 1
     elif found is not None:
         # One in a million is the code of another step by chance.
-        assert pyotp.TOTP(secret).generate_otp(found) == pyotp.TOTP(secret).at(shown)
+        assert pyotp.TOTP(secret).generate_otp(found) == pyotp.TOTP(secret).at(app_time)
         assert found > present + last
 
 
@@ -52,9 +52,9 @@ def test_other_texts_are_no_codes(code: str, now: datetime) -> None:
 
 
 def test_secrets_have_160_bits() -> None:
-    made = {new_secret() for _ in range(100)}
-    assert len(made) == 100
-    assert {len(base64.b32decode(item)) for item in made} == {20}
+    secrets = {new_secret() for _ in range(100)}
+    assert len(secrets) == 100
+    assert {len(base64.b32decode(item)) for item in secrets} == {20}
 
 
 @given(login_name=st.text(min_size=1, max_size=300), issuer=st.text(min_size=1, max_size=300))
@@ -68,10 +68,10 @@ def test_whatever_the_names_the_address_fits_into_a_picture(login_name: str, iss
     assert len(address) < 2900
     assert address.isascii()
     parts = urlsplit(address)
-    names, said = parts.path.removeprefix("/").split(":"), dict(parse_qsl(parts.query))
+    names, parameters = parts.path.removeprefix("/").split(":"), dict(parse_qsl(parts.query))
     assert "/" not in "".join(names)
-    assert said == {"secret": SECRET} | ({"issuer": unquote(names[0])} if "issuer" in said else {})
-    assert (len(names) == 2) is ("issuer" in said and bool(login_name.replace(":", " ").split()))
+    assert parameters == {"secret": SECRET} | ({"issuer": unquote(names[0])} if "issuer" in parameters else {})
+    assert (len(names) == 2) is ("issuer" in parameters and bool(login_name.replace(":", " ").split()))
 
 
 @pytest.mark.parametrize(

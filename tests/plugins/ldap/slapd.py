@@ -100,9 +100,9 @@ class Slapd:
     def person(self, uid: str, password: str = PASSWORD, **attributes: str) -> str:
         """Put somebody in; returns the distinguished name."""
         dn = f"uid={uid},{PEOPLE}"
-        said = {"cn": uid, "sn": "Lovelace", "givenName": "Ada", "userPassword": password} | attributes
+        values = {"cn": uid, "sn": "Lovelace", "givenName": "Ada", "userPassword": password} | attributes
         lines = [f"dn: {dn}", "objectClass: inetOrgPerson", f"uid: {uid}"]
-        self.add("\n".join([*lines, *(f"{name}: {value}" for name, value in said.items())]) + "\n")
+        self.add("\n".join([*lines, *(f"{name}: {value}" for name, value in values.items())]) + "\n")
         return dn
 
     def group(self, name: str, *members: str) -> str:

@@ -108,7 +108,7 @@ def scene(make_world: WorldFactory, directory: Slapd) -> LdapScenario:
 
 
 @pytest.mark.parametrize("way", ["tls", "start_tls"])
-def test_somebody_is_found_and_let_in_over_tls_alone(directory: Slapd, way: str) -> None:
+def test_ldap_sign_in_works_over_tls(directory: Slapd, way: str) -> None:
     name = make_user_name()
     directory.person(name, mail="ada@people.example")
     search = LdapClient(settings_of(directory, servers=(getattr(directory, way),)))
@@ -143,7 +143,7 @@ def test_an_empty_password_reaches_no_server(directory: Slapd, password: str, mo
 
 
 @pytest.mark.parametrize("login", ["*", "ada*", "a)(uid=*", "*)(objectClass=*", "\\2a", "a\0b", "("])
-def test_no_name_is_a_filter(directory: Slapd, login: str) -> None:
+def test_login_name_is_escaped_in_ldap_filter(directory: Slapd, login: str) -> None:
     directory.person(make_user_name())
     assert proved(LdapClient(settings_of(directory)), login, PASSWORD) is None
 
@@ -158,9 +158,9 @@ def test_of_two_with_one_name_nobody_is_let_in(directory: Slapd) -> None:
 def test_servers_are_asked_in_order_and_the_next_one_if_one_is_away(directory: Slapd) -> None:
     name = make_user_name()
     directory.person(name)
-    gone = loopback_socket()
-    port = gone.getsockname()[1]
-    gone.close()
+    closed_socket = loopback_socket()
+    port = closed_socket.getsockname()[1]
+    closed_socket.close()
     search = LdapClient(settings_of(directory, servers=(f"ldaps://localhost:{port}", directory.tls)))
     assert proved(search, name, PASSWORD) is not None
     with pytest.raises(DirectoryUnavailable):
@@ -172,9 +172,9 @@ def test_a_server_that_never_answers_is_given_up(directory: Slapd, monkeypatch: 
     with loopback_socket() as silent:
         silent.listen()
         port = silent.getsockname()[1]
-        for way in ("ldap", "ldaps"):
+        for scheme in ("ldap", "ldaps"):
             with pytest.raises(DirectoryUnavailable):
-                proved(LdapClient(settings_of(directory, servers=(f"{way}://localhost:{port}",))), "ada", PASSWORD)
+                proved(LdapClient(settings_of(directory, servers=(f"{scheme}://localhost:{port}",))), "ada", PASSWORD)
 
 
 def test_one_network_that_asks_all_the_time_leaves_the_directory_to_others(directory: Slapd) -> None:
@@ -262,7 +262,7 @@ def test_people_of_the_directory_have_its_password_alone(scene: LdapScenario) ->
     assert browser.session_cookies
 
 
-def test_another_entry_of_the_same_name_is_somebody_else(scene: LdapScenario) -> None:
+def test_ldap_entry_with_same_name_is_another_user(scene: LdapScenario) -> None:
     name = make_user_name()
     dn = scene.directory.person(name)
     scene.sign_in(name)
@@ -271,7 +271,7 @@ def test_another_entry_of_the_same_name_is_somebody_else(scene: LdapScenario) ->
     assert scene.sign_in(name).status_int == 422
 
 
-def test_a_name_that_somebody_has_here_already_is_not_taken_over(scene: LdapScenario) -> None:
+def test_ldap_entry_does_not_take_over_local_login_name(scene: LdapScenario) -> None:
     local = scene.world.make_human_user(scene.organization)
     set_password(scene.world, local, "the password kept here")
     scene.directory.person(local.user_name)

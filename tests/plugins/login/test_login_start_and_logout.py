@@ -79,16 +79,16 @@ def test_another_browser(world: World, browser: Browser, party: RelyingParty) ->
 def test_one_that_took_too_long_is_started_again(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser
 ) -> None:
-    asked = opened(browser, party, login_hint=ada.login_name)
+    auth_request = opened(browser, party, login_hint=ada.login_name)
     world.clock.advance(minutes=31)
     browser.reload()
     check_page(browser.page, 410, "This sign-in took too long")
-    elsewhere = Browser(world)
-    check_page(elsewhere.open(browser.path), 410, "This sign-in took too long")
-    assert "Go back to the application and open it again." in elsewhere.page.text
+    other_browser = Browser(world)
+    check_page(other_browser.open(browser.path), 410, "This sign-in took too long")
+    assert "Go back to the application and open it again." in other_browser.page.text
     browser.submit(form="page-form")
     check_page(browser.page, 200, "Sign in")
-    party.obtain_tokens(browser.sign_in(ada.login_name, PASSWORD), asked)
+    party.obtain_tokens(browser.sign_in(ada.login_name, PASSWORD), auth_request)
 
 
 def test_one_that_is_done(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
@@ -188,10 +188,10 @@ def test_what_stands_in_the_address_of_these_pages_leads_nowhere(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, path: str
 ) -> None:
     """They believe a request that waits for this very browser, and nothing else."""
-    elsewhere = Browser(world)
-    elsewhere.start_session(ada.user)
-    elsewhere.open(party.logout_url(client_id=party.client_id), initiator=party.origin)
-    foreign = elsewhere.url.partition("?")[2]
+    other_browser = Browser(world)
+    other_browser.start_session(ada.user)
+    other_browser.open(party.logout_url(client_id=party.client_id), initiator=party.origin)
+    foreign = other_browser.url.partition("?")[2]
     assert foreign.startswith("request=")
     browser.start_session(ada.user)
     address = {"client_id": party.client_id, "post_logout_redirect_uri": "https://app.example/bye"}

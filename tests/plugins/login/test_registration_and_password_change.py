@@ -27,7 +27,7 @@ NEW = {
 
 
 def test_a_new_account(world: World, browser: Browser, party: RelyingParty) -> None:
-    asked = opened(browser, party)
+    auth_request = opened(browser, party)
     browser.click("Create an account")
     assert browser.sign_in_step == "register"
     tree = check_page(browser.page, 200, "Create your account")
@@ -43,7 +43,7 @@ def test_a_new_account(world: World, browser: Browser, party: RelyingParty) -> N
     browser.submit(NEW, form="page-form")
     assert browser.sign_in_step == "registered"
     check_page(browser.page, 200, "Your account is ready")
-    tokens = party.obtain_tokens(browser.submit(form="page-form"), asked)
+    tokens = party.obtain_tokens(browser.submit(form="page-form"), auth_request)
     with world.read_only_services() as services:
         user = services.users.get(tokens.claims["sub"])
     assert (user.user_name, user.profile.email, user.profile.email_verified) == ("ada.new", NEW["email"], False)
@@ -52,9 +52,9 @@ def test_a_new_account(world: World, browser: Browser, party: RelyingParty) -> N
 
 def test_create_in_a_live_session(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     browser.start_session(ada.user)
-    asked = opened(browser, party, prompt="create")
+    auth_request = opened(browser, party, prompt="create")
     browser.submit(NEW, form="page-form")
-    tokens = party.obtain_tokens(browser.submit(form="page-form"), asked)
+    tokens = party.obtain_tokens(browser.submit(form="page-form"), auth_request)
     assert tokens.claims["sub"] != ada.user.id
 
 
@@ -90,11 +90,11 @@ def test_bad_passwords(browser: Browser, party: RelyingParty) -> None:
 
 
 def test_programs_need_not_type_a_password_twice(world: World, browser: Browser, party: RelyingParty) -> None:
-    asked = opened(browser, party, prompt="create")
+    auth_request = opened(browser, party, prompt="create")
     fields = {name: value for name, value in NEW.items() if name != "password_again"}
     fields["csrf_token"] = browser.find_form("page-form")["csrf_token"].value
     browser.post_form(browser.path, fields, initiator=browser.login_url)
-    party.obtain_tokens(browser.submit(form="page-form"), asked)
+    party.obtain_tokens(browser.submit(form="page-form"), auth_request)
 
 
 def test_a_taken_user_name(world: World, browser: Browser, party: RelyingParty) -> None:
@@ -117,8 +117,8 @@ def test_registration_is_closed(world: World, browser: Browser) -> None:
     assert "Create an account" not in browser.page.text
     browser.open(f"{browser.path}/register")
     assert browser.page.status_int == 403
-    asked = opened(browser, party, prompt="create")
-    party.check_error_response(browser.page, asked, "access_denied")
+    auth_request = opened(browser, party, prompt="create")
+    party.check_error_response(browser.page, auth_request, "access_denied")
 
 
 def test_with_mail_nobody_learns_who_is_known(
@@ -154,10 +154,10 @@ def test_with_mail_nobody_learns_who_is_known(
 
 
 def test_a_one_time_password_is_changed_first(world: World, browser: Browser, party: RelyingParty) -> None:
-    given = "good for one time only"
-    ada = LoginUser(world, password=given, must_change=True)
-    asked = opened(browser, party)
-    browser.sign_in(ada.login_name, given)
+    temporary_password = "good for one time only"
+    ada = LoginUser(world, password=temporary_password, must_change=True)
+    auth_request = opened(browser, party)
+    browser.sign_in(ada.login_name, temporary_password)
     assert browser.sign_in_step == "password/change"
     check_page(browser.page, 200, "Choose a new password")
     assert "Your password was set by somebody else or only for one use." in browser.page.text
@@ -165,11 +165,13 @@ def test_a_one_time_password_is_changed_first(world: World, browser: Browser, pa
     answer = browser.submit({"new_password": "short", "new_password_again": "short"}, form="page-form")
     check_page(answer, 422, "Choose a new password")
     # Whoever set it knows it still.
-    answer = browser.submit({"new_password": given, "new_password_again": given}, form="page-form")
+    answer = browser.submit(
+        {"new_password": temporary_password, "new_password_again": temporary_password}, form="page-form"
+    )
     page = check_page(answer, 422, "Choose a new password")
     assert "Choose another password than the one that you were given." in "".join(page.itertext())
     answer = browser.submit({"new_password": PASSWORD, "new_password_again": PASSWORD}, form="page-form")
-    party.obtain_tokens(answer, asked)
+    party.obtain_tokens(answer, auth_request)
 
 
 def test_nobody_changes_a_password_without_having_given_it(

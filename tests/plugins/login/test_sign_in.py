@@ -22,7 +22,7 @@ WRONG = "The login name or the password is wrong. Check both and try again."
 
 
 def test_a_person_signs_in(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
-    asked = opened(browser, party, scope="openid profile email offline_access")
+    auth_request = opened(browser, party, scope="openid profile email offline_access")
     tree = check_page(browser.page, 200, "Sign in")
     assert len(browser.page.body) <= 8 * 1024
     assert tree.findtext(".//title") == "Sign in – Invoices – Identity"
@@ -44,7 +44,7 @@ def test_a_person_signs_in(browser: Browser, party: RelyingParty, ada: LoginUser
     assert (hidden["autocomplete"], hidden["value"], hidden["tabindex"]) == ("username", ada.login_name, "-1")
     assert tree.find(".//input[@id='field-password']").attrib["autocomplete"] == "current-password"
     answer = browser.submit({"password": PASSWORD}, form="page-form")
-    tokens = party.obtain_tokens(answer, asked)
+    tokens = party.obtain_tokens(answer, auth_request)
     assert tokens.claims["sub"] == ada.user.id
     assert len(browser.session_cookies) == 1
 
@@ -63,10 +63,10 @@ def test_the_password_is_asked_again(
 ) -> None:
     browser.start_session(ada.user)
     world.clock.advance(minutes=5)
-    asked = opened(browser, party, **parameters)
+    auth_request = opened(browser, party, **parameters)
     assert browser.sign_in_step == "password"
     assert "<strong>Invoices</strong> asks you to enter your password again." in browser.page.text
-    tokens = party.obtain_tokens(browser.submit({"password": PASSWORD}, form="page-form"), asked)
+    tokens = party.obtain_tokens(browser.submit({"password": PASSWORD}, form="page-form"), auth_request)
     assert tokens.claims["auth_time"] == world.clock.seconds
 
 
@@ -132,19 +132,21 @@ def test_attempts_are_delayed_for_unknown_names_alike(world: World, party: Relyi
     world.clock.advance(2)
 
 
-def test_busy(browser: Browser, party: RelyingParty, ada: LoginUser, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_busy_server_shows_retry_message(
+    browser: Browser, party: RelyingParty, ada: LoginUser, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def busy(*args: object) -> None:
         raise ServerBusy
 
     monkeypatch.setattr(PasswordHasher, "verify", busy)
-    asked = opened(browser, party)
+    auth_request = opened(browser, party)
     browser.submit({"login_name": ada.login_name}, form="page-form")
     answer = browser.submit({"password": PASSWORD}, form="page-form")
     check_page(answer, 503, "Enter your password")
     assert "We are busy just now. Wait 5 seconds, then send the page again." in answer.text
     assert answer.headers["Retry-After"] == "5"
     monkeypatch.undo()
-    party.obtain_tokens(browser.submit({"password": PASSWORD}, form="page-form"), asked)
+    party.obtain_tokens(browser.submit({"password": PASSWORD}, form="page-form"), auth_request)
 
 
 def test_a_stale_form_keeps_what_was_typed(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
@@ -160,7 +162,7 @@ def test_a_stale_form_keeps_what_was_typed(browser: Browser, party: RelyingParty
 def test_an_account_of_the_required_organization(world: World, browser: Browser, party: RelyingParty) -> None:
     acme = world.make_organization()
     ada, grace = LoginUser(world, acme), LoginUser(world)
-    asked = opened(browser, party, scope=f"openid urn:service:iam:org:id:{acme.id}")
+    auth_request = opened(browser, party, scope=f"openid urn:service:iam:org:id:{acme.id}")
     assert f"You need an account of {acme.name}." in browser.page.text
     answer = browser.sign_in(grace.login_name, PASSWORD)
     check_page(answer, 422, "Enter your password")
@@ -168,7 +170,7 @@ def test_an_account_of_the_required_organization(world: World, browser: Browser,
     assert not browser.session_cookies
     browser.click("Use another account.")
     browser.submit({"login_name": ada.login_name}, form="page-form")
-    party.obtain_tokens(browser.submit({"password": PASSWORD}, form="page-form"), asked)
+    party.obtain_tokens(browser.submit({"password": PASSWORD}, form="page-form"), auth_request)
 
 
 # --- the chooser ------------------------------------------------------------------------------------------------------
@@ -184,20 +186,20 @@ def test_several_accounts_and_no_prompt(
 ) -> None:
     browser.start_session(ada.user)
     browser.start_session(grace.user)
-    asked = opened(browser, party)
+    auth_request = opened(browser, party)
     assert browser.sign_in_step == "accounts"
     check_page(browser.page, 200, "Choose an account")
-    assert party.obtain_tokens(browser.select_account(ada.login_name), asked).claims["sub"] == ada.user.id
+    assert party.obtain_tokens(browser.select_account(ada.login_name), auth_request).claims["sub"] == ada.user.id
 
 
 def test_another_account(browser: Browser, party: RelyingParty, ada: LoginUser, grace: LoginUser) -> None:
     browser.start_session(ada.user)
-    asked = opened(browser, party, prompt="select_account")
+    auth_request = opened(browser, party, prompt="select_account")
     browser.select_account("Use another account")
     assert browser.sign_in_step == ""
     assert browser.find_form("page-form")["login_name"].value == ""
     answer = browser.sign_in(grace.login_name, PASSWORD)
-    assert party.obtain_tokens(answer, asked).claims["sub"] == grace.user.id
+    assert party.obtain_tokens(answer, auth_request).claims["sub"] == grace.user.id
     assert len(browser.session_cookies) == 2
 
 
@@ -206,11 +208,11 @@ def test_a_signed_out_account_needs_the_password(
 ) -> None:
     browser.start_session(ada.user)
     world.clock.advance(hours=13)
-    asked = opened(browser, party, prompt="select_account")
+    auth_request = opened(browser, party, prompt="select_account")
     assert "Signed out – needs the password" in browser.page.text
     browser.select_account(ada.login_name)
     assert browser.sign_in_step == "password"
-    party.obtain_tokens(browser.submit({"password": PASSWORD}, form="page-form"), asked)
+    party.obtain_tokens(browser.submit({"password": PASSWORD}, form="page-form"), auth_request)
 
 
 def test_accounts_of_other_organizations_cannot_be_chosen(
@@ -254,26 +256,26 @@ def test_what_was_not_offered_cannot_be_chosen(browser: Browser, party: RelyingP
 @pytest.mark.parametrize("decision", ["allow", "refuse"])
 def test_consent(browser: Browser, party: RelyingParty, ada: LoginUser, decision: str) -> None:
     browser.start_session(ada.user)
-    asked = opened(browser, party, prompt="consent", scope="openid email offline_access")
+    auth_request = opened(browser, party, prompt="consent", scope="openid email offline_access")
     assert browser.sign_in_step == "consent"
     check_page(browser.page, 200, "Allow access?")
     assert "Invoices receives your email address." in browser.page.text
     answer = browser.submit(button=("decision", decision), form="page-form")
     if decision == "allow":
-        party.obtain_tokens(answer, asked)
+        party.obtain_tokens(answer, auth_request)
     else:
-        party.check_error_response(answer, asked, "access_denied")
+        party.check_error_response(answer, auth_request, "access_denied")
 
 
 def test_consent_cannot_be_given_before_anybody_is_there(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
-    asked = opened(browser, party, prompt="consent")
+    auth_request = opened(browser, party, prompt="consent")
     token = token_of(browser)
     browser.post_form(
         f"{browser.path}/consent", {"csrf_token": token, "decision": "allow"}, initiator=browser.login_url
     )
     browser.sign_in(ada.login_name, PASSWORD)
     assert browser.sign_in_step == "consent"
-    party.obtain_tokens(browser.submit(button=("decision", "allow"), form="page-form"), asked)
+    party.obtain_tokens(browser.submit(button=("decision", "allow"), form="page-form"), auth_request)
 
 
 class LoginClient(Interaction):

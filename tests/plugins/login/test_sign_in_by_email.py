@@ -84,14 +84,14 @@ def test_a_wrong_password_an_unknown_address_and_one_that_is_not_verified_look_a
     verify(world, ada.user)
     user = LoginUser(world)
     verify(world, user.user, "bob@post.example", EmailVerifier.MANAGER)
-    seen = set()
+    responses = set()
     for address in (ADDRESS, "bob@post.example", "eve@post.example"):
         browser = Browser(world)
         arrive(browser, party)
         page = browser.sign_in(address, "wrong")
         assert page.status_int == 422
-        seen.add((normal(page, address), len(browser.session_cookies)))
-    assert len(seen) == 1
+        responses.add((normal(page, address), len(browser.session_cookies)))
+    assert len(responses) == 1
     assert hashed == ["wrong"] * 3, "the work is the same"
 
 
@@ -164,8 +164,8 @@ def test_a_hint_by_address_chooses_the_account_that_is_signed_in(
     verify(world, ada.user)
     for person in (ada.user, user.user):
         browser.start_session(person)
-    asked = opened(browser, party, login_hint="ADA@post.example", prompt="none")
-    assert "code" in party.check_response(browser.page, asked)
+    auth_request = opened(browser, party, login_hint="ADA@post.example", prompt="none")
+    assert "code" in party.check_response(browser.page, auth_request)
 
 
 def test_where_the_policy_says_no_an_address_is_as_unknown(

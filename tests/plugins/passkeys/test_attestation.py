@@ -90,12 +90,12 @@ def refused(person: PasskeyUser, words: str, **otherwise: Any) -> None:
     assert person.passkeys == ()
 
 
-def test_others_are_refused(strict: PasskeyUser, maker: Maker) -> None:
-    others = f"{strict.organization.name} lets people use certain security keys alone, and this is none."
-    refused(strict, others)
-    refused(strict, others, statement=maker.attests(OTHER))
+def test_other_authenticator_models_are_refused(strict: PasskeyUser, maker: Maker) -> None:
+    message = f"{strict.organization.name} lets people use certain security keys alone, and this is none."
+    refused(strict, message)
+    refused(strict, message, statement=maker.attests(OTHER))
     strict.device.aaguid = raw(OTHER)
-    refused(strict, others, statement=maker.attests(OTHER))
+    refused(strict, message, statement=maker.attests(OTHER))
 
 
 def test_who_is_not_trusted_attests_nothing(strict: PasskeyUser, maker: Maker) -> None:

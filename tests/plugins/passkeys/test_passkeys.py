@@ -96,7 +96,7 @@ def test_a_second_one_needs_the_first(ada: PasskeyUser) -> None:
         (PRESENT | ELIGIBLE | BACKED_UP, ["pwd", "swk", "user", "mfa"]),
     ],
 )
-def test_as_second_factor(world: World, party: RelyingParty, flags: int, methods: list[str]) -> None:
+def test_passkey_is_a_second_factor(world: World, party: RelyingParty, flags: int, methods: list[str]) -> None:
     ada = PasskeyUser(world, flags=flags)
     ada.add()
     ada.forget_browser()
@@ -122,7 +122,7 @@ def test_a_security_key_need_not_say_whose_it_is(world: World, party: RelyingPar
 # --- alone ------------------------------------------------------------------------------------------------------------
 
 
-def test_alone(ada: PasskeyUser, party: RelyingParty) -> None:
+def test_passkey_signs_in_without_password(ada: PasskeyUser, party: RelyingParty) -> None:
     ada.add()
     ada.forget_browser()
     authorization = ada.to_alone(party, acr_values=PHR)
@@ -371,7 +371,7 @@ def test_a_challenge_is_of_one_sign_in_and_one_ceremony(ada: PasskeyUser, party:
         assert STALE in ada.browser.page.text
 
 
-def test_within_a_sign_in_too(world: World, ada: PasskeyUser, party: RelyingParty) -> None:
+def test_challenge_is_bound_to_ceremony_within_a_sign_in(world: World, ada: PasskeyUser, party: RelyingParty) -> None:
     """A challenge is of one ceremony, and of one person where that is known."""
     bert = PasskeyUser(world)
     for user in (ada, bert):
@@ -404,7 +404,7 @@ def test_within_a_sign_in_too(world: World, ada: PasskeyUser, party: RelyingPart
 
 
 @pytest.mark.parametrize("alone", [True, False])
-def test_a_counter_that_goes_back_refuses_and_is_told(ada: PasskeyUser, party: RelyingParty, *, alone: bool) -> None:
+def test_sign_count_regression_is_refused_and_notified(ada: PasskeyUser, party: RelyingParty, *, alone: bool) -> None:
     ada.add()
     ada.forget_browser()
     (ada.to_alone if alone else ada.to_prove)(party)
@@ -496,8 +496,8 @@ def test_what_happens_while_an_attempt_is_counted_counts(
                 services.users.deactivate(ada.user.id, principal=OPERATOR_PRINCIPAL)
 
     def meanwhile(*arguments: Any, **options: Any) -> Any:
-        with ThreadPoolExecutor(1) as elsewhere:
-            elsewhere.submit(change).result()
+        with ThreadPoolExecutor(1) as executor:
+            executor.submit(change).result()
         return verify_authentication(*arguments, **options)
 
     monkeypatch.setattr(ceremony, "verify_authentication", meanwhile)

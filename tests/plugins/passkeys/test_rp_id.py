@@ -32,10 +32,10 @@ def test_another_host_stops_the_start(ada: PasskeyUser) -> None:
     ada.add()
     assert of_passkeys(ada.world) is None
     moved = started(ada.world, **{"identity.login_url": "https://login.example.com"})
-    told = of_passkeys(moved)
-    assert told is not None
-    assert "people have added passkeys for id.example.com" in told
-    assert f"set {RP_ID} = login.example.com" in told
+    error = of_passkeys(moved)
+    assert error is not None
+    assert "people have added passkeys for id.example.com" in error
+    assert f"set {RP_ID} = login.example.com" in error
     with pytest.raises(InvalidSetting, match=r"identity\.plugin\.passkeys\.rp_id: people have added passkeys for id\."):
         assert moved.app
     moved.close()

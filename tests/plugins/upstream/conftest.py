@@ -67,7 +67,7 @@ class UpstreamScenario:
 def elsewhere(world: World) -> FakeProvider:
     fake_provider = FakeProvider(world.clock)
     desk = world.app.registry.upstream
-    desk._asked, desk.known = ProviderHttpClient(fake_provider), ProviderMetadataCache()
+    desk._http_client, desk.known = ProviderHttpClient(fake_provider), ProviderMetadataCache()
     return fake_provider
 
 

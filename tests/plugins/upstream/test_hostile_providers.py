@@ -56,9 +56,7 @@ HOUR = 3600
         ({"at_hash": "another"}, "the ID token was made with another access token"),
     ],
 )
-def test_an_id_token_that_says_something_else_is_refused(
-    scene: UpstreamScenario, claims: dict[str, Any], reason: str
-) -> None:
+def test_id_token_with_wrong_claims_is_refused(scene: UpstreamScenario, claims: dict[str, Any], reason: str) -> None:
     now = scene.world.clock.seconds
     moved = {
         name: now + value if name in ("exp", "iat", "nbf") and type(value) is int else value
@@ -162,7 +160,7 @@ def test_metadata_that_cannot_be_is_refused(scene: UpstreamScenario, metadata: d
     assert scene.browser.external_redirect is None
 
 
-def test_user_info_of_somebody_else_is_refused(scene: UpstreamScenario) -> None:
+def test_userinfo_of_another_subject_is_refused(scene: UpstreamScenario) -> None:
     scene.elsewhere.userinfo = {"sub": "another"}
     scene.ask()
     assert refused(scene, scene.sign_in()) == "user info tells of somebody else than the ID token"
@@ -320,10 +318,10 @@ def test_so_many_wait_for_one_provider_and_no_more(scene: UpstreamScenario) -> N
     )
     with ExitStack() as waiting:
         for _ in range(4):
-            waiting.enter_context(desk._asked.open_session(scene.provider))
+            waiting.enter_context(desk._http_client.open_session(scene.provider))
         scene.ask()
         assert scene.browser.click(scene.button).status_int == 503
-        with desk._asked.open_session(another):
+        with desk._http_client.open_session(another):
             pass
     scene.ask()
     assert scene.go()
@@ -420,7 +418,7 @@ def test_slow_providers_of_one_tenant_leave_sign_in_to_others(scene: UpstreamSce
     with ExitStack() as waiting:
         for number in range(40):
             with client_network_scope(f"192.{number}.2.0/24"), suppress(ProviderUnreachable):
-                waiting.enter_context(desk._asked.open_session(slow[number % 4]))
+                waiting.enter_context(desk._http_client.open_session(slow[number % 4]))
         for _ in range(15):
             scene.browser = Browser(scene.world)
             authorization = scene.ask()

@@ -52,23 +52,23 @@ def asked_to_link(scene: UpstreamScenario, kim: LoginUser, browser: Browser | No
 def test_whoever_proves_who_they_are_is_asked_once_and_the_application_gets_its_answer(
     scene: UpstreamScenario, kim: LoginUser
 ) -> None:
-    asked = asked_to_link(scene, kim)
+    auth_request = asked_to_link(scene, kim)
     assert scene.browser.path.endswith("/upstream/link")
     assert kim.login_name in scene.browser.page
     assert scene.provider.name in scene.browser.page
     assert not linked(scene.world, kim)
     answer = scene.browser.submit(button=("decision", "link"))
-    assert scene.party.obtain_tokens(answer, asked).claims["sub"] == kim.user.id
+    assert scene.party.obtain_tokens(answer, auth_request).claims["sub"] == kim.user.id
     assert linked(scene.world, kim) == 1
     scene.browser = Browser(scene.world)
-    asked = scene.ask()
-    assert scene.party.obtain_tokens(scene.sign_in(), asked).claims["sub"] == kim.user.id
+    auth_request = scene.ask()
+    assert scene.party.obtain_tokens(scene.sign_in(), auth_request).claims["sub"] == kim.user.id
 
 
 def test_whoever_does_not_want_it_signs_in_and_nothing_is_linked(scene: UpstreamScenario, kim: LoginUser) -> None:
-    asked = asked_to_link(scene, kim)
+    auth_request = asked_to_link(scene, kim)
     answer = scene.browser.submit(button=("decision", "leave"))
-    assert scene.party.obtain_tokens(answer, asked).claims["sub"] == kim.user.id
+    assert scene.party.obtain_tokens(answer, auth_request).claims["sub"] == kim.user.id
     assert not linked(scene.world, kim)
 
 
@@ -96,7 +96,7 @@ def test_the_question_and_its_answer_are_nothing_to_whoever_has_not_proved_who_t
     assert not linked(scene.world, kim)
 
 
-def test_a_session_of_somebody_at_this_browser_is_not_enough(scene: UpstreamScenario, kim: LoginUser) -> None:
+def test_existing_session_does_not_suffice_for_linking(scene: UpstreamScenario, kim: LoginUser) -> None:
     user = scene.world.make_human_user(scene.organization)
     scene.ask()
     scene.back(scene.elsewhere.approve(scene.go()))
@@ -138,8 +138,8 @@ def test_it_takes_the_strongest_factor_that_the_account_has_also_at_a_browser_th
     assert linked(scene.world, kim) == 1
 
 
-def test_what_went_to_somebody_else_meanwhile_is_refused_in_words(scene: UpstreamScenario, kim: LoginUser) -> None:
-    asked = asked_to_link(scene, kim)
+def test_identity_linked_to_another_user_meanwhile_is_refused(scene: UpstreamScenario, kim: LoginUser) -> None:
+    auth_request = asked_to_link(scene, kim)
     user, browser = LoginUser(scene.world, scene.organization), Browser(scene.world)
     asked_to_link(scene, user, browser)
     browser.submit(button=("decision", "link"))
@@ -147,7 +147,7 @@ def test_what_went_to_somebody_else_meanwhile_is_refused_in_words(scene: Upstrea
     assert scene.browser.page.status_int == 409
     assert not linked(scene.world, kim)
     answer = scene.browser.click("Go on")
-    assert scene.party.obtain_tokens(answer, asked).claims["sub"] == kim.user.id
+    assert scene.party.obtain_tokens(answer, auth_request).claims["sub"] == kim.user.id
 
 
 def test_an_application_that_names_the_provider_does_not_send_them_there_again(
@@ -162,14 +162,12 @@ def test_an_application_that_names_the_provider_does_not_send_them_there_again(
     assert scene.party.obtain_tokens(answer, authorization).claims["sub"] == kim.user.id
 
 
-def test_people_of_another_organization_are_told_that_it_cannot_be_linked(
-    scene: UpstreamScenario, kim: LoginUser
-) -> None:
+def test_linking_is_refused_for_users_of_another_organization(scene: UpstreamScenario, kim: LoginUser) -> None:
     stranger = LoginUser(scene.world)
-    asked = asked_to_link(scene, stranger)
+    auth_request = asked_to_link(scene, stranger)
     assert "cannot be linked" in scene.browser.page
     answer = scene.browser.submit(button=("decision", "leave"))
-    assert scene.party.obtain_tokens(answer, asked).claims["sub"] == stranger.user.id
+    assert scene.party.obtain_tokens(answer, auth_request).claims["sub"] == stranger.user.id
     assert not linked(scene.world, stranger)
 
 
@@ -195,14 +193,14 @@ def test_what_was_shown_for_another_account_links_nothing(scene: UpstreamScenari
 
 
 def test_who_thinks_about_it_for_long_proves_again_who_they_are(scene: UpstreamScenario, kim: LoginUser) -> None:
-    asked = asked_to_link(scene, kim)
+    auth_request = asked_to_link(scene, kim)
     scene.world.clock.advance(minutes=11)
     scene.browser.submit(button=("decision", "link"))
     assert scene.browser.sign_in_step == ""
     assert not linked(scene.world, kim)
     scene.browser.sign_in(kim.login_name)
     answer = scene.browser.submit(button=("decision", "link"))
-    assert scene.party.obtain_tokens(answer, asked).claims["sub"] == kim.user.id
+    assert scene.party.obtain_tokens(answer, auth_request).claims["sub"] == kim.user.id
     assert linked(scene.world, kim) == 1
 
 

@@ -29,7 +29,7 @@ def linked(scene: UpstreamScenario, browser: Browser) -> None:
     browser.open(scene.elsewhere.approve(str(browser.external_redirect)), initiator=ISSUER)
 
 
-def test_somebody_who_is_signed_in_links_an_account_and_then_signs_in_with_it(scene: UpstreamScenario) -> None:
+def test_linked_identity_signs_in(scene: UpstreamScenario) -> None:
     scene.change(create_accounts=False)
     person, browser = signed_in(scene)
     scene.elsewhere.claims = {"email": "kim@people.example"}
@@ -125,7 +125,7 @@ def test_a_manager_tries_a_provider_and_sees_what_it_says(scene: UpstreamScenari
     assert not scene.world.audit_events(event="user.registered", organization_id=scene.organization.id)
 
 
-def test_somebody_who_may_not_change_it_does_not_try_it(scene: UpstreamScenario) -> None:
+def test_provider_check_requires_write_permission(scene: UpstreamScenario) -> None:
     viewer = scene.world.make_human_user(scene.organization)
     scene.world.assign_manager_role(viewer, "ORG_OWNER_VIEWER")
     browser = Browser(scene.world)
@@ -145,7 +145,7 @@ def test_whoever_tries_a_provider_learns_why_it_is_of_no_use(scene: UpstreamScen
     pages = []
     for answer in (ForbiddenDestination("private"), OSError("unknown"), TimeoutError()):
         scene.elsewhere.answers["/.well-known/openid-configuration"] = answer
-        scene.world.app.registry.upstream._asked._rest_until.clear()
+        scene.world.app.registry.upstream._http_client._backoff_until.clear()
         browser.open(f"/console/upstream-providers/{scene.provider.id}/test")
         page = browser.submit(form="page-form")
         assert page.status_int == 503

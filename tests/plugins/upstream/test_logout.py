@@ -58,17 +58,17 @@ def back(scene: UpstreamScenario, state: str, browser: Browser | None = None) ->
 def test_who_is_signed_out_by_an_application_signs_out_there_and_comes_home_to_it(
     scene: UpstreamScenario, id_token: str
 ) -> None:
-    said = sign_out(scene, id_token)
+    response = sign_out(scene, id_token)
     assert not scene.browser.session_cookies
-    assert said["client_id"] == CLIENT_ID
-    assert said["post_logout_redirect_uri"] == "https://id.example.com/login/upstream/signed-out"
-    assert said["id_token_hint"].count(".") == 2
-    assert said["id_token_hint"] != id_token
+    assert response["client_id"] == CLIENT_ID
+    assert response["post_logout_redirect_uri"] == "https://id.example.com/login/upstream/signed-out"
+    assert response["id_token_hint"].count(".") == 2
+    assert response["id_token_hint"] != id_token
     assert scene.browser.page.headers["Referrer-Policy"] == "no-referrer"
     assert STATE not in str(scene.browser.external_redirect)
-    back(scene, said["state"])
+    back(scene, response["state"])
     assert home(scene)
-    back(scene, said["state"])
+    back(scene, response["state"])
     assert not home(scene), "once"
     assert scene.browser.path == "/signed-out"
 
@@ -87,26 +87,26 @@ def test_who_is_asked_here_comes_home_to_the_application_too(scene: UpstreamScen
         scene.party.logout_url(None, client_id=scene.party.client_id, state=STATE), initiator=scene.party.origin
     )
     scene.browser.submit(form="page-form")
-    said = told(scene, scene.browser)
+    response = told(scene, scene.browser)
     assert not scene.browser.session_cookies
-    back(scene, said["state"])
+    back(scene, response["state"])
     assert home(scene)
 
 
 def test_another_browser_goes_nowhere_by_what_waits_here(scene: UpstreamScenario, id_token: str) -> None:
-    said = sign_out(scene, id_token)
+    response = sign_out(scene, id_token)
     browser = Browser(scene.world)
-    back(scene, said["state"], browser)
+    back(scene, response["state"], browser)
     assert (browser.external_redirect, browser.path) == (None, "/signed-out")
-    browser.open(f"/login/upstream/sign-out/{said['state']}")
+    browser.open(f"/login/upstream/sign-out/{response['state']}")
     assert (browser.external_redirect, browser.path) == (None, "/signed-out")
-    back(scene, said["state"])
+    back(scene, response["state"])
     assert home(scene)
 
 
 def test_the_way_there_is_gone_once(scene: UpstreamScenario, id_token: str) -> None:
-    said = sign_out(scene, id_token)
-    scene.browser.open(f"/login/upstream/sign-out/{said['state']}")
+    response = sign_out(scene, id_token)
+    scene.browser.open(f"/login/upstream/sign-out/{response['state']}")
     assert home(scene)
 
 
@@ -141,7 +141,7 @@ def test_a_provider_that_does_not_answer_or_says_nonsense_leaves_people_signed_o
 
 
 @pytest.mark.parametrize("change", ["setting", "deactivated", "removed"])
-def test_a_provider_that_is_not_to_be_told_any_more_is_not(scene: UpstreamScenario, id_token: str, change: str) -> None:
+def test_logout_skips_disabled_provider(scene: UpstreamScenario, id_token: str, change: str) -> None:
     if change == "setting":
         scene.change(sign_out_there=False)
     elif change == "deactivated":
@@ -162,24 +162,24 @@ def test_an_address_that_is_not_registered_ends_nothing_and_tells_nobody(
 
 
 def test_an_address_that_is_taken_back_meanwhile_is_not_gone_to(scene: UpstreamScenario, id_token: str) -> None:
-    said = sign_out(scene, id_token)
+    response = sign_out(scene, id_token)
     with scene.world.transaction_services() as services:
         client = services.applications.find_client(scene.party.client_id)
         assert client is not None
         command = ChangeApplication.build(post_logout_redirect_uris=())
         services.applications.change(client.application.id, command, principal=OPERATOR_PRINCIPAL)
-    assert back(scene, said["state"]).status_int == 400
+    assert back(scene, response["state"]).status_int == 400
     assert scene.browser.external_redirect is None
 
 
-def test_somebody_else_at_this_browser_stays_signed_in(scene: UpstreamScenario, id_token: str) -> None:
+def test_upstream_logout_keeps_other_accounts_of_the_browser(scene: UpstreamScenario, id_token: str) -> None:
     user = scene.world.make_human_user(scene.organization)
     scene.browser.start_session(user)
     sign_out(scene, id_token)
     assert len(scene.browser.session_cookies) == 1
 
 
-def test_an_id_token_that_fits_no_address_is_not_told(scene: UpstreamScenario) -> None:
+def test_logout_omits_id_token_hint_that_is_too_long(scene: UpstreamScenario) -> None:
     scene.change(sign_out_there=True)
     scene.elsewhere.claims = {"filler": "x" * 20_000}
     authorization = scene.ask()

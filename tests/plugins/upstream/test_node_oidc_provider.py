@@ -45,13 +45,13 @@ def running(port: int, client: dict[str, Any]) -> Iterator[None]:
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
     try:
-        said = ""
+        output = ""
         for line in process.stdout:
-            said += line
+            output += line
             if line.strip() == "ready":
                 break
         else:
-            raise AssertionError(said)
+            raise AssertionError(output)
         yield
     finally:
         process.terminate()

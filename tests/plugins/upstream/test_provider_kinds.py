@@ -59,7 +59,7 @@ def github(scene: UpstreamScenario) -> GitHub:
         create_accounts=True,
     )
     git_hub = GitHub()
-    scene.world.app.registry.upstream._asked._way = git_hub
+    scene.world.app.registry.upstream._http_client._transport = git_hub
     return git_hub
 
 

@@ -14,7 +14,7 @@ from tests.plugins.upstream.conftest import UpstreamScenario
 NAMES = {"given_name": "Ada", "family_name": "Lovelace", "email": "ada@people.example", "preferred_username": "ada"}
 
 
-def test_somebody_who_signs_in_there_for_the_first_time_gets_an_account_and_lands_in_the_application(
+def test_first_upstream_sign_in_creates_account(
     scene: UpstreamScenario,
 ) -> None:
     scene.elsewhere.claims = dict(NAMES)
@@ -51,7 +51,7 @@ def scene_sign_in(scene: UpstreamScenario, asked: object) -> object:
     return scene.sign_in()
 
 
-def test_another_subject_is_somebody_else_whatever_else_is_alike(scene: UpstreamScenario) -> None:
+def test_other_subject_is_another_user(scene: UpstreamScenario) -> None:
     scene.elsewhere.claims = {**NAMES, "email_verified": True}
     scene.ask()
     scene.sign_in()
@@ -191,7 +191,7 @@ def test_who_is_to_sign_in_anew_is_asked_to_do_so_there(scene: UpstreamScenario)
     assert (sent["prompt"], sent["max_age"]) == ("login", "0")
 
 
-def test_a_provider_that_says_when_somebody_signed_in_is_held_to_it(scene: UpstreamScenario) -> None:
+def test_provider_auth_time_is_enforced(scene: UpstreamScenario) -> None:
     scene.elsewhere.claims = {"auth_time": scene.world.clock.seconds - 3600}
     scene.ask(prompt="login")
     answer = scene.sign_in()
@@ -248,12 +248,12 @@ def test_whoever_signs_out_here_signs_out_there_where_the_setting_says_so(scene:
     scene.browser.open("/sign-out")
     scene.browser.submit(form="page-form")
     url = urlsplit(str(scene.browser.external_redirect))
-    said = dict(parse_qsl(url.query))
+    parameters = dict(parse_qsl(url.query))
     assert url.path == "/logout"
-    assert said["post_logout_redirect_uri"] == "https://id.example.com/login/upstream/signed-out"
-    assert said["id_token_hint"].count(".") == 2
+    assert parameters["post_logout_redirect_uri"] == "https://id.example.com/login/upstream/signed-out"
+    assert parameters["id_token_hint"].count(".") == 2
     assert not scene.browser.session_cookies
-    scene.browser.open(said["post_logout_redirect_uri"], initiator=scene.elsewhere.issuer)
+    scene.browser.open(parameters["post_logout_redirect_uri"], initiator=scene.elsewhere.issuer)
     assert scene.browser.path == "/signed-out"
 
 

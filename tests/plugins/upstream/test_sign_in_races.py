@@ -32,14 +32,16 @@ def test_of_two_first_sign_ins_one_makes_the_account_and_both_are_signed_in_to_i
 
         scene.elsewhere.answers["/userinfo"] = told
         browsers = [Browser(scene.world) for _ in range(2)]
-        asked = {id(browser): scene.ask(browser) for browser in browsers}
+        auth_requests = {id(browser): scene.ask(browser) for browser in browsers}
         answers = {id(browser): scene.elsewhere.approve(scene.go(browser)) for browser in browsers}
         outcomes = at_once(browsers, lambda browser: scene.back(answers[id(browser)], browser))  # noqa: B023
         assert outcomes == {0: 2}
-        who = {scene.party.obtain_tokens(browser.page, asked[id(browser)]).claims["sub"] for browser in browsers}
-        assert len(who) == 1
+        subjects = {
+            scene.party.obtain_tokens(browser.page, auth_requests[id(browser)]).claims["sub"] for browser in browsers
+        }
+        assert len(subjects) == 1
         assert registered(scene) == len(people(scene)) == number + 1
-        assert len(scene.world.audit_events(event="linked_identity.added", object_id=who.pop())) == 1
+        assert len(scene.world.audit_events(event="linked_identity.added", object_id=subjects.pop())) == 1
 
 
 @pytest.mark.storages("memory")

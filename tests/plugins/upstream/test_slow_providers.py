@@ -58,13 +58,13 @@ def world(isolated_world: World, monkeypatch: pytest.MonkeyPatch) -> World:
 @pytest.fixture
 def slow(world: World, elsewhere: FakeProvider) -> Iterator[Slow]:
     made = Slow(elsewhere)
-    world.app.registry.upstream._asked = ProviderHttpClient(made)
+    world.app.registry.upstream._http_client = ProviderHttpClient(made)
     yield made
     made.release()
 
 
 def places(world: World) -> FairSemaphore:
-    fair_semaphore: FairSemaphore = world.app.registry.upstream._asked._places
+    fair_semaphore: FairSemaphore = world.app.registry.upstream._http_client._slots
     return fair_semaphore
 
 

@@ -28,9 +28,14 @@ class VerifyEmailPage(OneTimeLinkPage, FormPage):
         """The account that gets the address, if it is signed in at this browser. Raises InvalidOneTimeLink."""
         subject, _ = self.request.services.users.find_by_email_link(self.link_secret)
         sessions = self.request.services.sessions
-        here = sessions.list_by_secrets(self.request.browser_state.sessions.values())
+        browser_accounts = sessions.list_by_secrets(self.request.browser_state.sessions.values())
         return next(
-            (subject for item in here if item.subject.user.id == subject.user.id and sessions.is_live(item)), None
+            (
+                subject
+                for item in browser_accounts
+                if item.subject.user.id == subject.user.id and sessions.is_live(item)
+            ),
+            None,
         )
 
     def branding_organization(self) -> Organization | None:

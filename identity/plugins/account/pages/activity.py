@@ -82,31 +82,33 @@ class ActivityPage(AccountPage):
 
     def _build_row(self, event: AuditEvent, names: Mapping[str, str], agents: Mapping[str, str]) -> ActivityRow:
         actor, translator = event.actor, self.translator
-        own = actor.id == self.subject.user.id
-        theirs = own or actor.kind is ActorKind.ANONYMOUS
-        agent = (str(event.detail.get("browser", "")) or agents.get(actor.session_id or "", "")) if theirs else ""
-        refused = theirs and event.event == SIGN_IN_REFUSED and event.object_id == self.subject.user.id
-        disowned = refused or (own and event.result is Result.SUCCESS)
+        is_own = actor.id == self.subject.user.id
+        is_own_browser = is_own or actor.kind is ActorKind.ANONYMOUS
+        agent = (
+            (str(event.detail.get("browser", "")) or agents.get(actor.session_id or "", "")) if is_own_browser else ""
+        )
+        refused = is_own_browser and event.event == SIGN_IN_REFUSED and event.object_id == self.subject.user.id
+        disowned = refused or (is_own and event.result is Result.SUCCESS)
         return ActivityRow(
             label=translator.gettext(EVENT_LABELS.get(event.event, event.event)),
-            note=self._describe_event(event, names, own=own),
+            note=self._describe_event(event, names, is_own=is_own),
             occurred_at=event.at,
             device=describe_user_agent(agent, translator) if agent else Markup(),
-            client_address=(actor.client_address or "") if theirs else "",
+            client_address=(actor.client_address or "") if is_own_browser else "",
             recovery_path=f"{ACCOUNT_RECOVERY_PATH}?{urlencode({EVENT_PARAM: event.id})}" if disowned else "",
         )
 
-    def _describe_event(self, event: AuditEvent, names: Mapping[str, str], *, own: bool) -> Markup:
+    def _describe_event(self, event: AuditEvent, names: Mapping[str, str], *, is_own: bool) -> Markup:
         """The actor if it was another user, the factor, the reason of a refusal, and the application."""
         t = self.translator.gettext
         about = event.object_id if event.object_kind == "application" else event.actor.client_id
-        said = (
-            "" if own else t(_ACTOR_LABELS.get(event.actor.kind, "")),
+        details = (
+            "" if is_own else t(_ACTOR_LABELS.get(event.actor.kind, "")),
             factor_label(event, request_context(self.request).protocol.factors, self.translator),
             t(REASON_LABELS.get(event.reason or "", "")),
             names.get(about or "", ""),
         )
-        return Markup(" · ").join(item for item in said if item)
+        return Markup(" · ").join(item for item in details if item)
 
 
 class RecoverAccountPage(AccountPage, FormPage):
@@ -121,8 +123,8 @@ class RecoverAccountPage(AccountPage, FormPage):
         if not event_id:
             return {"what": None, "has_password": self._has_password}
         event: AuditEvent = self.request.services.account_recovery.get_event(self.subject, event_id)
-        what = self.translator.gettext(EVENT_LABELS.get(event.event, event.event))
-        return {"what": what, "at": event.at, "has_password": self._has_password}
+        label = self.translator.gettext(EVENT_LABELS.get(event.event, event.event))
+        return {"what": label, "at": event.at, "has_password": self._has_password}
 
     @property
     def _has_password(self) -> bool:

@@ -48,7 +48,7 @@ class ConnectedApplicationsPage(_ConnectionsPage):
     def _row(self, connection: ConnectedApplication) -> ConnectedApplicationRow:
         client, instance = connection.client, self.request.services.find_instance()
         namespaces = self.request.registry.application.settings.urn_namespaces
-        own = "" if instance is None else instance.project_id
+        instance_project_id = "" if instance is None else instance.project_id
         return ConnectedApplicationRow(
             client_id=client.id,
             application=client.application.name,
@@ -57,7 +57,8 @@ class ConnectedApplicationsPage(_ConnectionsPage):
                 describe_scopes(connection.scope, client.project.name, self.translator, namespaces)
             ),
             has_manager_access=any(
-                project_from_audience_scope(word, namespaces, own) == own for word in connection.scope
+                project_from_audience_scope(scope, namespaces, instance_project_id) == instance_project_id
+                for scope in connection.scope
             ),
             has_offline_access=connection.offline,
             connected_at=connection.since,

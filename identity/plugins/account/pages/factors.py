@@ -62,15 +62,15 @@ class RemoveFactorPage(_EnrolmentPage):
     template = "account/factor_remove.html"
 
     def template_variables(self) -> Mapping[str, object]:
-        services, asked = self.request.services, False
+        services, is_required = self.request.services, False
         rest = [
             enrolment
             for enrolment in services.factors.list_enrolments(self.subject.user.id)
             if enrolment.id != self.enrolment.id
         ]
         if not any(_is_usable(self, item) for item in rest):
-            asked = services.policies.requires_second_factor(self.subject)
-        return {**super().template_variables(), "last_and_needed": asked}
+            is_required = services.policies.requires_second_factor(self.subject)
+        return {**super().template_variables(), "last_and_needed": is_required}
 
     def submit(self, form: Form) -> Response:
         self.request.services.factors.remove(self.subject, self.enrolment.id)
@@ -141,12 +141,12 @@ class FactorSection:
         used = enrolment.last_used_at
         times = t("Added on {date}", date=ui.when(enrolment.added_at)) + " · "
         times += t("never used") if used is None else t("last used {moment}", moment=ui.ago(used))
-        factor, place = _find_factor(self._page, enrolment), f"{FACTORS_PATH}/{enrolment.id}"
-        actions = [NavigationItem(label=t("Remove …"), href=f"{place}/remove")]
+        factor, path = _find_factor(self._page, enrolment), f"{FACTORS_PATH}/{enrolment.id}"
+        actions = [NavigationItem(label=t("Remove …"), href=f"{path}/remove")]
         if factor is not None and not factor.allows_multiple:
             actions.insert(0, NavigationItem(label=t("Renew …"), href=_enrolment_path(factor)))
         else:
-            actions.insert(0, NavigationItem(label=t("Rename …"), href=f"{place}/rename"))
+            actions.insert(0, NavigationItem(label=t("Rename …"), href=f"{path}/rename"))
         note = "" if factor is None else t(factor.status_text(enrolment))
         return SecuritySectionRow(
             name=_enrolment_label(self._page, enrolment), notes=(times, note), actions=tuple(actions)

@@ -86,13 +86,13 @@ class ProfilePage(AccountPage, FormPage):
         if command.email != self.human_user.profile.email:
             self.require_reauthentication(form, _CURRENT_PASSWORD_FIELD)
         services, before = self.request.services, self.human_user
-        asked = ""
+        unverified_email = ""
         if services.mails.is_enabled and command.email not in ("", before.profile.email):
-            asked, command = command.email or "", command.model_copy(update={"email": None})
+            unverified_email, command = command.email or "", command.model_copy(update={"email": None})
             _count_mail(self)
         services.users.change_profile(before.id, command, expected_version=version)
-        if asked:
-            queue_email_verification_mail(self.request, self.subject, asked, language=self.language)
+        if unverified_email:
+            queue_email_verification_mail(self.request, self.subject, unverified_email, language=self.language)
         return self.redirect(self.path_with_flash(PROFILE_PATH))
 
 
@@ -144,10 +144,10 @@ def _parse_form(form: Form) -> ChangeProfile:
     return command
 
 
-def _language_options(own: str) -> list[tuple[str, str]]:
+def _language_options(current: str) -> list[tuple[str, str]]:
     """The languages of the pages, and the user's language if it is another."""
     known = [(code, LANGUAGE_NAMES[code]) for code in LANGUAGES]
-    return known if not own or own in LANGUAGES else [(own, own), *known]
+    return known if not current or current in LANGUAGES else [(current, current), *known]
 
 
 @cache

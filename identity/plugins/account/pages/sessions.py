@@ -36,7 +36,7 @@ class SessionsPage(AccountPage, FormPage):
     section = SESSIONS_PATH
 
     def template_variables(self) -> Mapping[str, object]:
-        here, translator = self.signed_in_account.session.id, self.translator
+        current_session_id, translator = self.signed_in_account.session.id, self.translator
         rows = [
             SessionRow(
                 id=item.id,
@@ -44,7 +44,7 @@ class SessionsPage(AccountPage, FormPage):
                 client_address=item.client_address,
                 started_at=item.started_at,
                 last_seen_at=item.last_seen_at,
-                is_current=item.id == here,
+                is_current=item.id == current_session_id,
             )
             for item in self.request.services.sessions.list_by_user(self.subject.user.id)
         ]
@@ -52,15 +52,15 @@ class SessionsPage(AccountPage, FormPage):
 
     def submit(self, form: Form) -> Response:
         """End one session, or all but this one. Raises NotFound for a session of another user."""
-        sessions, here = self.request.services.sessions, self.signed_in_account.session.id
+        sessions, current_session_id = self.request.services.sessions, self.signed_in_account.session.id
         if OTHERS_FIELD in form:
-            sessions.end_all(self.subject, except_session=here)
+            sessions.end_all(self.subject, except_session=current_session_id)
             return self.redirect(self.path_with_flash(SESSIONS_PATH))
         ended = form.text(SESSION_FIELD)
         sessions.end_by_id(self.subject, ended)
-        if ended != here:
+        if ended != current_session_id:
             return self.redirect(self.path_with_flash(SESSIONS_PATH))
         response = self.redirect(SIGNED_OUT_PATH)
-        for name, value in request_cookie_headers(self.request, (Cookie(CookieKind.SESSION, here),)):
+        for name, value in request_cookie_headers(self.request, (Cookie(CookieKind.SESSION, current_session_id),)):
             response.headers.add(name, value)
         return response

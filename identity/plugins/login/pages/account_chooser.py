@@ -54,10 +54,12 @@ class AccountChooserPage(SignInPage):
         """The hinted account first, accounts that cannot be chosen last."""
         hint = "" if self.sign_in.request is None else self.sign_in.request.login_hint
 
-        def place(one: SignedInAccount) -> tuple[bool, bool]:
-            return not (hint and matches_login_hint(one.subject, hint)), not self.sign_in.matches_organization(one)
+        def sort_key(account: SignedInAccount) -> tuple[bool, bool]:
+            return not (hint and matches_login_hint(account.subject, hint)), not self.sign_in.matches_organization(
+                account
+            )
 
-        return sorted(self.sign_in.accounts, key=place)
+        return sorted(self.sign_in.accounts, key=sort_key)
 
     def _build_row(self, account: SignedInAccount) -> AccountRow:
         user = account.subject.user

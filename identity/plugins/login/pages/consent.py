@@ -37,7 +37,7 @@ class ConsentPage(SignInPage):
         if client is None or subject is None or granted is None:
             return self.redirect_to_next()
         settings, projects = self.request.registry.application.settings, self.request.services.projects
-        others = [
+        undescribed_scopes = [
             value
             for value in granted.values
             if value not in _UNDESCRIBED_SCOPES and not has_description(value, settings.urn_namespaces)
@@ -51,7 +51,7 @@ class ConsentPage(SignInPage):
             "received": describe_scopes(granted.values, client.project.name, self.translator, settings.urn_namespaces),
             "manages": any(projects.is_own_project(item) for item in granted.audience),
             "projects": self._other_project_names(client, granted),
-            "others": [Markup("<code>{}</code>").format(word) for word in others],
+            "others": [Markup("<code>{}</code>").format(scope) for scope in undescribed_scopes],
             "stays_connected": OFFLINE_ACCESS_SCOPE in granted,
         }
 

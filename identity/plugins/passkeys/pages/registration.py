@@ -56,8 +56,8 @@ class RegisterPasskeyPage(EnrolPage):
             log.info("a passkey was not added: %s", problem)
             raise FormRedisplay(gettext_lazy("This passkey could not be added. Try again.")) from None
         self._relying_party.store_rp_id(self.request.services)
-        taken = {enrolment.name for enrolment in self.enrolments}
-        name = suggest_name(passkey, self.request.browser_state.user_agent, self.translator, taken)
+        existing_names = {enrolment.name for enrolment in self.enrolments}
+        name = suggest_name(passkey, self.request.browser_state.user_agent, self.translator, existing_names)
         methods = passkey.authentication_methods(user_verified=passkey.user_verified)
         return self.enrol(passkey.to_json(), methods, name=name, key=passkey.id_text)
 

@@ -48,29 +48,29 @@ def handle_callback(request: Request) -> Response:
     if request.method == "POST":
         return _repeat_as_get(request)
     try:
-        said = _read_parameters(Parameters.parse(request.environ.get("QUERY_STRING", "").encode("latin-1")))
+        parameters = _read_parameters(Parameters.parse(request.environ.get("QUERY_STRING", "").encode("latin-1")))
     except OAuthError:
         return _unknown_state_page(request)
     provider = request.services.upstream_providers.find(request.matchdict["provider"])
     if provider is None or not provider.is_usable:
         return _unknown_state_page(request)
     # Committed: the state is redeemed whatever follows, and no lock is held during requests to the provider.
-    taken = request.run_once("state", lambda: _redeem_state(request, provider, said.get("state", "")))
-    if taken is None:
+    redeemed = request.run_once("state", lambda: _redeem_state(request, provider, parameters.get("state", "")))
+    if redeemed is None:
         return _unknown_state_page(request)
-    waiting, back, credentials = taken
+    waiting, back, credentials = redeemed
     try:
         with get_provider_registry(request).provider_client(provider) as client:
-            client.verify_issuer(said.get("iss"))
-            if "error" in said or "code" not in said:
+            client.verify_issuer(parameters.get("iss"))
+            if "error" in parameters or "code" not in parameters:
                 instrumentation.record_outcome(
                     instrumentation.SIGN_IN, provider_selection.SIGN_IN_METHOD, instrumentation.REFUSED
                 )
                 return _not_signed_in_page(request, provider, back)
             now = request.services.now
             # The provider accepts its code only once.
-            somebody = request.run_once(
-                "code", lambda: client.exchange_code(said["code"], waiting.authorization_state, credentials, now)
+            external_user = request.run_once(
+                "code", lambda: client.exchange_code(parameters["code"], waiting.authorization_state, credentials, now)
             )
     except (ProviderUnreachable, ProviderResponseError) as problem:
         instrumentation.record_outcome(
@@ -78,7 +78,7 @@ def handle_callback(request: Request) -> Response:
         )
         return provider_error_page(request, provider, problem, back=back, purpose=waiting.purpose)
     return CALLBACK_HANDLERS[waiting.purpose](
-        request, provider, waiting, merge_apple_name(provider, somebody, said.get("user", ""))
+        request, provider, waiting, merge_apple_name(provider, external_user, parameters.get("user", ""))
     )
 
 

@@ -96,8 +96,8 @@ class ConfirmLinkingPage(_IdentityLinkingPage):
         subject, unlinked_identity = self.subject, self.unlinked_identity
         if subject is None or unlinked_identity is None:
             return self.redirect_to_next()
-        shown = (subject.user.id, linked_identity_id(unlinked_identity.provider, unlinked_identity.external_user))
-        if (form.text(_ACCOUNT_FIELD), form.text(_IDENTITY_FIELD)) != shown or form.text(_DECISION_FIELD) not in (
+        expected = (subject.user.id, linked_identity_id(unlinked_identity.provider, unlinked_identity.external_user))
+        if (form.text(_ACCOUNT_FIELD), form.text(_IDENTITY_FIELD)) != expected or form.text(_DECISION_FIELD) not in (
             "link",
             "leave",
         ):

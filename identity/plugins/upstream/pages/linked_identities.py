@@ -106,13 +106,13 @@ class LinkIdentityPage(_LinkedIdentityPage):
     @cached_property
     def provider(self) -> UpstreamProvider:
         """The named provider. Raises NotFound for one that this user cannot use."""
-        wanted: str = self.request.matchdict["provider"]
+        provider_id: str = self.request.matchdict["provider"]
         providers = self.request.services.upstream_providers
         offered: tuple[UpstreamProvider, ...] = providers.list_available(self.subject.organization.id)
         for upstream_provider in offered:
-            if upstream_provider.id == wanted and providers.serves_subject(upstream_provider, self.subject):
+            if upstream_provider.id == provider_id and providers.serves_subject(upstream_provider, self.subject):
                 return upstream_provider
-        raise NotFound("identity provider", wanted)
+        raise NotFound("identity provider", provider_id)
 
     def template_variables(self) -> Mapping[str, object]:
         """The provider's name and operator."""
@@ -141,11 +141,11 @@ class UnlinkIdentityPage(_LinkedIdentityPage):
     @cached_property
     def linked_identity(self) -> LinkedIdentity:
         """The named link. Raises NotFound for one of another user."""
-        wanted = self.request.matchdict["link"]
+        link_id = self.request.matchdict["link"]
         for user_identity in load_linked_identities(self.request).list_user_identities(self.subject.user.id):
-            if user_identity.id == wanted:
+            if user_identity.id == link_id:
                 return user_identity
-        raise NotFound("linked account", wanted)
+        raise NotFound("linked account", link_id)
 
     @cached_property
     def provider(self) -> UpstreamProvider:

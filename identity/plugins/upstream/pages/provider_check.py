@@ -63,7 +63,7 @@ def provider_check_result(
     principal = access.load_principal(account.subject)
     if not access.is_permitted(principal, PERMISSION, organization_resource(provider.organization_id)):
         raise NotFound("identity provider", provider.id)
-    words = request.registry.pages.catalogs.translator(negotiate_language(request))
+    translator = request.registry.pages.catalogs.translator(negotiate_language(request))
     claims = {name: _format_value(value) for name, value in sorted(external_user.claims.items())}
     values: Mapping[str, object] = {
         "provider": provider.name,
@@ -74,7 +74,7 @@ def provider_check_result(
         "back": _provider_path(provider),
     }
     response: Response = request.registry.pages.render(
-        request, "upstream/provider_check_result.html", values, status=200, language=words.language
+        request, "upstream/provider_check_result.html", values, status=200, language=translator.language
     )
     return response
 
