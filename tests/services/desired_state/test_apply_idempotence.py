@@ -311,7 +311,7 @@ def test_the_fields_of_people_and_rules_are_all_among_the_generated_ones() -> No
 
 
 @pytest.mark.parametrize(
-    ("response_types", "grant_types", "wanted"),
+    ("response_types", "grant_types", "expected"),
     [
         (["id_token"], ["authorization_code"], {"authorization_code", "implicit"}),
         (["id_token token"], [], {"implicit"}),
