@@ -1,4 +1,4 @@
-"""IdentityRequest: attributes of a request besides Pyramid's."""
+"""IdentityRequest: the request class with this service's attributes."""
 
 from collections.abc import Callable
 from functools import partial
@@ -88,12 +88,11 @@ class IdentityRequest(Request):  # type: ignore[misc]
         self.request_services.commit()
 
     def run_once(self, name: str, step: Callable[[], Result]) -> Result:
-        """The result of ``step``, whose effects are committed.
+        """Return the result of ``step``, whose effects are committed.
 
-        Where the database makes the whole request run again (pyramid_retry), a step that was committed is not repeated:
-        the retry gets its result, which therefore must not hold anything of one run, such as ``services``. Within one
-        run every call does its step, also under a name that was used before. Raises what the step raises; then nothing
-        is committed.
+        If the database makes pyramid_retry run the request again, a committed step is not repeated: the retry gets
+        its result, which therefore must not hold objects of one run, such as ``services``. Within one run every call
+        executes its step, even under a name used before. Raises what the step raises; then nothing is committed.
         """
         number = self._call_counts[name] = self._call_counts.get(name, 0) + 1
         done: dict[tuple[str, int], Result] = self.environ.setdefault(_COMMITTED_RESULTS_KEY, {})
@@ -109,14 +108,14 @@ class IdentityRequest(Request):  # type: ignore[misc]
         return {}
 
     def roll_back(self) -> None:
-        """Drop what was done since the last commit, and go on in another transaction, as after it."""
+        """Roll back to the last commit, and continue in another transaction."""
         self.request_services.roll_back()
 
     @cached_property
     def request_services(self) -> RequestServices:
         """The services of this run of the request, in its transaction if it has one."""
         identity: IdentityApplication = self.registry.application
-        # Whether there is one is known by the time that services are needed.
+        # By the time services are needed, it is known whether there is a transaction.
         transactions = self.tm if "tm.active" in self.environ else None
         claimed = self.environ.setdefault(_CLAIMED_KEYS_KEY, set())
         self.add_finished_callback(IdentityRequest._close)
@@ -128,15 +127,14 @@ class IdentityRequest(Request):  # type: ignore[misc]
 
     @property
     def services(self) -> UnitOfWork:
-        """The use cases, in the request's transaction if it has one, on a read connection otherwise."""
+        """Services in the request's transaction if it has one, on a read connection otherwise."""
         return self.request_services.services
 
     def _actor(self) -> Actor:
-        """Whoever asks, as long as nobody has proved to be somebody."""
+        """The anonymous actor, used until the request is authenticated."""
         address = self.environ.get("REMOTE_ADDR")
         return Actor(kind=ActorKind.ANONYMOUS, client_address=address, request_id=self.request_id)
 
 
 def includeme(config: Configurator) -> None:
-    """Have Pyramid make requests of this class."""
     config.set_request_factory(IdentityRequest)

@@ -1,4 +1,4 @@
-"""An id for each request: in its answer (X-Request-ID), in each line that is logged meanwhile, and where it fails."""
+"""Request ids: in each response (X-Request-ID), in each log line of the request, and in error messages."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -16,14 +16,14 @@ from identity.log_formatters import log_context
 from identity.settings import NO_PROXY
 
 REQUEST_ID_HEADER = "X-Request-ID"
-#: The key of the environ under which it is.
+#: Environ key.
 REQUEST_ID_KEY = "identity.request_id"
 _HEADER_KEY = "HTTP_X_REQUEST_ID"
 _WELL_FORMED = re.compile(r"[A-Za-z0-9._:-]{8,64}", re.ASCII)
 
 
 def environ_request_id(environ: dict[str, Any], trusted_proxy: str) -> str:
-    """The id of the request, the same one in each of its runs."""
+    """The id of the request, the same in each retry."""
     request_id: str | None = environ.get(REQUEST_ID_KEY)
     if request_id is None:
         request_id = environ[REQUEST_ID_KEY] = choose_request_id(
@@ -33,7 +33,7 @@ def environ_request_id(environ: dict[str, Any], trusted_proxy: str) -> str:
 
 
 def choose_request_id(proposed: str, peer: str, trusted_proxy: str) -> str:
-    """The id that the trusted proxy has given the request, if that looks like one, else one of ours."""
+    """The id that the trusted proxy sent, if it has a valid form, else a new one."""
     trusted = trusted_proxy not in ("", NO_PROXY) and peer == trusted_proxy
     return proposed if proposed and trusted and _WELL_FORMED.fullmatch(proposed) else new_id()
 
@@ -41,7 +41,7 @@ def choose_request_id(proposed: str, peer: str, trusted_proxy: str) -> str:
 def request_id_tween_factory(
     handler: Callable[[Request], Response], _registry: Registry
 ) -> Callable[[Request], Response]:
-    """Around everything else."""
+    """The outermost tween."""
 
     def with_id(request: Request) -> Response:
         before = log_context.set(lambda: request_log_context(request.request_id, request.environ.get(TRACE_ID_KEY)))
@@ -56,11 +56,10 @@ def request_id_tween_factory(
 
 
 def request_log_context(request_id: str, trace_id: str | None) -> Mapping[str, str]:
-    """Members of each log line that is written while the request is answered."""
+    """Members of each log line written during the request."""
     members = {"request_id": request_id}
     return members if trace_id is None else {**members, "trace_id": trace_id}
 
 
 def includeme(config: Configurator) -> None:
-    """Add the tween."""
     config.add_tween("identity.http.request_ids.request_id_tween_factory", under=INGRESS)

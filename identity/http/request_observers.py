@@ -1,4 +1,4 @@
-"""Observers of requests: metrics and traces see each request, whether ASGI or Pyramid answers it, by the same code."""
+"""Request observers: metrics and traces see each request, whether ASGI or Pyramid handles it."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from identity.provider.context import Context
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-#: As OpenTelemetry's conventions call it.
+#: The name in OpenTelemetry's semantic conventions.
 _OTHER_METHOD = "_OTHER"
 
 
 def normalized_method(method: str) -> str:
-    """The method, for logs and traces; any that no view has is one and the same."""
+    """The method, for logs and traces; all methods without a view share one name."""
     return method if method in _METHODS else _OTHER_METHOD
 
 
 @dataclass(slots=True)
 class ObservedRequest:
-    """A request, and from ``status`` on what has come of it, which is set when the observers' contexts end.
+    """A request, and from ``status`` on its outcome, which is set when the observers' contexts end.
 
-    ``header`` returns a request header by its name in lower case, ``peer`` is the other end of the connection.
-    ``is_final`` is False for a run that is repeated. ``trace_id`` is set by whoever traces it.
+    ``header`` returns a request header by its lower-case name, ``peer`` is the other end of the connection.
+    ``is_final`` is False for a run that is retried. A tracing observer sets ``trace_id``.
     """
 
     method: str
@@ -42,23 +42,23 @@ class ObservedRequest:
     route_name: str | None = None
     route_pattern: str | None = None
     grant_type: str | None = None
-    #: Of an error that was answered its class.
+    #: Class of the error that was handled.
     error: type[BaseException] | None = None
     is_final: bool = True
     trace_id: str | None = None
 
     def set_context(self, context: "Context | None") -> None:
-        """Take the grant type from what an endpoint was called with."""
+        """Take the grant type from an endpoint's context."""
         if context is not None:
             self.grant_type = context.metric_labels.get("grant_type")
 
 
-#: Its context is around the work at a request, in the thread or greenlet that does it.
+#: Returns a context that surrounds the handling of a request, in the thread or greenlet that does it.
 RequestObserver = Callable[[ObservedRequest], AbstractContextManager[object]]
 
 
 def observe_request(observers: tuple[RequestObserver, ...], request: ObservedRequest) -> ExitStack:
-    """The contexts of all of them, the first one outermost."""
+    """Enter the contexts of all observers, the first one outermost."""
     stack = ExitStack()
     for observer in observers:
         stack.enter_context(observer(request))
@@ -71,14 +71,14 @@ def add_request_observer(config: Configurator, observer: RequestObserver) -> Non
 
 
 def observer_tween_factory(handler: Callable[[Request], Response], registry: Registry) -> Callable[[Request], Response]:
-    """The handler itself where there are no observers."""
+    """The handler itself if there are no observers."""
     if not registry.request_observers:
         return handler
 
     def observing(request: Request) -> Response:
         environ = request.environ
         if ENDPOINT_RESULT_KEY in environ:
-            # A part of a request that is observed already.
+            # A subrequest of a request that is already observed.
             return handler(request)
         observed_request = ObservedRequest(
             method=request.normalized_method,
@@ -110,7 +110,7 @@ def observer_tween_factory(handler: Callable[[Request], Response], registry: Reg
 
 
 def includeme(config: Configurator) -> None:
-    """Add the directive, and the tween around everything but the id of the request."""
+    """Add the directive, and the tween inside the request id tween and around all others."""
     config.registry.request_observers = ()
     config.add_directive("add_request_observer", add_request_observer)
     config.add_tween(

@@ -1,4 +1,4 @@
-"""RequestServices: the services of one run of a request, however it came."""
+"""RequestServices: the services of one run of a request, from Pyramid or ASGI."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class RequestServices:
-    """Services in a transaction of ``transactions``, or without that on a read connection.
+    """Services in a transaction of ``transactions``, or on a read connection without one.
 
-    ``actor`` and ``language`` are asked when they are first needed. ``claimed`` are the idempotency keys that this
-    request has committed.
+    ``actor`` and ``language`` are called when first needed. ``claimed`` are the idempotency keys that this request
+    has committed.
     """
 
     def __init__(
@@ -40,12 +40,12 @@ class RequestServices:
         self._read_before_write: Storage | None = None
         self._open: list[AbstractContextManager[Storage]] = []
         self._standby_session: AbstractContextManager[Storage] | None = None
-        #: What the endpoint was called with last.
+        #: The context that the last endpoint was called with.
         self.context: Context | None = None
 
     @property
     def services(self) -> UnitOfWork:
-        """The use cases; made when first needed, and anew after a commit."""
+        """Created when first needed, and again after a commit."""
         unit_of_work = self._services
         if unit_of_work is None:
             unit_of_work = self._services = self._create()
@@ -53,28 +53,28 @@ class RequestServices:
 
     @property
     def refusals(self) -> list[AuditEvent]:
-        """The refused attempts, to be written when the transaction is over."""
+        """Refused attempts, to be written after the transaction."""
         return [] if self._services is None else self._services.refused_events
 
     def create_context(self) -> Context:
-        """What endpoints, grants and interactions may use beside the request."""
+        """What endpoints, grants and interactions may use besides the request."""
         identity, services = self._identity, self.services
         return Context(
             services.now, identity.settings, identity.protocol_registry, lambda: identity.pyoidc_provider, services
         )
 
     def commit(self) -> None:
-        """Commit what was done so far, and begin another transaction; actor and refusals stay."""
+        """Commit, and begin another transaction; actor and refusals stay."""
         claimed = self.services.idempotency.claimed_keys
         self._restart_after(self._transaction_manager.commit)
         self._claimed_keys.update(claimed)
 
     def roll_back(self) -> None:
-        """Drop what was done since the last commit, and begin another transaction, as after it."""
+        """Roll back to the last commit, and begin another transaction."""
         self._restart_after(self._transaction_manager.abort)
 
     def begin_standby_read(self) -> bool:
-        """Read from a storage that may be behind until ``end_standby_read``; False if there is none."""
+        """Read from a standby, which may lag, until ``end_standby_read``; False if there is none."""
         opened = self._identity.backend.standby_session()
         if opened is None:
             return False
@@ -83,21 +83,22 @@ class RequestServices:
         return True
 
     def end_standby_read(self) -> None:
-        """Read what is committed from now on."""
+        """Read committed data again."""
         opened, self._standby_session = self._standby_session, None
         if opened is not None:
             self.release()
             opened.__exit__(None, None, None)
 
     def release(self) -> None:
-        """Drop the services: they and the request refer to each other, and only the garbage collector would find
-        them."""
+        """Drop the services: they form a reference cycle with the request, which only the garbage collector would
+        break.
+        """
         services, self._services = self._services, None
         if services is not None:
             services.close()
 
     def close(self) -> None:
-        """Drop the services, and return what was opened to read from."""
+        """Drop the services, and return read connections."""
         self.release()
         self.end_standby_read()
         self._read_before_write = None
@@ -112,15 +113,15 @@ class RequestServices:
         try:
             end()
         finally:
-            # Also for the answer to a failure: whoever began a transaction ends one.
+            # Also for error responses: each transaction that began has to end.
             self._transaction_manager.begin()
-        # It may have kept what it saw before.
+        # It may have cached what it read before.
         self._services = self._read_before_write = None
         after = self.services
         after.audit.actor = before.audit.actor
         after.audit.refused_events.extend(before.audit.refused_events)
         after.idempotency.claimed_record = before.idempotency.claimed_record
-        # What comes now may wait for a hash or another server, and must not keep others from the storage meanwhile.
+        # What follows may wait for a hash or another server, and must not keep a connection meanwhile.
         self._read_before_write = None
         self._close_sessions()
 
@@ -152,7 +153,7 @@ class RequestServices:
         return self._identity.backend.join_transaction(self._transaction_manager)
 
     def _open_lookup_session(self) -> AbstractContextManager[Storage]:
-        """What is looked up before the first write goes through one connection."""
+        """Reads before the first write share one connection."""
         if self._read_before_write is None:
             self._read_before_write = self._open_read_session()
         return nullcontext(self._read_before_write)

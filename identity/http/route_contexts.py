@@ -1,8 +1,8 @@
-"""Targets: what the ids in an address name, loaded once per request, before any permission is asked for.
+"""Route factories: load the entity that a path names once per request, before permissions are checked.
 
-Each function is a route factory: it answers with the thing and the resource at which permissions on it are judged.
-What the principal may not know of is not there: NotFound, whether it exists or not. That is whatever lies in an
-organization into which the principal reaches nowhere; managers of a project grant reach the grant alone.
+Each returns the entity and the resource of its permissions. What the principal may not see raises NotFound, whether
+it exists or not: everything in an organization in which the principal has no role. Managers of a project grant see
+only the grant.
 """
 
 from collections.abc import Callable
@@ -23,17 +23,16 @@ from identity.domain.permissions import (
 from identity.domain.users import HumanUser, ServiceUser
 from identity.services.container import Services
 
-#: The subject of permissions on managers, whatever their level.
+#: The subject of permissions on managers, at any level.
 MANAGER_SUBJECT = "manager"
 
 
 @dataclass(frozen=True, slots=True)
 class RouteContext:
-    """What a route is about.
+    """The context of a view.
 
-    ``resource`` is where permissions are judged, None if there is nobody who could hold one. With
-    ``includes_children`` it is enough to hold the permission at something inside of it; the view then shows those
-    parts alone.
+    ``resource`` is where permissions are checked, None if nobody can hold one. With ``includes_children`` a
+    permission at a child is enough; the view then shows only those children.
     """
 
     resource: Resource | None
@@ -41,9 +40,9 @@ class RouteContext:
     includes_children: bool = False
 
     def effective_permission(self, declared: str) -> str:
-        """The permission that a route's declared one means here.
+        """The permission that a route's declared one stands for.
 
-        Managers of each level have permissions of their own: routes that serve all four say ``manager.read``.
+        Managers of each level have permissions of their own: routes for all four levels declare ``manager.read``.
         """
         subject, _, action = declared.partition(".")
         if subject != MANAGER_SUBJECT or self.resource is None:
@@ -51,29 +50,28 @@ class RouteContext:
         return f"{self.resource.key.level}_{MANAGER_SUBJECT}.{action}"
 
 
-#: For whoever proves to be nobody, or manages nothing: it has no resource, so every permission is refused.
+#: For requests without a valid credential or manager role: without a resource every permission is refused.
 _DENIED_CONTEXT = RouteContext(None)
 
-#: Finds the thing of an id and the resource at which permissions on it are judged. Raises NotFound.
+#: Finds an entity by id and the resource of its permissions. Raises NotFound.
 EntityFinder = Callable[[Services, str], tuple[Any, Resource]]
 
 
 def instance_context(request: Request) -> RouteContext:
-    """The instance itself."""
     return (
         RouteContext(INSTANCE_RESOURCE, request.services.find_instance()) if _is_manager(request) else _DENIED_CONTEXT
     )
 
 
 def caller_context(request: Request) -> RouteContext:
-    """Whoever asks, about themselves: for what needs no role."""
+    """The authenticated user, for views that need no role."""
     return RouteContext(INSTANCE_RESOURCE)
 
 
 def context_factory(
     name: str, find: EntityFinder, *, includes_children: bool = False
 ) -> Callable[[Request], RouteContext]:
-    """A factory for what the address names by ``{name}``."""
+    """A factory for the entity named by ``{name}`` in the path."""
 
     def factory(request: Request) -> RouteContext:
         if not _is_manager(request):
@@ -140,7 +138,7 @@ def _find_audit_event(services: Services, identifier: str) -> tuple[Any, Resourc
 
 
 organization_context = context_factory("organization", _find_organization)
-#: An organization of which one may manage parts, such as a single project.
+#: An organization of which the principal may manage only a child, such as a single project.
 organization_or_child_context = context_factory("organization", _find_organization, includes_children=True)
 project_context = context_factory("project", _find_project)
 application_context = context_factory("application", _find_application)
@@ -154,13 +152,13 @@ audit_event_context = context_factory("audit_event", _find_audit_event)
 
 
 def _is_manager(request: Request) -> bool:
-    """False for nobody, and for users without any manager role: they learn nothing, not even what exists."""
+    """False without a credential or manager role: such requests learn nothing, not even what exists."""
     principal = request.identity
     return principal is not None and bool(principal.manager_entries)
 
 
 def _is_visible(request: Request, value: Any, resource: Resource) -> bool:
-    """True if whoever asks may know of the thing; of the managers of a project grant, those of the own side alone."""
+    """True if the principal may know of the entity; of a project grant's managers, only those of its own side."""
     services, principal = request.services, request.identity
     if isinstance(value, Manager) and not services.managers.is_visible(value, principal=principal):
         return False

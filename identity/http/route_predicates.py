@@ -11,14 +11,14 @@ from pyramid.request import Request
 from identity.provider.endpoint import EndpointHost
 from identity.settings import Settings
 
-#: The kinds of credentials that a route can accept: an access token, or a session's cookie.
+#: The kinds of credentials that a route can accept: an access token, or a session cookie.
 CREDENTIALS = ("bearer", "session")
 
 _DEFAULT_PORTS = {"https": 443, "http": 80}
 
 
 def accepted_hosts(url: str) -> frozenset[str]:
-    """The Host headers with which a request for this address may arrive."""
+    """Host headers accepted in requests for this URL."""
     parts = urlsplit(url)
     names = {parts.netloc.lower()}
     default = _DEFAULT_PORTS[parts.scheme]
@@ -29,7 +29,7 @@ def accepted_hosts(url: str) -> frozenset[str]:
 
 
 def accepted_hosts_by_address(settings: Settings) -> dict[EndpointHost, frozenset[str]]:
-    """The accepted Host headers of each of the three addresses."""
+    """The accepted Host headers of each of the three URLs."""
     return {
         EndpointHost.ISSUER: accepted_hosts(settings.issuer_url),
         EndpointHost.BASE: accepted_hosts(settings.base_url),
@@ -38,14 +38,13 @@ def accepted_hosts_by_address(settings: Settings) -> dict[EndpointHost, frozense
 
 
 class HostPredicate:
-    """True if the request came to the named address; configuration decides, forwarding headers never."""
+    """True if the request came to the named host; the configuration decides, forwarding headers never."""
 
     def __init__(self, value: str, config: Configurator) -> None:
         self._value = EndpointHost(value)
         self._names = accepted_hosts_by_address(config.registry.application.settings)[self._value]
 
     def text(self) -> str:
-        """How Pyramid shows the predicate."""
         return f"host = {self._value}"
 
     phash = text
@@ -64,7 +63,6 @@ class AuthenticatePredicate:
         self.value = value
 
     def text(self) -> str:
-        """How Pyramid shows the predicate."""
         return f"authenticate = {self.value}"
 
     phash = text
@@ -83,7 +81,7 @@ def route_credential(request: Request) -> str | None:
 
 
 def allowed_methods(request: Request) -> tuple[str, ...]:
-    """The methods that some route answers at this address; none if there is nothing at all."""
+    """The methods that some route answers at this path; empty if there is no route."""
     mapper = request.registry.queryUtility(IRoutesMapper)
     path = request.environ.get("PATH_INFO", "").encode("latin-1").decode("utf-8")
     found: set[str] = set()
@@ -104,22 +102,21 @@ def allowed_methods(request: Request) -> tuple[str, ...]:
 
 
 class ContextOnlyTraverser:
-    """What a route names is what its view is about: there is no tree of things to walk through behind it.
+    """The route's context is the view's context: there is no resource tree to traverse.
 
-    Pyramid's own walks, which takes longer than to find the route, and believes the header X-Vhm-Root.
+    Pyramid's traverser takes longer than finding the route, and trusts the header X-Vhm-Root.
     """
 
     def __init__(self, root: Any) -> None:
         self._root = root
 
     def __call__(self, request: Request) -> dict[str, Any]:
-        """Where a walk would have ended (``pyramid.interfaces.ITraverser``)."""
+        """The result of a traversal (``pyramid.interfaces.ITraverser``)."""
         found = {"context": self._root, "root": self._root, "view_name": "", "subpath": (), "traversed": ()}
         return {**found, "virtual_root": self._root, "virtual_root_path": ()}
 
 
 def includeme(config: Configurator) -> None:
-    """Make the predicates known."""
     config.add_traverser(ContextOnlyTraverser)
     config.add_route_predicate("host", HostPredicate)
     config.add_route_predicate("authenticate", AuthenticatePredicate)

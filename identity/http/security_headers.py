@@ -1,4 +1,4 @@
-"""Headers of every answer that is not the protocol's: never cached, never guessed at, https for ever."""
+"""Security headers of all responses outside the protocol: no caching, no content sniffing, HSTS."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 View = Callable[[object, Request], Response]
 
-#: What a page may load and do (security 11.2). It carries no form-action: browsers hold whatever follows a POST to
-#: it, so that a sign-in could not lead to the application.
+#: Content-Security-Policy of pages (security 11.2). Without form-action: browsers apply it to redirects after a POST,
+#: so a sign-in could not lead to the application.
 SIGN_IN_POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none';"
     " frame-ancestors 'none'"
@@ -26,7 +26,7 @@ _SIGN_IN_PATH_PREFIX = "/login/"
 
 
 def page_security_headers(request: Request) -> dict[str, str]:
-    """The headers of HTML for people; by its address a page is one of a pending sign-in or not."""
+    """Headers of HTML pages; the path decides whether a page belongs to a pending sign-in."""
     signing_in = request.environ.get("PATH_INFO", "").startswith(_SIGN_IN_PATH_PREFIX)
     return {
         "Content-Security-Policy": SIGN_IN_POLICY if signing_in else PAGE_POLICY,
@@ -36,7 +36,7 @@ def page_security_headers(request: Request) -> dict[str, str]:
 
 
 def security_headers_deriver(view: View, info: Any) -> View:
-    """View deriver: adds what the view has not set itself. Protocol answers bring all of it along."""
+    """View deriver: adds headers that the view has not set. Protocol responses bring their own."""
     if str(info.options.get("route_name") or "").startswith(PROTOCOL_ROUTE_PREFIX):
         return view
     identity: IdentityApplication = info.registry.application
@@ -56,5 +56,4 @@ def security_headers_deriver(view: View, info: Any) -> View:
 
 
 def includeme(config: Configurator) -> None:
-    """Add the deriver."""
     config.add_view_deriver(security_headers_deriver)

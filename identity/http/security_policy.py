@@ -1,4 +1,4 @@
-"""SecurityPolicy: picks the credential by route, and asks services.access for the verdict."""
+"""SecurityPolicy: picks the credential by route, and asks the access control service."""
 
 from typing import NoReturn
 
@@ -15,35 +15,34 @@ from identity.http.route_predicates import route_credential
 from identity.provider.bearer_token import parse_bearer_header
 from identity.services.access_control import Principal
 
-#: The permission of what every manager may: it asks for no more than a live credential and some manager role.
+#: Permission that every manager has: it requires only a valid credential and any manager role.
 ANY_MANAGER_PERMISSION = "any manager"
 
-#: The permission of what everybody may for themselves: it asks for a live credential and no manager role.
+#: Permission that every user has for themselves: it requires only a valid credential.
 SIGNED_IN_PERMISSION = "signed in"
 
-#: The default permission: nobody holds it, so a view that forgets to name one is closed.
+#: The default permission, which nobody has: a view that forgets to declare one is closed.
 NEVER_PERMITTED = "nobody"
 
 
 class SecurityPolicy:
-    """Pyramid's seam for authentication and authorization."""
+    """Pyramid's security policy."""
 
     def __init__(self) -> None:
-        # Pyramid asks anew each time somebody says request.identity.
+        # Pyramid computes request.identity anew on each access.
         self._identity_cache = RequestLocalCache(self._authenticate)
 
     def identity(self, request: Request) -> Principal | None:
-        """Who asks, by the one kind of credential that the route accepts; None if it proves nobody."""
+        """The principal by the one kind of credential that the route accepts; None if it is invalid."""
         principal: Principal | None = self._identity_cache.get_or_create(request)
         return principal
 
     def authenticated_userid(self, request: Request) -> str | None:
-        """The user's id."""
         principal = request.identity
         return None if principal is None else principal.id
 
     def permits(self, request: Request, context: object, permission: str) -> Allowed | Denied:
-        """Whether the principal may; the context is a resource, or None for the instance."""
+        """Check the permission; the context is a resource, or None for the instance."""
         principal = request.identity
         if principal is None:
             return Denied("Authenticate first.")
@@ -70,16 +69,18 @@ class SecurityPolicy:
         return _authenticate_session(request) if accepted == "session" else None
 
     def remember(self, request: Request, userid: str, **kw: object) -> NoReturn:
-        """Refuse: sessions start and end with a sign-in (provider.endpoints.authorize), bearer tokens elsewhere."""
+        """Not supported: sessions start and end in provider.endpoints.authorize, bearer tokens elsewhere."""
         raise TypeError("credentials are neither remembered nor forgotten here")
 
     def forget(self, request: Request, **kw: object) -> NoReturn:
-        """Refuse: sessions start and end with a sign-in (provider.endpoints.authorize), bearer tokens elsewhere."""
+        """Not supported: sessions start and end in provider.endpoints.authorize, bearer tokens elsewhere."""
         raise TypeError("credentials are neither remembered nor forgotten here")
 
 
 def _authenticate_bearer_token(request: Request) -> Principal | None:
-    """The user of a live access token that is meant for this service: its audience holds the own project."""
+    """The user of a live access token that is meant for this service: its audience contains the service's own
+    project.
+    """
     token = parse_bearer_header(request.environ.get("HTTP_AUTHORIZATION"))
     if token is None:
         return None
@@ -91,7 +92,7 @@ def _authenticate_bearer_token(request: Request) -> Principal | None:
     if instance.project_id not in issued.token.audience:
         return None
     if services.policies.lacks_factor(issued.subject, issued.methods):
-        # The rules have become stricter since it was issued.
+        # The policy has become stricter since the token was issued.
         return None
     return _set_principal(request, issued.subject, client_id=issued.token.client_id, session_id=issued.token.session_id)
 
@@ -109,7 +110,7 @@ def _authenticate_session(request: Request) -> Principal | None:
 def _set_principal(
     request: Request, subject: Subject, *, session_id: str | None, client_id: str | None = None
 ) -> Principal:
-    """The subject as the one who acts in this request."""
+    """Make the subject the actor of this request."""
     assign_organization(subject.organization.id)
     services = request.services
     actor = services.audit.actor
@@ -121,6 +122,6 @@ def _set_principal(
 
 
 def includeme(config: Configurator) -> None:
-    """Install the policy, and close every view that names no permission."""
+    """Install the policy, and close every view that declares no permission."""
     config.set_security_policy(SecurityPolicy())
     config.set_default_permission(NEVER_PERMITTED)

@@ -1,4 +1,4 @@
-"""What the pages of a sign-in stand on: the request that waits, and the password that is tried."""
+"""Shared by the sign-in pages: the pending request and password attempts."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -42,7 +42,7 @@ class PendingSignInContext:
     """The context of every page below ``/login/{request}``: a route factory.
 
     Raises UnknownSignIn, ForeignSignIn, ExpiredSignIn, FinishedSignIn (identity.services.sign_ins), so that no view
-    runs for a request that cannot go on in this browser.
+    runs for a request that cannot continue in this browser.
     """
 
     def __init__(self, request: Request) -> None:
@@ -53,27 +53,28 @@ class PendingSignInContext:
 
     @cached_property
     def sign_in(self) -> SignIn:
-        """How far it has come. Raises UnredirectableError if the application is gone; OAuthError."""
+        """The state of the sign-in. Raises UnredirectableError if the application is gone; OAuthError."""
         request = self._request
         return load_sign_in(self.pending, request.browser_state, request_context(request))
 
     @property
     def resume_path(self) -> str:
-        """Where a finished page sends the browser: there it is decided what comes next."""
+        """Where a finished page redirects: the next step is decided there."""
         return f"{PATH}/{self.pending.id}"
 
 
 def attempt_password(request: Request, login_name: LoginName, password: str) -> Subject | None:
-    """Whose password this is; None if it is wrong or they may not sign in, which nobody can tell apart.
+    """The user whose password this is; None, indistinguishably, if it is wrong or they may not sign in.
 
-    The attempt is counted and committed before the password is looked at, and nothing is locked meanwhile; without a
-    verdict it stands. Raises TooManyAttempts; ServerBusy, and then it is taken back unless anything was looked at.
+    The attempt is counted and committed before the password is verified, without holding locks; without an outcome
+    it counts as a failure. Raises TooManyAttempts; ServerBusy, and then it is released unless verification had
+    begun.
     """
     return _record_outcome(PASSWORD_FACTOR, lambda: _attempt_password_once(request, login_name, password))
 
 
 def _record_outcome(sign_in_method: str, attempt: Callable[[], VerificationT | None]) -> VerificationT | None:
-    """What the attempt brings; whoever watches is told what it came to."""
+    """Run the attempt and record its outcome for instrumentation."""
     outcome = instrumentation.FAILED
     try:
         result = attempt()
@@ -105,9 +106,9 @@ def _reserve_attempt(request: Request, login_name: LoginName) -> tuple[PasswordA
 
 
 def _quota_organization_id(request: Request, login_name: LoginName) -> str:
-    """The id of the organization whose share a password counts for, by the typed domain alone; empty for none.
+    """The id of the organization whose hashing quota applies, by the domain entered; empty for none.
 
-    Whether anybody has the name does not count: places that are left tell nothing of an account.
+    Independent of whether the account exists, so that the remaining quota reveals no accounts.
     """
     domain = login_name.domain
     if not domain:
@@ -123,7 +124,7 @@ def _quota_organization_id(request: Request, login_name: LoginName) -> str:
 def _verify_password(
     request: Request, login_name: LoginName, password: str, attempt: PasswordAttempt, query: DirectoryQuery | None
 ) -> Subject | None:
-    """Whose password it is: by a directory that is concerned, by a plugin, or by its hash."""
+    """Verify the password by a responsible directory, by a plugin, or by its hash."""
     identity = request.registry.application
     if query is not None and query.account_kind is not DirectoryAccountKind.NONE:
         return _verify_in_directory(request, query, attempt, password)
@@ -144,7 +145,7 @@ def _verify_password(
             raise
         is_match = judged.is_match
         if judged.needs_rehash:
-            # It can wait for the next time.
+            # It can be done at the next sign-in.
             with suppress(ServerBusy):
                 outdated_hash = identity.process_state.hasher.hash(password)
     passwords = request.services.passwords
@@ -158,9 +159,9 @@ def _verify_password(
 def _verify_in_directory(
     request: Request, question: DirectoryQuery, trial: PasswordAttempt, password: str
 ) -> Subject | None:
-    """Whose password it is by a directory, for a linked account or a name that nobody has.
+    """Verify the password in a directory, for a linked account or an unknown name.
 
-    Raises ServerBusy for both alike if the directory does not answer; that counts, as all does that was tried.
+    Raises ServerBusy for both alike if the directory does not respond; the attempt counts, as every attempt does.
     """
     directory, is_away, is_hashed = question.directory, False, False
     try:
@@ -180,7 +181,7 @@ def _verify_in_directory(
     except DirectoryUnavailable:
         is_away = True
     if not is_hashed:
-        # As long as it takes for names that are kept here.
+        # The same time as for locally stored accounts.
         request.registry.application.process_state.hasher.verify(None, password)
     request.services.passwords.fail_attempt(trial, directory_unavailable=is_away)
     if is_away:
@@ -191,10 +192,10 @@ def _verify_in_directory(
 def _reserve_entry_attempt(
     request: Request, question: DirectoryQuery, trial: PasswordAttempt, found: Any
 ) -> tuple[PasswordAttempt, bool]:
-    """The attempt, and whether the password may be tried at the entry that was found.
+    """The attempt, and whether the password may be verified at the entry that was found.
 
-    An entry of an account is that account's alone, and only by the name that the account has. Attempts at any other are
-    counted by the entry: directories find it by spellings that nobody foresees.
+    An account's entry belongs to that account and only to its login name. Attempts at any other entry are counted by
+    entry, because directories accept many spellings of a name.
     """
     services, directory, subject = request.services, question.directory, trial.resolved_login.subject
     owner = None if found is None else directory.linked_user_id(found, services)
@@ -202,7 +203,7 @@ def _reserve_entry_attempt(
         return trial, owner == subject.user.id and question.sends_password
     is_free = found is not None and owner is None and question.sends_password
     if question.organization is not None:
-        # The same work where there is no such entry.
+        # The same work if there is no such entry.
         entry = directory.entry_key(found) if is_free else f"none {trial.resolved_login.login_name.comparison_key}"
         key, organization = f"{directory.name} {entry}", question.organization
         reservation = request.run_once(
@@ -215,8 +216,8 @@ def _reserve_entry_attempt(
 def _accept_directory_user(
     request: Request, directory: Directory[Any], found: Any, trial: PasswordAttempt
 ) -> Subject | None:
-    """The person whom a directory has found, with the attempt over; None if they may not come in."""
-    # New accounts keep something in place of a password; hashed before anything is written.
+    """Complete the attempt for the person found in a directory; None if they may not sign in."""
+    # New accounts store a hash in place of a password; computed before anything is written.
     hashed = "" if trial.subject is not None else request.registry.application.process_state.hasher.hash(new_token())
     subject: Subject | None = directory.provision_account(found, trial.subject, request.services, hashed=hashed)
     if subject is None or not subject.is_active:
@@ -228,14 +229,13 @@ def _accept_directory_user(
 def attempt_factor(
     request: Request, factor: str, subject: Subject | None, verify: Callable[[], VerificationT | None]
 ) -> VerificationT | None:
-    """What ``verify`` says of a factor of somebody who has proved who they are, or who proves it by this factor alone;
-    None if it proves nothing, and also where ``subject`` is None, because it is nobody's that is known.
+    """The result of ``verify`` for a factor of an authenticated person, or of one who authenticates by this factor
+    alone; None if it fails, and also where ``subject`` is None because the factor belongs to no known account.
 
-    ``factor`` names it. As with passwords the attempt is counted and committed before it is looked at, and without a
-    verdict it stands.
-    ``verify`` asks the request for services itself: they are others than before. What it uses up is committed with
-    what follows. Raises TooManyAttempts; ServerBusy, and then it counts: nobody here knows how much was looked at
-    before.
+    ``factor`` is its name. As with passwords, the attempt is counted and committed before verification; without an
+    outcome it counts as a failure. ``verify`` must get services from the request itself, since they are replaced at
+    the commit. What it consumes is committed with what follows. Raises TooManyAttempts; ServerBusy, and then it
+    counts, because verification may have begun.
     """
     return _record_outcome(factor, lambda: _attempt_factor_once(request, subject, verify))
 
@@ -253,7 +253,7 @@ def _attempt_factor_once(
         with organization_scope("" if subject is None else subject.organization.id, known_browser=is_known):
             result = None if subject is None else verify()
     except Conflict:
-        # Somebody else used it at the same moment.
+        # It was consumed concurrently.
         result = None
     attempts = request.services.attempts
     if result is None or subject is None:
@@ -264,9 +264,9 @@ def _attempt_factor_once(
 
 
 def redirect_to_sign_in(request: Request, *, target: str, login_name: str = "") -> Response:
-    """303 to the pages of signing in, whoever is signed in at this browser already; at the end to ``target``.
+    """303 to the sign-in pages, regardless of existing sessions; they redirect to ``target`` at the end.
 
-    With a login name the password is asked at once.
+    With a login name the password page comes first.
     """
     settings = request.registry.application.settings
     sign_ins = request.services.sign_ins

@@ -1,4 +1,4 @@
-"""JSON objects that programs and people send, read strictly (RFC 8259, I-JSON of RFC 7493)."""
+"""Strict parsing of JSON objects (RFC 8259, I-JSON of RFC 7493)."""
 
 import json
 from typing import Any
@@ -12,14 +12,14 @@ NESTED_TOO_DEEPLY = gettext_lazy("This is nested too deeply.")
 CONTAINS_NUL = gettext_lazy("A text holds the character NUL.")
 NUMBER_TOO_LONG = gettext_lazy("A number is too long.")
 
-#: How much of a name is told back.
+#: Maximum length of a member name quoted in an error.
 _MAX_QUOTED_NAME = 100
 
 
 def parse_json_object(text: str | bytes) -> dict[str, Any]:
-    """The members of the JSON object that the text is; bytes are UTF-8.
+    """The members of a JSON object; bytes are UTF-8.
 
-    Raises MalformedRequest for anything else: other encodings, members given twice, numbers that are none, texts that
+    Raises MalformedRequest for anything else: other encodings, duplicate members, NaN and Infinity, strings that
     cannot be stored.
     """
     try:
@@ -33,7 +33,7 @@ def parse_json_object(text: str | bytes) -> dict[str, Any]:
     except json.JSONDecodeError as problem:
         raise MalformedRequest(syntax_error_message(problem.lineno, problem.colno)) from None
     except ValueError:
-        # Python reads no number of thousands of digits.
+        # Python refuses numbers of thousands of digits.
         raise MalformedRequest(NUMBER_TOO_LONG) from None
     if not isinstance(value, dict):
         raise MalformedRequest(NOT_AN_OBJECT)
@@ -41,12 +41,10 @@ def parse_json_object(text: str | bytes) -> dict[str, Any]:
 
 
 def syntax_error_message(line: int, column: int) -> str:
-    """Where the text stops being JSON."""
     return gettext_lazy("This cannot be read as JSON from line {line}, column {column} on.", line=line, column=column)
 
 
 def duplicate_member_message(name: str) -> str:
-    """Which member it is."""
     return gettext_lazy("The member “{name}” is given twice.", name=name[:_MAX_QUOTED_NAME])
 
 
@@ -60,7 +58,7 @@ def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def validate_strings(value: Any) -> None:
-    """Look for texts that no storage takes: an escape may stand for NUL or for a lone surrogate.
+    """Refuse strings that no storage accepts: an escape may stand for NUL or for a lone surrogate.
 
     Raises MalformedRequest, UnicodeError.
     """

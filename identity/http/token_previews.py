@@ -1,4 +1,4 @@
-"""Which user and application a token preview is about, for console and API alike."""
+"""User and application of a token preview, for console and API."""
 
 from identity.domain.applications import ApplicationClient
 from identity.domain.errors import Invalid
@@ -15,10 +15,10 @@ USER_PARAM, APPLICATION_PARAM = "user_id", "application_id"
 def build_token_preview(
     context: Context, principal: Principal, *, user: str, application: str, scope: str, response_type: str
 ) -> TokenPreviewResult:
-    """What would come out for the user, named by id or login name, and the application, by client id.
+    """Preview tokens for the user, by id or login name, and the application, by client id.
 
-    Either may be empty: a service user can act for itself, and so can an application. Raises Invalid for what does not
-    exist or the caller may not read, and for a pair that no way to tokens is for.
+    Either may be empty: a service user can act for itself, and so can an application. Raises Invalid for what does
+    not exist or the principal may not read, and for a pair that no grant type supports.
     """
     problems: dict[str, str] = {}
     subject, client = find_user(context, principal, user), find_application(context, principal, application)
@@ -37,7 +37,7 @@ def build_token_preview(
 
 
 def _unsupported_reason(subject: Subject | None, client: ApplicationClient | None) -> dict[str, str]:
-    """Why nothing that is offered here is for these."""
+    """Why no grant type supports the pair."""
     if subject is None:
         return {USER_PARAM: gettext_lazy("Nothing here is for applications that act for themselves. Choose a user.")}
     if client is None:
@@ -46,7 +46,7 @@ def _unsupported_reason(subject: Subject | None, client: ApplicationClient | Non
 
 
 def find_user(context: Context, principal: Principal, text: str) -> Subject | None:
-    """The user of this id or login name, if the caller may read it."""
+    """The user with this id or login name, if the principal may read it."""
     users = context.services.storage.users
     subject = (users.find_subject(text) or users.find_by_login_name(text)) if text else None
     if subject is None:
@@ -57,7 +57,7 @@ def find_user(context: Context, principal: Principal, text: str) -> Subject | No
 
 
 def find_application(context: Context, principal: Principal, text: str) -> ApplicationClient | None:
-    """The application of this client id, if the caller may read it."""
+    """The application with this client id, if the principal may read it."""
     client = context.services.storage.applications.find_client(text) if text else None
     if client is None:
         return None

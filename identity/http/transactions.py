@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from identity.application import IdentityApplication
 
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-#: How often a request runs at most, where its transaction loses against others.
+#: Maximum runs of a request whose transaction fails with a serialization error.
 MAX_ATTEMPTS = 4
-#: Where requests go on that waited.
+#: Where stored requests continue.
 _SIGN_IN_PATH_PREFIX = "/login/"
 
 
 def needs_transaction(request: Request) -> bool:
-    """True if the request may write and so needs a transaction: a plain read connection costs a quarter."""
+    """True if the request may write and needs a transaction: a plain read connection costs a quarter."""
     if ENDPOINT_RESULT_KEY in request.environ:
         return False
     identity: IdentityApplication = request.registry.application
@@ -37,32 +37,33 @@ def needs_transaction(request: Request) -> bool:
 
 
 def commit_veto(request: Request, response: Response) -> bool:
-    """True if the transaction must be aborted: an exception led to this answer, and does not say
-    ``commits_transaction``."""
+    """True if the transaction must be aborted: an exception caused this response, and does not set
+    ``commits_transaction``.
+    """
     exception = getattr(request, "exception", None)
     return exception is not None and not getattr(exception, "commits_transaction", False)
 
 
 def _retry_attempts(request: Request) -> int:
     identity: IdentityApplication = request.registry.application
-    # A body that the server has not read cannot be kept for another attempt.
+    # A body that the server has not read cannot be kept for a retry.
     is_unread = UNREAD_BODY_KEY in request.environ
     return MAX_ATTEMPTS if identity.backend.has_write_conflicts and not is_unread and needs_transaction(request) else 1
 
 
 def add_write_path(config: Configurator, start: str) -> None:
-    """Directive: whatever is asked at a path that starts so may write, also with GET.
+    """Directive: requests to paths with this prefix may write, also with GET.
 
-    For addresses to which others send people, and where what they bring is used up.
+    For URLs to which other sites send people, where what they bring is consumed.
     """
     config.registry.write_paths = (*config.registry.write_paths, start)
 
 
 def includeme(config: Configurator) -> None:
-    """Put pyramid_retry and pyramid_tm in place with our rules, and the audit tween above them.
+    """Install pyramid_retry and pyramid_tm with our settings, and the audit tween above them.
 
-    pyramid_tm is put in by its tween alone: its ``includeme`` would add ``tm`` as a request property, which
-    IdentityRequest has already (and far cheaper).
+    Only pyramid_tm's tween is installed: its ``includeme`` would add ``tm`` as a request property, which
+    IdentityRequest already has (and far cheaper).
     """
     config.registry.write_paths = ()
     config.add_directive("add_write_path", add_write_path)

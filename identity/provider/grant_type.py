@@ -1,4 +1,4 @@
-"""Grant: answers one question, who may get what; and Authorization, its answer."""
+"""GrantType decides who may get which tokens; Authorization is its decision."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -19,10 +19,10 @@ from identity.provider.single_use import SingleUseCredential
 
 
 class ClientRequirement(Enum):
-    """Whether the token endpoint authenticates the client before it asks the grant.
+    """Whether the token endpoint authenticates the client before it calls the grant.
 
-    REQUIRED means an application that is registered for the grant type; OR_SERVICE_USER such an application, or any
-    service user that has a secret.
+    REQUIRED: an application registered for the grant type. OR_SERVICE_USER: such an application, or any service user
+    with a secret.
     """
 
     REQUIRED = "required"
@@ -34,8 +34,8 @@ class ClientRequirement(Enum):
 class TokenRequest:
     """A token request after the endpoint's own checks.
 
-    ``parameters`` are clean: decoded, each at most once but for those that the grant names. ``client`` is set where the
-    grant requires one, or in its place ``service_user`` where one showed its secret.
+    ``parameters`` are decoded, and unique except for ``repeatable_parameters`` of the grant. ``client`` is set where
+    the grant requires one, or instead ``service_user`` where one presented its secret.
     """
 
     parameters: Parameters
@@ -45,9 +45,10 @@ class TokenRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreviewInput:
-    """Who would ask, in a preview: taken to have proved all that a grant wants to see.
+    """The requester in a preview: assumed to have proved everything a grant requires.
 
-    Without a ``client`` nobody authenticates as one. ``code`` and ``refresh_token`` are what the ways before brought.
+    Without a ``client`` no client authenticates. ``code`` and ``refresh_token`` come from the grants previewed
+    before.
     """
 
     subject: Subject | None
@@ -58,20 +59,20 @@ class PreviewInput:
 
     @property
     def service_user(self) -> Subject | None:
-        """The subject, if it is a service user that asks for itself."""
+        """The subject if it is a service user acting for itself."""
         alone = self.client is None and self.subject is not None and isinstance(self.subject.user, ServiceUser)
         return self.subject if alone else None
 
 
 class PreviewUnsupported(Exception):
-    """A grant does not tell what it would authorize."""
+    """The grant type does not support previews."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshTokenTerms:
-    """That an answer carries a refresh token: good until ``ends_at`` at the latest, for ``scope`` at most.
+    """Terms of a refresh token in the response: valid until ``ends_at`` at the latest, for ``scope`` at most.
 
-    ``predecessor_id`` is the refresh token that it takes the place of.
+    ``predecessor_id`` is the refresh token that it replaces.
     """
 
     ends_at: datetime
@@ -81,24 +82,24 @@ class RefreshTokenTerms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authorization:
-    """What a grant has established; issuing turns it into tokens.
+    """The decision of a grant, from which tokens are issued.
 
     ``subject`` is the user the tokens are about, None where a client acts for itself. ``client`` is the application,
-    None for a service user; ``client_id`` is what tokens name as their client. ``requested_scopes`` are the words of
-    the scope.
+    None for a service user; ``client_id`` is the client that tokens name. ``requested_scopes`` are the values of the
+    scope.
 
-    ``authenticated_at`` is when the subject last proved to be it, ``methods`` how (RFC 8176), ``acr`` what that amounts
-    to where a class was asked for, ``session_id`` in which session. ``key_id`` or ``secret_id`` ties the tokens to what
-    a service user showed, so that they end with it, ``client_secret_id`` an application's own to what that showed,
-    ``family_id`` to the sign-in they come from. ``single_use_credential`` is used up when they are recorded.
+    ``authenticated_at`` is when the subject last authenticated, ``methods`` how (amr, RFC 8176), ``acr`` the class
+    reached if one was requested, ``session_id`` the session. ``key_id`` or ``secret_id`` ties the tokens to the
+    credential of a service user, so that they end with it, ``client_secret_id`` to that of an application,
+    ``family_id`` to the sign-in they come from. ``single_use_credential`` is consumed when the tokens are stored.
 
-    Without ``includes_id_token`` the answer has none, whatever was granted; ``nonce`` stands in it.
-    ``refresh_token_terms`` asks for a refresh token. ``userinfo_claims`` and ``id_token_claims`` are asked for beside
-    scopes (OpenID Connect Core §5.5).
+    With ``includes_id_token`` False the response has no ID token, whatever was granted; ``nonce`` is for the ID
+    token. ``refresh_token_terms`` requests a refresh token. ``userinfo_claims`` and ``id_token_claims`` are
+    requested besides scopes (OpenID Connect Core §5.5).
 
-    ``requested_audience`` narrow the audience (RFC 8707). No token outlives ``ends_at``. ``actors`` are the subjects of
-    those who act for the subject, the present one first: the claim ``act`` (RFC 8693 §4.1). ``response_members`` holds
-    further members of the token endpoint's answer.
+    ``requested_audience`` narrows the audience (RFC 8707). No token outlives ``ends_at``. ``actors`` are the
+    subjects that act for the subject, the current one first: the claim ``act`` (RFC 8693 §4.1). ``response_members``
+    are further members of the token response.
     """
 
     subject: Subject | None
@@ -137,13 +138,13 @@ class Authorization:
 class GrantType(ABC):
     """A grant type of the token endpoint. Stateless; one object serves all requests.
 
-    ``parameters`` names the parameters that it reads besides grant_type and scope, ``repeatable_parameters`` those of
-    them that may be given more than once.
+    ``parameters`` names the parameters that it reads besides grant_type and scope, ``repeatable_parameters`` those
+    of them that may be repeated.
 
-    ``accepts_codes`` says that it exchanges what a sign-in hands over, so that applications of people use it unless
-    they are registered otherwise. ``issues_refresh_tokens`` says that its answers may carry refresh tokens, and
-    ``accepts_refresh_tokens`` that it is of use only beside such a grant. ``requires_confidential_client`` says that a
-    public client cannot use it.
+    ``accepts_codes`` says that it redeems the result of a sign-in, so that applications with users get it by
+    default. ``issues_refresh_tokens`` says that its responses may contain refresh tokens, and
+    ``accepts_refresh_tokens`` that it is of use only beside such a grant. ``requires_confidential_client`` says that
+    a public client cannot use it.
     """
 
     grant_type: ClassVar[str]
@@ -157,13 +158,12 @@ class GrantType(ABC):
 
     @abstractmethod
     def authorize(self, request: TokenRequest, context: Context) -> Authorization:
-        """Establish who may get what. Writes come last. Raises an OAuthError."""
+        """Decide who may get what. Writes come last. Raises an OAuthError."""
 
     def preview(self, preview_input: PreviewInput, context: Context) -> Authorization | None:
-        """What ``authorize`` would establish if all were proved; None if the grant is not for these. Writes nothing.
+        """What ``authorize`` would decide if every proof were valid; None if the grant does not apply. Writes nothing.
 
-        Whether the client is registered for the grant type, and everybody active, is asked elsewhere. Raises
-        PreviewUnsupported if the grant cannot tell, as it does here, and the OAuthError of a rule that stands against
-        it.
+        The caller checks that the client is registered for the grant type and that everyone is active. Raises
+        PreviewUnsupported by default, and the OAuthError of a rule that is violated.
         """
         raise PreviewUnsupported

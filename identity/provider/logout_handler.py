@@ -1,4 +1,4 @@
-"""LogoutHandler: logout at other providers when a session ends."""
+"""LogoutHandler: logout at upstream providers when a session ends."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar
@@ -8,18 +8,19 @@ from identity.services.container import Services
 
 
 class LogoutHandler(ABC):
-    """Asked before a session ends, whoever asked for it. It ends whatever comes of the way.
+    """Called before a session ends, for any reason. The session ends even if the logout elsewhere fails.
 
-    What the way leads to comes back with ``identity.provider.endpoints.end_session.finish_logout``.
+    The remote logout returns to ``identity.provider.endpoints.end_session.finish_logout``.
     """
 
     name: ClassVar[str]
 
     @abstractmethod
     def handles(self, account: SignedInAccount, services: Services) -> bool:
-        """True if they sign out elsewhere, too. Only looks."""
+        """True if the account is to be signed out elsewhere, too. Must not write."""
 
     @abstractmethod
     def begin_logout(self, account: SignedInAccount, request_id: str, services: Services) -> str:
-        """The path on the login host that leads there. ``request_id`` is what waits for them to come back, as requests
-        for signing in do: in this browser alone."""
+        """The path on the login host that starts the logout. ``request_id`` is the pending request to resume
+        afterwards, in the same browser.
+        """

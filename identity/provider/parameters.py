@@ -1,4 +1,4 @@
-"""Parameters: what a request carries, each at most once, in clean text."""
+"""Decoded and validated request parameters."""
 
 import re
 from collections.abc import Container, Mapping
@@ -9,7 +9,7 @@ from identity.provider.errors import InvalidRequest
 MAX_PARAMETERS = 100
 MAX_BODY_LENGTH = 16 * 1024
 
-#: Never accepted in a query string: addresses are logged and kept in histories (RFC 6749 §2.3.1, RFC 6750 §2.3).
+#: Never accepted in a query string: URLs end up in logs and browser histories (RFC 6749 §2.3.1, RFC 6750 §2.3).
 SECRET_PARAMETERS = frozenset(
     {
         "access_token",
@@ -31,7 +31,7 @@ _NAME = re.compile(r"[\x21-\x7e]{1,100}\Z")
 class Parameters(Mapping[str, str]):
     """Decoded parameters. An empty value counts as absent (RFC 6749 §3.1, §3.2).
 
-    ``repeated`` holds what was given more than once, which is not among the others.
+    ``repeated`` holds the repeated parameters, which are not among the others.
     """
 
     __slots__ = ("_values", "repeated")
@@ -45,7 +45,7 @@ class Parameters(Mapping[str, str]):
         """Decode application/x-www-form-urlencoded bytes.
 
         Raises InvalidRequest for repeated parameters, more than MAX_PARAMETERS, values over ``longest`` characters,
-        broken percent or UTF-8 encoding, and NUL.
+        invalid percent or UTF-8 encoding, and NUL.
         """
         parameters = cls.parse_leniently(encoded, longest=longest)
         parameters.refuse_repeated()
@@ -53,9 +53,9 @@ class Parameters(Mapping[str, str]):
 
     @classmethod
     def parse_leniently(cls, encoded: bytes, *, longest: int = MAX_BODY_LENGTH) -> "Parameters":
-        """As ``parse``, but repeated parameters are kept apart.
+        """Like ``parse``, but keep repeated parameters in ``repeated``.
 
-        For requests whose errors have to find their way back to a client by the parameters that are clear.
+        For requests whose errors are redirected to the client by the unambiguous parameters.
         """
         try:
             text = encoded.decode("ascii")
@@ -93,40 +93,40 @@ class Parameters(Mapping[str, str]):
         return len(self._values)
 
     def get_value(self, name: str) -> str | None:
-        """The parameter's value, None if it is absent or empty."""
+        """None if the parameter is absent or empty."""
         return self._values.get(name)
 
     def require_value(self, name: str) -> str:
-        """The parameter's value. Raises InvalidRequest if it is absent or empty."""
+        """Raises InvalidRequest if the parameter is absent or empty."""
         value = self._values.get(name)
         if value is None:
             raise InvalidRequest(f"parameter {name} is missing")
         return value
 
     def refuse_repeated(self, allowed: Container[str] = ()) -> None:
-        """Raise InvalidRequest if a parameter was given more than once, unless it may be."""
+        """Raise InvalidRequest if a parameter was repeated that is not ``allowed`` to be."""
         for name in self.repeated:
             if name not in allowed:
                 raise repeated_parameter_error(name)
 
     def get_values(self, name: str) -> tuple[str, ...]:
-        """All values of a parameter that may be given more than once, in order."""
+        """All values of a parameter that may be repeated, in order."""
         value = self._values.get(name)
         return self.repeated.get(name, ()) if value is None else (value,)
 
     def get_space_delimited(self, name: str) -> tuple[str, ...]:
-        """The parameter's space-delimited words, in order, each once."""
-        # Space alone divides (RFC 6749 §3.3): a tab stays in its word, and is refused there.
+        """The parameter's space-delimited values, in order, without duplicates."""
+        # Only a space separates (RFC 6749 §3.3): a tab stays in its value and is refused there.
         return tuple(dict.fromkeys(item for item in self._values.get(name, "").split(" ") if item))
 
 
 def _decoded(text: str) -> str:
-    # Most names and values are as they were before they were encoded.
+    # Most names and values are not percent-encoded.
     return unquote_plus(text, errors="strict") if "%" in text or "+" in text else text
 
 
 def refuse_secrets(query: bytes) -> None:
-    """Raise InvalidRequest if a query string carries a secret or a token."""
+    """Raise InvalidRequest if a query string contains a secret or a token."""
     if query and any(name in SECRET_PARAMETERS for name in Parameters.parse(query)):
         raise InvalidRequest("send credentials and tokens in the header or the body, never in the address")
 
@@ -137,10 +137,9 @@ def _repeated(pairs: list[tuple[str, str]]) -> tuple[str, ...]:
 
 
 def repeated_parameter_error(name: str) -> InvalidRequest:
-    """The error for a parameter that was given twice."""
     return InvalidRequest(f"parameter {_printable_name(name)} was given twice", reason="a parameter was given twice")
 
 
 def _printable_name(name: str) -> str:
-    """The name as it may stand in an error_description (RFC 6749 §5.2 allows no quotes or backslashes)."""
+    """The name without characters that error_description forbids: quotes and backslashes (RFC 6749 §5.2)."""
     return name if _NAME.match(name) and not {'"', "\\"} & set(name) else "(unprintable)"

@@ -12,7 +12,7 @@ MAX_REQUEST_BYTES = 16 * 1024
 
 
 def parse_request_parameters(request: ProtocolRequest, *, may_be_empty: bool = False) -> Parameters:
-    """The parameters of the address or of a form, with those that were given more than once.
+    """Parameters of the query or form, including repeated ones.
 
     Raises OversizedRequest, UnreadableRequest.
     """
@@ -31,8 +31,7 @@ def parse_request_parameters(request: ProtocolRequest, *, may_be_empty: bool = F
 def store_and_redirect(
     parameters: Mapping[str, str], path: str, context: Context, *, login_name: str = "", ui_locales: str = ""
 ) -> ProtocolResponse:
-    """Keep the request for this browser, and send it to the path on the login host that has its id in it, in place of
-    braces."""
+    """Store the request for this browser, and redirect to the path on the login host with its id in place of braces."""
     request_id, cookies = store_pending_request(parameters, context, login_name=login_name, ui_locales=ui_locales)
     return redirect_response(context.settings.login_url + path.format(request_id), *cookies)
 
@@ -40,6 +39,6 @@ def store_and_redirect(
 def store_pending_request(
     parameters: Mapping[str, str], context: Context, *, login_name: str = "", ui_locales: str = ""
 ) -> tuple[str, tuple[Cookie, ...]]:
-    """The id under which the request waits from now on, and the cookie by which its browser is known."""
+    """The id of the stored request, and the cookie that identifies its browser."""
     pending, secret = context.services.sign_ins.begin(parameters, login_name=login_name, ui_locales=ui_locales)
     return pending.id, (Cookie(CookieKind.SIGN_IN, pending.id, secret, context.settings.sign_in_lifetime),)

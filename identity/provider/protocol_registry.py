@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from identity.provider.interaction import Interaction
     from identity.provider.logout_handler import LogoutHandler
 
-#: A plugin's name with its implementation of a contribution hook.
+#: A plugin's name and its implementation of a contribution hook.
 NamedHook = tuple[str, Callable[..., Mapping[str, Any] | None]]
 
 
 @dataclass(frozen=True)
 class ProtocolRegistry:
-    """The registry that endpoints consult; resolved into dicts at start, because a dict is faster than a hook call."""
+    """The registry used by endpoints; resolved into dicts at startup, because a dict is faster than a hook call."""
 
     grant_types: Mapping[str, GrantType]
     response_types: Mapping[frozenset[str], ResponseType]
@@ -35,7 +35,7 @@ class ProtocolRegistry:
     user_claims: tuple[NamedHook, ...] = ()
     token_claims: tuple[NamedHook, ...] = ()
     discovery: tuple[NamedHook, ...] = ()
-    #: Those of the service, then those that plugins add while they are configured.
+    #: The service's endpoints, then those that plugins add while they are configured.
     endpoints: list["Endpoint"] = field(default_factory=list)
     #: Documents that do not depend on the request, by endpoint.
     documents: dict[str, Any] = field(default_factory=dict)

@@ -12,7 +12,7 @@ NO_STORE: Mapping[str, str] = {"Cache-Control": "no-store", "Pragma": "no-cache"
 
 
 class CookieKind(Enum):
-    """What a cookie of the login host remembers."""
+    """Purpose of a cookie of the login host."""
 
     SESSION = "session"
     SIGN_IN = "sign-in"
@@ -24,8 +24,7 @@ class CookieKind(Enum):
 class Cookie:
     """A cookie to set on the login host, or with ``secret`` None to remove.
 
-    ``id`` names the session, the pending sign-in or the browser itself; the browser shows ``secret`` until ``max_age``
-    is over.
+    ``id`` is the session, pending sign-in or browser; the browser presents ``secret`` until ``max_age`` has passed.
     """
 
     kind: CookieKind
@@ -36,8 +35,8 @@ class Cookie:
 
 @dataclass(frozen=True, slots=True)
 class BrowserState:
-    """The browser's cookies by id: secrets of its sessions and pending sign-ins, and tokens of accounts that know it or
-    remember its second factor.
+    """The browser's cookies by id: secrets of its sessions and pending sign-ins, and tokens of accounts that know
+    the browser or remember its second factor.
     """
 
     sessions: Mapping[str, str] = field(default_factory=dict)
@@ -54,8 +53,8 @@ NO_BROWSER_STATE = BrowserState()
 class ProtocolRequest:
     """An HTTP request as the protocol sees it; ``body`` is already limited in size.
 
-    ``browser_state`` is empty at endpoints that are not on the login host; ``resumed_request_id`` is the id in the
-    address of an authorization request that is continued.
+    ``browser_state`` is empty at endpoints that are not on the login host; ``resumed_request_id`` is the id of a
+    continued authorization request, from the path.
     """
 
     method: str
@@ -68,13 +67,13 @@ class ProtocolRequest:
     resumed_request_id: str | None = None
 
     def parse_form(self) -> Parameters:
-        """The parameters of a form-encoded body. Raises InvalidRequest, also for another content type."""
+        """Raises InvalidRequest, also for another content type."""
         parameters = self.parse_lenient_form()
         parameters.refuse_repeated()
         return parameters
 
     def parse_lenient_form(self) -> Parameters:
-        """The same with parameters that were given more than once, for whoever refuses those."""
+        """Like ``parse_form``, but keep repeated parameters for the caller to refuse."""
         if self.content_type != "application/x-www-form-urlencoded":
             raise InvalidRequest("the body must be application/x-www-form-urlencoded")
         return Parameters.parse_leniently(self.body)
@@ -82,7 +81,7 @@ class ProtocolRequest:
 
 @dataclass(frozen=True, slots=True)
 class FormPost:
-    """A page that sends these fields on to a client by itself (OAuth 2.0 Form Post Response Mode)."""
+    """A page that posts these fields to a client automatically (OAuth 2.0 Form Post Response Mode)."""
 
     action: str
     fields: Mapping[str, str]
@@ -91,9 +90,9 @@ class FormPost:
 
 @dataclass(frozen=True, slots=True)
 class ProtocolResponse:
-    """An HTTP answer. With ``form_post`` its body is that page, which the rim draws.
+    """An HTTP response. ``form_post`` is rendered as its body by the HTTP layer.
 
-    ``is_negative`` says that it tells of nothing, though there may be something that was stored just now.
+    ``is_negative`` means that nothing was found, although it may have been stored just now.
     """
 
     status: int

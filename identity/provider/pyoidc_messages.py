@@ -1,4 +1,4 @@
-"""Our messages: pyoidc's message classes, made to say what this service means."""
+"""pyoidc's message classes, adapted to this service."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -32,21 +32,21 @@ _PLAIN_OR_LIST = _PLAIN | {list}
 
 
 class ForbiddenSignature(Exception):
-    """pyoidc asked for a signature in another way than the one we make."""
+    """pyoidc requested a signature other than with our key and RS256."""
 
 
 class _UntaggedMessage:
-    """A message whose members have no language tags, and whose values mostly are what they should be already.
+    """A message without language tags whose values mostly have their final types already.
 
-    pyoidc takes every name apart twice, and looks for nested messages in every value. Here it is asked about what is
-    not plain.
+    pyoidc parses every name twice and looks for nested messages in every value. Here it handles only members that
+    are not plain.
     """
 
     c_param: ClassVar[dict[str, Any]]
-    #: The types of members that are kept as they are, None where pyoidc makes something of them. Words that stand in
-    #: one text remain there.
+    #: Types of members that are kept as they are; None where pyoidc converts them. Space-delimited strings stay
+    #: strings.
     _plain_types: ClassVar[dict[str, type | None]]
-    #: How lists are written.
+    #: Serializers of lists.
     _written: ClassVar[dict[str, Any]]
     _dict: dict[str, Any]
 
@@ -59,7 +59,7 @@ class _UntaggedMessage:
         return definitions.get(key)
 
     def from_dict(self, dictionary: dict[str, Any], **more: Any) -> Any:
-        """As pyoidc's. Raises its errors."""
+        """Same contract as pyoidc's. Raises its errors."""
         values = dictionary.values()
         kind: Any = type(self)
         converted = _not_kept(kind, tuple(dictionary), tuple(map(type, values)))
@@ -76,7 +76,6 @@ class _UntaggedMessage:
         return self
 
     def to_dict(self, lev: int = 0) -> dict[str, Any]:
-        """As pyoidc's."""
         if not _PLAIN_OR_LIST.issuperset(map(type, self._dict.values())):
             nested: dict[str, Any] = super().to_dict(lev)  # type: ignore[misc]
             return nested
@@ -89,7 +88,7 @@ class _UntaggedMessage:
 
 @lru_cache(maxsize=500)
 def _not_kept(message: Any, names: tuple[str, ...], kinds: tuple[type, ...]) -> frozenset[str]:
-    """Of members of these names, with values of these kinds, those that pyoidc would make something of."""
+    """The members of these names, with values of these types, that pyoidc would convert."""
     plain_types = message._plain_types
     return frozenset(
         name
@@ -99,7 +98,7 @@ def _not_kept(message: Any, names: tuple[str, ...], kinds: tuple[type, ...]) -> 
 
 
 def _kept_as(definition: Any) -> type | None:
-    """The type of values that pyoidc leaves as they are."""
+    """The type of values that pyoidc leaves unchanged."""
     if definition.serializer is list_serializer:
         return list
     if definition.serializer is sp_sep_list_serializer:
@@ -110,7 +109,7 @@ def _kept_as(definition: Any) -> type | None:
 class AuthorizationRequestMessage(_AuthorizationRequest):  # type: ignore[misc]
     """An authorization request (OpenID Connect Core §3.1.2.1) with prompt=create and PKCE.
 
-    It only turns texts into lists and numbers. Every rule is checked by ``authorization_request``, which knows the
+    It only converts strings to lists and numbers. ``authorization_request`` checks every rule, because it knows the
     error code for each; pyoidc's ``verify`` would read request objects and hints without checking signatures.
     """
 
@@ -118,67 +117,64 @@ class AuthorizationRequestMessage(_AuthorizationRequest):  # type: ignore[misc]
         **_AuthorizationRequest.c_param,
         "code_challenge": SINGLE_OPTIONAL_STRING,
         "code_challenge_method": SINGLE_OPTIONAL_STRING,
-        # Taken as it is: whether it is a number is told in words of ours.
+        # Kept as a string, so that our own check reports a value that is not a number.
         "max_age": SINGLE_OPTIONAL_STRING,
         "claims": SINGLE_OPTIONAL_STRING,
     }
 
     def verify(self, **_: object) -> NoReturn:
-        """Refuse."""
         raise TypeError("authorization requests are checked by identity.provider.authorization_request")
 
 
 class AuthorizationResponse(_UntaggedMessage, _AuthorizationResponse):  # type: ignore[misc]
-    """The answer of the authorization endpoint, errors included (RFC 6749 §4.1.2, §4.2.2)."""
+    """Response of the authorization endpoint, including errors (RFC 6749 §4.1.2, §4.2.2)."""
 
 
 class AccessTokenResponse(_UntaggedMessage, _AccessTokenResponse):  # type: ignore[misc]
-    """The answer of the token endpoint (RFC 6749 §5.1)."""
+    """Response of the token endpoint (RFC 6749 §5.1)."""
 
 
 class TokenIntrospectionResponse(_UntaggedMessage, _TokenIntrospectionResponse):  # type: ignore[misc]
-    """The answer of the introspection endpoint (RFC 7662 §2.2)."""
+    """Response of the introspection endpoint (RFC 7662 §2.2)."""
 
 
 class OpenIDSchema(_UntaggedMessage, _OpenIDSchema):  # type: ignore[misc]
-    """The answer of the userinfo endpoint (OpenID Connect Core §5.3.2)."""
+    """Response of the userinfo endpoint (OpenID Connect Core §5.3.2)."""
 
 
 class ProviderConfigurationResponse(_ProviderConfigurationResponse):  # type: ignore[misc]
     """The discovery document (OpenID Connect Discovery §3).
 
-    pyoidc's defaults are dropped: what the document says is derived, never assumed.
+    pyoidc's defaults are dropped: every member is derived.
     """
 
     c_default: ClassVar[dict[str, Any]] = {}
 
 
 class MessageFactory(OIDCMessageFactory):  # type: ignore[misc]
-    """pyoidc's factory with our messages in it."""
+    """pyoidc's factory with our message classes."""
 
     configuration_endpoint = MessageTuple(OpenIDSchema, ProviderConfigurationResponse)
 
 
 @dataclass(frozen=True, slots=True)
 class IdTokenSigningKey:
-    """How an ID token is to be signed."""
-
     key_id: str
     private_key: RsaPrivateKey
 
 
 class IdToken(_UntaggedMessage, _IdToken):  # type: ignore[misc]
-    """An ID token whose signature comes from our crypto layer, never from pyjwkest."""
+    """An ID token signed by our crypto layer, never by pyjwkest."""
 
     def to_jwt(self, key: object = None, algorithm: str = "", **_: object) -> str:
         """The signed token. ``key`` is an IdTokenSigningKey.
 
-        Raises ForbiddenSignature for every other key and for every algorithm but RS256.
+        Raises ForbiddenSignature for any other key and for any algorithm but RS256.
         """
         if algorithm != "RS256" or not isinstance(key, IdTokenSigningKey):
             raise ForbiddenSignature("an ID token is signed with RS256 and a key of the service")
         claims = self.to_dict()
-        # pyoidc writes an audience of one as a list; a string is what every client reads (RFC 7519 §4.1.3).
+        # pyoidc writes an audience of one as a list; every client understands a string (RFC 7519 §4.1.3).
         if isinstance(claims["aud"], list) and len(claims["aud"]) == 1:
             claims["aud"] = claims["aud"][0]
         return sign(claims, key.private_key, algorithm=algorithm, key_id=key.key_id)

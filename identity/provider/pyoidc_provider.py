@@ -1,8 +1,8 @@
-"""IdentityProvider: pyoidc's provider, wired to this service.
+"""IdentityProvider: pyoidc's provider, adapted to this service.
 
-Kept from pyoidc: the messages, the client authentication seam, the ways to the redirect URI and to a signed ID token.
-Everything else that it inherits would work past our storage and our checks, so it is refused, by name of what is kept
-and not by name of what is refused: a method that a new release of pyoidc adds is refused too.
+Used from pyoidc: messages, the client authentication seam, redirect URIs and signed ID tokens. Every other inherited
+method would bypass our storage and checks, so it is blocked. The table lists what is allowed, so that a method added
+by a new release of pyoidc is blocked, too.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,18 +33,18 @@ from identity.provider.pyoidc_messages import (
 )
 from identity.provider.redirect_target import redact_uri
 
-#: Which inherited methods stay reachable.
+#: Inherited methods that are not blocked.
 ALLOWED_METHODS = frozenset({"build_jwx_def", "default_capabilities", "get_redirect_uri", "id_token_as_signed_jwt"})
 
 ClientAuthenticator = Callable[[ProtocolRequest, Parameters, Context], Client]
 
 
 class ForbiddenCall(Exception):
-    """Inherited code was about to act without this service's storage and checks."""
+    """Inherited code tried to act without this service's storage and checks."""
 
 
 class DisabledSessionStore:
-    """Stands where pyoidc keeps its session database: every access refuses."""
+    """Replaces pyoidc's session database; every access raises ForbiddenCall."""
 
     def __getattr__(self, name: str) -> NoReturn:
         raise ForbiddenCall(f"pyoidc's session database is not used ({name})")
@@ -60,7 +60,7 @@ class DisabledSessionStore:
 
 
 class DisabledClientDatabase(BaseClientDatabase):  # type: ignore[misc]
-    """Stands where pyoidc keeps its clients: it wants the type, and gets nothing else."""
+    """Replaces pyoidc's client database, whose type it checks; every access raises ForbiddenCall."""
 
     def __getitem__(self, key: str) -> NoReturn:
         raise ForbiddenCall("pyoidc's client database is not used")
@@ -72,33 +72,31 @@ class DisabledClientDatabase(BaseClientDatabase):  # type: ignore[misc]
         raise ForbiddenCall("pyoidc's client database is not used")
 
     def keys(self) -> NoReturn:
-        """Refuse."""
         raise ForbiddenCall("pyoidc's client database is not used")
 
     def items(self) -> NoReturn:
-        """Refuse."""
         raise ForbiddenCall("pyoidc's client database is not used")
 
 
 class ProviderSettings(OicProviderSettings):  # type: ignore[misc]
-    """pyoidc's settings without its habit of reading TIMEOUT and the like from the environment."""
+    """pyoidc's settings, except that they do not read TIMEOUT and the like from the environment."""
 
     @classmethod
     def settings_customise_sources(cls, settings_cls: Any, init_settings: Any, *_: Any, **__: Any) -> tuple[Any, ...]:
-        """Only what the constructor is given."""
+        """Only the constructor's arguments."""
         return (init_settings,)
 
 
 class IdTokenServer(Server):  # type: ignore[misc]
-    """Makes ID tokens as a message that signs through our crypto layer."""
+    """Creates ID tokens as a message that signs through our crypto layer."""
 
     def make_id_token(self, session: Mapping[str, Any], loa: str = "", issuer: str = "", *_: object) -> IdToken:
-        """What the session holds: pyoidc would add moments of its own clock, and claims of requests in its database."""
+        """Only the session's values: pyoidc would add times of its own clock, and claims from its database."""
         return IdToken(iss=issuer, **session)
 
 
 class _Redirect(dict[str, str]):
-    """The parameters, together with the client whose redirect URI is asked for."""
+    """The parameters, with the client whose redirect URI is requested."""
 
     def __init__(self, parameters: Parameters, client: ApplicationClient) -> None:
         super().__init__(parameters)
@@ -107,7 +105,7 @@ class _Redirect(dict[str, str]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdTokenContent:
-    """What an ID token says beside the issuer's name (OpenID Connect Core §2)."""
+    """Claims of an ID token besides the issuer (OpenID Connect Core §2)."""
 
     subject: str
     client_id: str
@@ -131,7 +129,7 @@ class IdentityProvider(Provider):  # type: ignore[misc]
     ) -> None:
         settings = ProviderSettings()
         self._capabilities = dict(capabilities)
-        # The inherited list is shared by all providers of a process and extended by each.
+        # All providers of a process share the inherited list, and each extends it.
         self.endp: list[object] = []
         super().__init__(
             issuer,
@@ -149,7 +147,7 @@ class IdentityProvider(Provider):  # type: ignore[misc]
         )
         self.server = IdTokenServer(keyjar=self.keyjar, message_factory=MessageFactory, settings=settings)
         self.endp.clear()
-        # pyoidc draws a cookie seed and key; no cookie is made with them.
+        # pyoidc generates a cookie seed and key; no cookie is made with them.
         self.seed, self.symkey = b"", None
 
     def provider_features(self, provider_config: Any = None) -> ProviderConfigurationResponse:
@@ -157,7 +155,7 @@ class IdentityProvider(Provider):  # type: ignore[misc]
         return ProviderConfigurationResponse(**self._capabilities)
 
     def authorization_request(self, parameters: Parameters) -> AuthorizationRequestMessage:
-        """The parameters as pyoidc's message: lists and words taken apart. Raises InvalidRequest."""
+        """The parameters as pyoidc's message, with lists parsed. Raises InvalidRequest."""
         try:
             message: AuthorizationRequestMessage = AuthorizationRequestMessage().from_dict(dict(parameters))
         except (PyoidcError, ValueError, TypeError, KeyError):
@@ -165,7 +163,7 @@ class IdentityProvider(Provider):  # type: ignore[misc]
         return message
 
     def redirect_uri(self, parameters: Parameters, client: ApplicationClient) -> str:
-        """The redirect URI, if it is registered for the client. Raises UntrustedRedirect."""
+        """The redirect URI if it is registered for the client. Raises UntrustedRedirect."""
         try:
             uri: str = self.get_redirect_uri(_Redirect(parameters, client))
         except ParameterError:
@@ -184,12 +182,11 @@ class IdentityProvider(Provider):  # type: ignore[misc]
             )
 
     def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> Client:
-        """Whoever authenticated as a client, through pyoidc's ``client_authn`` seam. Raises OAuthError."""
+        """Authenticate the client through pyoidc's ``client_authn`` seam. Raises OAuthError."""
         party: Client = self.client_authn(request, parameters, context)
         return party
 
     def id_token(self, content: IdTokenContent, *, key: tuple[str, RsaPrivateKey]) -> str:
-        """A signed ID token."""
         claims = {**content.claims, "azp": content.client_id}
         acr = {"acr": claims.pop("acr")} if "acr" in claims else {}
         if content.authenticated_at is not None:
@@ -212,7 +209,7 @@ def _refusing(name: str) -> Callable[..., NoReturn]:
 
 
 def blocked_methods() -> frozenset[str]:
-    """The names of all methods that IdentityProvider inherits and does not keep; each one refuses."""
+    """Names of all blocked methods that IdentityProvider inherits."""
     names = {name for kind in Provider.__mro__ if kind is not object for name in vars(kind)}
     return frozenset(
         name

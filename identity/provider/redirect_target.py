@@ -1,4 +1,4 @@
-"""ReturnAddress: where the answer to an authorization request goes, and in what form."""
+"""RedirectTarget: redirect URI and response mode of an authorization request."""
 
 import re
 from collections.abc import Mapping
@@ -9,18 +9,19 @@ from identity.provider.errors import OAuthError
 from identity.provider.protocol_request import FormPost, ProtocolResponse
 from identity.provider.response_type import ResponseMode
 
-#: Codes and tokens must not reach anybody through the next request's Referer.
+#: Codes and tokens must not leak through the next request's Referer.
 _HEADERS = {"Cache-Control": "no-store", "Pragma": "no-cache", "Referrer-Policy": "no-referrer"}
 
 
-#: How many characters of an address are told.
+#: Maximum length of a displayed URI.
 _LONGEST = 200
 _CREDENTIALS = re.compile(r"(?<=//)[^/]*@")
 
 
 def redact_uri(uri: str) -> str:
-    """An address that somebody sent, fit to be told: without query, fragment and credentials, which can be secrets,
-    and without what does not print; cut if it is long."""
+    """A received URI in a form safe to display: without query, fragment and credentials, which can be secrets, and
+    without unprintable characters; truncated.
+    """
     bare = _CREDENTIALS.sub("", re.split(r"[?#]", uri, maxsplit=1)[0])
     printable = "".join(item for item in bare[: 4 * _LONGEST] if item.isprintable())
     return printable if len(printable) <= _LONGEST else printable[:_LONGEST] + "…"
@@ -28,7 +29,7 @@ def redact_uri(uri: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RedirectTarget:
-    """A trusted redirect URI with response mode, state and issuer; all answers carry the last two (RFC 9207)."""
+    """A trusted redirect URI with response mode, state and issuer; all responses contain the last two (RFC 9207)."""
 
     uri: str
     mode: ResponseMode
@@ -37,7 +38,7 @@ class RedirectTarget:
     application: str
 
     def success_response(self, members: Mapping[str, Any]) -> ProtocolResponse:
-        """These members, delivered: a redirect (303), or a page that posts them."""
+        """A redirect (303) with these members, or a page that posts them."""
         from identity.provider.pyoidc_messages import AuthorizationResponse
 
         message = AuthorizationResponse(**members, iss=self.issuer)
@@ -51,5 +52,5 @@ class RedirectTarget:
         return ProtocolResponse(303, headers={**_HEADERS, "Location": location})
 
     def error_response(self, error: OAuthError) -> ProtocolResponse:
-        """The error, delivered (service description §7)."""
+        """A redirect or page with the error (service description §7)."""
         return self.success_response({"error": error.error, "error_description": error.description})

@@ -1,11 +1,11 @@
-"""ResponseType: what the authorization endpoint answers with; data, not code."""
+"""ResponseType: the artifacts of an authorization response."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Artifact(StrEnum):
-    """What an authorization answer can carry."""
+    """A code or token in an authorization response."""
 
     CODE = "code"
     ID_TOKEN = "id_token"  # noqa: S105 - a word of the protocol
@@ -13,7 +13,7 @@ class Artifact(StrEnum):
 
 
 class ResponseMode(StrEnum):
-    """How an authorization answer reaches the client (OAuth 2.0 Multiple Response Types §2.1, Form Post)."""
+    """How an authorization response reaches the client (OAuth 2.0 Multiple Response Types §2.1, Form Post)."""
 
     QUERY = "query"
     FRAGMENT = "fragment"
@@ -22,17 +22,16 @@ class ResponseMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ResponseType:
-    """A response type by its registered name; its words have no order (OAuth 2.0 Multiple Response Types §3)."""
+    """A response type by its registered name; its values have no order (OAuth 2.0 Multiple Response Types §3)."""
 
     value: str
     artifacts: frozenset[Artifact]
 
     @property
     def values(self) -> frozenset[str]:
-        """The words of the name."""
         return frozenset(self.value.split())
 
     @property
     def uses_front_channel(self) -> bool:
-        """True if tokens pass through the browser: then they never stand in a query, and a nonce is needed."""
+        """True if tokens pass through the browser: then query mode is not allowed, and a nonce is required."""
         return bool(self.artifacts & {Artifact.ID_TOKEN, Artifact.ACCESS_TOKEN})

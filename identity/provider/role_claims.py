@@ -1,7 +1,7 @@
-"""Role claims: the project roles that a user was given, as decided for the audience of a token.
+"""Role claims: a user's project roles, as determined for the audience of a token.
 
-What an application is told is within its own right too: of a project that its organization holds by a grant, it is told
-of the granted roles alone.
+An application also sees only what its organization may see: of a project received by a grant, only the granted
+roles.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -16,11 +16,11 @@ from identity.provider.errors import AccessDenied, OAuthError
 from identity.provider.scope import GrantedScopes
 from identity.storage.backend import Storage
 
-#: What follows the namespace in a scope that asks for all roles, and in one that asks for a single role.
+#: Suffix after the namespace in the scope for all roles, and in scopes for single roles.
 ALL_ROLES_SUFFIX = ":org:projects:roles"
 ONE_ROLE_INFIX = ":org:project:role:"
 
-#: The role keys that are told of a project; None for all.
+#: The role keys to disclose of a project; None for all.
 _RoleKeys = frozenset[str] | None
 
 
@@ -29,8 +29,8 @@ def token_role_claims(
 ) -> dict[str, Any]:
     """The user's roles in every project of the audience, each role with {organization id: primary domain}.
 
-    One claim per project, and one of a fixed name for the application's own project (for all projects together where no
-    application is concerned). With scopes for single roles and none for all, those roles alone.
+    One claim per project, and one with a fixed name for the application's own project (for all projects together
+    without an application). With scopes for single roles and none for all, only those roles.
     """
     requested = _requested_roles(granted.values, context.settings.urn_namespaces) or None
     return _claims(subject, client, _projects(client, granted.audience, context), granted, lambda _: requested, context)
@@ -39,15 +39,15 @@ def token_role_claims(
 def response_role_claims(
     subject: Subject | None, client: ApplicationClient | None, granted: GrantedScopes, context: Context
 ) -> dict[str, Any]:
-    """Role claims for userinfo and introspection: what role scopes ask for, in every project of the audience, and all
-    roles in those projects that assert roles.
+    """Role claims for userinfo and introspection: the roles that scopes request in every project of the audience, and
+    all roles in projects that assert roles.
 
-    The service's own project does not assert them by itself: what counts there are manager roles.
+    The service's own project does not assert them: its roles are manager roles.
     """
     projects = _projects(client, granted.audience, context)
     requested = _requested_roles(granted.values, context.settings.urn_namespaces)
     if requested is not None and not requested:
-        # Nothing is looked up for a token with its own application's project alone, or the service's own.
+        # No query is needed for a token with only its application's project or the service's own.
         if client is not None and not client.project.assert_roles:
             projects -= {client.project.id}
         instance = context.services.find_instance()
@@ -95,7 +95,7 @@ def _claims(
 
 
 def _within(requested: _RoleKeys, project: Project, client: ApplicationClient | None, storage: Storage) -> _RoleKeys:
-    """Of the wanted roles those that the application's organization may know: all if it owns the project."""
+    """The requested roles that the application's organization may see: all if it owns the project."""
     if client is None or client.organization.id == project.organization_id:
         return requested
     project_grant = storage.project_grants.find_for_organization(project.id, client.organization.id)
@@ -109,7 +109,7 @@ def _disclosed_roles(grant: UserGrant, allowed_keys: Mapping[str, _RoleKeys]) ->
 
 
 def is_role_scope(scope_name: str, namespaces: tuple[str, ...]) -> bool:
-    """True for the scope that asks for all roles, and for those that ask for one."""
+    """True for the scope for all roles, and for those for a single role."""
     namespace, _, key = scope_name.partition(ONE_ROLE_INFIX)
     return (bool(key) and namespace in namespaces) or any(
         scope_name == namespace + ALL_ROLES_SUFFIX for namespace in namespaces
@@ -123,7 +123,7 @@ def refuse_without_role(
     *,
     error: type[OAuthError] = AccessDenied,
 ) -> None:
-    """Raise the error if the application's project admits only users with a role in it, and this one has none."""
+    """Raise the error if the application's project admits only users with a role in it and this user has none."""
     if client is None or subject is None or not client.project.check_roles:
         return
     with context.services.read_session() as storage:
@@ -138,7 +138,7 @@ def _projects(client: ApplicationClient | None, audience: Iterable[str], context
 
 @lru_cache(256)
 def _requested_roles(scopes: tuple[str, ...], namespaces: tuple[str, ...]) -> _RoleKeys:
-    """The roles that scopes ask for: none, single ones, or (None) all."""
+    """The roles that scopes request: none, single ones, or all (None)."""
     found = [scope_name for scope_name in scopes if is_role_scope(scope_name, namespaces)]
     if any(scope_name.endswith(ALL_ROLES_SUFFIX) and ONE_ROLE_INFIX not in scope_name for scope_name in found):
         return None
@@ -146,7 +146,7 @@ def _requested_roles(scopes: tuple[str, ...], namespaces: tuple[str, ...]) -> _R
 
 
 def _namespace(scopes: Iterable[str], context: Context) -> str:
-    """The namespace that the request used; ours if it used none."""
+    """The namespace used by the request; ours by default."""
     namespaces = context.settings.urn_namespaces
     return next(
         (ours for scope_name in scopes for ours in namespaces if scope_name.startswith(f"{ours}:")), namespaces[0]
@@ -154,14 +154,14 @@ def _namespace(scopes: Iterable[str], context: Context) -> str:
 
 
 def _active(grants: Iterable[UserGrant], client: ApplicationClient | None, storage: Storage) -> list[Project]:
-    """The projects of the grants, deactivated ones left out; that of the application is known already."""
+    """Active projects of the grants; the application's is already loaded."""
     known = {client.project.id: client.project} if client is not None else {}
     projects = (known.get(id_) or storage.projects.find(id_) for id_ in {grant.project_id for grant in grants})
     return [project for project in projects if project is not None and project.active]
 
 
 def _domains(grants: Iterable[UserGrant], subject: Subject, storage: Storage) -> Mapping[str, str]:
-    """The primary domains of the organizations that gave the grants, by id; the user's own is known already."""
+    """Primary domains of the granting organizations by id; the user's own is already loaded."""
     domains = {subject.organization.id: subject.organization.primary_domain}
     for id_ in {grant.organization_id for grant in grants} - domains.keys():
         organization = storage.organizations.find(id_)

@@ -1,4 +1,4 @@
-"""Scope, and the way from asked scopes to granted scopes, audience and claims."""
+"""Scopes, and how requested scopes become granted scopes, audience and claims."""
 
 import re
 from abc import ABC, abstractmethod
@@ -21,7 +21,7 @@ OFFLINE_ACCESS_SCOPE = "offline_access"
 
 @dataclass(frozen=True, slots=True)
 class GrantedScope:
-    """One granted scope: the word itself, what it adds to the audience, which standard claims it opens."""
+    """A granted scope value, what it adds to the audience, and the standard claims it opens."""
 
     value: str
     audience: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class GrantedScope:
 
 @dataclass(frozen=True, slots=True)
 class GrantedScopes:
-    """All that was granted; ``values`` is what the answer's scope says."""
+    """All granted scopes; ``values`` are those of the response's scope."""
 
     values: tuple[str, ...]
     audience: tuple[str, ...]
@@ -39,72 +39,71 @@ class GrantedScopes:
 
     @property
     def scope_string(self) -> str:
-        """The words, space-delimited."""
+        """The values, space-delimited."""
         return " ".join(self.values)
 
 
 def scopes_from_token(token: AccessToken) -> GrantedScopes:
-    """What was granted with a token that was issued earlier."""
+    """The granted scopes of a token issued earlier."""
     return GrantedScopes(token.scope, token.audience)
 
 
 class Scope(ABC):
     """A fixed scope or a pattern of scopes."""
 
-    #: Shown in discovery as scopes_supported; empty for patterns.
+    #: In discovery as scopes_supported; empty for patterns.
     names: tuple[str, ...] = ()
-    #: The standard or own claims that the scope opens, shown in discovery.
+    #: The standard or custom claims that the scope opens, for discovery.
     claims: frozenset[str] = frozenset()
 
     @abstractmethod
     def matches(self, value: str) -> bool:
-        """True if this scope word is of this kind."""
+        """True if the scope value is of this kind."""
 
     @abstractmethod
     def grant(self, value: str, authorization: Authorization, context: Context) -> GrantedScope | None:
-        """The scope as granted; None drops it silently. Raises InvalidScope, naming it, if it cannot be honoured."""
+        """The granted scope; None drops it silently. Raises InvalidScope with its name if it cannot be honoured."""
 
     def organization(self, value: str, context: Context) -> Organization | None:
-        """The organization whose members alone can sign in with this scope; None for any.
+        """The organization to whose members this scope limits the sign-in; None for any.
 
-        Raises InvalidScope if the word names none that exists.
+        Raises InvalidScope if the organization does not exist.
         """
         return None
 
 
 class ClaimsScope(Scope):
-    """A scope of a fixed name that opens claims about the user (OpenID Connect Core §5.4)."""
+    """A scope with a fixed name that opens claims about the user (OpenID Connect Core §5.4)."""
 
     def __init__(self, name: str, claims: frozenset[str] = frozenset()) -> None:
         self.names = (name,)
         self.claims = claims
 
     def matches(self, value: str) -> bool:
-        """True for the name itself."""
         return value == self.names[0]
 
     def grant(self, value: str, authorization: Authorization, context: Context) -> GrantedScope | None:
-        """Always granted: it opens what is known of the subject."""
+        """Always granted: it opens the claims that are known of the subject."""
         return GrantedScope(value)
 
 
 class Scopes:
-    """All offered scopes: fixed names by dictionary, patterns in order."""
+    """All supported scopes: fixed names in a dict, patterns in order."""
 
     def __init__(self, scopes: Iterable[Scope]) -> None:
         self.all = tuple(scopes)
         self._named = {name: scope for scope in self.all for name in scope.names}
         self._patterns = tuple(scope for scope in self.all if not scope.names)
-        #: The names of all claims that some scope opens.
+        #: All claims that some scope opens.
         self.claims = frozenset(claim for scope in self.all for claim in scope.claims)
 
     def find_scope(self, value: str) -> Scope | None:
-        """The scope that a word belongs to."""
+        """The scope that a value belongs to."""
         named = self._named.get(value)
         return named or next((scope for scope in self._patterns if scope.matches(value)), None)
 
     def find_opening_scope(self, claim: str, names: Iterable[str]) -> str | None:
-        """The first of these granted words that opens the claim."""
+        """The first of these granted scopes that opens the claim."""
         return next((name for name in names if name in self._named and claim in self._named[name].claims), None)
 
     def scopes_for_claims(self, claims: Iterable[str]) -> tuple[str, ...]:
@@ -113,7 +112,7 @@ class Scopes:
         return tuple(dict.fromkeys(name for name in names if name is not None))
 
     def claims_opened(self, names: Iterable[str]) -> frozenset[str]:
-        """The names of all claims that these granted words open."""
+        """All claims that these granted scopes open."""
         claims: frozenset[str] = frozenset()
         for name in names:
             scope = self._named.get(name)
@@ -123,9 +122,9 @@ class Scopes:
 
 
 def project_from_audience_scope(value: str, namespaces: Collection[str], own_project_id: str) -> str | None:
-    """The id of the project that an audience scope of one of the namespaces names; None for any other word.
+    """The project id in an audience scope of one of the namespaces; None for any other value.
 
-    The last part of a namespace is an alias of the own project.
+    The last part of a namespace is an alias of the service's own project.
     """
     namespace, middle, rest = value.partition(PROJECT_ID_INFIX)
     if not middle or not rest.endswith(AUDIENCE_SUFFIX) or namespace not in namespaces:
@@ -135,21 +134,23 @@ def project_from_audience_scope(value: str, namespaces: Collection[str], own_pro
 
 
 def require_scope_syntax(requested: tuple[str, ...]) -> None:
-    """Raise InvalidScope unless every word has the form of RFC 6749 §3.3."""
+    """Raise InvalidScope unless every value has the syntax of RFC 6749 §3.3."""
     for name in requested:
         if not _SCOPE_TOKEN.fullmatch(name):
             raise InvalidScope("scope holds a character that a scope cannot have")
 
 
 def require_openid_scope(requested: tuple[str, ...]) -> None:
-    """Raise InvalidScope unless every word has the form of RFC 6749 §3.3, and openid is among them."""
+    """Raise InvalidScope unless every value has the syntax of RFC 6749 §3.3 and openid is among them."""
     require_scope_syntax(requested)
     if OPENID_SCOPE not in requested:
         raise InvalidScope("scope must include openid")
 
 
 def required_organization(requested: Iterable[str], context: Context) -> Organization | None:
-    """The organization whose members alone will do, by these scopes. Raises InvalidScope, also for two at once."""
+    """The organization to whose members these scopes limit the sign-in. Raises InvalidScope, also for two
+    organizations.
+    """
     found: Organization | None = None
     for value in requested:
         scope = context.protocol.scopes.find_scope(value)
@@ -165,18 +166,18 @@ def required_organization(requested: Iterable[str], context: Context) -> Organiz
 
 
 def require_member(subject: Subject, organization: Organization | None) -> None:
-    """Raise AccessDenied unless the subject belongs to the organization, if one is required."""
+    """Raise AccessDenied unless the subject belongs to the required organization, if any."""
     if organization is not None and subject.organization.id != organization.id:
         raise AccessDenied("The user does not belong to the organization that the scope names.")
 
 
 def resolve_scopes(authorization: Authorization, context: Context) -> GrantedScopes:
-    """What is granted of the asked scopes; unknown ones are dropped.
+    """Grant the requested scopes; unknown ones are dropped.
 
-    The audience is the application and its project, then what the scopes add, then the issuer if nothing applies. The
-    service's own project is there only by a scope. Where targets are named the audience is these alone.
+    The audience is the application and its project, then what the scopes add, or the issuer if there is none. The
+    service's own project is in it only by a scope. Requested targets narrow the audience to themselves.
 
-    Raises InvalidScope, naming the scope; InvalidTarget for a target that is not in the audience.
+    Raises InvalidScope with the scope's name; InvalidTarget for a target that is not in the audience.
     """
     names: list[str] = []
     audience: dict[str, None] = {}
@@ -196,16 +197,16 @@ def resolve_scopes(authorization: Authorization, context: Context) -> GrantedSco
 
 
 def _narrowed(audience: tuple[str, ...], targets: tuple[str, ...]) -> tuple[str, ...]:
-    """The targets, where some are named, else all of the audience."""
+    """The targets if any, else the whole audience."""
     if not set(targets) <= set(audience):
         raise InvalidTarget("a target is not among those that the scope opens", reason="unknown target")
     return tuple(dict.fromkeys(targets)) or audience
 
 
 def resolve_scopes_without_client(subject: Subject, requested: tuple[str, ...], context: Context) -> tuple[str, ...]:
-    """The words of these that a user is granted for a token that no application asks for; unknown ones are dropped.
+    """The scope values granted to a user for a token without an application; unknown ones are dropped.
 
-    Raises InvalidScope, naming the scope.
+    Raises InvalidScope with the scope's name.
     """
     authorization = Authorization(
         subject=subject,

@@ -1,4 +1,4 @@
-"""What a sign-in authorizes: the answer of the authorization endpoint starts from here, and so does its preview."""
+"""The Authorization of a sign-in, for the authorization endpoint and its preview."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -25,7 +25,7 @@ def authorization_from_sign_in(
     acr: str = "",
     claims: ClaimsRequest,
 ) -> Authorization:
-    """A person who is signed in, for an answer that issues these artifacts; they are of a family yet to begin."""
+    """The authorization of a signed-in person for these artifacts, in a new family."""
     return Authorization(
         subject=subject,
         client=client,

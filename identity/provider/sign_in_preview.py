@@ -1,4 +1,4 @@
-"""Sign-in preview: what a person would have to do, told by the functions that decide it; nothing is stored."""
+"""Sign-in preview: what a person would have to do. It runs the real sign-in code and stores nothing."""
 
 from dataclasses import dataclass, replace
 
@@ -21,11 +21,11 @@ from identity.provider.step_up import allowed_factors, find_step_up_requirement
 
 @dataclass(frozen=True, slots=True)
 class SignInPreview:
-    """How a sign-in would go.
+    """How a sign-in would proceed.
 
-    ``sign_in_methods`` are those by which the person can begin, by name. ``step_up_requirement`` is what follows the
-    password, and with ``is_unsatisfiable`` nothing could prove it. ``needs_consent`` says whether they are asked to
-    agree; None if no application is in question, and ``error`` is what that would be told instead.
+    ``sign_in_methods`` are the names of those with which the person can begin. ``step_up_requirement`` follows the
+    password, and with ``is_unsatisfiable`` the person cannot meet it. ``needs_consent`` is None without an
+    application; ``error`` is what the application would get instead.
     """
 
     policy: Policy
@@ -38,7 +38,7 @@ class SignInPreview:
 
 
 def preview_sign_in(subject: Subject, client: ApplicationClient | None, context: Context) -> SignInPreview:
-    """What the person would have to do who now signs in, at an application or at pages of the service."""
+    """Preview a sign-in of the person to an application, or to the service's own pages."""
     services = context.services
     policy = services.policies.subject_policy(subject)
     proof = Proof(PASSWORD_FACTOR, (PASSWORD_METHOD,), context.now)
@@ -78,7 +78,7 @@ def _at(client: ApplicationClient, sign_in_preview: SignInPreview, subject: Subj
 
 
 def _after(proof: Proof, subject: Subject, context: Context) -> SignIn:
-    """A sign-in in which the password was given."""
+    """A sign-in after the password was accepted."""
     now = context.now
     pending = PendingAuthorization(
         id="",

@@ -1,4 +1,4 @@
-"""OneTime: what an authorization uses up when its tokens are recorded."""
+"""SingleUseCredential: consumed when the tokens of an authorization are stored."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -11,20 +11,20 @@ from identity.services.tokens import NotRedeemable, ReplayDetected
 
 
 class SingleUseCredential(ABC):
-    """A code or refresh token that was judged good and is still to be used up.
+    """A code or refresh token that was validated and is still to be consumed.
 
-    That comes last, after every signature, in the transaction that records what it brings: nobody waits for a lock
-    while keys sign, and of racing requests exactly one gets its tokens recorded.
+    Consuming it comes last, after every signature, in the transaction that stores the tokens: nobody waits for a
+    lock while keys sign, and exactly one of several racing requests gets its tokens stored.
     """
 
     @abstractmethod
     def consume(self, access: AccessToken | None, refresh: RefreshToken | None, context: Context) -> None:
-        """Use it up and keep what it brings, as the last change of the transaction. Raises InvalidGrant."""
+        """Consume it and store the tokens, as the last write of the transaction. Raises InvalidGrant."""
 
 
 @contextmanager
 def translate_token_errors() -> Iterator[None]:
-    """Turn what the services say of codes and refresh tokens into the protocol's words."""
+    """Translate the services' errors about codes and refresh tokens into OAuth errors."""
     try:
         yield
     except ReplayDetected:

@@ -1,7 +1,7 @@
-"""Assurance: whether somebody proved enough, and by which factors they could prove more.
+"""Step-up authentication: whether a person proved enough, and by which factors they could prove more.
 
-What is asked for comes from the policy of the person's organization, from what they have set up, and from the client:
-``acr_values`` and an essential ``acr`` claim (OpenID Connect Core §3.1.2.1, §5.5.1.1; RFC 9470).
+Requirements come from the policy of the person's organization, from the factors they have set up, and from the
+client: ``acr_values`` and an essential ``acr`` claim (OpenID Connect Core §3.1.2.1, §5.5.1.1; RFC 9470).
 """
 
 from collections.abc import Collection
@@ -26,14 +26,14 @@ from identity.provider.grant_type import Authorization
 from identity.provider.interaction import SignIn, StepUpRequirement
 from identity.services.sign_ins import STRONGEST_PROOF_STEP
 
-#: The interaction by which somebody proves more.
+#: The interaction that verifies a further factor.
 FACTOR_INTERACTION = "factor"
 
 _UNMET = "The user cannot be authenticated in the way that acr asks for."
 
 
 def list_proofs(sign_in: SignIn) -> tuple[Proof, ...]:
-    """What whoever is to answer has proved: in their session, and in this sign-in."""
+    """Proofs of the answering account: those of its session, and those of this sign-in."""
     proofs = () if sign_in.pending is None else sign_in.pending.proofs
     if sign_in.authenticated_subject is not None or sign_in.selected_account is None:
         return proofs
@@ -41,9 +41,9 @@ def list_proofs(sign_in: SignIn) -> tuple[Proof, ...]:
 
 
 def requested_acr(sign_in: SignIn) -> tuple[tuple[str, ...], bool]:
-    """The classes that the client asks for, of ACR_VALUES, in its order, and whether it asks for them.
+    """The classes of ACR_VALUES that the client requests, in its order, and whether it requires them.
 
-    An essential claim counts before ``acr_values``, of which words that nobody knows ask for nothing.
+    An essential claim takes precedence over ``acr_values``, in which unknown values are ignored.
     """
     authorization = sign_in.request
     if authorization is None or not (authorization.acr_values or authorization.claims.acr_values):
@@ -54,10 +54,10 @@ def requested_acr(sign_in: SignIn) -> tuple[tuple[str, ...], bool]:
 
 
 def find_step_up_requirement(sign_in: SignIn, context: Context) -> StepUpRequirement | None:
-    """What is still to be proved; None if nothing is, or nobody is there.
+    """What is still to be proved; None if nothing is, or no account is selected.
 
-    Raises UnmetAuthenticationRequirements where a client asks for what there is no way to; LoginRequired where somebody
-    signed in elsewhere, nobody knows when, and they have no factor here.
+    Raises UnmetAuthenticationRequirements if a client requires what cannot be proved; LoginRequired if the time of
+    authentication at an upstream provider is unknown and the person has no factor here.
     """
     subject = sign_in.subject
     if subject is None or not isinstance(subject.user, HumanUser):
@@ -77,7 +77,7 @@ def find_step_up_requirement(sign_in: SignIn, context: Context) -> StepUpRequire
         and sign_in.authenticated_subject is None
         and not sign_in.own_page_requirements
     ):
-        # Who was signed in before they set one up is not asked until they sign in again.
+        # An existing session is not asked for a factor that was set up later, until the next sign-in.
         return None
     proved = proof_methods(list_proofs(sign_in))
     if is_requested and not any(satisfies_acr(proved, item) for item in acr_values):
@@ -97,7 +97,9 @@ def find_step_up_requirement(sign_in: SignIn, context: Context) -> StepUpRequire
 
 
 def _proof_here(sign_in: SignIn, context: Context) -> StepUpRequirement:
-    """A factor of ours, since nobody knows when they signed in elsewhere (OpenID Connect Core §3.1.2.1)."""
+    """Require a local factor, since the time of the upstream authentication is unknown (OpenID Connect Core
+    §3.1.2.1).
+    """
     need = _need(sign_in, context, proof_methods(list_proofs(sign_in)), (ACR_TWO_FACTORS,), by_client=False)
     if not need.factors:
         raise LoginRequired("It is not known when the user was authenticated.")
@@ -105,8 +107,9 @@ def _proof_here(sign_in: SignIn, context: Context) -> StepUpRequirement:
 
 
 def remembered_proof(sign_in: SignIn, policy: Policy, context: Context) -> Proof | None:
-    """That a second factor was proved at this browser some time ago, which stands for one by the policy; a client that
-    asks for two factors has them asked for."""
+    """The proof of a remembered browser, which counts as a second factor if the policy allows it; not if the client
+    requires two factors.
+    """
     subject = sign_in.subject
     if subject is None or not policy.remember_browser:
         return None
@@ -121,7 +124,7 @@ def remembered_proof(sign_in: SignIn, policy: Policy, context: Context) -> Proof
 
 
 def can_step_up(subject: Subject, proved: Collection[str], context: Context) -> bool:
-    """True if somebody who proved to be it by these methods has set up a factor by which they would prove more."""
+    """True if a person authenticated by these methods has set up a factor that would prove more."""
     if satisfies_acr(proved, ACR_TWO_FACTORS):
         return False
     had = _enrolled(subject, allowed_factors(context, context.services.policies.subject_policy(subject)), context)
@@ -129,7 +132,7 @@ def can_step_up(subject: Subject, proved: Collection[str], context: Context) -> 
 
 
 def initial_session_proofs(sign_in: SignIn, context: Context) -> tuple[Proof, ...]:
-    """The proofs with which a session of whoever has just proved to be it begins."""
+    """Proofs of a session that starts with this sign-in."""
     proofs, subject = list_proofs(sign_in), sign_in.subject
     if subject is None or satisfies_acr(proof_methods(proofs), ACR_TWO_FACTORS):
         return proofs
@@ -138,7 +141,7 @@ def initial_session_proofs(sign_in: SignIn, context: Context) -> tuple[Proof, ..
 
 
 def allowed_factors(context: Context, policy: Policy) -> tuple[Factor, ...]:
-    """The factors that the policy lets people use, besides the password."""
+    """The factors besides the password that the policy allows."""
     if policy.second_factor is SecondFactorRule.OFF:
         return ()
     allowed = policy.factors
@@ -146,7 +149,7 @@ def allowed_factors(context: Context, policy: Policy) -> tuple[Factor, ...]:
 
 
 def refuse_without_factor(authorization: Authorization, context: Context) -> None:
-    """Raise InvalidGrant if the policy asks more of a person than they proved when the grant began."""
+    """Raise InvalidGrant if the policy requires more than the person proved when the grant began."""
     subject = authorization.subject
     if subject is not None and context.services.policies.lacks_factor(subject, authorization.methods):
         raise InvalidGrant("the user has to sign in again, with a second factor")
@@ -169,7 +172,7 @@ def _need(
     for acr in acr_values:
         to_enrol = tuple(factor.name for factor in possible if satisfies_acr((*proved, *factor.methods), acr))
         if to_enrol and enrolled and not satisfies_acr(proved, ACR_TWO_FACTORS):
-            # Nobody sets up another factor by the password alone who has one.
+            # Who has a factor must use it before setting up another.
             return StepUpRequirement(acr, by_client, tuple(factor.name for factor in enrolled), to_enrol)
         if to_enrol:
             return StepUpRequirement(acr, by_client, (), to_enrol)
@@ -179,8 +182,9 @@ def _need(
 
 
 def _enrolled(subject: Subject, usable: tuple[Factor, ...], context: Context) -> tuple[Factor, ...]:
-    """Those of the factors that the person has set up, the one that was used last first, and spare ones last; having
-    spare ones alone asks for nothing."""
+    """The factors that the person has set up, last used first and spare ones last; empty if there are only spare
+    ones.
+    """
     used: dict[str, datetime] = {}
     for enrolment in context.services.factors.list_enrolments(subject.user.id) if usable else ():
         used[enrolment.factor] = max(

@@ -1,4 +1,4 @@
-"""From an Authorization and granted scopes to tokens: the only place where tokens are minted."""
+"""Issue tokens from an Authorization and granted scopes. Tokens are minted only here."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -25,7 +25,7 @@ from identity.storage.errors import RowNotFound
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssuedTokens:
-    """What an answer carries; ``expires_in`` is the access token's, or that of an ID token alone, in seconds."""
+    """Tokens of a response; ``expires_in`` is in seconds, of the access token or else of the ID token."""
 
     scope: str
     expires_in: int
@@ -34,7 +34,7 @@ class IssuedTokens:
     refresh_token: str | None = None
 
     def response_members(self) -> dict[str, Any]:
-        """The answer's members (service description §2.4); what is absent is left out."""
+        """Members of the response (service description §2.4), without absent ones."""
         members: dict[str, Any] = {"token_type": "Bearer", "expires_in": self.expires_in, "scope": self.scope}
         if self.access_token is not None:
             members["access_token"] = self.access_token
@@ -47,7 +47,7 @@ class IssuedTokens:
 
 @dataclass(frozen=True, slots=True)
 class MintedTokens:
-    """Tokens as their bearers show them, and as they are to be recorded."""
+    """Tokens in clear text, and the rows to store."""
 
     tokens: IssuedTokens
     access_token: AccessToken | None
@@ -62,14 +62,14 @@ def issue_tokens(
     access_token: bool = True,
     code: str | None = None,
 ) -> IssuedTokens:
-    """Mint, record and return the tokens of one authorization; an ID token alone without ``access_token``.
+    """Mint, store and return the tokens of one authorization; only an ID token without ``access_token``.
 
-    The ID token vouches for a ``code`` that travels beside it.
+    The ID token contains the hash of a ``code`` in the same response.
     """
     key = context.services.signing_keys.current_signing_key
     minted = mint_tokens(authorization, granted, context, key=key, access_token=access_token, code=code)
-    # Recorded last: unless the grant had to note something, the write begins here, after the signature, and ends here.
-    # What was looked up before may be gone by now.
+    # Stored last: unless the grant had to write before, the write begins after the signature and ends here. Rows read
+    # earlier may be gone by now.
     try:
         if authorization.single_use_credential is not None:
             authorization.single_use_credential.consume(minted.access_token, minted.refresh_token, context)
@@ -89,7 +89,7 @@ def mint_tokens(
     access_token: bool = True,
     code: str | None = None,
 ) -> MintedTokens:
-    """The tokens of one authorization, signed by this key; until they are recorded, they open nothing."""
+    """The tokens of one authorization, signed with this key; they are not valid until they are stored."""
     token, text = _access_token(authorization, granted, context, key) if access_token else (None, None)
     id_token = None
     if authorization.includes_id_token and OPENID_SCOPE in granted:
@@ -114,7 +114,7 @@ def new_code(
     redirect_uri: str,
     code_challenge: str | None,
 ) -> tuple[str, AuthorizationCode]:
-    """A code that will bring the tokens of the authorization's family, and what it stands for (RFC 6749 §4.1.2)."""
+    """A code for the tokens of the authorization's family, and its row (RFC 6749 §4.1.2)."""
     if authorization.subject is None or authorization.family_id is None:
         raise ValueError("a code is about a person, and brings a family of tokens")
     text = new_token()
@@ -136,7 +136,7 @@ def new_code(
 
 
 def new_family(authorization: Authorization, granted: GrantedScopes, context: Context) -> TokenFamily:
-    """The family that ties together all that comes from one sign-in of one person for one client."""
+    """The family of all tokens from one sign-in of one person at one client."""
     if authorization.subject is None or authorization.client is None or authorization.family_id is None:
         raise ValueError("a family has an id, and is about a person and an application")
     offline = OFFLINE_ACCESS_SCOPE in granted
@@ -148,7 +148,7 @@ def new_family(authorization: Authorization, granted: GrantedScopes, context: Co
         client_id=authorization.client.id,
         scope=granted.values,
         started_at=context.now,
-        # A used code is told from an unknown one for as long as its family is kept.
+        # As long as its family is kept, a used code can be distinguished from an unknown one.
         ends_at=context.now + settings.authorization_code_lifetime + longest,
         session_id=authorization.session_id,
         offline=offline,
@@ -228,7 +228,7 @@ def _id_token(
 ) -> str:
     application = None if authorization.client is None else authorization.client.application
     subject = authorization.subject
-    # With an access token in hand the client can ask for the rest itself (OpenID Connect Core §5.4).
+    # With an access token the client can request the rest itself (OpenID Connect Core §5.4).
     assert_userinfo = access_token is None or (application is not None and application.id_token_userinfo_assertion)
     claims: dict[str, Any] = {}
     if access_token is not None:
@@ -285,7 +285,7 @@ def _id_token_lifetime(authorization: Authorization, context: Context) -> timede
 
 
 def _capped(lifetime: timedelta, authorization: Authorization, context: Context) -> timedelta:
-    """The lifetime, unless the authorization ends before. Raises InvalidGrant once it has ended."""
+    """The lifetime, limited by the authorization's end. Raises InvalidGrant after it."""
     if authorization.ends_at is None:
         return lifetime
     left = authorization.ends_at - context.now

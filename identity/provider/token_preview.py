@@ -1,8 +1,8 @@
-"""Preview: which tokens and claims a user and an application would get, and why; nothing is issued or recorded.
+"""Token preview: which tokens and claims a user and an application would get, and why; nothing is issued or stored.
 
-It goes the way of real tokens (``authorization_from_sign_in`` and the grants themselves,
-``authorization_checks.check_and_resolve_scopes``, ``token_issuance.mint_tokens``) up to the point where they are
-recorded, with a key to sign that nobody publishes. So it cannot tell anything else than what is issued.
+It runs the code of real requests (``authorization_from_sign_in``, the grants,
+``authorization_checks.check_and_resolve_scopes``, ``token_issuance.mint_tokens``) up to the point where tokens are
+stored, with a signing key that is never published.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -68,7 +68,7 @@ _NO_ROLES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreviewedClaims:
-    """A token, or an answer about the access token. ``format`` is that of an access token."""
+    """Claims of a token, or of a response about the access token. ``format`` is that of an access token."""
 
     carrier: ClaimsCarrier
     claims: tuple[ExplainedClaim, ...] = ()
@@ -78,7 +78,7 @@ class PreviewedClaims:
 
 @dataclass(frozen=True, slots=True)
 class OmittedItem:
-    """Something that was asked for or could be expected, and why it is not there."""
+    """Something requested or expected that is missing, and why."""
 
     name: str
     reason: str
@@ -86,7 +86,7 @@ class OmittedItem:
 
 @dataclass(frozen=True, kw_only=True)
 class GrantPreview:
-    """What one way brings: a grant type, or (None) a sign-in. With ``error`` the client is told that error."""
+    """Result of one grant type, or of the sign-in (None). ``error`` is the error that the client would get."""
 
     grant_type: str | None
     granted: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ class GrantPreview:
 
 @dataclass(frozen=True, slots=True)
 class TokenPreviewResult:
-    """What would come out, way by way, and the grant types that do not tell what they would bring."""
+    """Result by grant type, and the grant types that do not support previews."""
 
     grant_previews: tuple[GrantPreview, ...]
     unsupported_grant_types: tuple[str, ...]
@@ -111,10 +111,10 @@ def preview_tokens(
     response_type: str,
     context: Context,
 ) -> TokenPreviewResult:
-    """All that a user, an application, or both together would get for the scopes that are asked.
+    """Everything that a user, an application, or both together would get for the requested scopes.
 
-    A person signs in to the application, with an authorization request of this ``response_type``. Then every grant is
-    asked what it would bring, and again when one before has brought something that it wants to see.
+    A person signs in to the application with an authorization request of this ``response_type``. Then every grant
+    type is previewed, and again once another one has yielded the code or token it requires.
     """
     run = _PreviewRun(PreviewInput(subject=subject, client=client, requested_scopes=requested_scopes), context)
     if client is not None and subject is not None and isinstance(subject.user, HumanUser):
@@ -128,13 +128,13 @@ def preview_tokens(
 
 @cache
 def _nobodys_key() -> tuple[str, RsaPrivateKey]:
-    """A key that is never published: what it signs is worth nothing."""
+    """A key that is never published: its signatures are worthless."""
     return "preview", generate_rsa_private_key()
 
 
 @dataclass
 class _PreviewRun:
-    """One preview in the making; ``supposed`` grows with what was brought."""
+    """One preview; its input grows with the codes and tokens obtained."""
 
     supposed: PreviewInput
     context: Context
@@ -142,7 +142,7 @@ class _PreviewRun:
     unsupported: list[str] = field(default_factory=list)
 
     def sign_in(self, subject: Subject, client: ApplicationClient, response_type: str) -> None:
-        """The way through the authorization endpoint."""
+        """Preview the authorization endpoint."""
         requested, context = self.supposed.requested_scopes, self.context
         with self._collect(None) as grant_preview_builder:
             if not client.is_active:
@@ -185,14 +185,14 @@ class _PreviewRun:
             grant_preview_builder.explain_scopes(requested)
 
     def ask(self, grants: Iterable[GrantType]) -> None:
-        """The ways through the token endpoint."""
+        """Preview the token endpoint."""
         before = None
         while self.supposed != before:
             before = self.supposed
             grants = [grant for grant in grants if not self._preview_grant(grant)]
 
     def _preview_grant(self, grant: GrantType) -> bool:
-        """False if the grant is not for these, or waits for something to be brought."""
+        """False if the grant does not apply, or needs a code or token that does not exist yet."""
         client = self.supposed.client
         if grant.client_requirement is ClientRequirement.REQUIRED and client is None:
             return False
@@ -233,7 +233,7 @@ class _PreviewRun:
 
     @contextmanager
     def _collect(self, grant_type: str | None) -> "Iterator[_GrantPreviewBuilder]":
-        """One more way, which a refusal ends."""
+        """Collect one more result; a refusal ends it."""
         grant_preview_builder = _GrantPreviewBuilder(grant_type, self.context)
         self.builders.append(grant_preview_builder)
         try:
@@ -249,8 +249,6 @@ def _require_active(subject: Subject | None) -> None:
 
 @dataclass
 class _GrantPreviewBuilder:
-    """One way in the making."""
-
     grant_type: str | None
     context: Context
     granted: GrantedScopes = field(default=GrantedScopes((), ()), init=False)
@@ -271,7 +269,7 @@ class _GrantPreviewBuilder:
     def admit(
         self, authorization: Authorization, *, organization: Organization | None = None, error: type[OAuthError]
     ) -> None:
-        """What is granted. Raises the error if something stands against the user, or InvalidScope."""
+        """Grant the scopes. Raises the error if the user or client is refused, or InvalidScope."""
         self.granted = check_and_resolve_scopes(authorization, self.context, organization=organization, error=error)
         self._subject, self._client = authorization.subject, authorization.client
         self._claims = (
@@ -282,7 +280,6 @@ class _GrantPreviewBuilder:
         self._reasons = ClaimReasons(authorization, self.granted, self.context)
 
     def mint(self, authorization: Authorization, *, access_token: bool = True, code: str | None = None) -> MintedTokens:
-        """What is issued at this point."""
         minted = mint_tokens(
             authorization, self.granted, self.context, key=_nobodys_key, access_token=access_token, code=code
         )
@@ -345,7 +342,7 @@ class _GrantPreviewBuilder:
             )
 
     def _carry_answers(self, issued: PresentedAccessToken) -> None:
-        """What the access token opens."""
+        """Add the responses that the access token gives access to."""
         try:
             members = userinfo.userinfo_claims(issued, self.context)
             self.carried.append(
@@ -366,7 +363,7 @@ class _GrantPreviewBuilder:
         )
 
     def explain_scopes(self, requested: Iterable[str]) -> None:
-        """Which of the asked scopes were dropped, and which of the granted ones bring nothing."""
+        """Report requested scopes that were dropped, and granted ones that yield nothing."""
         for scope_name in dict.fromkeys(requested):
             if scope_name not in self.granted:
                 self.omit(gettext_lazy("scope {scope}", scope=scope_name), self._why_dropped(scope_name))
@@ -401,7 +398,6 @@ class _GrantPreviewBuilder:
             self.omit(*_NO_ROLES[carrier])
 
     def omit(self, label: str, reason: str) -> None:
-        """Note what does not come, and why."""
         self.left_out.append(OmittedItem(label, reason))
 
 

@@ -1,7 +1,7 @@
-"""Notices: people are told by mail what was done to their account, whoever did it and by whichever way.
+"""Mails that tell people about changes to their account.
 
-What is told follows from audit events, in the transaction that writes them: pages, API, console, command line and
-background work all tell alike. The mail is worded when it is sent.
+Notifications follow from audit events, in the transaction that writes them, so pages, API, console, command line and
+background jobs all notify alike. The text is rendered when the mail is sent.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from identity.domain.users import HumanUser, Profile
 from identity.services.base import Service, TransactionState
 from identity.services.mails import MailService, Notification
 
-#: Values of a mail's template, by the detail of the event; None where there is nothing to tell.
+#: Template values derived from the event's detail; None where no mail is sent.
 _Values = Callable[[AuditEvent, HumanUser], Mapping[str, str] | None]
 
 
@@ -20,7 +20,7 @@ def _always(event: AuditEvent, person: HumanUser) -> Mapping[str, str] | None:
 
 
 def _if_they_were_here(event: AuditEvent, person: HumanUser) -> Mapping[str, str] | None:
-    """An account that was never entered has nothing yet that somebody could lose."""
+    """An account that was never used holds nothing to lose."""
     return None if person.last_sign_in_at is None else {}
 
 
@@ -33,13 +33,13 @@ def _factor(event: AuditEvent, person: HumanUser) -> Mapping[str, str] | None:
 
 
 def _linked(event: AuditEvent, person: HumanUser) -> Mapping[str, str] | None:
-    """Whoever came from there for the first time knows it."""
+    """No mail for accounts that the provider created: the person was there when it happened."""
     values = {"factor": str(event.detail.get("provider", "")), "name": str(event.detail.get("name", ""))}
     return None if person.last_sign_in_at is None else values
 
 
 def _by_themselves(event: AuditEvent, person: HumanUser) -> Mapping[str, str] | None:
-    """Nobody else's address is written to for an account that somebody registers."""
+    """Registrations send no notification: the address may belong to someone else."""
     return {} if person.profile.email_verified else None
 
 
@@ -47,11 +47,11 @@ def _deletion(event: AuditEvent, person: HumanUser) -> Mapping[str, str] | None:
     return {"day": "" if person.deletion_at is None else f"{person.deletion_at:%Y-%m-%d}"}
 
 
-#: Only at a browser that the account does not know.
+#: Only for a browser that the account does not know.
 _STARTED = "session.started"
 _REGISTERED = "user.registered"
 
-#: The template of the mail about each event, and what it says besides whose account it is.
+#: Mail template and template values by event.
 _TEMPLATES_BY_EVENT: Mapping[str, tuple[str, _Values]] = {
     "password.changed": ("password_changed", _always),
     "password.set": ("password_set", _if_they_were_here),
@@ -68,25 +68,25 @@ _TEMPLATES_BY_EVENT: Mapping[str, tuple[str, _Values]] = {
     "linked_identity.removed": ("factor_removed", _linked),
     "factor.suspected": ("factor_suspected", _factor),
 }
-#: What may bring another address: the former one is told.
+#: Events that may replace an address; the former address is notified.
 _ADDRESSES = frozenset({"user.changed", "email.verified"})
-#: After it nobody is there any more; the event tells whose account it was.
+#: The user no longer exists then; the event says whose account it was.
 _REMOVED = "user.removed"
-#: All of which somebody may be told.
+#: All events that may send a notification.
 NOTIFIED_EVENTS = frozenset(_TEMPLATES_BY_EVENT) | _ADDRESSES | {_REMOVED}
 
 
 class NotificationService(Service):
-    """They are counted by kind, so that none of them hides another; nothing is held up by that."""
+    """Rate limits count each kind separately, so that no kind hides another. Exceeding one never blocks the action."""
 
     def __init__(self, state: TransactionState, mails: MailService, language: Callable[[], str]) -> None:
         super().__init__(state)
         self._mails, self._language = mails, language
 
     def notify(self, event: AuditEvent) -> None:
-        """Write to the person whom the event is about, if it is one of those that they have to learn of.
+        """Mail the person the event is about if it is one of NOTIFIED_EVENTS.
 
-        Nothing where no mail can be sent or there is no address.
+        Does nothing where mail is disabled or the person has no address.
         """
         if event.event not in NOTIFIED_EVENTS or not self._mails.is_enabled:
             return
@@ -118,12 +118,12 @@ class NotificationService(Service):
                 organization_id=organization.id,
                 at=event.at.isoformat(),
             ),
-            # Accounts are many, and each is new once: what greets them counts for the address.
+            # New accounts are unlimited in number: welcome mails count against the address.
             proved_by=person.id if event.event != _REGISTERED and _is_proved(person.profile, to) else "",
         )
 
     def _tell_removed(self, event: AuditEvent) -> None:
-        """Write to whoever had an account that is gone, if they were ever here."""
+        """Mail the person whose account was removed, if they ever signed in."""
         profile, organization_id = event.detail.get("profile"), event.organization_id or ""
         organization = self._storage.organizations.find(organization_id)
         if not isinstance(profile, Mapping) or organization is None or event.detail.get("last_sign_in_at") is None:
@@ -146,7 +146,7 @@ def _is_proved(profile: Profile, address: str) -> bool:
 
 
 def _former_address(event: AuditEvent) -> str:
-    """The address that the person had until now; empty if it stays or there was none."""
+    """The address before the change; empty if it is unchanged or there was none."""
     changed = event.detail.get("profile")
     if not isinstance(changed, Mapping):
         return ""

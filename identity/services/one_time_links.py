@@ -1,4 +1,4 @@
-"""Links that work once: for a new password, a new address, a new account."""
+"""Single-use links: to set a password, to verify an address, to register."""
 
 import json
 import logging
@@ -19,14 +19,12 @@ log = logging.getLogger(__name__)
 
 
 class OneTimeLinkKind(StrEnum):
-    """What a link is good for."""
-
     PASSWORD_RESET = "password_reset"  # noqa: S105 - a kind
     EMAIL_CHANGE = "email_change"
     REGISTRATION = "registration"
 
 
-#: Where each kind of link leads on the login host.
+#: Path of each kind of link on the login host.
 _PATHS: Mapping[OneTimeLinkKind, str] = {
     OneTimeLinkKind.PASSWORD_RESET: "/password/reset/",
     OneTimeLinkKind.EMAIL_CHANGE: "/email/",
@@ -34,27 +32,27 @@ _PATHS: Mapping[OneTimeLinkKind, str] = {
 }
 
 
-#: What a link of somebody's carries besides: the address that they had when it was made.
+#: Content member: the user's address when the link was issued.
 _ADDRESS = "address"
-#: The address that it was mailed to, if it was shown to nobody else.
+#: Content member: the address the link was mailed to, if nobody else saw it.
 _MAILED_TO = "mailed_to"
 
 
 class InvalidOneTimeLink(DomainError):
-    """The link was used, is too old, or never was one."""
+    """The link was used, has expired or never existed."""
 
     def __init__(self) -> None:
         super().__init__("This link was used or is too old.")
 
 
 class OneTimeLinkService(Service):
-    """A link is known by the digest of its code; what it carries along lies sealed beside it.
+    """Stores the digest of each link's code and, sealed, the link's content.
 
-    A link of somebody's is good only while they have the address that they had when it was made: the mail may lie in a
-    mailbox that is no longer theirs.
+    A user's link is valid only while their address is the one it was issued for: the mail may lie in a mailbox that
+    is no longer theirs.
 
-    A link proves that its user reads a mailbox only if it was mailed there and shown to nobody else. Whoever issues it
-    with ``link_recipient`` hands it to a mail to that very address, and to nothing else.
+    A link proves that the user reads a mailbox only if it was mailed there and shown to nobody else. A caller of
+    ``issue`` with ``link_recipient`` must put the link into a mail to exactly that address and nowhere else.
     """
 
     def __init__(self, state: TransactionState, sealer: Sealer, settings: Settings) -> None:
@@ -71,7 +69,7 @@ class OneTimeLinkService(Service):
         lifetime: timedelta | None = None,
         recipient: str = "",
     ) -> str:
-        """The address of a new link; unless not ``revoke_earlier``, earlier ones of the kind for the same user stop
+        """Return the URL of a new link. Unless ``revoke_earlier`` is False, the user's earlier links of the kind stop
         working.
 
         Raises NotFound.
@@ -101,14 +99,16 @@ class OneTimeLinkService(Service):
         return f"{self._settings.login_url}{_PATHS[kind]}{code}"
 
     def read(self, kind: OneTimeLinkKind, code: str) -> tuple[str | None, dict[str, str]]:
-        """Whose link it is, by id, and what it carries; looking uses nothing up. Raises InvalidOneTimeLink."""
+        """The user id and content of the link, without redeeming it. Raises InvalidOneTimeLink."""
         record = self._storage.records.find(CORE_NAMESPACE, kind, token_digest(code))
         if record is None or not record.is_live(self._now):
             raise InvalidOneTimeLink
         return record.user_id, self._content(record)
 
     def redeem(self, kind: OneTimeLinkKind, code: str) -> tuple[str | None, dict[str, str]]:
-        """The same, used up: of racing callers exactly one gets it. Raises InvalidOneTimeLink."""
+        """Like ``read``, and redeem the link: exactly one of several racing callers succeeds. Raises
+        InvalidOneTimeLink.
+        """
         try:
             used = self._storage.records.consume(CORE_NAMESPACE, kind, token_digest(code), self._now)
         except (AlreadyUsed, RowNotFound):
@@ -116,7 +116,6 @@ class OneTimeLinkService(Service):
         return used.user_id, self._content(used)
 
     def revoke_all(self, kind: OneTimeLinkKind, user_id: str) -> None:
-        """Have the user's links of this kind stop working."""
         self._storage.records.delete_for_owner(CORE_NAMESPACE, kind, user_id=user_id)
 
     def _content(self, code: Record) -> dict[str, str]:
@@ -135,10 +134,10 @@ class OneTimeLinkService(Service):
 
 
 def link_recipient(content: Mapping[str, str]) -> str:
-    """The address that a link with this content was mailed to and shown to nobody else; empty for one handed out."""
+    """The only address the link with this content was sent to; empty for one that was handed out."""
     return content.get(_MAILED_TO, "")
 
 
 def sealing_context(key: bytes) -> str:
-    """With what the content of the link of this key is sealed."""
+    """Sealing context of the content of the link with this key."""
     return f"one-time code {key.hex()}"

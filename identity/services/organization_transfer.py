@@ -1,14 +1,14 @@
-"""Transfer: one organization as a JSON document, and such a document as a new organization.
+"""Export of an organization to a JSON document, and import of such a document as a new organization.
 
-The document holds what belongs to the organization: people without passwords, service users with the public halves of
-their live keys, projects, roles, applications and identity providers without secrets, grants of its projects to others,
-roles of its own users in its own projects, managers of all these, and the rules that it sets itself. It does not hold
-what belongs to somebody else: projects granted to the organization, roles that others gave its users, and what was
-verified of addresses. Managers from organizations that whoever exports may not know of stay out.
+The document holds what belongs to the organization: people without passwords, service users with the public halves
+of their live keys, projects, roles, applications and identity providers without secrets, project grants to others,
+roles of its users in its projects, managers of all these, and the policy it sets. It does not hold what belongs to
+others: projects granted to the organization, roles that others gave its users, and proofs of email addresses.
+Managers from organizations that the exporting user may not see are left out.
 
-Inside the document users are named by the ids that stand there; what lies outside by names that survive, organizations
-by primary domain and users by login name. Passwords, client secrets, private keys and personal access tokens are in no
-document.
+The document refers to its own users by their ids in the document, and to everything outside by names that survive:
+organizations by primary domain, users by login name. It never contains passwords, client secrets, private keys or
+personal access tokens.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -58,10 +58,10 @@ from identity.storage.stores.users import UserKind
 FORMAT = "identity-organization"
 VERSION = 1
 
-#: Of all that is in a document, managers are shown to the fewest: addresses ask for that, the service for the rest.
+#: The most restricted permission the document needs: views require it, the service requires the others.
 EXPORT_PERMISSION = "organization_manager.read"
 
-#: Who exports sees all of it.
+#: An export needs all of these.
 _READS = (
     "organization.read",
     "user.read",
@@ -77,11 +77,11 @@ _READS = (
     "project_grant_manager.read",
 )
 
-#: Whose ids are kept says under which names tokens and audit events speak of users and applications.
+#: With preserved ids, existing tokens and audit events refer to the imported users and applications.
 PRESERVE_IDS_PERMISSION = "instance.write"
 
 
-#: Lists that can be of any length, by their places in the document.
+#: Lists of unbounded length, by their paths in the document.
 STREAMED_LISTS: Mapping[tuple[str, ...], type[Command]] = {
     ("organization", "users"): UserSpec,
     ("organization", "service_users"): ServiceUserSpec,
@@ -89,10 +89,11 @@ STREAMED_LISTS: Mapping[tuple[str, ...], type[Command]] = {
 
 
 class StreamedOrganizationImport(AbstractContextManager["StreamedOrganizationImport"]):
-    """A document that comes in, checked as it comes: people and service users wait in files, all else in memory.
+    """An incoming document, validated as it arrives. People and service users are spooled to files, the rest stays in
+    memory.
 
-    Nothing in it needs the storage, so that nobody waits for whoever sends it. It takes a while, as writing it does:
-    another thread answers meanwhile.
+    Receiving uses no storage, so a slow sender blocks nobody. It takes long, as the import itself does: run it in
+    another thread.
     """
 
     def __init__(self, wrong_types: TypeErrorFinder = lambda _command, _values: {}) -> None:
@@ -102,19 +103,18 @@ class StreamedOrganizationImport(AbstractContextManager["StreamedOrganizationImp
 
     @property
     def list_consumers(self) -> Mapping[tuple[str, ...], Callable[[int, Any], None]]:
-        """What takes the items of each long list, with their numbers."""
+        """A consumer of (index, item) for each streamed list."""
         return {path: spooled.append for path, spooled in self._lists.items()}
 
     @property
     def user_count(self) -> int:
-        """How many people it brings."""
         return self._lists["organization", "users"].count
 
     def document(self, values: Mapping[str, Any]) -> OrganizationDocument:
-        """The document whose rest these values are, as far as it can be read: ``import_document`` tells all that is
-        wrong.
+        """Build the document from these remaining values, as far as it is valid; ``import_document`` reports all
+        problems.
 
-        Raises Invalid with a sentence for each place that is wrong if nothing can be.
+        Raises Invalid with a message for each invalid path if nothing is valid.
         """
         problems = self._wrong_types(OrganizationDocument, values)
         lists = {".".join(path): spooled for path, spooled in self._lists.items()}
@@ -133,20 +133,18 @@ class StreamedOrganizationImport(AbstractContextManager["StreamedOrganizationImp
 
 
 class OrganizationTransfer:
-    """Export and import of one organization."""
-
     def __init__(self, services: Services) -> None:
         self._services = services
 
     def can_export(self, organization_id: str, *, principal: Principal) -> bool:
-        """True for whoever may read all that is in the document."""
+        """True if the principal may read everything in the document."""
         resource = organization_resource(organization_id)
         return all(self._services.access_control.is_permitted(principal, permission, resource) for permission in _READS)
 
     def begin_export(self, organization_id: str, *, principal: Principal) -> Organization:
-        """The organization, whose export is in the audit trail now: commit, and then read its ``export_document``.
+        """Record the export in the audit trail. Commit, and then read ``export_document``.
 
-        Raises NotFound; Denied for whoever may not read all that is in it.
+        Raises NotFound; Denied if the principal may not read everything in it.
         """
         services = self._services
         organization = services.organizations.get(organization_id)
@@ -159,9 +157,9 @@ class OrganizationTransfer:
         return organization
 
     def export_document(self, organization_id: str, *, principal: Principal) -> Iterator[str]:
-        """The document piece by piece, as JSON in an order that depends on the content alone.
+        """The document piece by piece, as JSON in an order that depends only on its content.
 
-        It is read while it is taken, users page by page: in a snapshot it is of one moment. Raises NotFound.
+        It is read lazily, users page by page; in a snapshot all of it is from one moment. Raises NotFound.
         """
         organization = self._services.organizations.get(organization_id)
         return iterencode(
@@ -181,15 +179,15 @@ class OrganizationTransfer:
         keep_ids: bool | None = None,
         progress: Callable[[int], None] = lambda _: None,
     ) -> Organization:
-        """The new organization, in which everything has new ids, or with ``keep_ids`` those of the document.
+        """Create an organization from the document, with new ids or, with ``keep_ids``, those of the document.
 
-        Unless that is said, ids are kept if the document comes from this very instance, as after a removal by mistake;
-        say False to copy an organization beside itself. Applications come without secrets and people without
-        passwords; keys that have expired stay behind.
+        By default ids are kept if the document comes from this instance, as after an accidental removal; pass False
+        to copy an organization. Applications have no secrets afterwards and people no passwords; expired keys are
+        skipped.
 
-        Raises Invalid with a sentence for each place that does not fit, such as ``organization.projects[0].name``, and
-        then nothing may be committed; Denied for whoever may not make all of it, grants roles beyond their own, or
-        wants to keep ids without instance.write.
+        Raises Invalid with a message for each invalid path, such as ``organization.projects[0].name``: do not commit
+        then. Raises Denied if the principal may not create all of it, would grant roles beyond their own, or wants
+        to keep ids without instance.write.
         """
         keeps = document.instance == self._instance_id() if keep_ids is None else keep_ids
         if keeps and not self._services.access_control.is_permitted(
@@ -219,8 +217,6 @@ class OrganizationTransfer:
 
 
 class _Export:
-    """One organization, read part by part."""
-
     def __init__(self, services: Services, organization: Organization, principal: Principal) -> None:
         self._services = services
         self._storage = services.storage
@@ -228,7 +224,6 @@ class _Export:
         self._principal = principal
 
     def document(self) -> dict[str, Any]:
-        """The organization with everything in it."""
         organization = self._organization
         projects = sorted(self._visible(partial(self._storage.projects.page, organization.id)), key=_by_name)
         return {
@@ -243,19 +238,19 @@ class _Export:
         }
 
     def _policy(self) -> dict[str, Any]:
-        """The rules that the organization sets itself; nothing if there are none."""
+        """The policy that the organization itself sets; empty if it sets none."""
         policy = policy_to_json(self._services.policies.get_stored_policy(self._organization.id).policy)
         return {"policy": policy} if policy else {}
 
     def _visible(self, page: Callable[[PageRequest], ResultPage[VisibleEntityT]]) -> Iterable[VisibleEntityT]:
-        """All rows but those that a plugin denies to whoever exports."""
+        """All rows except those a plugin hides from the principal."""
         return self._services.access_control.filter_visible(self._principal, iterate_rows(page))
 
     def _providers(self) -> Iterable[UpstreamProvider]:
         return iterate_rows(partial(self._storage.upstream_providers.page, self._organization.id))
 
     def _users(self, kind: UserKind) -> Iterator[Any]:
-        """By user name, which is unique."""
+        """Ordered by user name, which is unique."""
         return iterate_rows(partial(self._storage.users.page, self._organization.id, kind))
 
     def _service_user(self, user: ServiceUser) -> dict[str, Any]:
@@ -282,7 +277,7 @@ class _Export:
         }
 
     def _branding(self, owner: BrandingOwner) -> dict[str, Any]:
-        """What it looks like; nothing where that was never set."""
+        """Branding; empty if it was never set."""
         if not owner.branded:
             return {}
         branding = self._services.branding
@@ -308,9 +303,9 @@ class _Export:
         return self._with_users(managers, lambda manager: {"roles": sorted(manager.roles)})
 
     def _with_users(self, rows: Iterable[Any], members: Callable[[Any], dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """What belongs to users: the organization's own by id, then those of others by login name.
+        """Rows that refer to users: the organization's own users by id first, then others by login name.
 
-        What belongs to users whom the caller may not know of stays out. Of users no more is kept than their names.
+        Rows of users that the principal may not see are left out. Only user names are held in memory.
         """
         sees, rest, found = self._services.access_control.can_see_organization, iter(rows), []
         while part := list(islice(rest, MAX_PAGE_ROWS)):
@@ -334,7 +329,7 @@ class _Export:
 
 
 def _members(entity: Any, command: type[Command]) -> dict[str, Any]:
-    """What the thing is by the names of the command that makes it so, with its id and whether it is active."""
+    """The entity's fields by the names of its create command, with its id and active state."""
     return {"id": entity.id, "active": entity.active, **_values(entity, command)}
 
 
@@ -356,5 +351,5 @@ def _key(key: ServiceUserKey) -> dict[str, Any]:
 
 
 def _by_name(entity: Any) -> tuple[str, str]:
-    """Names need not be unique; among equal ones the older comes first."""
+    """Sort key: names need not be unique; among equal names the older comes first."""
     return name_key(entity.name), entity.id

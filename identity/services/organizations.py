@@ -24,9 +24,9 @@ _DUPLICATE_MESSAGES = {"primary_domain": gettext_lazy("Another organization has 
 class OrganizationService(DeactivatableEntityService[Organization]):
     """Organizations of the instance.
 
-    Nobody of one that is deactivated signs in, and its tokens are inactive. Who ends one has to hold all manager roles
-    that its users hold; the instance's own stays, and an active IAM_OWNER is left. The domains that counted stay bound
-    to one that is gone.
+    Users of a deactivated organization cannot sign in, and its tokens are inactive. To deactivate or remove an
+    organization you need all manager roles that its users hold. The instance's own organization stays, and so does
+    at least one active IAM_OWNER. Verified domains stay reserved for a removed organization.
     """
 
     kind = "organization"
@@ -54,9 +54,10 @@ class OrganizationService(DeactivatableEntityService[Organization]):
         principal: Principal | None = None,
         id: str | None = None,  # noqa: A002
     ) -> Organization:
-        """A new organization; ``id`` is one that it had before. Raises Invalid if the primary domain is taken.
+        """Create an organization; ``id`` restores a former id. Raises Invalid if the primary domain is taken.
 
-        A domain that has to be proven waits, unless the caller may assert it; the one made of the name counts then.
+        A domain that needs verification is pending unless the principal may assert it; until then the generated
+        domain counts.
         """
         organization_id = id or new_id()
         domain = command.primary_domain
@@ -75,9 +76,10 @@ class OrganizationService(DeactivatableEntityService[Organization]):
         principal: Principal | None = None,
         expected_version: int | None = None,
     ) -> Organization:
-        """The changed organization. Raises NotFound, Conflict, Invalid; Denied for what takes more than the name does.
+        """Raises NotFound, Conflict, Invalid; Denied for a change that needs more than the permission to rename.
 
-        A primary domain that has to be proven waits, unless the caller may assert it; the former one goes on counting.
+        A primary domain that needs verification is pending unless the principal may assert it; the former one stays
+        in effect.
         """
         before = self.get(organization_id)
         values = {}
@@ -87,7 +89,7 @@ class OrganizationService(DeactivatableEntityService[Organization]):
         if domain is not None and domain != before.primary_domain:
             if principal is not None:
                 self._access.require(principal, "organization_domain.write", organization_resource(organization_id))
-                # It renames all of its people.
+                # A new primary domain changes the login names of all its people.
                 self._access.require_no_more_privileged_user(principal, organization_id)
             self._domains.ensure_bound(before)
             if not self._settle(organization_id, domain, principal):
@@ -98,8 +100,9 @@ class OrganizationService(DeactivatableEntityService[Organization]):
         return self._update("organization.changed", before, after)
 
     def remove(self, id: str, *, principal: Principal) -> None:  # noqa: A002
-        """Delete it with all that is its own. Raises NotFound, Conflict; Denied also where the instance manages what
-        would go with it."""
+        """Delete the organization with everything it owns. Raises NotFound, Conflict; Denied also if that includes
+        entities the instance manages.
+        """
         self._upstream_providers.require_can_remove_all(id, principal=principal)
         super().remove(id, principal=principal)
 

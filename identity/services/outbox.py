@@ -1,4 +1,4 @@
-"""The outbox: messages kept sealed in the transaction of what they tell, and sent after its commit."""
+"""The outbox: messages sealed and stored in the transaction that causes them, sent after its commit."""
 
 import logging
 import random
@@ -16,66 +16,67 @@ from identity.storage.errors import RowNotFound
 
 log = logging.getLogger(__name__)
 
-#: As much is taken up at a time: what comes meanwhile and is not bulk waits for no more than that.
+#: Batch size. A message that arrives meanwhile and is not bulk waits for at most one batch.
 _AT_ONCE = 10
-#: Delays are up to a fifth shorter than they could be: what failed together is not tried again together.
+#: Delays are shortened by up to a fifth, so that messages that failed together are not retried together.
 _JITTER = 0.2
 
 
 class DeliveryFailed(Exception):
-    """The other side did not take a message this time. The text is logged: it holds no address and no secret."""
+    """The receiver did not accept a message this time. The text is logged: put no address and no secret in it."""
 
 
 class DeliveryRejected(Exception):
-    """The other side will never take this message, however often it is tried."""
+    """The receiver will never accept this message; it is not retried."""
 
 
 class Delivery(ABC):
-    """One way out of the service, and how patient it is. One object serves a process; one thread sends with it.
+    """A delivery channel and its retry policy. One object per process; one thread sends with it.
 
-    Ways do not wait for each other: each has its messages, its thread, and its lease, so that one node at a time sends.
+    Channels do not wait for each other: each has its own messages, thread and lease, so that one node at a time
+    sends.
     """
 
-    #: Names the way, in the database, in logs and for operators: no secret is in it.
+    #: Name of the channel in the database, in logs and for operators; not secret.
     kind: str
-    #: How long a message is worth sending; then it is given up.
+    #: Messages older than this are given up.
     message_lifetime: timedelta = timedelta(days=7)
-    #: How long to wait after the first failure. Each further one doubles the wait …
+    #: Delay after the first failure. Each further failure doubles it …
     initial_delay: timedelta = timedelta(seconds=10)
     #: … up to this.
     max_delay: timedelta = timedelta(days=1)
-    #: Longer than one message takes at worst.
+    #: Must exceed the longest time one message takes.
     lease_duration: timedelta = timedelta(minutes=1)
 
     @property
     def is_enabled(self) -> bool:
-        """False while nothing is to be told or sent in this process; what waits stays where it is."""
+        """False while this process sends nothing on this channel; queued messages stay."""
         return True
 
     def event_content(self, event: AuditEvent) -> bytes | None:
-        """What to send about an audit event, None for nothing.
+        """The message to send about an audit event; None for no message.
 
-        Called in the transaction that writes the event: an exception is logged, and nothing is sent about it.
+        Called in the transaction that writes the event. If it raises, the exception is logged and nothing is sent.
         """
         return None
 
     @abstractmethod
     def send(self, content: bytes) -> None:
-        """Hand a message to the other side. It may come a second time, if the process ended before noting the first.
+        """Send a message. It may arrive twice if the process ended before it recorded the first delivery.
 
-        Called while no transaction is open. DeliveryRejected ends it. After any other exception it is tried again
-        later; what is logged is the text of DeliveryFailed, and of others the name alone.
+        Called while no transaction is open. DeliveryRejected discards the message; after any other exception it is
+        retried later. Only the text of DeliveryFailed is logged; of other exceptions, only the class name.
         """
 
     def retry_delay(self, attempts: int) -> timedelta:
-        """How long to wait after one more attempt failed, so many having failed before; in whole seconds."""
+        """Delay before the next attempt after this many earlier failures; in whole seconds."""
         longest = min(self.initial_delay * 2.0 ** min(attempts, 30), self.max_delay)
         share = random.uniform(1 - _JITTER, 1)  # noqa: S311 - nothing depends on its being unpredictable
         return timedelta(seconds=round(longest.total_seconds() * share))
 
 
 class OutboxService(Service):
-    """The way into the outbox, and what a sender needs to empty it."""
+    """Queues messages, and gives senders what they need to deliver them."""
 
     def __init__(
         self,
@@ -96,9 +97,9 @@ class OutboxService(Service):
         organization_id: str | None = None,
         bulk: bool = False,
     ) -> None:
-        """Have it sent once this transaction is committed; ``lifetime`` is how long it is, if not as long as its kind.
+        """Send the content after this transaction commits. ``lifetime`` overrides the channel's ``message_lifetime``.
 
-        Organizations take turns, and ``bulk`` comes after what somebody waits for. Raises ValueError where nobody sends
+        Organizations take turns, and ``bulk`` messages come after all others. Raises ValueError if no delivery has
         this kind.
         """
         delivery = self._deliveries.get(kind)
@@ -120,7 +121,7 @@ class OutboxService(Service):
         self._on_queue(kind)
 
     def queue_event(self, event: AuditEvent) -> None:
-        """Queue what each delivery has to tell of an event that is written in this transaction."""
+        """Queue the message of each delivery about an event written in this transaction."""
         for kind, delivery in self._deliveries.items():
             try:
                 content = delivery.event_content(event) if delivery.is_enabled else None
@@ -131,35 +132,34 @@ class OutboxService(Service):
                 self.queue(kind, content, organization_id=event.organization_id)
 
     def list_due(self, kind: str) -> tuple[OutboxMessage, ...]:
-        """What is to be sent now: as much as is taken up at a time."""
+        """The next batch of messages that are due."""
         return self._storage.outbox.list_due(kind, self._now, _AT_ONCE)
 
     def next_at(self, kind: str) -> datetime | None:
-        """When the next message is due, past moments included; None if nothing waits."""
+        """When the next message is due, possibly in the past; None if the queue is empty."""
         first = self._storage.outbox.list_pending(kind, self._now, 1)
         return first[0].next_at if first else None
 
     def backlog(self, kind: str) -> OutboxBacklog:
-        """What could not be sent until now, or at all."""
+        """Counts of messages that failed so far or were given up."""
         return self._storage.outbox.get_backlog(kind, self._now)
 
     def unseal(self, message: OutboxMessage) -> bytes:
-        """The content of a message. Raises UnsealingError."""
         return self._sealer.open(message.sealed, associated_data=sealing_context(message.id))
 
     def postpone(self, message: OutboxMessage) -> bool:
-        """Try it again later; False if it will not be worth it then: it is given up."""
+        """Schedule a retry; False if the message would have expired by then: it is given up."""
         next_at = self._now + self._deliveries[message.kind].retry_delay(message.attempts)
         with suppress(RowNotFound):
             self._storage.outbox.postpone(message.id, next_at)
         return next_at < message.expires_at
 
     def remove(self, message: OutboxMessage) -> None:
-        """Forget it, if nobody has yet."""
+        """Delete the message if it still exists."""
         with suppress(RowNotFound):
             self._storage.outbox.delete(message.id)
 
 
 def sealing_context(message_id: str) -> str:
-    """With what the content of this message is sealed."""
+    """Sealing context of this message's content."""
     return f"outgoing message {message_id}"

@@ -1,4 +1,4 @@
-"""Overview: what needs somebody's attention, and what a new organization still lacks."""
+"""Overview pages: what needs attention, and what a new organization still lacks."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -26,8 +26,6 @@ _SINGLE_ROW = PageRequest(limit=1)
 
 
 class ExpiringCredentialKind(StrEnum):
-    """What expires."""
-
     KEY = "service_user_key"
     TOKEN = "personal_access_token"  # noqa: S105 - a kind
     SIGNING_KEY = "signing_key"
@@ -35,7 +33,7 @@ class ExpiringCredentialKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ExpiringCredential:
-    """Something that stops working soon; ``owner`` is whose it is, None for the service's own."""
+    """A credential that expires soon; ``owner`` is None for the service's own keys."""
 
     kind: ExpiringCredentialKind
     credential: ServiceUserKey | PersonalAccessToken | SigningKey
@@ -45,7 +43,7 @@ class ExpiringCredential:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusalSummary:
-    """Refused attempts of one party at one thing for one reason: how many, and when the last one was."""
+    """Refused attempts with the same actor, target and reason: how many, and when the last one was."""
 
     event: str
     actor: Actor
@@ -58,7 +56,7 @@ class RefusalSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GettingStarted:
-    """Which of the first things an organization has."""
+    """Which of the first set-up steps an organization has completed."""
 
     project: bool
     application: bool
@@ -68,16 +66,16 @@ class GettingStarted:
 
 
 class OverviewService(Service):
-    """Short lists, each answered by an index; for one organization, or for the instance."""
+    """Short lists, each read from an index, for one organization or for the instance."""
 
     def __init__(self, state: TransactionState, access: AccessControl, signing_keys: SigningKeyService) -> None:
         super().__init__(state)
         self._access, self._signing_keys = access, signing_keys
 
     def list_expiring(self, organization_id: str | None, *, principal: Principal) -> tuple[ExpiringCredential, ...]:
-        """What expires within 30 days, soonest first, 50 at most, less what a plugin denies to ``principal``.
+        """What expires within 30 days, soonest first, at most 50, except what a plugin hides from ``principal``.
 
-        Keys and personal access tokens; without an organization also signing keys that are about to retire.
+        Keys and personal access tokens; without an organization also signing keys that retire soon.
         """
         until = self._now + _AHEAD
         keys = self._storage.credentials.list_expiring(
@@ -105,8 +103,9 @@ class OverviewService(Service):
         )
 
     def list_refused(self, organization_id: str | None, *, principal: Principal) -> tuple[RefusalSummary, ...]:
-        """What was refused within 24 hours, the same attempts taken together, latest first, 20 at most, less what a
-        plugin denies to ``principal``."""
+        """Refusals of the last 24 hours, grouped, latest first, at most 20, except what a plugin hides from
+        ``principal``.
+        """
         audit_filter = AuditFilter(organization_id=organization_id, result=Result.REFUSED, since=self._now - _LATELY)
         found: dict[tuple[object, ...], RefusalSummary] = {}
         for event in self._access.filter_visible(
@@ -130,7 +129,7 @@ class OverviewService(Service):
         return tuple(islice(found.values(), _MOST_REFUSED))
 
     def getting_started(self, organization_id: str) -> GettingStarted:
-        """Which of the first things the organization has; its first projects and service users are looked at."""
+        """Completed set-up steps of the organization; reads only its first projects and service users."""
         projects = self._storage.projects.page(organization_id)
         robots = self._storage.users.page(organization_id, UserKind.SERVICE)
         counts = self._storage.projects.count_children([project.id for project in projects]).values()

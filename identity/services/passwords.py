@@ -1,4 +1,4 @@
-"""Passwords of people: try, change, reset, and what makes a password good enough."""
+"""Passwords of people: verify, change, reset, and check new ones against the policy."""
 
 import unicodedata
 from collections.abc import Container, Mapping
@@ -29,16 +29,16 @@ from identity.storage.stores.users import MAX_USERS_PER_EMAIL
 
 LONGEST_PASSWORD = 256
 
-#: Why attempts come to nothing, for the audit trail.
+#: Failure reasons in the audit trail.
 _WRONG, _AWAY = "wrong password", "the directory does not answer"
 
 
 @dataclass(frozen=True, slots=True)
 class PasswordAttempt:
-    """A reserved attempt: it counts as a failure until ``succeeded`` or ``release_attempt``.
+    """A reserved attempt: it counts as a failure until ``complete_attempt`` or ``release_attempt``.
 
-    ``resolved_login`` is whom the name means, whether or not they could sign in. ``subject`` and ``stored_hash`` are
-    None where nothing can match; ``audited_subject`` and ``failure_reason`` tell the audit trail why.
+    ``resolved_login`` is whom the name means, whether or not they can sign in. ``subject`` and ``stored_hash`` are
+    None if no password can match; then ``audited_subject`` and ``failure_reason`` are for the audit trail.
     """
 
     resolved_login: ResolvedLogin
@@ -50,7 +50,7 @@ class PasswordAttempt:
 
 
 class PasswordService(Service):
-    """What is expensive, hashing, happens between transactions: nobody waits for a lock meanwhile."""
+    """Hashing is expensive and happens between transactions, so that nobody waits for a lock meanwhile."""
 
     def __init__(
         self,
@@ -72,14 +72,14 @@ class PasswordService(Service):
         self._hasher, self._policies, self._password_blocklist, self._settings = hasher, policies, known_bad, settings
 
     def min_length(self, owner: Subject | Organization) -> int:
-        """The fewest characters of a password of the person, or of people who are new in the organization."""
+        """Minimum password length for the person, or for new people in the organization."""
         return self._policies.effective_policy(owner).password_min_length or self._settings.password_min_length
 
     def begin_attempt(self, login_name: LoginName, presented: Mapping[str, str]) -> PasswordAttempt:
-        """Ask for one attempt at a browser that shows these texts of KnownBrowserService, counted over all processes.
+        """Reserve an attempt, counted over all processes; ``presented`` are the known-browser secrets of the request.
 
-        To be committed before the password is looked at. The answer is the same whether the account exists or not.
-        Raises TooManyAttempts.
+        Commit before you verify the password. The result is the same whether or not the account exists. Raises
+        TooManyAttempts.
         """
         named = self._login_names.resolve(login_name)
         found = named.subject
@@ -96,9 +96,9 @@ class PasswordService(Service):
         )
 
     def complete_attempt(self, trial: PasswordAttempt, *, outdated_hash: str | None = None) -> Subject | None:
-        """Whom the right password belongs to, with the count of failures cleared; None if they may not sign in.
+        """Clear the failures after a correct password; None if the user may not sign in.
 
-        ``outdated_hash`` is a hash of the same password at today's cost, to be kept instead of the stored one.
+        ``outdated_hash`` is a hash of the same password at the current cost, stored instead of the present hash.
         """
         subject = trial.subject and self._storage.users.find_subject(trial.subject.user.id)
         if subject is None or not subject.is_active:
@@ -116,9 +116,9 @@ class PasswordService(Service):
         return subject
 
     def fail_attempt(self, trial: PasswordAttempt, *, directory_unavailable: bool = False) -> None:
-        """Note that the password was wrong, or that the directory that knows it is ``directory_unavailable``.
+        """Record a wrong password, or with ``directory_unavailable`` that the directory could not verify it.
 
-        Raises TooManyAttempts where a right one alone would have counted.
+        Raises TooManyAttempts where only a correct password would have been accepted.
         """
         refusal = trial.reservation.error
         self._attempts.record_refusal(
@@ -129,11 +129,11 @@ class PasswordService(Service):
             raise refusal
 
     def release_attempt(self, trial: PasswordAttempt) -> None:
-        """Note that nobody looked at the password: nothing counts."""
+        """Release an attempt whose password was never verified: nothing counts."""
         self._attempts.release(trial.reservation)
 
     def must_change(self, user_id: str) -> bool:
-        """True if the password was set by somebody else or for one use, or if there is none."""
+        """True if the password is one-time, was set by someone else or does not exist."""
         with self._look() as storage:
             stored = storage.users.find_password(user_id)
         return stored is None or stored.must_change
@@ -147,13 +147,13 @@ class PasswordService(Service):
         names: tuple[str, ...],
         field: str = "new_password",
     ) -> None:
-        """Raise Invalid, for ``field``, unless the password is good enough for the person, or for people who are new
-        in the organization (NIST SP 800-63B §3.1.1.2, and what holds for them).
+        """Raise Invalid for ``field`` unless the password meets the policy of the person, or of new people in the
+        organization (NIST SP 800-63B §3.1.1.2).
 
-        ``names`` are those of the user, which are no passwords; ``confirmation`` the second typing, None if there is
-        none.
+        ``names`` are the user's names, which are refused as passwords; ``confirmation`` is the repeated entry, None
+        if there is none.
         """
-        # What it takes to hash it is the organization's business.
+        # The organization is charged for the hashing.
         assign_organization(owner.organization.id if isinstance(owner, Subject) else owner.id)
         password_key, least = name_key(password), self.min_length(owner)
         strength = self._policies.effective_policy(owner).password_strength
@@ -178,7 +178,7 @@ class PasswordService(Service):
             raise Invalid({f"{field}_again": gettext_lazy("Type the same password twice.")})
 
     def refuse_current_password(self, user_id: str, password: str, *, field: str = "new_password") -> None:
-        """Raise Invalid, for ``field``, if it is the password that the user has, where somebody else knows that one.
+        """Raise Invalid for ``field`` if the user already has this password and someone else knows it.
 
         Raises ServerBusy.
         """
@@ -188,31 +188,32 @@ class PasswordService(Service):
             raise Invalid({field: gettext_lazy("Choose another password than the one that you were given.")})
 
     def hash(self, password: str) -> str:
-        """What is stored instead of it; takes a while. Raises ServerBusy."""
+        """Slow. Raises ServerBusy."""
         return self._hasher.hash(password)
 
     def change(self, subject: Subject, hashed: str, *, except_session: str | None = None) -> None:
-        """The new password of a person who knows the present one: their sessions, sign-ins that wait and links end.
+        """Store the new password of a person who knows the current one. Their sessions, pending sign-ins and links end.
 
-        ``except_session`` is the id of the session, or of the sign-in that waits, in which they chose it. With
-        ``identity.password_change_ends_access`` what applications hold is revoked too. Raises NotFound, also if that
-        session was ended since they gave the present one: nobody undoes a reset who knows the password before it.
+        ``except_session`` is the id of the session or pending sign-in in which they chose it. With
+        ``identity.password_change_ends_access`` the tokens of applications are revoked, too. Raises NotFound, also
+        if that session ended after the current password was verified, so that knowing the old password cannot undo a
+        reset.
         """
         self._change(subject, hashed, keep=except_session, applications=self._settings.password_change_ends_access)
-        # Last: whoever changed the password at the same moment has ended the session by now.
+        # Last: a concurrent password change has ended the session by now.
         session = None if except_session is None else self._storage.sessions.find(except_session)
         if session is not None and session.ended_at is not None:
             raise NotFound("session", session.id)
 
     def requires_change_after_reset(self, owner: Subject | Organization) -> bool:
-        """True if a password that somebody else sets for them has to be changed by them."""
+        """True if the person must change a password that someone else sets for them."""
         return self._policies.effective_policy(owner).password_change_after_reset is not False
 
     def set_one_time_password(self, user_id: str) -> str:
-        """A new password, to be told once and changed at the first sign-in, unless the policy lets it stay.
+        """Set and return a random password. It must be changed at the first sign-in unless the policy says otherwise.
 
-        The one before ends, and with it everything that was opened as this person, as ``Sessions.revoke_access`` has
-        it. Raises NotFound.
+        The former password stops working, and everything opened as this person ends, as by
+        ``SessionService.revoke_access``. Raises NotFound.
         """
         subject = self._require_found(self._storage.users.find_subject(user_id), "user", user_id)
         password = new_password()
@@ -224,9 +225,9 @@ class PasswordService(Service):
         return password
 
     def require_change(self, user_id: str) -> None:
-        """Have the person choose another password at the next sign-in; the present one is good for that alone.
+        """Require a new password at the next sign-in; the current one is accepted only for that.
 
-        Nothing for whoever has none. A password that is set at this moment is the one that has to be changed.
+        Does nothing for people without a password. Also applies to a password that is being set concurrently.
         """
         stored = self._storage.users.find_password(user_id)
         while stored is not None and not self._storage.users.lock_password_hash(user_id, stored.hash):
@@ -235,10 +236,10 @@ class PasswordService(Service):
             self._store(user_id, stored.hash, must_change=True, changed_at=stored.changed_at)
 
     def issue_reset_link(self, user_id: str, *, mailed_to: str = "") -> str:
-        """A link, good once, by which the person chooses a new password; earlier ones stop working.
+        """Issue a single-use link to choose a new password; earlier ones stop working.
 
-        Nothing else changes until it is used. With ``mailed_to`` it goes to that address and is shown to nobody:
-        whoever uses it proves that they read the mailbox. Raises NotFound.
+        Nothing else changes until it is used. With ``mailed_to`` it goes only to that address, and using it proves
+        that the person reads the mailbox. Raises NotFound.
         """
         subject = self._require_found(self._storage.users.find_subject(user_id), "user", user_id)
         if not isinstance(subject.user, HumanUser):
@@ -251,33 +252,36 @@ class PasswordService(Service):
         return link
 
     def reset_link_lifetime(self, user_id: str) -> timedelta:
-        """How long a link that a manager makes for the person works: longer for whoever has no password yet."""
+        """Lifetime of a link that a manager issues for the person: longer for people without a password."""
         invited = self._storage.users.find_password(user_id) is None
         return self._settings.invitation_lifetime if invited else self._settings.one_time_link_ttl
 
     def request_reset_link(self, login_name: str) -> tuple[Subject | None, str]:
-        """For the mail to a person who forgot the password: who it is, and the link for a new one.
+        """The person who forgot their password, and a reset link to mail to them.
 
-        None, and a link that opens nothing, if there is no active person of this name with an email address; that
-        takes the same work. Earlier links stay good: strangers may ask too. Counted per network address. Raises
-        TooManyAttempts.
+        Returns None and a link that opens nothing if no active person of this name has an email address; that takes
+        the same time. Earlier links stay valid, since strangers may request one, too. Rate-limited per network
+        address. Raises TooManyAttempts.
         """
         self._attempts.count_request()
         subject = self._login_names.find_by_login_name(LoginName.parse(login_name))
         known = None if subject is None else _reader(subject)
-        # Asked of nobody as well: the work tells nothing of an account.
+        # Also queried for unknown names, so that timing does not reveal accounts.
         self._holders.is_instance_manager("" if known is None else known.id)
         if known is not None and not self._holders.is_address_trusted(known):
             known = None
         return (None if known is None else subject), self._link_for(known)
 
     def is_login_name(self, login_name: str) -> bool:
-        """True if somebody has it, active or not; then it means nobody else, and no email address."""
+        """True if it is the login name of an account, active or not. Then it means only that account and is not
+        taken as an email address.
+        """
         return self._login_names.find_by_login_name(LoginName.parse(login_name)) is not None
 
     def find_subjects_by_email(self, key: str, organization_id: str) -> tuple[Subject, ...]:
-        """Whom the address of this ``email_key`` can let back in: those who proved it themselves, and those of the
-        organization, if one is named, who have it verified. Oldest first, MOST_WITH_ONE_EMAIL at most."""
+        """Accounts that the address with this ``email_key`` can recover: those that verified it themselves, and
+        those of the organization, if given, that have it verified. Oldest first, at most MOST_WITH_ONE_EMAIL.
+        """
         users = self._storage.users
         subjects = users.find_by_verified_email(key, is_proven=True, active=True)
         if organization_id:
@@ -291,20 +295,20 @@ class PasswordService(Service):
         return tuple(may_be)[:MAX_USERS_PER_EMAIL]
 
     def can_set_password(self, subject: Subject) -> bool:
-        """False for whoever signs in without a password: those who have none, but were here."""
+        """False for people who have signed in and have no password: they use another method."""
         user = subject.user
         has_signed_in = isinstance(user, HumanUser) and user.last_sign_in_at is not None
         return not has_signed_in or self._storage.users.find_password(user.id) is not None
 
     def issue_mailed_reset_link(self, subject: Subject) -> str:
-        """A link for a mail to somebody who forgot the password and typed their address. Earlier ones stay good."""
+        """Issue a reset link to mail to a person who entered their address. Earlier links stay valid."""
         return self._link_for(_reader(subject))
 
     def _link_for(self, known: HumanUser | None) -> str:
         known_id = None if known is None else known.id
         address = "" if known is None else known.profile.email
         link = self._links.issue(OneTimeLinkKind.PASSWORD_RESET, user=known, revoke_earlier=False, recipient=address)
-        # Names that nobody has are one: what a stranger types fills no trail.
+        # All unknown names share one event, so that strangers cannot fill the audit trail.
         self._audit.record_once(
             f"password.link_asked|{known_id}|{int(self._now.timestamp()) // 60}",
             "password.link_asked",
@@ -315,14 +319,14 @@ class PasswordService(Service):
         return link
 
     def find_by_reset_link(self, code: str) -> Subject:
-        """Whose new password the link is for; looking uses nothing up. Raises InvalidOneTimeLink."""
+        """Whose password the link resets, without redeeming it. Raises InvalidOneTimeLink."""
         owner, _ = self._links.read(OneTimeLinkKind.PASSWORD_RESET, code)
         return self._owner(owner)
 
     def reset(self, code: str, hashed: str) -> Subject:
-        """Use the link and store the new password's hash. Raises InvalidOneTimeLink.
+        """Redeem the link and store the new password's hash. Raises InvalidOneTimeLink.
 
-        Somebody else may have known the one before: everything that was opened with it ends, whatever the settings say.
+        Someone else may have known the former password: everything opened with it ends, whatever the settings.
         """
         owner, content = self._links.redeem(OneTimeLinkKind.PASSWORD_RESET, code)
         subject = self._owner(owner)
@@ -331,9 +335,9 @@ class PasswordService(Service):
         return subject
 
     def _prove_address(self, subject: Subject, address: str) -> None:
-        """What was mailed there and shown to nobody else has been used: the person reads the mailbox.
+        """Mark the address as verified: the link went only there and was used.
 
-        Raises Conflict if the account was changed at the same moment.
+        Raises Conflict if the account was changed concurrently.
         """
         before = subject.user
         if not isinstance(before, HumanUser) or not address or address != before.profile.email:
@@ -383,27 +387,27 @@ class PasswordService(Service):
 
 
 def _reader(subject: Subject) -> HumanUser | None:
-    """The person, if they can be written to and may sign in."""
+    """The person, if they can receive mail and may sign in."""
     user = subject.user
     return user if subject.is_active and isinstance(user, HumanUser) and user.profile.email else None
 
 
 def is_common_password(password: str) -> bool:
-    """True for a password that many people use, in any case."""
-    # Thirty thousand words: loaded by the first password that somebody chooses.
+    """True for a password that many people use, ignoring case."""
+    # 30,000 words: imported when first needed.
     from zxcvbn.frequency_lists import FREQUENCY_LISTS
 
     return password in FREQUENCY_LISTS["passwords"]
 
 
-#: What stands for one letter alike counts once: each further way to write it multiplies the work.
+#: Substitutes for the same letter count once: each further variant multiplies the work.
 _ALIKE = str.maketrans("{[<@$!|+", "(((45117")
-#: Whoever types more has made it hard enough by then, and the work grows with the square.
+#: Longer passwords are strong enough, and the work grows with the square of the length.
 _JUDGED = 48
 
 
 def estimate_strength(password: str, names: tuple[str, ...]) -> int:
-    """How hard it is to guess, 0 to 4, for whoever knows these names."""
+    """Strength from 0 to 4 against a guesser who knows these names."""
     from zxcvbn import zxcvbn
 
     judged = password[:_JUDGED].translate(_ALIKE)

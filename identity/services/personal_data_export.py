@@ -1,4 +1,4 @@
-"""What is kept of a person, as a JSON document that they take along; no secret and nothing of others is in it."""
+"""A person's data as a JSON document for them to download; without secrets and without data about others."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -23,7 +23,7 @@ VERSION = 1
 
 
 def export_personal_data(services: Services, subject: Subject, plugin_members: Mapping[str, object]) -> Iterator[str]:
-    """The document, piece by piece. ``plugin_members`` are members that plugins add."""
+    """The document piece by piece. ``plugin_members`` are members that plugins add."""
     storage, user = services.storage, subject.user
     password = storage.users.find_password(user.id)
     grants = iterate_rows(partial(storage.user_grants.page, "user_id", user.id))
@@ -120,7 +120,7 @@ def _connection(connection: ConnectedApplication) -> dict[str, Any]:
 
 
 def _event(event: AuditEvent, user_id: str) -> dict[str, Any]:
-    """What happened; where others were who did it, and what was about others, is theirs."""
+    """The event without what concerns others: other actors and other subjects are left out."""
     actor = event.actor
     values: dict[str, Any] = {
         "at": _at(event.at),

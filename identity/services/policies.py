@@ -1,4 +1,4 @@
-"""Policies: the rules of signing in that hold for somebody, and who set them."""
+"""Sign-in policies: which rules apply to whom, and who set them."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -36,7 +36,7 @@ from identity.services.instance_managers import InstanceManagerService
 from identity.services.records import RecordService
 from identity.settings import Settings
 
-#: Under which the rules of the instance are kept.
+#: Owner id of the instance's policy.
 INSTANCE_OWNER_ID = "instance"
 
 _KIND = "policy"
@@ -44,28 +44,28 @@ _NOBODY = gettext_lazy(
     "Nobody could sign in by these rules. Leave a way that this service offers, and a second factor if one is needed."
 )
 _CHANGED = gettext_lazy("This was changed by somebody else meanwhile. Read it again, then repeat.")
-#: How long a process keeps what it has read, though its version has not moved: during an upgrade it may be a program of
-#: the release before that changes rules, and moves none.
+#: How long a process caches a policy even if its version has not changed: during an upgrade, the previous release may
+#: change policies without increasing the version.
 _FRESH = timedelta(seconds=5)
 _MOST_KEPT = 10_000
 
 
 @dataclass
 class PolicyCache:
-    """What holds where by a version of the rules, as a process has found it lately.
+    """Effective policies by version, per process.
 
-    The version is read with every subject, so a change holds in all processes from its commit on.
+    The version is read with every subject, so a change takes effect in all processes at its commit.
     """
 
     entries: dict[str, tuple[int, datetime, Policy]] = field(default_factory=dict)
 
     def find(self, owner: str, version: int, now: datetime) -> Policy | None:
-        """What was found at this version, a few seconds ago at most."""
+        """The policy cached for this version, at most a few seconds old."""
         at_version, at, policy = self.entries.get(owner, (None, now, None))
         return policy if at_version == version and abs(now - at) < _FRESH else None
 
     def store(self, owner: str, policy: Policy, version: int, now: datetime) -> None:
-        """Keep what is committed, and was read after this version."""
+        """Cache a committed policy that was read after this version."""
         if len(self.entries) >= _MOST_KEPT:
             self.entries.clear()
         self.entries[owner] = (version, now, policy)
@@ -73,9 +73,9 @@ class PolicyCache:
 
 @dataclass(frozen=True, slots=True)
 class StoredPolicy:
-    """The rules that one level sets itself, with the version to change them by; 0 where it sets none.
+    """The rules that one level sets itself, and their version; 0 if it sets none.
 
-    ``rule_authorship`` tell of each rule when it was set, and the id of whoever did.
+    ``rule_authorship`` says for each rule when it was set and by which user id.
     """
 
     policy: Policy
@@ -85,10 +85,10 @@ class StoredPolicy:
 
 
 class PolicyService(Service):
-    """The instance's rules take the place of what the ini file says. An organization's can only be tighter.
+    """Rules of the instance replace those of the ini file. Rules of an organization can only be stricter.
 
-    Of an organization's rules those who hold a role at the instance get ``second_factor`` and ``consent``; the rest is
-    the instance's for them, so that no manager of their organization shuts them out.
+    Users with a role at the instance get only ``second_factor`` and ``consent`` from their organization; the rest
+    comes from the instance, so that no manager of their organization can lock them out.
     """
 
     def __init__(
@@ -106,12 +106,12 @@ class PolicyService(Service):
         self._changed = False
         self._is_supposed = False
         self._version: int | None = None
-        # Asked several times by one request.
+        # One request asks for them several times.
         self._effective_policies: dict[str, Policy] = {}
 
     @property
     def configured_policy(self) -> Policy:
-        """What the ini file says."""
+        """The policy of the ini file."""
         settings = self._settings
         return Policy(
             second_factor=settings.second_factor,
@@ -132,12 +132,11 @@ class PolicyService(Service):
         )
 
     def organization_policy(self, organization_id: str) -> Policy:
-        """What holds for people of the organization who hold no role at the instance; ``subject_policy`` knows the
-        rest."""
+        """The policy for people of the organization without a role at the instance; ``subject_policy`` covers all."""
         return self._at(organization_id, lambda: self._read_organization(organization_id))
 
     def instance_policy(self) -> Policy:
-        """What holds where no organization says more."""
+        """The policy where no organization is stricter."""
         return self._at(INSTANCE_OWNER_ID, self._read_instance)
 
     def _read_organization(self, organization_id: str) -> Policy:
@@ -148,7 +147,7 @@ class PolicyService(Service):
         policy = self._effective_policies.get(owner)
         if policy is not None:
             return policy
-        # What was changed here is not committed yet, and may never be.
+        # Uncommitted changes must not be cached: they may be rolled back.
         is_read = self._changed or self._is_supposed
         policy = read() if is_read else self._load_policy(owner) or self._read_and_keep(owner, read)
         self._effective_policies[owner] = policy
@@ -161,7 +160,7 @@ class PolicyService(Service):
         return None if self._version is None else self._policy_cache.find(owner, self._version, self._now)
 
     def _read_and_keep(self, owner: str, read: Callable[[], Policy]) -> Policy:
-        # Where the rules are read, and before: what is kept is never older than its version.
+        # In the same read session and before the policy: a cached policy is never older than its version.
         with self._look() as storage:
             version = storage.organizations.get_rules_version()
         policy = read()
@@ -170,8 +169,9 @@ class PolicyService(Service):
         return policy
 
     def subject_policy(self, subject: Subject) -> Policy:
-        """What holds for this person. Nothing is asked where the organization says nothing of its own, nor whether the
-        rules have changed where that was read with the person."""
+        """The policy for this person. Reads nothing if the organization sets no rules and the version came with the
+        person.
+        """
         if self._version is None:
             self._version = subject.rules_version
         usual, above = self.organization_policy(subject.organization.id), self.instance_policy()
@@ -181,7 +181,7 @@ class PolicyService(Service):
         return policy if self._can_be_met_by(subject, policy) else replace(above, consent=usual.consent)
 
     def can_meet_second_factor(self, subject: Subject) -> bool:
-        """True if the person has, or could set up, what their rules ask for."""
+        """True if the person has or could set up a second factor that their policy accepts."""
         return self._can_be_met_by(subject, self.subject_policy(subject))
 
     def _can_be_met_by(self, subject: Subject, policy: Policy) -> bool:
@@ -189,16 +189,17 @@ class PolicyService(Service):
         reads_mail = (
             isinstance(user, HumanUser) and self._holders.is_address_trusted(user) and user.profile.email_verified
         )
-        # Managers of the organization decide over most providers there, and nobody sets one up while signing in.
+        # Managers of the organization control most of its providers, and no account is linked during sign-in.
         return self._can_be_met(policy, trusts_upstream=not self._holders.is_instance_manager(user.id), mail=reads_mail)
 
     def effective_policy(self, owner: Subject | Organization) -> Policy:
-        """What holds for this person, or for somebody who is new in the organization."""
+        """The policy for this person, or for new people in the organization."""
         return self.subject_policy(owner) if isinstance(owner, Subject) else self.organization_policy(owner.id)
 
     def list_ignored_rules(self, organization_id: str) -> tuple[str, ...]:
-        """The rules of an organization, by name, that do not hold because together with the instance's nobody could
-        sign in: there the instance's holds."""
+        """Names of the organization's rules that are ignored because nobody could sign in if they were combined with
+        the instance's: the instance's apply.
+        """
         policy = self.get_stored_policy(organization_id).policy
         above = self.instance_policy()
         strictest, combined = strictest_policy(above, policy), self._together(above, policy)
@@ -207,18 +208,18 @@ class PolicyService(Service):
         )
 
     def is_satisfiable(self, owner: str) -> bool:
-        """True if the rules that hold at the instance or an organization leave a way to sign in."""
+        """True if somebody can sign in under the effective policy of the instance or an organization."""
         return self._can_be_met(
             self.instance_policy() if owner == INSTANCE_OWNER_ID else self.organization_policy(owner)
         )
 
     def override_policy(self, organization_id: str, policy: Policy) -> None:
-        """Go on as if the organization had set these rules, for these services alone; nothing is stored."""
+        """Use these rules for the organization in this unit of work only; nothing is stored."""
         self._effective_policies[organization_id] = self.preview_policy(organization_id, policy)
 
     @contextmanager
     def overridden_policy(self, owner: str, policy: Policy) -> Iterator[None]:
-        """Go on as if the instance or an organization had set these rules, until the block ends."""
+        """Use these rules for the instance or an organization within the block."""
         saved, self._effective_policies = self._effective_policies, {owner: self.preview_policy(owner, policy)}
         self._is_supposed = owner == INSTANCE_OWNER_ID
         try:
@@ -227,7 +228,7 @@ class PolicyService(Service):
             self._effective_policies, self._is_supposed = saved, False
 
     def preview_policy(self, owner: str, policy: Policy) -> Policy:
-        """What would hold at the instance or an organization if it set these rules."""
+        """The effective policy of the instance or an organization if it set these rules."""
         return (
             merge_policies(self.configured_policy, policy)
             if owner == INSTANCE_OWNER_ID
@@ -235,7 +236,7 @@ class PolicyService(Service):
         )
 
     def get_stored_policy(self, owner: str) -> StoredPolicy:
-        """What the instance or an organization sets itself, as stored right now."""
+        """The rules that the instance or an organization sets itself, read from the storage."""
         record = self._records.find(_KIND, owner)
         if record is None:
             return StoredPolicy(Policy(), 0, None)
@@ -246,7 +247,7 @@ class PolicyService(Service):
         return StoredPolicy(policy_from_json(record.value["policy"]), record.version, changed_at, marks)
 
     def list_effective_rules(self, owner: str) -> tuple[EffectiveRule, ...]:
-        """Each rule as it holds at the instance or an organization, and who set it."""
+        """Each rule in effect at the instance or an organization, and who set it."""
         stored_policy, above = self.get_stored_policy(owner), self.get_stored_policy(INSTANCE_OWNER_ID)
         base = self.configured_policy if owner == INSTANCE_OWNER_ID else self.instance_policy()
         policy, bare = self.preview_policy(owner, stored_policy.policy), self.preview_policy(owner, Policy())
@@ -273,19 +274,19 @@ class PolicyService(Service):
         return tuple(effective_rules)
 
     def amend_policy(self, owner: str, command: ChangePolicy) -> Policy:
-        """The rules that the level sets itself, with what the command changes of them; nothing is stored.
+        """The level's rules with the command's changes; nothing is stored.
 
-        Raises Invalid for a rule of an organization that allows more than the instance does.
+        Raises Invalid if a rule of an organization allows more than the instance does.
         """
         policy = command.apply_to(self.get_stored_policy(owner).policy)
         self._refuse(owner, policy, changed=command.model_fields_set)
         return policy
 
     def change(self, owner: str, command: ChangePolicy, *, version: int | None = None) -> StoredPolicy:
-        """Have these rules hold from now on. ``owner`` is INSTANCE or the id of an organization.
+        """Set rules. ``owner`` is INSTANCE or the id of an organization.
 
-        Raises Invalid for a rule of an organization that allows more than the instance does, and for ways to sign in
-        that nobody offers; Conflict if the rules are not of this version any more.
+        Raises Invalid if a rule of an organization allows more than the instance does or a sign-in method is
+        unknown; Conflict if the rules no longer have this version.
         """
         before, record = self.get_stored_policy(owner), self._records.find(_KIND, owner)
         if version is not None and version != before.version:
@@ -310,12 +311,11 @@ class PolicyService(Service):
         return self.get_stored_policy(owner)
 
     def remove_policy(self, organization_id: str) -> None:
-        """Drop what an organization that is gone had set."""
+        """Delete the rules of a removed organization."""
         self._move()
         self._records.delete(_KIND, organization_id)
 
     def requires_second_factor(self, subject: Subject) -> bool:
-        """True if the person has to prove who they are by a second factor."""
         rule = self.subject_policy(subject).second_factor
         if rule in (SecondFactorRule.REQUIRED_FOR_IAM, SecondFactorRule.REQUIRED_FOR_MANAGERS):
             with self._look() as storage:
@@ -327,10 +327,10 @@ class PolicyService(Service):
         return rule is SecondFactorRule.REQUIRED
 
     def relax_for_recovery(self, subject: Subject, can_prove: Callable[[Policy], bool]) -> tuple[str, ...]:
-        """Take back what keeps somebody out who has nothing but a password; returns the names of the rules.
+        """Lift the rules that lock out a person who has only a password; returns the names of the rules.
 
-        ``can_prove`` tells whether they have or could set up a second factor under a policy. It is for the operator:
-        rules of the instance go, and those of the person's organization.
+        ``can_prove`` says whether they have or could set up a second factor under a policy. For operators: rules of
+        the instance are lifted, and those of the person's organization.
         """
         removed: list[str] = []
 
@@ -345,7 +345,7 @@ class PolicyService(Service):
         return tuple(dict.fromkeys(removed))
 
     def lacks_factor(self, subject: Subject, methods: Iterable[str]) -> bool:
-        """True if the methods by which a person proved to be it are not enough, by what holds for them now."""
+        """True if these methods (amr) no longer satisfy the person's policy."""
         if not isinstance(subject.user, HumanUser):
             return False
         policy = self.subject_policy(subject)
@@ -361,11 +361,10 @@ class PolicyService(Service):
         return _allows(self.effective_policy(owner), factor)
 
     def instance_allows_factor(self, factor: str) -> bool:
-        """True if the instance lets people use this factor."""
         return _allows(self.instance_policy(), factor)
 
     def filter_valid_proofs(self, subject: Subject, proofs: Iterable[Proof]) -> tuple[Proof, ...]:
-        """Those of the proofs whose factor may be used; of none, if that by which it began may not be."""
+        """The proofs whose factor is allowed; none if the first one's is not."""
         allowed = self.subject_policy(subject).factors
         if allowed is None:
             return tuple(proofs)
@@ -374,7 +373,7 @@ class PolicyService(Service):
         return valid if first is not None and first in valid else ()
 
     def _refuse(self, owner: str, policy: Policy, *, changed: Collection[str]) -> None:
-        """Raise Invalid if the level may not set these rules. What it had set before stays, if it is not changed."""
+        """Raise Invalid if the level may not set these rules. Unchanged rules are accepted."""
         errors: dict[str, str] = {}
         if owner != INSTANCE_OWNER_ID:
             loose = looser_rules(self.instance_policy(), policy)
@@ -396,8 +395,9 @@ class PolicyService(Service):
             raise Invalid(errors)
 
     def _together(self, above: Policy, policy_override: Policy) -> Policy:
-        """What holds where both do. What nobody could meet is left to the instance: its ways first, then its second
-        factor."""
+        """The combination of both policies. What nobody could satisfy falls back to the instance's: first the
+        sign-in methods, then the second factor.
+        """
         policy = strictest_policy(above, policy_override)
         for item in (
             policy,
@@ -409,9 +409,9 @@ class PolicyService(Service):
         return replace(policy, factors=above.factors, second_factor=above.second_factor)
 
     def _can_be_met(self, policy: Policy, *, trusts_upstream: bool = True, mail: bool = True) -> bool:
-        """True if somebody could sign in by these rules, with what plugins offer here.
+        """True if somebody could sign in under this policy with the plugins of this service.
 
-        ``trusts_upstream``: second factors at upstream providers count; ``mail``: codes can be mailed.
+        ``trusts_upstream``: second factors of upstream providers count; ``mail``: codes can be mailed.
         """
         choices = self._choices
         second = choices.second_factors if mail else choices.second_factors - choices.mail_factors
@@ -425,7 +425,7 @@ class PolicyService(Service):
         return any(_allows(policy, item) for item in (*second, *(choices.federated_methods if trusts_upstream else ())))
 
     def _trusts_upstream(self, owner: str) -> bool:
-        """True if what a provider says of second factors is believed of people of the organization, or of all."""
+        """True if the second factors that a provider of the organization (or of all) reports are trusted."""
         with self._look() as storage:
             offered = storage.upstream_providers.list_available(None if owner == INSTANCE_OWNER_ID else owner)
         return any(provider.is_usable and provider.trust_methods for provider in offered)

@@ -1,4 +1,4 @@
-"""ProcessState: what services need of the process that runs them."""
+"""State that services share across the requests of a process."""
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
@@ -18,8 +18,6 @@ from identity.settings import Settings
 
 @dataclass
 class ProcessState:
-    """What a process keeps for all its requests."""
-
     settings: Settings
     key_ring: KeyRing
     sealer: Sealer

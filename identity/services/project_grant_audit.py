@@ -1,4 +1,4 @@
-"""Events about project grants, for the two organizations that share one."""
+"""Audit events about project grants, for both organizations."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, TypeVar
@@ -13,15 +13,15 @@ EntityT = TypeVar("EntityT")
 
 
 class GrantAuditedService(EntityService[EntityT]):
-    """Things that belong to a project grant, or may.
+    """Service of entities that belong to a project grant, or may.
 
-    The audit trail of each side gets an event of its own. The one for the other side leaves out the people: nothing
-    that is read later, by page, API, export or filter, can tell more than what was written.
+    Each side's audit trail gets its own event. The event for the other side is written without personal data, so
+    that no page, API, export or filter can reveal it later.
     """
 
-    #: The members of the detail that tell of people of the side whose thing it is.
+    #: Detail members with personal data of the side that owns the entity.
     personal_fields: ClassVar[frozenset[str]] = frozenset()
-    #: False if the thing itself is known to its own side alone.
+    #: False if only its own side may know the entity.
     is_visible_to_both: ClassVar[bool] = True
 
     def __init__(self, state: TransactionState, access: AccessControl) -> None:
@@ -29,7 +29,7 @@ class GrantAuditedService(EntityService[EntityT]):
         self._access = access
 
     def _project_grant(self, entity: Any) -> ProjectGrant | None:
-        """The project grant that the thing is, or belongs to; None if there is none."""
+        """The project grant that the entity is or belongs to; None if there is none."""
         raise NotImplementedError
 
     def _record_event(self, event: str, entity: Any, organization_id: str | None, detail: Mapping[str, object]) -> None:
@@ -41,7 +41,7 @@ class GrantAuditedService(EntityService[EntityT]):
         owner, holder = project.organization_id, grant.organization_id
         other = owner if organization_id == holder else holder
         user_id = self._user_id(entity)
-        # Pages show the last event of a kind: that of the thing's own side.
+        # Pages show the last event of a kind: that of the entity's own side.
         self._audit.record(
             event,
             kind=self.kind,
@@ -65,11 +65,11 @@ class GrantAuditedService(EntityService[EntityT]):
         )
 
     def _actor_for(self, organization_id: str, other: str) -> Actor:
-        """Who acts, as far as the organization may know: of people of the other one no more than that."""
+        """The actor as far as the organization may know: people of the other organization are anonymous."""
         actor = self._audit.actor
         subject = None if actor.id is None else self._storage.users.find_subject(actor.id)
         if subject is None or subject.organization.id != other:
             return actor
-        # Whoever holds a role in the organization is known there.
+        # An actor with a role in the organization is known there.
         known = self._access.can_see_organization(self._access.load_principal(subject), organization_id)
         return actor if known else Actor(kind=actor.kind)

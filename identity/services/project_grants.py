@@ -1,4 +1,4 @@
-"""Grant a project to another organization, and withdraw it."""
+"""Grant a project to another organization, and withdraw the grant."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -18,7 +18,9 @@ _DUPLICATE_MESSAGES = {"organization_id": gettext_lazy("This organization has a 
 
 
 class ProjectGrantService(GrantAuditedService[ProjectGrant], DeactivatableEntityService[ProjectGrant]):
-    """Project grants, seen from the granting project. What derives from one goes with it, and rests while it does."""
+    """Project grants of the granting project. User grants and managers derived from one are removed and deactivated
+    with it.
+    """
 
     kind = "project_grant"
     store = "project_grants"
@@ -27,8 +29,8 @@ class ProjectGrantService(GrantAuditedService[ProjectGrant], DeactivatableEntity
     def page_received(
         self, organization_id: str, request: PageRequest, *, principal: Principal
     ) -> ResultPage[ProjectGrant]:
-        """The grants that an organization holds and ``principal`` may read, newest first; who manages single ones gets
-        these alone, all at once.
+        """The grants that an organization has received and ``principal`` may read, newest first. A manager of single
+        grants gets only these, on one page.
         """
         parts = self._access.permitted_children(principal, "project_grant.read", organization_resource(organization_id))
         stored = self._storage.project_grants
@@ -50,7 +52,7 @@ class ProjectGrantService(GrantAuditedService[ProjectGrant], DeactivatableEntity
         return request.active in (None, grant.active) and project is not None and matches_query(request.query, project)
 
     def add(self, project_id: str, command: AddProjectGrant, *, principal: Principal) -> ProjectGrant:
-        """A new grant of the project, accepted if the caller gives roles in the organization that gets it.
+        """Grant the project; accepted at once if the principal may grant roles in the receiving organization.
 
         Raises NotFound; Invalid for unknown roles or a second grant.
         """
@@ -67,18 +69,18 @@ class ProjectGrantService(GrantAuditedService[ProjectGrant], DeactivatableEntity
         return grant
 
     def accept(self, grant: ProjectGrant, *, principal: Principal) -> None:
-        """Note that the organization that holds it uses it, if the caller gives roles there."""
+        """Mark the grant as accepted if the principal may grant roles in the receiving organization."""
         if grant.accepted or not self._speaks_for(principal, grant.organization_id):
             return
         after = self._next_version(grant, accepted=True)
-        # Whoever changed it meanwhile may have accepted it, too; if not, it is accepted by the next role.
+        # A concurrent change may have accepted it; if not, the next role granted does.
         with suppress(Conflict):
             self._update("project_grant.accepted", grant, after, organization_id=grant.organization_id)
 
     def change(
         self, grant_id: str, command: ChangeProjectGrant, *, principal: Principal, expected_version: int | None = None
     ) -> ProjectGrant:
-        """The grant with other roles; users lose what is no longer granted. Raises NotFound, Conflict, Invalid."""
+        """Change the granted roles; users lose roles that are withdrawn. Raises NotFound, Conflict, Invalid."""
         before = self._get_authorized(grant_id, principal)
         self._check_roles(before.project_id, command.roles)
         after = self._next_version(before, command, expected_version=expected_version)
@@ -101,7 +103,7 @@ class ProjectGrantService(GrantAuditedService[ProjectGrant], DeactivatableEntity
 
 
 def refuse_unknown_roles(roles: frozenset[str], known: Iterable[str]) -> None:
-    """Raise Invalid, naming those that there are, unless all of these roles are known."""
+    """Raise Invalid with the list of known roles unless all of these roles are known."""
     offered = sorted(known)
     unknown = ", ".join(sorted(roles.difference(offered)))
     if unknown and offered:

@@ -19,12 +19,14 @@ from identity.services.crud import DeactivatableEntityService
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, single_page
 from identity.storage.stores.projects import PROJECT_SORT_KEYS
 
-#: How far the clocks of nodes may be apart: a grant must not seem to be later than the tokens issued under it.
+#: Allowed clock skew between nodes: a grant must not appear later than the tokens issued under it.
 _CLOCKS_APART = timedelta(seconds=30)
 
 
 class ProjectService(DeactivatableEntityService[Project]):
-    """Projects of organizations. The applications of one that is deactivated stop working; the own project stays."""
+    """Projects of organizations. The applications of a deactivated project stop working. The service's own project
+    stays.
+    """
 
     kind = "project"
     store = "projects"
@@ -42,9 +44,9 @@ class ProjectService(DeactivatableEntityService[Project]):
     def page(
         self, organization_id: str, request: PageRequest = FIRST_PAGE, *, principal: Principal
     ) -> ResultPage[Project]:
-        """The organization's projects that ``principal`` may read, usually by name.
+        """The organization's projects that ``principal`` may read, by name by default.
 
-        Who manages single projects gets these alone, all at once: nobody manages so many that they need pages.
+        A manager of single projects gets only these, on one page: there are never many.
         """
         parts = self._access.permitted_children(principal, "project.read", organization_resource(organization_id))
         stored = self._storage.projects
@@ -61,9 +63,9 @@ class ProjectService(DeactivatableEntityService[Project]):
         principal: Principal,
         id: str | None = None,  # noqa: A002
     ) -> Project:
-        """A new project of the organization; ``id`` is one that it had before. Raises NotFound.
+        """Create a project; ``id`` restores a former id. Raises NotFound.
 
-        Who may create projects there and not change them becomes the owner of this one.
+        A principal who may create projects there but not change them becomes its owner.
         """
         project = self._new_entity(Project, command, id=id, organization_id=organization_id)
         self._add("project.created", project, organization_id, parent=("organization", organization_id))
@@ -75,7 +77,7 @@ class ProjectService(DeactivatableEntityService[Project]):
     def change(
         self, project_id: str, command: ChangeProject, *, principal: Principal, expected_version: int | None = None
     ) -> Project:
-        """The changed project. Raises NotFound, Conflict."""
+        """Raises NotFound, Conflict."""
         before = self._get_authorized(project_id, principal)
         return self._update(
             "project.changed", before, self._next_version(before, command, expected_version=expected_version)
@@ -89,14 +91,14 @@ class ProjectService(DeactivatableEntityService[Project]):
         *,
         issued_at: datetime | None = None,
     ) -> frozenset[str]:
-        """Those of the projects that a token about the subject, which the client gets, may have in its audience.
+        """The projects that a token of the subject for the client may have in its audience.
 
-        For one that was ``issued_at`` some moment no grant counts that was made later: what was withdrawn and given
-        again is another grant.
+        For a token ``issued_at`` a moment, later grants do not count: a grant that was withdrawn and given again is
+        a new one.
 
-        The user's right and the client's count together: a project has to be active, and owned by the organization of
-        each or granted to it. The own project is for service users that act for themselves, and for applications that
-        may manage: what they do with it is done with all that their users may as managers.
+        Both user and client need the right: a project has to be active, and owned by or granted to the organization
+        of each. The service's own project is for service users acting for themselves and for applications that may
+        manage, which act with their users' manager roles.
         """
         granted_by = NEVER if issued_at is None else issued_at + _CLOCKS_APART
         own_ids = frozenset(item for item in project_ids if self.is_own_project(item))
@@ -110,13 +112,13 @@ class ProjectService(DeactivatableEntityService[Project]):
         return found | own_ids if manages else found
 
     def is_granted_to(self, project_id: str, organization_id: str) -> bool:
-        """True if the project is granted to the organization, and somebody who gives roles there has accepted it."""
+        """True if the project is granted to the organization and the grant is accepted."""
         with self._look() as storage:
             grant = storage.project_grants.find_for_organization(project_id, organization_id)
         return grant is not None and grant.active and grant.accepted
 
     def is_own_project(self, project_id: str) -> bool:
-        """True for the project that stands for the service itself."""
+        """True for the project that represents the service itself."""
         instance = self._instance()
         return instance is not None and instance.project_id == project_id
 
@@ -125,7 +127,7 @@ class ProjectService(DeactivatableEntityService[Project]):
         return self._storage.projects.list_roles(self.get(project_id).id)
 
     def add_role(self, project_id: str, command: AddProjectRole) -> ProjectRole:
-        """A new role of the project. Raises NotFound; Invalid if the key is taken."""
+        """Raises NotFound; Invalid if the key is taken."""
         project = self.get(project_id)
         role = ProjectRole(project_id=project_id, **dict(command))
         with translate_storage_errors(
@@ -138,7 +140,7 @@ class ProjectService(DeactivatableEntityService[Project]):
     def change_role(
         self, project_id: str, key: str, command: ChangeProjectRole, *, expected_version: int | None = None
     ) -> ProjectRole:
-        """The changed role. Raises NotFound, Conflict."""
+        """Raises NotFound, Conflict."""
         project = self.get(project_id)
         before = self._require_found(
             next((role for role in self.list_roles(project_id) if role.key == key), None), "role", key
@@ -155,7 +157,7 @@ class ProjectService(DeactivatableEntityService[Project]):
         return after
 
     def remove_role(self, project_id: str, key: str) -> None:
-        """Delete the role; whoever has it loses it. Raises NotFound."""
+        """Delete the role; users and grants lose it. Raises NotFound."""
         project = self.get(project_id)
         with translate_storage_errors("role", key):
             self._storage.projects.delete_role(project_id, key)

@@ -1,4 +1,4 @@
-"""What a plugin keeps: records in a name space of its own."""
+"""Records of plugins, each plugin in its own namespace."""
 
 import json
 import logging
@@ -16,17 +16,18 @@ from identity.storage.errors import AlreadyUsed, RowNotFound, UnreadableRow
 
 log = logging.getLogger(__name__)
 
-#: The most bytes of one value, as JSON.
+#: Maximum size of a value, as JSON.
 MAX_VALUE_BYTES = 64 * 1024
 
 _KIND = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
 class RecordService(Service):
-    """JSON objects by kind and key, of one plugin.
+    """JSON objects of one plugin, by kind and key.
 
-    A key is any text; its digest alone is stored. What has expired is gone. A kind is a word of small letters, digits
-    and underscores; another one, and a value that is no JSON object or larger than 64 KiB, raises ValueError.
+    A key is any text; only its digest is stored. Expired records are not found. A kind consists of lower-case
+    letters, digits and underscores. An invalid kind, and a value that is not a JSON object or exceeds 64 KiB, raises
+    ValueError.
     """
 
     def __init__(self, state: TransactionState, sealer: Sealer, name_space: RecordNamespace) -> None:
@@ -44,11 +45,11 @@ class RecordService(Service):
         expires_at: datetime | None = None,
         seal: bool = False,
     ) -> Record | None:
-        """Keep the value under a key that is free: None if it is kept, else the record that holds the key.
+        """Add a record unless the key exists: returns None if it was added, else the existing record.
 
-        The record goes with the user and the application that it names. With ``seal`` the database holds the value
-        encrypted. Of racing callers one succeeds, and the others see what it kept. Raises NotFound if there is no such
-        user or application.
+        The record is deleted with the user or application it names. With ``seal`` the value is encrypted in the
+        database. One of several racing callers succeeds, the others get its record. Raises NotFound if the user or
+        application does not exist.
         """
         new = self._filled(
             Record(
@@ -68,15 +69,15 @@ class RecordService(Service):
         return None if holder is None else self._opened(holder)
 
     def find(self, kind: str, key: str) -> Record | None:
-        """The record, unless it was taken or has expired."""
+        """The record; None if it was consumed or has expired."""
         with self._look() as storage:
             record = storage.records.find(self._plugin, _checked(kind), token_digest(key))
         return self._opened(record) if record is not None and record.is_live(self._now) else None
 
     def replace(self, record: Record, value: Mapping[str, Any]) -> Record:
-        """The record with another value, which is sealed if the one before was.
+        """Replace the value, which stays sealed if it was.
 
-        Raises Conflict if somebody else changed it meanwhile, NotFound if it is gone.
+        Raises Conflict if the record was changed concurrently, NotFound if it is gone.
         """
         following = self._filled(replace(record, version=record.version + 1), value, seal=bool(record.sealed))
         if record.plugin != self._plugin:
@@ -86,9 +87,9 @@ class RecordService(Service):
         return self._opened(following)
 
     def consume(self, kind: str, key: str) -> Record | None:
-        """The record, which nobody gets again: of racing callers exactly one does.
+        """Find and delete the record: exactly one of several racing callers gets it.
 
-        None if there is none, it has expired or was taken before.
+        None if it does not exist, has expired or was consumed before.
         """
         try:
             return self._opened(
@@ -100,7 +101,7 @@ class RecordService(Service):
     def list_by_owner(
         self, kind: str, *, user_id: str | None = None, application_id: str | None = None
     ) -> tuple[Record, ...]:
-        """The records of the user, of the application or of both together that can still be found, newest first."""
+        """The live records of the user, of the application or of both together, newest first."""
         with self._look() as storage:
             records = storage.records.list_for_owner(
                 self._plugin, _checked(kind), user_id=user_id, application_id=application_id
@@ -108,11 +109,11 @@ class RecordService(Service):
         return tuple(self._opened(record) for record in records if record.is_live(self._now))
 
     def delete(self, kind: str, key: str) -> bool:
-        """Forget the record; False if there was none."""
+        """Delete the record; False if there was none."""
         return self._storage.records.delete(self._plugin, _checked(kind), token_digest(key))
 
     def delete_by_owner(self, kind: str, *, user_id: str | None = None, application_id: str | None = None) -> int:
-        """Forget all records of the user, of the application or of both together; returns how many went."""
+        """Delete all records of the user, of the application or of both together; returns the number deleted."""
         return self._storage.records.delete_for_owner(
             self._plugin, _checked(kind), user_id=user_id, application_id=application_id
         )
@@ -130,7 +131,7 @@ class RecordService(Service):
         )
 
     def _opened(self, record: Record) -> Record:
-        """The record with its value readable. Raises UnreadableRow."""
+        """The record with its value unsealed. Raises UnreadableRow."""
         if not record.sealed:
             return record
         try:
@@ -158,5 +159,5 @@ def _sealing_context(record: Record) -> str:
 
 
 def sealing_context(plugin: str, kind: str, key: bytes) -> str:
-    """With what the value of a plugin's record is sealed."""
+    """Sealing context of the value of a plugin's record."""
     return f"record\n{plugin}\n{kind}\n{key.hex()}"

@@ -1,4 +1,4 @@
-"""Registration: people make an account for themselves."""
+"""Self-registration of people."""
 
 from dataclasses import dataclass, replace
 
@@ -22,21 +22,21 @@ from identity.services.name_conflicts import (
 from identity.services.one_time_links import InvalidOneTimeLink, OneTimeLinkKind, OneTimeLinkService
 from identity.services.policies import PolicyService
 
-#: How many people of one name are told apart by numbers, and how long the name is at most.
+#: How many people of one name are distinguished by numbers, and the maximum length of a generated name.
 _MOST_ALIKE, _LONGEST_NAME = 100, 100
 
-#: The rules under which nobody makes an account for themselves.
+#: The rules under which people cannot register themselves.
 _NONE_BY_THEMSELVES = (RegistrationRule.BY_PROVIDER, RegistrationRule.OFF)
 
-#: The same words whether somebody has the name or it is reserved: nobody learns who is there.
+#: The same text whether the name exists or is reserved, so that it reveals no accounts.
 _DUPLICATE_MESSAGES = {"user_name": gettext_lazy("Choose another user name; this one cannot be used.")}
 
 
 @dataclass(frozen=True, slots=True)
 class RegistrationMail:
-    """What is to be written to an address: the link that makes the account, or who has the address already.
+    """A mail to a new address: the link that creates the account, or the accounts that already have the address.
 
-    The link is there in each case, and is told to nobody where it is not to be used, so that both take the same work.
+    The link always exists, even where it must not be used, so that both cases take the same time.
     """
 
     link: str
@@ -45,7 +45,7 @@ class RegistrationMail:
 
 @dataclass(frozen=True, slots=True)
 class PendingRegistration:
-    """What a link announces; ``is_user_name_taken`` if the user name went to somebody else meanwhile.
+    """The registration that a link completes; ``is_user_name_taken`` if the user name was taken meanwhile.
 
     ``sign_in_id`` is the id of the sign-in during which the person registered; empty for none.
     """
@@ -59,8 +59,9 @@ class PendingRegistration:
 class RegistrationService(Service):
     """A registered person has no rights and no project roles.
 
-    Where mail can be sent, the account is made by the link in a mail, so that nobody learns which addresses and names
-    are known, and every address is verified. Otherwise it is made at once, its address unverified.
+    Where mail can be sent, the link in a mail creates the account, so that registration does not reveal known
+    addresses and names, and every address is verified. Otherwise the account is created at once with an unverified
+    address.
     """
 
     def __init__(
@@ -70,21 +71,22 @@ class RegistrationService(Service):
         self._links, self._mails, self._policies = links, mails, policies
 
     def is_open(self, organization: Organization) -> bool:
-        """True if people can make an account of the organization for themselves; somebody, at least."""
+        """True if at least some people can register in the organization."""
         if not organization.active or not self._lets(organization):
             return False
         return self._mails.is_enabled or not self._verifies(organization)
 
     def accepts_email(self, organization: Organization, verified_email: str) -> bool:
-        """True if somebody with this address may register, which is empty if none of theirs is verified."""
+        """True if a person with this verified address may register; empty if they have none."""
         domains = self._policies.organization_policy(organization.id).registration_domains
         if domains is not None and email_domain(verified_email) not in domains:
             return False
         return self._lets(organization) and (bool(verified_email) or not self._verifies(organization))
 
     def accepts_provider_account(self, organization: Organization, verified_email: str) -> bool:
-        """True if an identity provider of the organization may bring somebody new, with this address; the provider
-        itself says whether it does. ``verified_email`` is empty if none of theirs counts as verified."""
+        """True if an identity provider may create accounts in the organization for people with this address. The
+        provider's own settings are checked separately. ``verified_email`` is empty if the person has none.
+        """
         policy = self._policies.organization_policy(organization.id)
         domains = policy.registration_domains
         if policy.registration is RegistrationRule.OFF:
@@ -94,7 +96,7 @@ class RegistrationService(Service):
         return email_domain(verified_email) in domains
 
     def _lets(self, organization: Organization) -> bool:
-        """True if the organization lets people register, and what holds there lets anybody."""
+        """True if the organization lets people register, and its policy lets them sign in."""
         policy = self._policies.organization_policy(organization.id)
         if not organization.registration or policy.registration in _NONE_BY_THEMSELVES:
             return False
@@ -102,19 +104,20 @@ class RegistrationService(Service):
         return bool(named) or (named is None and policy.registration is RegistrationRule.ALLOWED)
 
     def _verifies(self, organization: Organization) -> bool:
-        """True if an address counts once it is verified alone: anybody can type one of a domain."""
+        """True if only verified addresses count, because registration is limited to domains."""
         policy = self._policies.organization_policy(organization.id)
         return bool(policy.registration_verified) or policy.registration_domains is not None
 
     def _require(self, organization: Organization, verified_email: str) -> None:
-        """Raise Invalid for an address with which nobody can register here."""
+        """Raise Invalid for an address that cannot register here."""
         if not self.accepts_email(organization, verified_email):
             names = ", ".join(self._policies.organization_policy(organization.id).registration_domains or ())
             raise Invalid({"email": gettext_lazy("Use an email address of {domains}.", domains=names)})
 
     def register(self, organization: Organization, command: RegisterUser, hashed: str) -> Subject:
-        """The new person, who can sign in at once. Raises Denied if registration is closed, or addresses are verified
-        first; Invalid if taken."""
+        """Create the account; the person can sign in at once. Raises Denied if registration is closed or addresses
+        are verified first; Invalid if the name is taken.
+        """
         if self._verifies(self._open(organization)):
             raise Denied("Registration needs a verified address.")
         return self._create(organization, command, hashed, verified=False)
@@ -122,9 +125,9 @@ class RegistrationService(Service):
     def begin(
         self, organization: Organization, command: RegisterUser, hashed: str, *, sign_in: str = ""
     ) -> RegistrationMail:
-        """What to write to the new address: whoever reads the mail learns whether it is known, nobody else does.
+        """The mail to the new address. Only its reader learns whether the address is known.
 
-        Raises Denied if registration is closed; Invalid for an address that the policy does not want.
+        Raises Denied if registration is closed; Invalid for an address that the policy refuses.
         """
         self._require(self._open(organization), command.email)
         content = {
@@ -140,7 +143,7 @@ class RegistrationService(Service):
         return RegistrationMail(link, self.find_by_email(organization, command.email))
 
     def find_by_email(self, organization: Organization, email: str) -> tuple[Subject, ...]:
-        """Who in the organization has this address."""
+        """People in the organization with this address."""
         return self._storage.users.find_by_email(organization.id, email)
 
     def provision_account(
@@ -153,11 +156,11 @@ class RegistrationService(Service):
         hashed: str = "",
         exactly: bool = False,
     ) -> Subject:
-        """The new account of a person who is known elsewhere, without a password unless its hash is given.
+        """Create an account for a person known elsewhere, without a password unless ``hashed`` is given.
 
-        ``verified_by`` is who vouches for the address, if the profile says that it is verified. ``user_name`` is what
-        they are called there: what cannot be a user name is left out of it, and another one of the name gets a number,
-        unless it is to be ``exactly`` that. Raises Denied if the organization is deactivated.
+        ``verified_by`` vouches for the address if the profile says that it is verified. ``user_name`` is their name
+        there: characters not allowed in a user name are dropped and duplicates get a number, unless ``exactly`` is
+        set. Raises Denied if the organization is deactivated.
         """
         if not organization.active:
             raise Denied("The organization is deactivated.")
@@ -173,7 +176,7 @@ class RegistrationService(Service):
             changed_at=self._now,
         )
         if is_login_name_of_other_user(self._storage, user, profile.email):
-            # They can sign in all the same, and give another address.
+            # They can sign in without it and enter another address.
             user = replace(user, profile=replace(profile, email="", email_verified=False))
         with translate_storage_errors("organization", organization.id, _DUPLICATE_MESSAGES):
             self._storage.users.add(user)
@@ -193,12 +196,12 @@ class RegistrationService(Service):
         return f"{start}-{new_id()}"
 
     def is_user_name_free(self, organization: Organization, user_name: str) -> bool:
-        """True if nobody has the name, nor an address that it would take from them."""
+        """True if no account has the name as user name or email address."""
         is_taken = self._storage.users.find_by_name(organization.id, user_name) is not None
         return not is_taken and not is_email_of_other_user(self._storage, organization.id, user_name)
 
     def find_pending(self, code: str) -> PendingRegistration:
-        """What was announced by the link; looking uses nothing up. Raises InvalidOneTimeLink."""
+        """The registration that the link completes, without redeeming it. Raises InvalidOneTimeLink."""
         _, content = self._links.read(OneTimeLinkKind.REGISTRATION, code)
         organization = self._storage.organizations.find(content["organization_id"])
         if organization is None:
@@ -208,11 +211,11 @@ class RegistrationService(Service):
         return PendingRegistration(command, organization, is_taken, content["sign_in"])
 
     def complete(self, code: str, command: RegisterUser, hashed: str | None = None) -> Subject:
-        """The person whom the link announced, their address verified.
+        """Create the person that the link announced, with a verified address.
 
-        ``command`` is what was announced or typed instead, but for the address. ``hashed`` takes the place of the
-        announced password: whoever opens the link need not be who chose that one. Raises InvalidOneTimeLink, Denied;
-        Invalid if the user name is taken meanwhile: then the link stays good.
+        ``command`` holds the announced values or what the person entered instead, except the address. ``hashed``
+        replaces the announced password: the person who opens the link need not be the one who chose it. Raises
+        InvalidOneTimeLink, Denied; Invalid if the user name was taken meanwhile: the link stays valid.
         """
         _, content = self._links.read(OneTimeLinkKind.REGISTRATION, code)
         organization = self._storage.organizations.find(content["organization_id"])
@@ -221,7 +224,7 @@ class RegistrationService(Service):
         command = command.model_copy(update={"email": content["email"]})
         self._require(self._open(organization), command.email)
         subject = self._create(organization, command, hashed or content["hash"], verified=True)
-        # Last, so that a refusal leaves it as it was; of racing callers one gets through.
+        # Last, so that the link survives a refusal; one of several racing callers succeeds.
         self._links.redeem(OneTimeLinkKind.REGISTRATION, code)
         return subject
 
@@ -258,7 +261,7 @@ class RegistrationService(Service):
 
 
 def _nameable(text: str) -> str:
-    """A user name made of a text, such as an email address."""
+    """A user name derived from a text, such as an email address."""
     letters = "".join(item for item in text.partition("@")[0] if item.isalnum() or item in "._-")[:_LONGEST_NAME]
     return letters if letters and user_name_error(letters) is None else "user"
 

@@ -1,4 +1,4 @@
-"""Everything that is sealed under another master key than the active one, sealed anew under that."""
+"""Reseal every value that is not sealed under the active master key."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -12,20 +12,20 @@ from identity.services import idempotency, one_time_links, outbox, records, upst
 from identity.services.container import Services
 from identity.storage.stores.sealed_values import PrimaryKey, SealedValue, SealedValueKind
 
-#: Short enough that who waits to write does not notice.
+#: Small enough that waiting writers do not notice.
 BATCH = 200
-#: How many rows are looked at by one question, which reads alone.
+#: Rows that one read-only query examines.
 _LOOK = 10 * BATCH
 
-#: What is told in place of an id where a value is none that was sealed.
+#: Reported instead of an id for a value that is not sealed at all.
 UNKNOWN_KEY_ID = "?"
 
 
 @dataclass
 class RekeyingResult:
-    """How many values were sealed anew, and how many could not be opened, by the id of their master key.
+    """How many values were resealed, and how many could not be opened, by the id of their master key.
 
-    ``signing_keys`` are the ids of those signing keys that are among the latter.
+    ``signing_keys`` are the ids of the signing keys among the latter.
     """
 
     count: int = 0
@@ -36,10 +36,9 @@ class RekeyingResult:
 def rekey(
     transaction: Callable[[], AbstractContextManager[Services]], sealer: Sealer, progress: Callable[[int], None]
 ) -> RekeyingResult:
-    """Go through everything, a batch in each transaction. ``progress`` is told how many more are sealed anew.
+    """Reseal everything, one transaction per batch. ``progress`` is called with the number of values resealed.
 
-    What somebody changes meanwhile is left to them. It can be stopped at any moment and done again: what is sealed
-    anew already is passed over.
+    Concurrent changes win. It can be interrupted and repeated: resealed values are skipped.
     """
     rekeying_result = RekeyingResult()
     with transaction() as services:
@@ -57,7 +56,7 @@ def rekey(
 
 
 def count_remaining(transaction: Callable[[], AbstractContextManager[Services]], sealer: Sealer) -> Counter[str]:
-    """How many values are sealed under each master key that is not the active one."""
+    """Number of values sealed under each master key other than the active one."""
     counted: Counter[str] = Counter()
     with transaction() as services:
         for signing_key in services.storage.signing_keys.list_all():
@@ -99,7 +98,7 @@ def _reseal_one(
 
 
 def sealing_context(kind: SealedValueKind, key: Sequence[Any]) -> str:
-    """With what a value is sealed, by its row."""
+    """Sealing context of a value, by its row."""
     if kind is SealedValueKind.UPSTREAM_SECRETS:
         return upstream_providers.sealing_context(key[0])
     if kind is SealedValueKind.MESSAGES:

@@ -1,4 +1,4 @@
-"""Browsers at which a person is not asked for a second factor for some time, because they said so there."""
+"""Browsers that skip the second factor for some time, because the person chose so."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _LONGEST_USER_AGENT = 500
 
 @dataclass(frozen=True, slots=True)
 class RememberedBrowser:
-    """One of them, as its person sees it."""
+    """A remembered browser as its person sees it."""
 
     id: str
     user_agent: str
@@ -27,15 +27,16 @@ class RememberedBrowser:
 
 
 class RememberedBrowserService(Service):
-    """A browser shows a secret for one person; its digest is kept until it is over, revoked, or the person's password
-    or factors change."""
+    """A browser presents one secret per person. Its digest is kept until it expires, is revoked, or the person's
+    password or factors change.
+    """
 
     def __init__(self, state: TransactionState, records: RecordService) -> None:
         super().__init__(state)
         self._records = records
 
     def remember(self, subject: Subject, user_agent: str, lifetime: timedelta) -> tuple[str, str]:
-        """An id for the browser, and the secret to show from now on. Raises NotFound."""
+        """The id of the browser, and the secret that it presents from now on. Raises NotFound."""
         id_, secret = new_id(), new_token()
         value = {
             "id": id_,
@@ -48,9 +49,9 @@ class RememberedBrowserService(Service):
         return id_, secret
 
     def remembered_since(self, user_id: str, presented: Mapping[str, str], max_age: timedelta) -> datetime | None:
-        """Since when the person is not asked at a browser that shows these secrets by id; None if they are.
+        """Since when a browser with these secrets by id is remembered; None if it is not.
 
-        What was remembered longer ago than ``max_age`` counts no more.
+        Browsers remembered for longer than ``max_age`` do not count.
         """
         for id_, secret in presented.items():
             record = self._records.find(RECORD_KIND, _key(id_, secret))
@@ -59,7 +60,7 @@ class RememberedBrowserService(Service):
         return None
 
     def list_by_user(self, user_id: str) -> tuple[RememberedBrowser, ...]:
-        """All of a person, newest first."""
+        """All browsers of a person, newest first."""
         return tuple(
             RememberedBrowser(
                 record.value["id"],
@@ -72,7 +73,7 @@ class RememberedBrowserService(Service):
         )
 
     def forget(self, subject: Subject, browser_id: str) -> None:
-        """Have the person be asked again there. Raises NotFound."""
+        """Ask for a second factor there again. Raises NotFound."""
         for record in self._records.list_by_owner(RECORD_KIND, user_id=subject.user.id):
             if record.value["id"] == browser_id and self._storage.records.delete(
                 CORE_NAMESPACE, RECORD_KIND, record.key
@@ -82,7 +83,7 @@ class RememberedBrowserService(Service):
         raise NotFound("browser", browser_id)
 
     def forget_all(self, user_id: str) -> int:
-        """Have the person be asked everywhere; returns at how many browsers they were not."""
+        """Ask for a second factor everywhere; returns the number of browsers forgotten."""
         return self._records.delete_by_owner(RECORD_KIND, user_id=user_id)
 
     def _record_event(self, event: str, subject: Subject) -> None:

@@ -39,19 +39,20 @@ _LAST_USED_STEP = timedelta(minutes=1)
 
 _OPENID = "openid"
 
-#: How many days before its expiration date a key or a personal access token is spoken of.
+#: Days before expiration on which an audit event warns about a key or personal access token.
 EXPIRY_WARNING_DAYS = (30, 7, 1)
-#: The job that writes these events, and its lease.
+#: Name of the job that writes these events, and of its lease.
 EXPIRING_KEYS_JOB = "expiring keys"
 _EXPIRING_AT_ONCE = 1000
 
-#: Compared when there is no such service user, so that an unknown id costs what a wrong secret costs.
+#: Compared if there is no such service user, so that an unknown id takes as long as a wrong secret.
 _NO_SECRET = token_digest("no secret has this digest")
 
 
 class ServiceUserService(DeactivatableEntityService[ServiceUser]):
-    """Programs' accounts (service description §2.1), their keys (§2.2), and secrets and personal access tokens for
-    programs that cannot sign. Nothing of one that is deactivated works, and the last IAM_OWNER stays."""
+    """Accounts for programs (service description §2.1), their keys (§2.2), and secrets and personal access tokens
+    for programs that cannot sign. No credential of a deactivated service user works. The last IAM_OWNER stays.
+    """
 
     kind = "service_user"
     store = "users"
@@ -72,13 +73,13 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
 
     @property
     def default_expiration(self) -> datetime:
-        """The expiration date of a key or personal access token of which nothing is said."""
+        """Default expiration date of a key or personal access token."""
         usual = self._now + self._settings.service_user_key_lifetime
         return usual if self.max_expiration is None else min(usual, self.max_expiration)
 
     @property
     def max_expiration(self) -> datetime | None:
-        """The latest expiration date that a new key or personal access token may have; None if any is fine."""
+        """Latest expiration date allowed for a new key or personal access token; None for no limit."""
         return (
             None
             if self._settings.service_user_key_max_age is None
@@ -86,7 +87,6 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         )
 
     def get(self, id: str) -> ServiceUser:  # noqa: A002
-        """The service user. Raises NotFound."""
         user = self._store.find(id)
         return self._require_found(user if isinstance(user, ServiceUser) else None, "service user", id)
 
@@ -97,7 +97,7 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         *,
         id: str | None = None,  # noqa: A002
     ) -> ServiceUser:
-        """A new service user of the organization; ``id`` is one that it had before.
+        """Create a service user; ``id`` restores a former id.
 
         Raises NotFound; Invalid if the user name is taken.
         """
@@ -109,7 +109,7 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
     def change(
         self, user_id: str, command: ChangeServiceUser, *, principal: Principal, expected_version: int | None = None
     ) -> ServiceUser:
-        """The changed service user. Raises NotFound, Denied, Conflict, Invalid."""
+        """Raises NotFound, Denied, Conflict, Invalid."""
         before = self._get_authorized(user_id, principal)
         after = self._next_version(before, command, expected_version=expected_version)
         if name_key(after.user_name) != name_key(before.user_name):
@@ -126,20 +126,20 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         self._legal_holds.refuse_user_removal(user)
 
     def page_keys(self, user_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[ServiceUserKey]:
-        """Its keys, newest first. Raises NotFound."""
+        """Newest first. Raises NotFound."""
         return self._storage.credentials.page(ServiceUserKey, self.get(user_id).id, request)
 
     def get_key(self, user_id: str, key_id: str) -> ServiceUserKey:
-        """One of its keys. Raises NotFound."""
+        """Raises NotFound."""
         return self._require_found(
             self._storage.credentials.find(ServiceUserKey, key_id, self.get(user_id).id), "key", key_id
         )
 
     def add_key(self, user_id: str, command: AddServiceUserKey, *, principal: Principal) -> KeyFile:
-        """The key file of a new key: the only copy of its private half.
+        """Create a key and return its key file, the only copy of the private key.
 
-        Raises NotFound; Invalid for an expiration date in the past or too far away; Denied if the user holds manager
-        roles beyond the caller's.
+        Raises NotFound; Invalid for an expiration date in the past or too far away; Denied if the service user holds
+        manager roles beyond the principal's.
         """
         private_key = generate_rsa_private_key(command.key_size)
         key = self._add_key(user_id, private_key.public_key(), command.expires_at, principal)
@@ -153,14 +153,14 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         principal: Principal,
         id: str | None = None,  # noqa: A002
     ) -> ServiceUserKey:
-        """A new key whose private half stays with its owner; ``id`` is one that it had before.
+        """Add a key whose private half stays with its owner; ``id`` restores a former id.
 
         Raises NotFound, Invalid, Denied.
         """
         return self._add_key(user_id, parse_rsa_public_key(command.public_key), command.expires_at, principal, id)
 
     def remove_key(self, user_id: str, key_id: str, *, principal: Principal) -> None:
-        """Delete the key; the tokens it obtained stop working. Raises NotFound, Denied."""
+        """Delete the key; the tokens obtained with it stop working. Raises NotFound, Denied."""
         user = self._get_authorized(user_id, principal)
         key = self.get_key(user_id, key_id)
         with translate_storage_errors("key", key_id):
@@ -168,7 +168,7 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         self._record_removed("service_user_key.removed", "service_user_key", key, user.organization_id)
 
     def find_signing_key(self, key_id: str, user_id: str) -> tuple[ServiceUserKey, Subject] | None:
-        """The live key with its active service user and organization; None if anything stands against it."""
+        """The live key with its active service user and organization; None if any of them is not usable."""
         with self._look() as storage:
             found = storage.credentials.find_key_with_subject(key_id, user_id)
         if found is None:
@@ -179,13 +179,14 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         return found
 
     def list_secrets(self, user_id: str) -> tuple[ServiceUserSecret, ...]:
-        """Its live secrets, oldest first. Raises NotFound."""
+        """Live secrets, oldest first. Raises NotFound."""
         return self._storage.credentials.list_secrets(self.get(user_id).id)
 
     def add_secret(self, user_id: str, *, principal: Principal) -> tuple[ServiceUserSecret, str]:
-        """A new secret and its text, shown this once; beside another one, so that this can be replaced without a gap.
+        """Add a secret and return it with its text, which is shown only once. Two can be live, to rotate without a gap.
 
-        Raises NotFound; Conflict if two are live; Denied if the user holds manager roles beyond the caller's.
+        Raises NotFound; Conflict if two are live; Denied if the service user holds manager roles beyond the
+        principal's.
         """
         user = self._get_authorized(user_id, principal)
         if len(self._storage.credentials.list_secrets(user_id, locked=True)) >= MAX_LIVE_SECRETS:
@@ -198,7 +199,7 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         return secret, text
 
     def remove_secret(self, user_id: str, secret_id: str, *, principal: Principal) -> None:
-        """Delete the secret; the tokens it obtained stop working. Raises NotFound, Denied."""
+        """Delete the secret; the tokens obtained with it stop working. Raises NotFound, Denied."""
         user = self._get_authorized(user_id, principal)
         live = {secret.id: secret for secret in self._storage.credentials.list_secrets(user_id)}
         secret = self._require_found(live.get(secret_id), "secret", secret_id)
@@ -207,7 +208,7 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         self._record_removed("service_user_secret.removed", "service_user_secret", secret, user.organization_id)
 
     def authenticate(self, user_id: str, secret: str) -> ServiceUserClient | None:
-        """The active service user that this secret belongs to; None otherwise, with equal work."""
+        """The active service user with this secret; None otherwise. Both take the same time."""
         with self._look() as storage:
             holder = storage.credentials.find_subject_with_secrets(user_id)
         digest = token_digest(secret)
@@ -228,16 +229,17 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
     def page_personal_access_tokens(
         self, user_id: str, request: PageRequest = FIRST_PAGE
     ) -> ResultPage[PersonalAccessToken]:
-        """Its personal access tokens, newest first. Raises NotFound."""
+        """Newest first. Raises NotFound."""
         return self._storage.credentials.page(PersonalAccessToken, self.get(user_id).id, request)
 
     def add_personal_access_token(
         self, user_id: str, command: AddPersonalAccessToken, *, principal: Principal
     ) -> tuple[PersonalAccessToken, str]:
-        """A new personal access token and its text, shown this once.
+        """Create a personal access token and return it with its text, which is shown only once.
 
         Raises NotFound; Invalid for an expiration date in the past or too far away, and for projects that the
-        organization neither owns nor was granted; Denied if the user holds manager roles beyond the caller's.
+        organization neither owns nor was granted; Denied if the service user holds manager roles beyond the
+        principal's.
         """
         user = self._get_authorized(user_id, principal)
         audience = self._audience(user, command.project_ids)
@@ -271,7 +273,7 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         return token, text
 
     def remove_personal_access_token(self, user_id: str, token_id: str, *, principal: Principal) -> None:
-        """End a personal access token at once. Raises NotFound, Denied."""
+        """Revoke a personal access token. Raises NotFound, Denied."""
         user = self._get_authorized(user_id, principal)
         personal_access_token = self._storage.credentials.find(PersonalAccessToken, token_id, user_id)
         token = self._require_found(personal_access_token, "personal access token", token_id)
@@ -280,19 +282,19 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         self._record_removed("personal_access_token.removed", "personal_access_token", token, user.organization_id)
 
     def new_assertion_record(self, user_id: str, jti: str, until: datetime) -> Record:
-        """What is recorded with the token that an assertion brings; there is one of it."""
+        """The record that makes an assertion single-use."""
         key = token_digest(f"{user_id}\n{jti}")
         return Record(plugin=CORE_NAMESPACE, kind="assertion", key=key, created_at=self._now, expires_at=until)
 
     def touch_key(self, key: ServiceUserKey) -> None:
-        """Move the key's "last used", at most once a minute: most requests then write nothing."""
+        """Update "last used" at most once a minute, so that most requests write nothing."""
         if key.last_used_at is None or self._now - key.last_used_at >= _LAST_USED_STEP:
             self._storage.credentials.update_last_used(ServiceUserKey, {key.id: self._now})
 
     def record_expiring(self) -> int:
-        """Write an audit event for each key and each personal access token with 30, 7 or 1 days left, once per step.
+        """Write an audit event for each key and personal access token with 30, 7 or 1 days left, once per step.
 
-        Returns how many were written.
+        Returns the number of events.
         """
         longest = self._now + timedelta(days=EXPIRY_WARNING_DAYS[0])
         keys = self._storage.credentials.list_expiring(ServiceUserKey, self._now, longest, _EXPIRING_AT_ONCE)
@@ -301,7 +303,7 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
 
     def _note(self, kind: str, expiring: Iterable[ServiceUserKey | PersonalAccessToken]) -> int:
         written, expiring = 0, tuple(expiring)
-        # All at once, and without those that cannot be read: no row keeps the others from being told of.
+        # In one query, and without unreadable rows, so that one damaged row does not suppress the other warnings.
         owners = self._storage.users.find_subjects({item.user_id for item in expiring})
         for item in expiring:
             days = min(step for step in EXPIRY_WARNING_DAYS if item.expires_at - self._now <= timedelta(days=step))
@@ -317,7 +319,7 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         return written
 
     def _audience(self, user: ServiceUser, project_ids: tuple[str, ...]) -> tuple[str, ...]:
-        """The own project, which is open to everyone, and the projects asked for. Raises Invalid."""
+        """The service's own project, which is open to everyone, and the requested projects. Raises Invalid."""
         instance = self._instance()
         own_ids = () if instance is None else (instance.project_id,)
         audience = tuple(dict.fromkeys((*own_ids, *project_ids)))
@@ -331,7 +333,7 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         return audience
 
     def _require_scopes(self, scope: str, audience: tuple[str, ...]) -> tuple[str, ...]:
-        """The scope as it is told: what was asked for, and the audience scope of each project. Raises Invalid."""
+        """The scope as displayed: the requested scope, and the audience scope of each project. Raises Invalid."""
         requested = tuple(dict.fromkeys(scope.split())) or (_OPENID,)
         if any(PROJECT_ID_INFIX in scope_name for scope_name in requested):
             raise Invalid({"scope": gettext_lazy("Choose projects by their ids, without a scope.")})

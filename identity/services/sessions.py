@@ -1,4 +1,4 @@
-"""Sessions: start, recognise, touch and end them."""
+"""Sessions: start, find, touch and end them."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -21,12 +21,12 @@ from identity.storage.errors import RowNotFound
 
 _LAST_SEEN_STEP = timedelta(minutes=1)
 _LONGEST_USER_AGENT = 500
-#: How many sessions are looked at to tell how many a change would end.
+#: Maximum number of sessions read to count how many a change would end.
 _MOST_LOOKED_AT = 5000
 
 
 class SessionService(Service):
-    """A session belongs to one person at one browser, which shows its secret in a cookie."""
+    """A session belongs to one person at one browser, which presents its secret in a cookie."""
 
     def __init__(
         self, state: TransactionState, holders: InstanceManagerService, policies: PolicyService, settings: Settings
@@ -35,18 +35,19 @@ class SessionService(Service):
         self._holders, self._policies, self._settings = holders, policies, settings
 
     def list_by_secrets(self, secrets: Collection[str]) -> tuple[SignedInAccount, ...]:
-        """The sessions whose secrets a browser shows, last selected first; expired ones among them, ended ones not."""
+        """The sessions for the secrets that a browser presents, last selected first; includes expired but not ended
+        ones.
+        """
         if not secrets:
             return ()
         with self._look() as storage:
             return storage.sessions.list_for_browser([token_digest(secret) for secret in secrets])
 
     def is_live(self, account: SignedInAccount) -> bool:
-        """True if the account is signed in right now."""
         return account.is_live(self._now, *self._ages(account.subject))
 
     def find_current(self, secrets: Collection[str]) -> SignedInAccount | None:
-        """The session that the service's own pages work with: the live one that was selected last."""
+        """The session that the service's own pages use: the live one that was selected last."""
         return next(
             (
                 account
@@ -57,12 +58,12 @@ class SessionService(Service):
         )
 
     def satisfies_policy(self, account: SignedInAccount) -> bool:
-        """True if what the person proved is what the policy asks of them now."""
+        """True if the session's proofs satisfy the person's policy now."""
         counting = self._policies.filter_valid_proofs(account.subject, account.session.proofs)
         return bool(counting) and not self._policies.lacks_factor(account.subject, proof_methods(counting))
 
     def count_ended_by_policy(self, owner: str, policy: Policy) -> EndedSessionCount:
-        """What would end if the instance or an organization set these rules; looked at up to a bound."""
+        """How many sessions would end if the instance or an organization set these rules; counted up to a limit."""
         with self._look() as storage:
             accounts = storage.sessions.list_open(
                 None if owner == INSTANCE_OWNER_ID else owner, self._now, _MOST_LOOKED_AT
@@ -89,11 +90,11 @@ class SessionService(Service):
         client_id: str | None = None,
         known: bool = True,
     ) -> tuple[SignedInAccount, str]:
-        """The person's session at this browser, and the new secret to show for it from now on.
+        """Start or continue the person's session at this browser; returns it with its new secret.
 
-        ``accounts`` are the sessions that the browser has: a live one of the same person goes on under its id, an
-        expired one is ended. ``at`` is when they began to prove who they are, ``client_id`` the application signed in
-        to. With ``known`` they signed in at the browser before. Raises NotFound if the user is gone by now.
+        ``accounts`` are the browser's sessions: a live one of the same person continues under its id, an expired one
+        is ended. ``at`` is when authentication began, ``client_id`` the application signed in to. ``known`` means
+        that they signed in at this browser before. Raises NotFound if the user is gone by now.
         """
         secret = new_token()
         at = at or self._now
@@ -123,7 +124,7 @@ class SessionService(Service):
         )
         with translate_storage_errors("user", subject.user.id):
             self._storage.sessions.add(session)
-        # Where somebody signs in for the first time is no news to them.
+        # No notification about a new browser at the first sign-in.
         first = isinstance(subject.user, HumanUser) and subject.user.last_sign_in_at is None
         about = {"browser": session.user_agent} | ({} if known or first else {"new_browser": True})
         self._record("session.started", SignedInAccount(session, subject), client_id, about)
@@ -131,16 +132,16 @@ class SessionService(Service):
         return SignedInAccount(session, subject), secret
 
     def new_session_end(self, subject: Subject) -> datetime:
-        """The end that no activity moves, of a session of the person that begins now."""
+        """The absolute end of a session of the person that starts now; activity does not extend it."""
         return self._now + self._ages(subject)[1]
 
     def step_up(
         self, account: SignedInAccount, proofs: tuple[Proof, ...], *, client_id: str | None = None
     ) -> tuple[SignedInAccount, str]:
-        """The session with further proofs of its person, and the new secret to show for it from now on.
+        """Add proofs to the session; returns it with its new secret.
 
-        Of a factor the latest proof counts. When the session ends, and when it began, stays. Raises NotFound if it was
-        ended meanwhile.
+        Of each factor the latest proof counts. Start and end of the session stay. Raises NotFound if it was ended
+        meanwhile.
         """
         secret, session = new_token(), account.session
         renewed = {proof.factor for proof in proofs}
@@ -151,20 +152,20 @@ class SessionService(Service):
         return SignedInAccount(again, account.subject), secret
 
     def touch(self, account: SignedInAccount) -> None:
-        """Move "last seen", at most once a minute: most requests then write nothing."""
+        """Update "last seen" at most once a minute, so that most requests write nothing."""
         if self._now - account.session.last_seen_at >= _LAST_SEEN_STEP:
             self._storage.sessions.update_last_seen(account.session.id, self._now)
 
     def select(self, account: SignedInAccount) -> None:
-        """Have the service's own pages work with this session from now on."""
-        # Ahead of one that was begun within the same second.
+        """Make this the session that the service's own pages use."""
+        # Later than a session started within the same second.
         self._storage.sessions.update_selected(account.session.id, self._now + timedelta(seconds=1))
 
     def end(self, account: SignedInAccount, *, client_id: str | None = None) -> None:
-        """Sign out, where an application asked for it with its ``client_id``: access tokens are dead from this moment
-        on; refresh tokens with offline_access live on.
+        """Sign out; ``client_id`` is the application that requested it. Access tokens stop working at once; refresh
+        tokens with offline_access stay valid.
 
-        Sign-ins for which the same person proved something, and which wait at whatever browser, begin anew.
+        Pending sign-ins with proofs of the same person start over, at all browsers.
         """
         self._storage.authorization_requests.reset_for_user(account.subject.user.id)
         if self._storage.sessions.end(account.session.id, self._now):
@@ -180,19 +181,19 @@ class SessionService(Service):
         return tuple(session for session in sessions if session.is_live(self._now, *ages))
 
     def end_by_id(self, subject: Subject, session_id: str) -> None:
-        """Sign the person out of one of their sessions. Raises NotFound if it is not theirs or has ended."""
+        """End one of the person's sessions. Raises NotFound if it is not theirs or has ended."""
         session = self._storage.sessions.find(session_id)
         if session is None or session.user_id != subject.user.id or session.ended_at is not None:
             raise NotFound("session", session_id)
         self.end(SignedInAccount(session, subject))
 
     def end_all(self, subject: Subject, *, except_session: str | None = None) -> int:
-        """Sign the person out everywhere; returns how many sessions ended.
+        """Sign the person out everywhere; returns the number of sessions ended.
 
-        Sign-ins that wait and for which they proved something begin anew. ``except_session`` is the id of a session, or
-        of a sign-in that waits, to be spared.
+        Pending sign-ins with their proofs start over. ``except_session`` is the id of a session or pending sign-in
+        to keep.
         """
-        # First, so that a sign-in that is finished at this very moment has started its session by now.
+        # First, so that a sign-in that finishes concurrently has started its session by now.
         self._storage.authorization_requests.reset_for_user(subject.user.id, except_id=except_session)
         ended = self._storage.sessions.end_for_user(subject.user.id, self._now, except_id=except_session)
         if ended:
@@ -206,8 +207,9 @@ class SessionService(Service):
         return ended
 
     def revoke_access(self, subject: Subject, *, except_session: str | None = None, applications: bool = True) -> None:
-        """End whatever was opened as this person: sessions and sign-ins as ``end_all`` does, links that were mailed
-        or handed out, and with ``applications`` all that applications hold."""
+        """End everything opened as this person: sessions and sign-ins as ``end_all`` does, one-time links, and with
+        ``applications`` the tokens of applications.
+        """
         for kind in (OneTimeLinkKind.PASSWORD_RESET, OneTimeLinkKind.EMAIL_CHANGE, REMEMBERED_BROWSER):
             self._storage.records.delete_for_owner(CORE_NAMESPACE, kind, user_id=subject.user.id)
         if applications:
@@ -215,7 +217,7 @@ class SessionService(Service):
         self.end_all(subject, except_session=except_session)
 
     def _ages(self, subject: Subject) -> tuple[timedelta, timedelta]:
-        """How long a session of the person lasts unused, and at most."""
+        """Idle timeout and maximum lifetime of a session of the person."""
         policy, settings = self._policies.subject_policy(subject), self._settings
         return (
             policy.session_idle_age or settings.session_idle_timeout,
@@ -223,14 +225,14 @@ class SessionService(Service):
         )
 
     def _leave_others(self, subject: Subject, session: Session) -> None:
-        """Where a person can be signed in at one browser alone, have them be so here."""
+        """End the other sessions of a person who may have only one."""
         if self._policies.subject_policy(subject).single_session:
             self.end_all(subject, except_session=session.id)
 
     def _again(
         self, account: SignedInAccount, secret: str, proofs: tuple[Proof, ...], at: datetime, client_id: str | None
     ) -> Session | None:
-        """The session after a further sign-in; None if it was ended meanwhile."""
+        """The session after another sign-in; None if it was ended meanwhile."""
         return self._proved(account, secret, proofs, at, self.new_session_end(account.subject), client_id)
 
     def _proved(

@@ -1,4 +1,4 @@
-"""Sign-ins under way: authorization requests that wait for their user, bound to one browser."""
+"""Pending sign-ins: authorization requests that wait for their user, bound to one browser."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -15,13 +15,13 @@ from identity.storage.errors import AlreadyUsed, RowNotFound, StaleRow
 
 _TRIES = 3
 
-#: What is noted as done where who they are is to be proved as well as they can, and the demand of our own pages for it.
+#: Completed step that records the demand for the strongest available proof, and the demand of our own pages for it.
 STRONGEST_PROOF_STEP = "strongest"
 
-#: What is noted as done once they want none of the ways to which they are sent: the instance's are shown.
+#: Completed step that records that the person chose another method: the instance's methods are offered.
 OTHER_METHOD_STEP = "another_way"
 
-#: What is not about who somebody is: choosing somebody else does not undo it.
+#: Steps that do not depend on who the person is: choosing another account keeps them.
 _BEFORE_LOGIN = frozenset({"create", "select_account", STRONGEST_PROOF_STEP, OTHER_METHOD_STEP})
 
 _OTHER_WINDOW_MESSAGE = "This sign-in goes on in another window."
@@ -30,19 +30,19 @@ _Change = Callable[[PendingAuthorization], PendingAuthorization]
 
 
 class SignInUnavailable(DomainError):
-    """There is no such sign-in that could go on in this browser."""
+    """No pending sign-in with this id can continue in this browser."""
 
 
 class UnknownSignIn(SignInUnavailable):
-    """No request has this id, or it is long gone."""
+    """No request has this id; it may have been purged."""
 
 
 class ForeignSignIn(SignInUnavailable):
-    """The request was begun in another browser."""
+    """The request was started in another browser."""
 
 
 class ExpiredSignIn(SignInUnavailable):
-    """The request waited for too long; ``pending`` can be started again."""
+    """The request has expired; ``pending`` can be restarted."""
 
     def __init__(self, pending: PendingAuthorization) -> None:
         super().__init__("This sign-in took too long.")
@@ -50,15 +50,15 @@ class ExpiredSignIn(SignInUnavailable):
 
 
 class FinishedSignIn(SignInUnavailable):
-    """The request has had its answer."""
+    """The request was already answered."""
 
 
 class StaleSignIn(DomainError):
-    """The request is not as it was when it was looked at: what comes next has to be decided anew."""
+    """The request has changed since it was read: decide the next step again."""
 
 
 class SignInService(Service):
-    """Each change is made to the newest version: two tabs at one sign-in do not get into each other's way."""
+    """Each change applies to the newest version, so that two tabs of one sign-in do not conflict."""
 
     def __init__(self, state: TransactionState, settings: Settings) -> None:
         super().__init__(state)
@@ -66,7 +66,6 @@ class SignInService(Service):
 
     @property
     def lifetime(self) -> timedelta:
-        """How long a sign-in may take."""
         return self._settings.sign_in_lifetime
 
     def begin(
@@ -77,7 +76,7 @@ class SignInService(Service):
         login_name: str = "",
         ui_locales: str = "",
     ) -> tuple[PendingAuthorization, str]:
-        """A new one, and the secret that its browser shows."""
+        """Start one; returns it with the secret that its browser presents."""
         secret = new_token()
         pending = PendingAuthorization(
             id=new_id(),
@@ -93,7 +92,7 @@ class SignInService(Service):
         return pending, secret
 
     def find(self, request_id: str, secret: str | None) -> PendingAuthorization:
-        """The one with this id, for the browser that shows its secret.
+        """The pending sign-in with this id, for the browser that presents its secret.
 
         Raises UnknownSignIn, ForeignSignIn, ExpiredSignIn, FinishedSignIn.
         """
@@ -121,21 +120,21 @@ class SignInService(Service):
         return self.begin(old.parameters, target=old.target, login_name=old.login_name, ui_locales=old.ui_locales)
 
     def set_login_name(self, pending: PendingAuthorization, login_name: str) -> PendingAuthorization:
-        """Keep what was typed as login name."""
+        """Store the login name that was entered."""
         return self._update(pending, lambda pending: replace(pending, login_name=login_name))
 
     def choose_other_method(self, pending: PendingAuthorization) -> PendingAuthorization:
-        """Send them nowhere from now on, and let them choose among the ways of the instance."""
+        """Stop redirecting to a provider, and offer the instance's sign-in methods."""
         return self._update(pending, lambda pending: replace(pending, done=pending.done | {OTHER_METHOD_STEP}))
 
     def set_language(self, pending: PendingAuthorization, ui_locales: str) -> PendingAuthorization:
-        """Keep the language that was chosen."""
+        """Store the chosen language."""
         return self._update(pending, lambda pending: replace(pending, ui_locales=ui_locales))
 
     def select_account(self, pending: PendingAuthorization, account: SignedInAccount | None) -> PendingAuthorization:
-        """Note the account that is to answer; None for one that has yet to sign in.
+        """Set the account that answers the request; None for one that has yet to sign in.
 
-        What somebody has proved before counts no longer: it may have been somebody else.
+        Earlier proofs no longer count: they may be someone else's.
         """
         return self._update(
             pending,
@@ -148,7 +147,7 @@ class SignInService(Service):
         )
 
     def require_reauthentication(self, pending: PendingAuthorization) -> PendingAuthorization:
-        """Have them prove who they are, as well as they can, whoever is signed in at this browser or has proved it."""
+        """Require a new proof, as strong as the person can give, despite existing sessions and proofs."""
         return self._update(
             pending,
             lambda pending: replace(
@@ -166,10 +165,10 @@ class SignInService(Service):
         *,
         factor: str = PASSWORD_FACTOR,
     ) -> PendingAuthorization:
-        """Note who proved to be who, just now, by which factor and methods (RFC 8176); the session starts when nothing
-        else is asked.
+        """Record who was authenticated just now, by which factor and methods (amr, RFC 8176). The session starts when
+        no further interaction is needed.
 
-        Whatever was finished after an earlier proof has to be finished again.
+        Interactions finished after an earlier proof have to be finished again.
         """
         return self._update(
             pending,
@@ -192,11 +191,11 @@ class SignInService(Service):
         methods: tuple[str, ...] = (),
         factor: str = "",
     ) -> PendingAuthorization:
-        """Note that an interaction is finished, and by which further methods (RFC 8176) the person has proved to be it;
-        the interaction itself is the factor where no other is named.
+        """Record a finished interaction and its further methods (amr, RFC 8176). Without a factor, the interaction
+        itself is the factor.
 
-        What the person of a session has finished counts for that ``account`` alone, also where it was the only one.
-        Raises Conflict if it is another person's sign-in by now, or nobody's.
+        What the person of a session has finished counts only for that ``account``, even if it was the only one.
+        Raises Conflict if the sign-in is another person's by now, or no longer anyone's.
         """
         session_id = pending.session_id if account is None else account.session.id
 
@@ -211,9 +210,9 @@ class SignInService(Service):
         return self._update(pending, finished)
 
     def finish(self, pending: PendingAuthorization) -> None:
-        """End it, in the transaction that makes its answer: of racing tabs one gets it.
+        """Finish it in the transaction that answers it: one of several racing tabs succeeds.
 
-        Raises FinishedSignIn; StaleSignIn, so that nothing is answered by what was true before.
+        Raises FinishedSignIn; StaleSignIn if it has changed since it was read.
         """
         try:
             self._storage.authorization_requests.finish(pending.id, self._now, version=pending.version)

@@ -1,4 +1,4 @@
-"""The service's signing keys: current, published, rotated, sealed anew."""
+"""The service's signing keys: current, published, rotated, resealed."""
 
 import logging
 from collections.abc import Collection, Iterable
@@ -22,24 +22,23 @@ log.addFilter(RepeatedMessageFilter())
 
 ALGORITHM = "RS256"
 
-#: How long a process may believe its copy of the key list: so soon a withdrawn key is gone everywhere. Well below
-#: EMERGENCY_DELAY: when an emergency key signs first, every node publishes it.
+#: How long a process trusts its copy of the key list: a withdrawn key disappears everywhere within this time. Well
+#: below EMERGENCY_DELAY, so that every node publishes an emergency key before it signs.
 CACHE_AGE = timedelta(seconds=5)
 EMERGENCY_DELAY = timedelta(seconds=30)
-#: How old a copy may be served while the storage is away.
+#: Maximum age of the copy that is served while the storage is unavailable.
 LAST_KNOWN_AGE = timedelta(minutes=5)
 
 
-#: Keys with their public halves.
 Published = tuple[tuple[SigningKey, RsaPublicKey], ...]
 
 
 class NoSigningKey(StorageUnavailable):
-    """There is no key to sign with: the instance was not bootstrapped."""
+    """There is no signing key: the instance was not bootstrapped."""
 
 
 class SigningKeyState(NamedTuple):
-    """A signing key and where it stands; ``retires_at`` and ``published_until`` are None until it has a successor."""
+    """A signing key and its state; ``retires_at`` and ``published_until`` are None until it has a successor."""
 
     key: SigningKey
     state: KeyState
@@ -54,7 +53,7 @@ class _Copy:
 
 
 class KeyRing:
-    """What a process keeps between requests: a fresh copy of the key list, and each key parsed once."""
+    """Per process: a fresh copy of the key list, and each key parsed once."""
 
     def __init__(self, sealer: Sealer, *, published_age: timedelta) -> None:
         self.sealer = sealer
@@ -62,11 +61,11 @@ class KeyRing:
         self._copy: _Copy | None = None
         self._private: dict[str, RsaPrivateKey] = {}
         self._public: dict[str, RsaPublicKey] = {}
-        #: What was published last, by which copy and when.
+        #: What was published last, from which copy and when.
         self._published: tuple[KeySchedule, datetime, Published] | None = None
 
     def cached_schedule(self, look: ReadSessionFactory, now: datetime) -> KeySchedule:
-        """The key list, at most CACHE_AGE old; from a last-known copy while the storage is away.
+        """The key list, at most CACHE_AGE old; an older copy while the storage is unavailable.
 
         Raises StorageUnavailable.
         """
@@ -83,12 +82,12 @@ class KeyRing:
             raise
 
     def fresh(self, now: datetime) -> KeySchedule | None:
-        """The copy of the key list, unless it is too old to be believed."""
+        """The copy of the key list, unless it has expired."""
         copy = self._copy
         return copy.schedule if copy is not None and abs(now - copy.at) < CACHE_AGE else None
 
     def load_schedule(self, storage: Storage, now: datetime) -> KeySchedule:
-        """The key list as stored, copied for later."""
+        """Read the key list and cache it."""
         schedule = KeySchedule.from_keys(storage.signing_keys.list_all(), self.published_age)
         if schedule.keys:
             self._copy = _Copy(schedule, now)
@@ -101,11 +100,12 @@ class KeyRing:
         return schedule
 
     def invalidate(self) -> None:
-        """Drop the copy; the next look reads the storage."""
+        """Drop the copy; the next access reads the storage."""
         self._copy = None
 
     def stands_behind(self, key_id: str | None, look: ReadSessionFactory, now: datetime) -> bool:
-        """True if tokens under this key id count: the key was not withdrawn. One that the copy lacks is looked for.
+        """True if tokens with this key id are valid: the key was not withdrawn. A key missing from the copy is looked
+        up.
 
         Raises StorageUnavailable.
         """
@@ -115,7 +115,7 @@ class KeyRing:
         return self.cached_schedule(look, now).find(key_id) is not None
 
     def private_key(self, key: SigningKey) -> RsaPrivateKey:
-        """The key's private half, opened and parsed once per process."""
+        """Unsealed and parsed once per process."""
         parsed = self._private.get(key.id)
         if parsed is None:
             parsed = RsaPrivateKey.from_der(self.sealer.open(key.sealed_private_key, associated_data=key.id))
@@ -123,7 +123,7 @@ class KeyRing:
         return parsed
 
     def public_key(self, key: SigningKey) -> RsaPublicKey | None:
-        """The key's public half, parsed once per process; None if it is damaged, which is logged."""
+        """Parsed once per process; None if it is damaged, which is logged."""
         parsed = self._public.get(key.id)
         if parsed is None:
             try:
@@ -133,7 +133,7 @@ class KeyRing:
         return parsed
 
     def published(self, schedule: KeySchedule, now: datetime) -> Published:
-        """The keys that JWKS shows, newest first; the same tuple for as long as schedule and moment are the same."""
+        """The keys in the JWKS, newest first; the same tuple as long as schedule and moment are the same."""
         last = self._published
         if last is not None and last[0] is schedule and last[1] == now:
             return last[2]
@@ -143,7 +143,7 @@ class KeyRing:
         return keys
 
     def select_signing_key(self, keys: Iterable[SigningKey]) -> tuple[str, RsaPrivateKey]:
-        """The first key that can be opened, and its private half; damaged ones are logged. Raises NoSigningKey."""
+        """The first key that can be unsealed, and its private half; damaged ones are logged. Raises NoSigningKey."""
         problem: Exception | None = None
         for key in keys:
             try:
@@ -154,7 +154,7 @@ class KeyRing:
         raise NoSigningKey(str(problem or "There is no signing key. Run `identity bootstrap`."))
 
     def can_open(self, key: SigningKey | None) -> bool:
-        """True if there is a key and its private half can be opened."""
+        """True if there is a key and its private half can be unsealed."""
         try:
             return key is not None and self.private_key(key) is not None
         except (UnsealingError, InvalidKey):
@@ -169,27 +169,28 @@ class SigningKeyService(Service):
         self._ring, self._settings = ring, settings
 
     def schedule(self) -> KeySchedule:
-        """All keys and what follows from them; may be CACHE_AGE old. Raises StorageUnavailable."""
+        """All keys and the schedule derived from them, at most CACHE_AGE old. Raises StorageUnavailable."""
         return self._ring.cached_schedule(self._look, self._now)
 
     def current_signing_key(self) -> tuple[str, RsaPrivateKey]:
-        """The key id and private key to sign with now: of the active key, or if that is damaged of another one that is
-        published. Raises NoSigningKey, StorageUnavailable."""
+        """Key id and private key to sign with: the active key, or another published one if that is damaged. Raises
+        NoSigningKey, StorageUnavailable.
+        """
         return self._ring.select_signing_key(self.schedule().signing_candidates(self._now))
 
     def published_keys(self) -> Published:
-        """The keys that JWKS shows, newest first. Raises NoSigningKey rather than show none; StorageUnavailable."""
+        """The keys in the JWKS, newest first. Raises NoSigningKey instead of returning none; StorageUnavailable."""
         keys = self._ring.published(self.schedule(), self._now)
         if not keys:
             raise NoSigningKey("There is no signing key. Run `identity bootstrap`.")
         return keys
 
     def is_valid_key_id(self, key_id: str | None) -> bool:
-        """True if tokens under this key id count. Raises StorageUnavailable."""
+        """True if tokens with this key id are valid. Raises StorageUnavailable."""
         return self._ring.stands_behind(key_id, self._look, self._now)
 
     def list_key_states(self, now: datetime | None = None) -> tuple[SigningKeyState, ...]:
-        """Every stored key and where it stands, newest first; read anew, not from a copy."""
+        """State of every stored key, newest first; bypasses the copy."""
         schedule, at = self._ring.load_schedule(self._storage, self._now), now or self._now
         return tuple(
             SigningKeyState(key, schedule.key_state(key, at), schedule.retires_at(key), schedule.published_until(key))
@@ -197,12 +198,14 @@ class SigningKeyService(Service):
         )
 
     def add_first(self) -> SigningKey:
-        """The first key, active at once: nobody can have cached a list without it. An existing one is returned."""
+        """Create the first key, active at once: no client can have cached a list without it. An existing one is
+        returned.
+        """
         keys = self._ring.load_schedule(self._storage, self._now).keys
         return keys[0] if keys else self._add(1, self._now)
 
     def rotate(self, *, emergency: bool = False) -> SigningKey:
-        """The next key, announced now and signing after the announcement; a key already waiting is returned instead.
+        """Create the next key, which signs after the announcement period; a key already announced is returned instead.
 
         ``emergency`` skips the announcement: the new key signs after EMERGENCY_DELAY, when every node publishes it.
         Raises NoSigningKey before the first key.
@@ -219,17 +222,17 @@ class SigningKeyService(Service):
         return self._add(schedule.keys[-1].generation + 1, self._now + delay)
 
     def withdraw(self, key_ids: Collection[str]) -> SigningKey | None:
-        """Take keys back for good, because others may know them; the one that signs from now on, if it had to be made.
+        """Withdraw compromised keys for good; returns the key that signs from now on if it had to be created.
 
-        The key list does not show them any more, nor does the service accept what they signed: other processes follow
-        within CACHE_AGE. Clients that keep the key list follow when they fetch it again. Raises NotFound.
+        The JWKS no longer contains them, and the service rejects what they signed: other processes follow within
+        CACHE_AGE. Clients that cache the JWKS follow when they fetch it again. Raises NotFound.
         """
         schedule = self._ring.load_schedule(self._storage, self._now)
         signing, withdrawn = schedule.active_key(self._now), [self._taken_back(schedule, key_id) for key_id in key_ids]
         self._ring.invalidate()
         signing_key = None
         if signing is None or signing in withdrawn or not self._ring.can_open(signing):
-            # The generation that follows may be one that another node has just announced, and that signs later.
+            # The next generation may belong to a key that another node has just announced and that signs later.
             signing_key = self._add(schedule.keys[-1].generation + 1, self._now)
             while signing_key.active_at > self._now:
                 signing_key = self._add(signing_key.generation + 1, self._now)
@@ -246,7 +249,7 @@ class SigningKeyService(Service):
         return key
 
     def rotation_due(self) -> bool:
-        """True if the active key's age leaves just time for the announcement of the next one, or if it is damaged."""
+        """True if the active key is old enough to announce the next one, or damaged."""
         schedule = self.schedule()
         active = schedule.active_key(self._now)
         if active is None or self._ring.can_open(schedule.next_key(self._now)):
@@ -258,7 +261,7 @@ class SigningKeyService(Service):
         )
 
     def remove_unpublished(self) -> int:
-        """Delete the keys whose tokens are all gone; returns how many went."""
+        """Delete the keys whose tokens have all expired; returns the number deleted."""
         storage = self._storage
         schedule = self._ring.load_schedule(storage, self._now)
         signing_keys = [key for key in schedule.keys if schedule.key_state(key, self._now) is KeyState.REMOVED]
@@ -269,8 +272,9 @@ class SigningKeyService(Service):
         return len(signing_keys)
 
     def rekey(self) -> tuple[int, list[SigningKey]]:
-        """Seal every private key under the active master key; returns how many were sealed anew, and those that cannot
-        be opened: they stay as they are."""
+        """Reseal every private key under the active master key; returns the number resealed, and the keys that
+        cannot be unsealed and stay as they are.
+        """
         storage, sealer = self._storage, self._ring.sealer
         count, lost = 0, []
         for key in storage.signing_keys.list_all():
@@ -303,8 +307,7 @@ class SigningKeyService(Service):
         try:
             storage.signing_keys.add(key)
         except DuplicateValue:
-            # Another node was faster; its key serves as well, and is missing from the copy. Or it is one of those that
-            # cannot be read.
+            # Another node was faster and its key, missing from the copy, serves as well; or it is an unreadable key.
             self._ring.invalidate()
             signing_key = next(
                 (item for item in storage.signing_keys.list_all() if item.generation == generation), None

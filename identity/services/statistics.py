@@ -1,4 +1,4 @@
-"""Figures: how much is stored, what waits, and what is about to expire, for whoever watches the service."""
+"""Statistics for monitoring: how much is stored, what is queued and what expires soon."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -20,24 +20,24 @@ from identity.storage.errors import UnreadableRow
 from identity.storage.stores.credentials import ExpiringCredentialT
 from identity.storage.stores.purges import PurgeKind
 
-#: From here on things are estimated where the storage can, and are "as many and more" where it cannot.
+#: Above this, counts are estimated where the storage can, and reported as this limit where it cannot.
 EXACT_COUNT_LIMIT = 10_000
 _MOST_EXPIRING = 1000
 _SOON = timedelta(days=7)
-#: How many messages are looked at for the oldest.
+#: Messages examined for the oldest one.
 _LOOKED_AT = 1000
-#: For how long what is to be purged can be told to have waited.
+#: Ages of overdue rows are reported in these steps.
 _SPANS = tuple(timedelta(hours=hours) for hours in (1, 6, 24, 7 * 24, 30 * 24))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageStatistics:
-    """What stands in the storage at a moment.
+    """Contents of the storage at a moment.
 
-    ``row_counts`` and ``overdue_counts`` are by kind. Overdue is what should have been purged an interval ago; EXACT
-    stands for as many and more. ``signing_key_age`` is None before there is a key; ``signing_key_due`` is the age at
-    which the next one takes over. ``expiring_counts`` counts keys and personal access tokens with less than seven days
-    left, by kind.
+    ``row_counts`` and ``overdue_counts`` are by kind. Overdue rows should have been purged an interval ago;
+    EXACT_COUNT_LIMIT means that many or more. ``signing_key_age`` is None before there is a key; ``signing_key_due``
+    is the age at which the next one takes over. ``expiring_counts`` counts keys and personal access tokens with less
+    than seven days left, by kind.
     """
 
     row_counts: Mapping[str, int]
@@ -49,7 +49,7 @@ class StorageStatistics:
 
 
 class StatisticsService(Service):
-    """Counts by indexes, up to a bound: nobody waits for it, however much is stored."""
+    """Counts by index, up to a limit, so that the cost does not grow with the data."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class StatisticsService(Service):
         self._deliveries = deliveries
 
     def collect(self) -> StorageStatistics:
-        """All of them. Raises StorageUnavailable."""
+        """Raises StorageUnavailable."""
         storage, settings = self._storage, self._settings
         legal_holds = self._legal_holds.list_holds().keys()
         active = self._ring.cached_schedule(self._look, self._now).active_key(self._now)
@@ -81,10 +81,9 @@ class StatisticsService(Service):
         )
 
     def backlog_ages(self) -> Mapping[str, timedelta]:
-        """For how long the oldest item waits for each sender and each job; zero where none does. Raises
-        StorageUnavailable.
+        """Age of the oldest queued item of each sender and job; zero for an empty queue. Raises StorageUnavailable.
 
-        For a purge it is one of a few spans, and at least so long.
+        For a purge it is rounded down to one of a few steps.
         """
         legal_holds = self._legal_holds.list_holds().keys()
         return {
@@ -129,7 +128,7 @@ class StatisticsService(Service):
         return self._age(getattr(person, "deletion_at", None))
 
     def _untold(self) -> timedelta:
-        """Since a node last looked for them, or since they are there."""
+        """Time since a node last looked for expiring credentials, or since they exist."""
         soonest = self._now + timedelta(days=EXPIRY_WARNING_DAYS[0])
         storage = self._storage
         keys = storage.credentials.list_expiring(ServiceUserKey, self._now, soonest, 1)

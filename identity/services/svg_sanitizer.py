@@ -1,7 +1,7 @@
-"""SVG drawings, drawn again: shapes, colours and gradients stay, everything else is left out.
+"""Rebuild SVG images from an allow-list: shapes, colours and gradients stay, everything else is dropped.
 
-What stays is named here; what nobody thought of is left out. Neither scripts nor links, foreign objects, style sheets,
-filters, patterns, repetition nor anything from outside is named.
+Scripts, links, foreign objects, style sheets, filters, patterns, repetition and external references are not on the
+list.
 """
 
 import re
@@ -27,7 +27,7 @@ _GRADIENTS = _names("linearGradient radialGradient")
 _ELEMENTS = _SHAPES | _GRADIENTS | _names("svg g defs stop clipPath title desc")
 _WORDED = _names("text tspan title desc")
 
-#: What can be said in a style as well.
+#: Presentation attributes, which a style can set as well.
 _LOOKS = _names(
     "clip-path clip-rule color display fill fill-opacity fill-rule font-family font-size font-style font-weight"
     " letter-spacing opacity stop-color stop-opacity stroke stroke-dasharray stroke-dashoffset stroke-linecap"
@@ -37,7 +37,7 @@ _ATTRIBUTES = _LOOKS | _names(
     "id d x y x1 y1 x2 y2 cx cy r rx ry fx fy fr dx dy rotate width height points transform viewBox preserveAspectRatio"
     " gradientUnits gradientTransform spreadMethod offset clipPathUnits textLength lengthAdjust"
 )
-#: The only way in which a value may refer to anything: to a part of the drawing itself.
+#: The only reference that a value may contain: to an element of the same image.
 _OWN_PART = re.compile(r"url\(\s*(['\"]?)#[A-Za-z_][\w.:-]*\1\s*\)(\s+(none|#?\w+))?")
 _OWN_ID = re.compile(r"#[A-Za-z_][\w.:-]*")
 _FUNCTION = re.compile(r"([\w-]*)\s*\(")
@@ -46,12 +46,13 @@ _NUMBER = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,6})?)(?:px)?")
 
 
 class UnsafeSvg(Exception):
-    """The drawing is refused as a whole; its argument says why, as a sentence."""
+    """The image is rejected as a whole; the argument is the reason, as a sentence."""
 
 
 def sanitize_svg(content: bytes) -> bytes:
-    """The drawing with what is harmless of it. Raises UnsafeSvg for what is no drawing, declares entities, is too deep
-    or large, or has its colours in a style sheet and so would come out black."""
+    """The image with everything unsafe removed. Raises UnsafeSvg if it is not an image, declares entities, is too
+    deep or too large, or is coloured by a style sheet and would come out black.
+    """
     try:
         root = fromstring(content, forbid_dtd=False, forbid_entities=True, forbid_external=True)
     except DefusedXmlException:
@@ -75,20 +76,20 @@ def sanitize_svg(content: bytes) -> bytes:
 
 
 class _Sanitizer:
-    """One drawing: how many elements it has by now."""
+    """One image, and the number of its elements so far."""
 
     def __init__(self) -> None:
         self._count = 0
 
     def sanitize(self, element: Element, *, depth: int = 0, clipping: bool = False) -> Element:
-        """The element with what is harmless of it, and of what is in it."""
+        """The element with its safe attributes and children."""
         self._count += 1
         if self._count > _MOST_ELEMENTS or depth > _DEEPEST:
             raise UnsafeSvg(gettext_lazy("This drawing has too much in it. Use a simpler one, of at most 40 KiB."))
         name = _local(element.tag)
         attributes = dict(_harmless(element))
         if clipping or name == "clipPath":
-            # What is clipped by what is clipped in turn would take for ever to draw.
+            # Nested clipping would take forever to render.
             attributes.pop("clip-path", None)
         copy = Element(name, attributes)
         copy.text = element.text if name in _WORDED else None
@@ -103,7 +104,7 @@ class _Sanitizer:
 
 
 def _harmless(element: Element) -> Iterator[tuple[str, str]]:
-    """Its attributes, as far as they are known and refer to nothing outside; what a style says are some of them."""
+    """Allowed attributes without external references, including those set by the style."""
     for part in element.get("style", "").split(";"):
         name, _, value = (item.strip() for item in part.partition(":"))
         if name in _LOOKS and _is_harmless(value):
@@ -117,7 +118,7 @@ def _harmless(element: Element) -> Iterator[tuple[str, str]]:
 
 
 def _is_harmless(value: str) -> bool:
-    """True unless it could refer to anything outside; a backslash could spell what is not seen here."""
+    """False if it could refer to anything external; a backslash could escape a name that is not recognized here."""
     functions = {name.lower() for name in _FUNCTION.findall(value)}
     if "\\" in value or not functions <= _FUNCTIONS:
         return False
@@ -125,12 +126,12 @@ def _is_harmless(value: str) -> bool:
 
 
 def _says(style: str, name: str) -> bool:
-    """True if a style says it: that counts before the attribute."""
+    """True if the style sets the property: it takes precedence over the attribute."""
     return any(part.partition(":")[0].strip() == name for part in style.split(";"))
 
 
 def _box(root: Element) -> str | None:
-    """The part of the plane that it shows."""
+    """The view box."""
     box = root.get("viewBox", "").replace(",", " ").split()
     try:
         numbers = [float(item) for item in box]

@@ -1,4 +1,4 @@
-"""Record, find, redeem, rotate and revoke codes and tokens."""
+"""Store, find, redeem, rotate and revoke codes and tokens."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -22,17 +22,17 @@ from identity.storage.errors import AlreadyUsed, RowNotFound
 
 
 class ReplayDetected(DomainError):
-    """A code or refresh token was used before: all that came from the same sign-in is revoked, and stays revoked."""
+    """A code or refresh token was used twice: everything issued in the same family is revoked."""
 
     commits_transaction = True
 
 
 class NotRedeemable(DomainError):
-    """The code or refresh token cannot be used, and nothing changed."""
+    """The code or refresh token cannot be used; nothing changed."""
 
 
 class TokenService(Service):
-    """Tokens are known by digest: what was altered by one character was never issued."""
+    """Tokens are looked up by digest: a token with one altered character was never issued."""
 
     def __init__(
         self,
@@ -46,22 +46,23 @@ class TokenService(Service):
         self._projects, self._ring, self._uses, self._settings = projects, ring, uses, settings
 
     def store_access_token(self, token: AccessToken, used: Record | None = None) -> None:
-        """Keep an access token, as the last change of the transaction; its row is the record, not an audit event.
+        """Store an access token as the last write of the transaction. The row itself is the record: there is no audit
+        event.
 
-        Raises AlreadyUsed (storage) if what is used up for it was used before, on any node.
+        Raises AlreadyUsed (storage) if ``used`` was consumed before, on any node.
         """
         self._storage.tokens.add_access_token(token, consumed_record=used, is_last_write=True)
 
     def store_family(
         self, family: TokenFamily, code: AuthorizationCode | None = None, *, is_last_write: bool = False
     ) -> None:
-        """Begin a family of tokens, and keep the code that will bring them. ``is_last_write`` says that nothing else is
-        changed in the transaction. Raises RowNotFound (storage).
+        """Start a token family and store its authorization code. ``is_last_write`` means that the transaction
+        changes nothing else. Raises RowNotFound (storage).
         """
         self._storage.tokens.add_family(family, code, is_last_write=is_last_write)
 
     def find_code(self, text: str) -> PresentedCode | None:
-        """The code with all that decides over it; looking uses nothing up."""
+        """The code with everything needed to judge it, without redeeming it."""
         with self._look() as storage:
             return storage.tokens.find_authorization_code(token_digest(text))
 
@@ -73,7 +74,7 @@ class TokenService(Service):
         access: AccessToken | None = None,
         refresh: RefreshToken | None = None,
     ) -> None:
-        """Use the code up, for its own client, and keep what it brings, as the last change of the transaction.
+        """Redeem the code for its own client and store the tokens, as the last write of the transaction.
 
         Raises ReplayDetected, NotRedeemable, RowNotFound (storage).
         """
@@ -92,12 +93,12 @@ class TokenService(Service):
             raise NotRedeemable("The code has expired.") from None
 
     def find_refresh_token(self, text: str) -> PresentedRefreshToken | None:
-        """The refresh token with all that decides over it; looking uses nothing up."""
+        """The refresh token with everything needed to judge it, without using it."""
         with self._look() as storage:
             return storage.tokens.find_refresh_token(token_digest(text))
 
     def is_within_grace(self, token: RefreshToken) -> bool:
-        """True if the token was rotated so recently that its client may just not have heard the answer."""
+        """True if the token was rotated so recently that its client may have missed the response."""
         return (
             token.rotated_at is not None
             and bool(self._settings.refresh_token_grace)
@@ -107,11 +108,11 @@ class TokenService(Service):
     def rotate_refresh_token(
         self, token: RefreshToken, client: ApplicationClient, *, access: AccessToken | None, successor: RefreshToken
     ) -> None:
-        """Exchange a refresh token for its successor and an access token, as the last change of the transaction: of
-        racing requests one succeeds.
+        """Replace a refresh token by its successor and an access token, as the last write of the transaction: one of
+        several racing requests succeeds.
 
         Within ``identity.refresh_token_grace`` the immediate predecessor of an unused token gets another successor,
-        and that one dies. Raises ReplayDetected, NotRedeemable, RowNotFound (storage).
+        which replaces the first. Raises ReplayDetected, NotRedeemable, RowNotFound (storage).
         """
         try:
             self._storage.tokens.rotate_refresh_token(
@@ -132,9 +133,9 @@ class TokenService(Service):
             raise NotRedeemable("The refresh token is revoked or has expired.") from None
 
     def revoke_replayed_family(self, family_id: str, client: ApplicationClient, kind: str) -> ReplayDetected:
-        """Revoke the family of something that was used twice; returns what to raise."""
+        """Revoke the family of a replayed code or token; returns the exception to raise."""
         self._storage.tokens.revoke_family(family_id, self._now)
-        # However often it is repeated: whoever repeats it must not fill the trail.
+        # Once, so that repeated replays cannot fill the audit trail.
         self._audit.record_once(
             f"token.replayed|{kind}|{family_id}",
             "token.replayed",
@@ -146,10 +147,10 @@ class TokenService(Service):
         return ReplayDetected("This was used before.")
 
     def find_live_access_token(self, text: str) -> PresentedAccessToken | None:
-        """The access token with its owner and client, if nothing stands against it right now.
+        """The access token with its owner and client, if it is valid right now.
 
-        A signed one counts until its key is withdrawn. Its audience has lost the projects to which its user or its
-        client has lost the right meanwhile.
+        A signed one is valid until its key is withdrawn. Projects to which its user or client has lost the right are
+        removed from its audience.
         """
         issued = self._storage.tokens.find_access_token(token_digest(text))
         if issued is None or not issued.is_live(self._now):
@@ -165,12 +166,12 @@ class TokenService(Service):
     def is_in_audience(self, issued: PresentedAccessToken, client: ApplicationClient) -> bool:
         """True if the live token is meant for the client.
 
-        By its project it is told only of tokens whose user and application both have a right to the project.
+        A project in the audience counts only if both the token's user and its application have a right to it.
         """
         audience, project_id = issued.token.audience, client.project.id
         if client.id in audience or project_id not in audience:
             return client.id in audience
-        # A live token has lost the other projects to which there is no right; its own application's stands for itself.
+        # Other projects without a right are no longer in the audience; the application's own project needs a check.
         unasked = issued.client is not None and issued.client.project.id == project_id
         return not unasked or bool(self._allowed(frozenset({project_id}), issued))
 
@@ -202,14 +203,14 @@ class TokenService(Service):
         if token.personal_access_token_id is None or token.user_id is None:
             self._storage.tokens.revoke_access_token(token.digest, self._now)
             return
-        # Somebody else may have deleted it meanwhile.
+        # It may have been deleted concurrently.
         with suppress(RowNotFound):
             self._storage.credentials.delete(PersonalAccessToken, token.user_id, token.personal_access_token_id)
 
     def _may_revoke(self, issued: PresentedAccessToken, client: Client) -> bool:
         if issued.token.client_id == client.id:
             return True
-        # A service user without a secret cannot authenticate here; the service's own API applications stand in.
+        # A service user without a secret cannot authenticate here; the service's own API applications may do it.
         return (
             isinstance(client, ApplicationClient)
             and issued.token.application_id is None
@@ -220,9 +221,9 @@ class TokenService(Service):
         )
 
     def _narrowed(self, issued: PresentedAccessToken) -> PresentedAccessToken:
-        """The token with those projects in its audience that it may still have there."""
+        """The token without the projects that its audience has lost."""
         token, client = issued.token, issued.client
-        # The application and its project stand for themselves; the issuer is no project.
+        # Application, its project and the issuer need no check.
         certain = {self._settings.issuer_url, token.client_id}
         if client is not None and not self._projects.is_own_project(client.project.id):
             certain.add(client.project.id)

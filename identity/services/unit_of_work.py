@@ -1,4 +1,4 @@
-"""UnitOfWork: the use cases of one transaction, as the process sees them: how they begin, and what they did."""
+"""UnitOfWork: the services of one transaction."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -16,10 +16,10 @@ from identity.storage.backend import Storage
 
 
 class UnitOfWork(Services):
-    """Services over a storage that is opened by its first use.
+    """Services over a storage that is opened on first use.
 
-    ``open_storage`` opens the storage of the transaction, ``read_session_factory`` another one to read from before the
-    first write. Without it the one storage serves for both.
+    ``open_storage`` opens the storage of the transaction, ``read_session_factory`` one to read from before the first
+    write. Without it the transaction's storage serves for both.
     """
 
     storage: DeferredStorage
@@ -37,12 +37,12 @@ class UnitOfWork(Services):
         audit = AuditRecorder(storage, now, actor, on_first_record=self.schedule_after_commit, on_record=self._on_event)
         super().__init__(process, TransactionState(storage, audit, now, self.read_session))
         self._look = read_session_factory
-        #: Called at the first change that is recorded or message that is queued, by whoever acts after the commit.
+        #: Called at the first change or queued message, to schedule the work after the commit.
         self.on_after_commit_needed: Callable[[], None] | None = None
         self._has_effect = False
-        #: Tells the language of whoever acts.
+        #: Returns the language of the acting user.
         self.language_getter: Callable[[], str] = str
-        #: The kinds of messages that were queued in this transaction.
+        #: Kinds of the messages queued in this transaction.
         self.queued_kinds: set[str] = set()
 
     @cached_property
@@ -53,7 +53,7 @@ class UnitOfWork(Services):
         return nullcontext(self.storage) if self._look is None or self.storage.opened else self._look()
 
     def find_instance(self) -> Instance | None:
-        # Only what is committed is kept: this very transaction may be the bootstrap, and may yet fail.
+        # Cache committed data only: this transaction may be the bootstrap itself, and may fail.
         if self._process.instance is None:
             with nullcontext(self.storage) if self._look is None else self._look() as committed:
                 self._process.instance = committed.organizations.find_instance()
@@ -61,15 +61,13 @@ class UnitOfWork(Services):
 
     @property
     def refused_events(self) -> list[AuditEvent]:
-        """The refused attempts of this transaction, to be written after it ended."""
+        """Refused attempts, to be written after the transaction."""
         return self.audit.refused_events
 
     def close(self) -> None:
-        """Let go of everything, at the end."""
         self.__dict__.clear()
 
     def schedule_after_commit(self) -> None:
-        """Remember that something is to be done after the commit."""
         if not self._has_effect and self.on_after_commit_needed is not None:
             self.on_after_commit_needed()
         self._has_effect = True

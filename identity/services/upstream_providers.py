@@ -1,4 +1,4 @@
-"""Upstream providers: somebody else at whom people can sign in, and the secrets by which the service is known there."""
+"""Upstream identity providers at which people can sign in, and the client secrets used there."""
 
 from dataclasses import replace
 
@@ -19,18 +19,18 @@ from identity.services.instance_managers import InstanceManagerService
 from identity.storage.errors import UnreadableRow
 from identity.storage.paging import iterate_rows
 
-#: What it takes to have people of all organizations sign in somewhere.
+#: Permission to manage providers for all organizations.
 INSTANCE_WRITE = "instance.write"
 
 
 class UpstreamProviderService(DeactivatableEntityService[UpstreamProvider]):
-    """Identity providers of organizations. Nobody signs in at one that is deactivated.
+    """Identity providers of organizations. A deactivated one cannot be used to sign in.
 
-    Those for all organizations are the instance's, those that are believed about factors, of which no organization
-    asks for fewer than the instance, and those at which holders of its roles sign in: whatever makes, changes or
-    removes one raises Denied unless ``by`` holds instance.write.
+    The instance manages the providers for all organizations, those whose second factors are trusted where no
+    organization may ask for fewer than the instance, and those used by holders of instance roles: creating, changing
+    or removing one of them raises Denied unless the principal holds instance.write.
 
-    A provider is a credential of the accounts that are linked there: whoever decides over it can sign in as them.
+    A provider is a credential of the accounts linked to it: who controls it can sign in as them.
     """
 
     kind = "upstream_provider"
@@ -43,8 +43,9 @@ class UpstreamProviderService(DeactivatableEntityService[UpstreamProvider]):
         self._sealer, self._access, self._holders = sealer, access, holders
 
     def serves_subject(self, provider: UpstreamProvider, subject: Subject) -> bool:
-        """True if the person may link an account there and sign in by it: of its organization or of any; with a role at
-        the instance only where the instance manages it."""
+        """True if the person may link an account at the provider and sign in with it: one of their organization or
+        for all; with a role at the instance only one that the instance manages.
+        """
         if not provider.everywhere and subject.organization.id != provider.organization_id:
             return False
         return provider.instance_managed or not self._holders.is_instance_manager(subject.user.id)
@@ -57,7 +58,7 @@ class UpstreamProviderService(DeactivatableEntityService[UpstreamProvider]):
         principal: Principal,
         id: str | None = None,  # noqa: A002
     ) -> UpstreamProvider:
-        """A new one. Raises NotFound, Denied; Invalid for settings that do not fit each other."""
+        """Raises NotFound, Denied; Invalid for inconsistent settings."""
         provider = self._new_entity(UpstreamProvider, command, id=id, organization_id=organization_id)
         self._authorize(provider, principal)
         provider = self._with_secret(provider, command.client_secret)
@@ -73,7 +74,7 @@ class UpstreamProviderService(DeactivatableEntityService[UpstreamProvider]):
         principal: Principal,
         expected_version: int | None = None,
     ) -> UpstreamProvider:
-        """The changed one. Raises NotFound, Denied, Conflict; Invalid for settings that do not fit each other."""
+        """Raises NotFound, Denied, Conflict; Invalid for inconsistent settings."""
         before = self._get_authorized(provider_id, principal)
         after = self._next_version(before, command, expected_version=expected_version)
         self._authorize(after, principal)
@@ -82,9 +83,9 @@ class UpstreamProviderService(DeactivatableEntityService[UpstreamProvider]):
         return self._update("upstream_provider.changed", before, after)
 
     def list_available(self, organization_id: str | None) -> tuple[UpstreamProvider, ...]:
-        """Those at which people of the organization can sign in; without one, those for all.
+        """The providers at which people of the organization can sign in; without an organization, those for all.
 
-        One that came without its secret, out of a document, waits for it.
+        A provider that was imported without its secret is not available until it has one.
         """
         with self._look() as storage:
             return tuple(
@@ -94,12 +95,12 @@ class UpstreamProviderService(DeactivatableEntityService[UpstreamProvider]):
             )
 
     def find(self, provider_id: str) -> UpstreamProvider | None:
-        """The one with this id, active or not."""
+        """Active or not."""
         with self._look() as storage:
             return storage.upstream_providers.find(provider_id)
 
     def open_secret(self, provider: UpstreamProvider) -> str:
-        """Its client secret or key, to be used and told to nobody; empty for none. Raises UnreadableRow."""
+        """Its client secret or key in clear text; empty for none. Raises UnreadableRow."""
         if not provider.secret:
             return ""
         try:
@@ -112,13 +113,13 @@ class UpstreamProviderService(DeactivatableEntityService[UpstreamProvider]):
         return constant_time_equal(secret.encode(), self.open_secret(provider).encode())
 
     def require_can_remove_all(self, organization_id: str, *, principal: Principal) -> None:
-        """Raise Denied unless the caller may remove all providers of the organization, which go with it."""
+        """Raise Denied unless the principal may remove all providers of the organization, which are removed with it."""
         stored = self._storage.upstream_providers
         for provider in iterate_rows(lambda request: stored.page(organization_id, request)):
             self._authorize(provider, principal)
 
     def _with_secret(self, provider: UpstreamProvider, secret: str | None) -> UpstreamProvider:
-        """The same with this secret, if one is given that it does not have already."""
+        """The provider with this secret sealed, if it is given and differs."""
         if not secret or self.has_secret(provider, secret):
             return provider
         sealed = self._sealer.seal(secret.encode(), associated_data=sealing_context(provider.id))
@@ -128,7 +129,7 @@ class UpstreamProviderService(DeactivatableEntityService[UpstreamProvider]):
 
     def _authorize(self, provider: UpstreamProvider, principal: Principal) -> None:
         if not provider.instance_managed:
-            # Who decides over it can sign in as whoever is linked there.
+            # Who controls the provider can sign in as the accounts linked to it.
             self._access.require_no_more_privileged_user(
                 principal, provider.organization_id, except_instance_managers=True
             )
@@ -144,7 +145,7 @@ class UpstreamProviderService(DeactivatableEntityService[UpstreamProvider]):
 
 
 def _refuse_inconsistent(provider: UpstreamProvider) -> None:
-    """Raise Invalid for settings that do not fit each other."""
+    """Raise Invalid for settings that contradict each other."""
     problems: dict[str, str] = {}
     issuer = issuer_error_for_kind(provider.kind, provider.issuer)
     if issuer is not None:
@@ -170,5 +171,5 @@ def _refuse_no_key(text: str) -> None:
 
 
 def sealing_context(provider_id: str) -> str:
-    """With what the secret of this provider is sealed."""
+    """Sealing context of this provider's secret."""
     return f"upstream_provider\n{provider_id}"

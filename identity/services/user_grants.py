@@ -1,4 +1,4 @@
-"""User grants: roles of projects, given to users."""
+"""User grants: project roles of users."""
 
 from identity.domain.errors import Denied, Invalid
 from identity.domain.messages import gettext_lazy
@@ -20,7 +20,7 @@ _DUPLICATE_MESSAGES = {"user_id": gettext_lazy("This user has a grant of the pro
 
 
 class UserGrantService(GrantAuditedService[UserGrant], DeactivatableEntityService[UserGrant]):
-    """A user of the project's own organization has a direct grant, any other one that derives from a project grant."""
+    """A user of the project's own organization gets a direct grant, any other user one derived from a project grant."""
 
     kind = "user_grant"
     store = "user_grants"
@@ -32,7 +32,7 @@ class UserGrantService(GrantAuditedService[UserGrant], DeactivatableEntityServic
         self._project_grants = project_grants
 
     def grant_resource(self, grant: UserGrant) -> Resource:
-        """Where permissions on the grant are judged: the project, or the project grant that it derives from.
+        """The resource of the grant's permissions: the project, or the project grant it derives from.
 
         Raises NotFound.
         """
@@ -45,7 +45,7 @@ class UserGrantService(GrantAuditedService[UserGrant], DeactivatableEntityServic
         )
 
     def page_by_project(self, project_id: str, request: PageRequest, *, principal: Principal) -> ResultPage[UserGrant]:
-        """The grants in a project; whom the caller is not told by name, no search finds."""
+        """The grants in a project. Searching does not match names of users that the principal may not see."""
         visible_ids = self._access.visible_organization_ids(principal)
         return self._access.filter_page(
             principal, self._storage.user_grants.page("project_id", project_id, request, organization_ids=visible_ids)
@@ -54,17 +54,17 @@ class UserGrantService(GrantAuditedService[UserGrant], DeactivatableEntityServic
     def page_by_project_grant(
         self, grant_id: str, request: PageRequest, *, principal: Principal
     ) -> ResultPage[UserGrant]:
-        """The same of those that derive from a project grant."""
+        """Like ``page_by_project``, for the grants derived from a project grant."""
         visible_ids = self._access.visible_organization_ids(principal)
         page = self._storage.user_grants.page("project_grant_id", grant_id, request, organization_ids=visible_ids)
         return self._access.filter_page(principal, page)
 
     def add(self, command: AddUserGrant, *, principal: Principal) -> UserGrant:
-        """A user's roles in a project.
+        """Give a user roles in a project.
 
-        Raises Invalid for unknown users, projects and roles, for a user whose organization has no grant of the project,
-        and for a second grant; Denied without user_grant.write at the project, or at the project grant. Who may not see
-        the user, or the project, is told that there is none.
+        Raises Invalid for unknown users, projects and roles, for a user whose organization has no grant of the
+        project, and for a second grant; Denied without user_grant.write at the project or project grant. A user or
+        project that the principal may not see counts as unknown.
         """
         user = self._storage.users.find(command.user_id)
         if user is None or not self._access.can_see_organization(principal, user.organization_id):
@@ -85,7 +85,7 @@ class UserGrantService(GrantAuditedService[UserGrant], DeactivatableEntityServic
     def change(
         self, grant_id: str, command: ChangeUserGrant, *, principal: Principal, expected_version: int | None = None
     ) -> UserGrant:
-        """The grant with other roles. Raises NotFound, Invalid, Denied, Conflict."""
+        """Change the roles. Raises NotFound, Invalid, Denied, Conflict."""
         before = self._get_authorized(grant_id, principal)
         project_grant = None
         if before.project_grant_id is not None:
@@ -138,7 +138,7 @@ class UserGrantService(GrantAuditedService[UserGrant], DeactivatableEntityServic
             return
         if not grant.roles:
             raise Invalid({"roles": gettext_lazy("The project grant does not hold the role {roles}.", roles=beyond)})
-        # Those of the project that were not granted are no business of whoever holds the grant.
+        # The holder of the project grant must not learn which roles were not granted.
         sentence = gettext_lazy(
             "The project grant does not hold the role {roles}. Choose from {names}.",
             roles=beyond,

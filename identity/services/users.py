@@ -36,7 +36,7 @@ _DUPLICATE_MESSAGES = {"user_name": gettext_lazy("The organization has a user of
 
 
 class UserState(StrEnum):
-    """How a person's account stands."""
+    """State of a person's account."""
 
     ACTIVE = "active"
     MUST_CHANGE_PASSWORD = "must_change_password"  # noqa: S105 - a state
@@ -47,7 +47,7 @@ class UserState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InitialCredential:
-    """What a new account is first entered by, shown this once: a link, or a one-time password."""
+    """Credential for the first sign-in, shown once: a link, or a one-time password."""
 
     kind: Literal["link", "one_time_password"]
     secret: str = field(repr=False)
@@ -55,7 +55,7 @@ class InitialCredential:
 
 @dataclass(frozen=True, slots=True)
 class ImportedUser:
-    """Somebody who had an account elsewhere: all that is known, and perhaps the id that it had."""
+    """A user of another system: profile, and optionally the id to keep."""
 
     command: ChangeHumanUser
     active: bool
@@ -63,8 +63,9 @@ class ImportedUser:
 
 
 class UserService(DeactivatableEntityService[HumanUser]):
-    """People's accounts. Nobody signs in to one that is deactivated, and the last IAM_OWNER stays. When one is deleted,
-    its audit events forget what they tell of the person."""
+    """Accounts of people. Nobody can sign in to a deactivated one, and the last active IAM_OWNER stays. Deleting an
+    account removes personal data from its audit events.
+    """
 
     kind = "user"
     store = "users"
@@ -89,7 +90,6 @@ class UserService(DeactivatableEntityService[HumanUser]):
         self._consents, self._access = consents, access
 
     def get(self, id: str) -> HumanUser:  # noqa: A002
-        """The human user. Raises NotFound."""
         user = self._store.find(id)
         return self._require_found(user if isinstance(user, HumanUser) else None, "user", id)
 
@@ -100,7 +100,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
         *,
         id: str | None = None,  # noqa: A002
     ) -> HumanUser:
-        """A new account, without a password yet; ``id`` is one that it had before.
+        """Create an account without a password; ``id`` restores a former id.
 
         Raises NotFound; Invalid if the user name is taken.
         """
@@ -119,7 +119,9 @@ class UserService(DeactivatableEntityService[HumanUser]):
         return user
 
     def create_many(self, organization_id: str, people: Sequence[ImportedUser]) -> list[HumanUser | Invalid]:
-        """New accounts without passwords, or in place of one that cannot be, why; for imports. Raises NotFound."""
+        """Create accounts without passwords, for imports; an account that is refused is returned as its error.
+        Raises NotFound.
+        """
         users = [self._new(organization_id, imported_user) for imported_user in people]
         results: list[HumanUser | Invalid] = [*users]
         try:
@@ -135,9 +137,10 @@ class UserService(DeactivatableEntityService[HumanUser]):
     def invite(
         self, organization_id: str, command: InviteHumanUser, *, principal: Principal, mailed: bool = False
     ) -> tuple[HumanUser, InitialCredential]:
-        """A new account, and what its person first enters it by. Raises NotFound; Invalid if the user name is taken.
+        """Create an account; returns it with its initial credential. Raises NotFound; Invalid if the user name is
+        taken.
 
-        With ``mailed`` a link is for a mail to the person, and nobody else is shown it.
+        With ``mailed`` the link goes into a mail to the person and is shown to nobody else.
         """
         user = self.create(organization_id, command)
         if command.initial == "link":
@@ -150,10 +153,10 @@ class UserService(DeactivatableEntityService[HumanUser]):
     def change(
         self, user_id: str, command: ChangeHumanUser, *, principal: Principal, expected_version: int | None = None
     ) -> HumanUser:
-        """The changed account; an address that changed is no longer a verified one.
+        """Change the account; a new address is unverified.
 
-        Raises NotFound, Conflict, Invalid; Denied if the user holds manager roles beyond the caller's: who can change
-        the address can have a new password sent there.
+        Raises NotFound, Conflict, Invalid; Denied if the user holds manager roles beyond the principal's: who can
+        change the address can have a password link sent there.
         """
         before = self._get_authorized(user_id, principal)
         profile = command.apply_to(before.profile)
@@ -165,22 +168,22 @@ class UserService(DeactivatableEntityService[HumanUser]):
         return self._change(before, after)
 
     def deactivate(self, id: str, *, principal: Principal) -> HumanUser:  # noqa: A002
-        """The same as for everything; all sessions and tokens end now, and stay ended."""
+        """Also ends all sessions and tokens for good."""
         after = super().deactivate(id, principal=principal)
         self._sessions.revoke_access(self._subject(id))
         return after
 
     def reactivate(self, id: str, *, principal: Principal) -> HumanUser:  # noqa: A002
-        """The person can sign in again; nothing from before comes back. Raises NotFound, Denied."""
+        """Let the person sign in again; former sessions and tokens stay revoked. Raises NotFound, Denied."""
         before = self._get_authorized(id, principal)
         after = super().reactivate(id, principal=principal)
         if not before.active:
-            # A sign-in that raced with the deactivation may have left something behind.
+            # A sign-in that raced with the deactivation may have left a session.
             self._sessions.revoke_access(self._subject(id))
         return after
 
     def unlock(self, user_id: str, *, principal: Principal) -> HumanUser:
-        """Forget the wrong passwords that were tried at the account, so that it can be signed in to at any browser.
+        """Reset the count of wrong passwords, so that the person can sign in at any browser.
 
         Raises NotFound, Denied.
         """
@@ -191,17 +194,18 @@ class UserService(DeactivatableEntityService[HumanUser]):
         return user
 
     def reset_factors(self, user_id: str, *, principal: Principal) -> int:
-        """Remove all by which the person proves who they are beside the password, for whoever has lost it; returns how
-        many there were. Raises NotFound, Denied."""
+        """Remove all second factors and passkeys of a person who lost them; returns their number. Raises NotFound,
+        Denied.
+        """
         self._get_authorized(user_id, principal)
         return self._factors.remove_all(user_id)
 
     def count_failed_attempts(self, user_id: str) -> int:
-        """How many wrong passwords in a row were tried at browsers that the account does not know. Raises NotFound."""
+        """Consecutive wrong passwords at browsers that the account does not know. Raises NotFound."""
         return self._attempts.count_failures([self._subject(user_id)])[user_id]
 
     def list_locked_ids(self, users: Sequence[HumanUser], organization: Organization) -> frozenset[str]:
-        """The ids of those of an organization whose passwords count only in browsers that they signed in at before."""
+        """Ids of the users whose passwords are accepted only at browsers that they have signed in at before."""
         failures = self._attempts.count_failures(Subject(user, organization) for user in users)
         most = policy_limits(self._policies.organization_policy(organization.id)).max
         human_users = [user for user in users if failures[user.id] >= most]
@@ -212,17 +216,17 @@ class UserService(DeactivatableEntityService[HumanUser]):
         )
 
     def issue_password_link(self, user_id: str, *, principal: Principal, mailed_to: str = "") -> str:
-        """A link, good once, by which the person chooses a password; the present one stays valid until it is used.
+        """Issue a single-use link to choose a password; the current one stays valid until the link is used.
 
-        Earlier links stop working. With ``mailed_to`` it is for a mail to that address, and nobody else is shown it.
-        Raises NotFound, Denied; Conflict for a deactivated user.
+        Earlier links stop working. With ``mailed_to`` it goes into a mail to that address and is shown to nobody
+        else. Raises NotFound, Denied; Conflict for a deactivated user.
         """
         self._refuse_deactivated(self._get_authorized(user_id, principal))
         return self._passwords.issue_reset_link(user_id, mailed_to=mailed_to)
 
     def set_one_time_password(self, user_id: str, *, principal: Principal) -> str:
-        """A new password, to be told once and changed at the first sign-in unless the policy lets it stay; the present
-        one ends, with all that was opened as this person.
+        """Set and return a random password, to be shown once. It must be changed at the first sign-in unless the policy
+        says otherwise; the current one and all sessions and tokens end.
 
         Raises NotFound, Denied; Conflict for a deactivated user.
         """
@@ -234,23 +238,23 @@ class UserService(DeactivatableEntityService[HumanUser]):
         return self._sessions.list_by_user(self.get(user_id).id)
 
     def end_session(self, user_id: str, session_id: str, *, principal: Principal) -> None:
-        """Sign the person out of one session. Raises NotFound, Denied."""
+        """Raises NotFound, Denied."""
         self._get_authorized(user_id, principal)
         self._sessions.end_by_id(self._subject(user_id), session_id)
 
     def end_sessions(self, user_id: str, *, principal: Principal) -> int:
-        """Sign the person out everywhere; returns how many sessions ended. Raises NotFound, Denied."""
+        """Sign the person out everywhere; returns the number of sessions ended. Raises NotFound, Denied."""
         self._get_authorized(user_id, principal)
         return self._sessions.end_all(self._subject(user_id))
 
     def user_states(self, users: Sequence[HumanUser]) -> Mapping[str, UserState]:
-        """How each account stands, by user id."""
+        """State of each account by user id."""
         must_change = self._storage.users.list_must_change_password([user.id for user in users if user.active])
         return {user.id: _state(user, must_change.get(user.id)) for user in users}
 
     def recover(self, user_id: str, *, reset_factors: bool = False) -> str:
-        """Let a locked-out person back in: reactivated, everything ended that was opened as them, and their second
-        factors removed if they have lost those too.
+        """Recover a locked-out account: reactivate it, end its sessions and tokens, and optionally remove second
+        factors.
 
         Returns a new one-time password. Raises NotFound.
         """
@@ -265,8 +269,9 @@ class UserService(DeactivatableEntityService[HumanUser]):
         return self._passwords.set_one_time_password(user_id)
 
     def set_verified_email(self, user_id: str, command: ChangeProfile) -> HumanUser:
-        """Give the person the email address of the command. Whoever runs the machine says that it is theirs, which
-        counts as a link that they used themselves. Raises NotFound, Invalid."""
+        """Set the command's email address as verified. The operator vouches for it, which counts like a link that
+        the person used. Raises NotFound, Invalid.
+        """
         before = self.get(user_id)
         profile = replace(command.apply_to(before.profile), email_verified=True)
         after = self._next_version(before, profile=profile, email_verified_by=EmailVerifier.OPERATOR)
@@ -281,10 +286,10 @@ class UserService(DeactivatableEntityService[HumanUser]):
         verified_email: str = "",
         verified_by: EmailVerifier | None = None,
     ) -> HumanUser:
-        """The person with what they said of themselves; an address that changed is no longer a verified one.
+        """Store the profile that the person entered; a new address is unverified.
 
-        ``verified_email`` is an address for which ``verified_by`` vouches; who verified it before stays known. Raises
-        NotFound, Conflict.
+        ``verified_email`` is an address that ``verified_by`` vouches for; the record of an earlier verification is
+        kept. Raises NotFound, Conflict.
         """
         before = self.get(user_id)
         profile = command.apply_to(before.profile)
@@ -297,7 +302,8 @@ class UserService(DeactivatableEntityService[HumanUser]):
         return self._change(before, after)
 
     def issue_email_link(self, user_id: str, email: str) -> str:
-        """A link, good once, that proves that the person reads this address; only then it becomes theirs.
+        """Issue a single-use link that proves that the person reads this address; it becomes theirs when the link is
+        used.
 
         Raises NotFound.
         """
@@ -308,13 +314,14 @@ class UserService(DeactivatableEntityService[HumanUser]):
         return link
 
     def find_by_email_link(self, code: str) -> tuple[Subject, str]:
-        """Whose address the link proves, and which; looking uses nothing up. Raises InvalidOneTimeLink."""
+        """Whose address the link verifies, and which, without redeeming it. Raises InvalidOneTimeLink."""
         owner, content = self._links.read(OneTimeLinkKind.EMAIL_CHANGE, code)
         return self._owner(owner), content["email"]
 
     def verify_email(self, code: str, user_id: str) -> HumanUser:
-        """The person, who is signed in, with the address that the link proves. Raises InvalidOneTimeLink, also for a
-        link of somebody else."""
+        """Set the address that the link verifies. The person is signed in. Raises InvalidOneTimeLink, also for a
+        link of another user.
+        """
         owner, content = self._links.redeem(OneTimeLinkKind.EMAIL_CHANGE, code)
         if owner != user_id:
             raise InvalidOneTimeLink
@@ -333,7 +340,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
             return self._update("email.verified", before, after)
 
     def list_connected_applications(self, user_id: str) -> tuple[ConnectedApplication, ...]:
-        """What applications hold of the person or may get without asking again, last used first."""
+        """Applications with tokens or consent of the person, last used first."""
         holders = {
             connected_application.client.id: connected_application
             for connected_application in self._storage.tokens.list_connected_applications(user_id, self._now)
@@ -347,7 +354,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
         )
 
     def disconnect_application(self, subject: Subject, client_id: str) -> None:
-        """Take from an application all that it holds of the person, and what they agreed to.
+        """Revoke an application's tokens and consent of the person.
 
         Raises NotFound if there is neither.
         """
@@ -365,7 +372,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
         )
 
     def disconnect_application_as_manager(self, user_id: str, client_id: str, *, principal: Principal) -> None:
-        """The same for the person, done by whoever manages them. Raises NotFound, Denied."""
+        """Like ``disconnect_application``, by a manager of the person. Raises NotFound, Denied."""
         self._get_authorized(user_id, principal)
         if client_id not in {
             connected_application.client.id for connected_application in self.list_connected_applications(user_id)
@@ -420,7 +427,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
         return self._update("user.changed", before, after)
 
     def _drop_links(self, user_id: str) -> None:
-        """What was mailed to an address that is no longer the person's, or leads to one, stops working."""
+        """Revoke links that were mailed to a former address or would set one."""
         for kind in (OneTimeLinkKind.EMAIL_CHANGE, OneTimeLinkKind.PASSWORD_RESET):
             self._links.revoke_all(kind, user_id)
 

@@ -100,7 +100,7 @@ def parse_logout_request(parameters: Parameters, context: Context) -> LogoutRequ
         try:
             hint = verify_id_token_hint(text, context)
         except InvalidRequest:
-            # Whoever sent it knows no session.
+            # The sender knows no session.
             return EMPTY_LOGOUT_REQUEST
     client_id = parameters.get_value("client_id")
     if hint is not None and client_id not in (None, hint.client_id):
@@ -110,7 +110,7 @@ def parse_logout_request(parameters: Parameters, context: Context) -> LogoutRequ
     if client is None or not client.is_active:
         if client_id is not None:
             raise UnknownApplication("client_id names no active application")
-        # There is nobody whose address it could be (RP-Initiated Logout §2).
+        # There is no client whose URI it could be (RP-Initiated Logout §2).
         return LogoutRequest(None, None, hint, parameters)
     if len(parameters.get("state", "")) > _LONGEST_STATE:
         raise UnreadableRequest(f"parameter state is longer than {_LONGEST_STATE} characters")
@@ -139,8 +139,8 @@ def parse_logout_request(parameters: Parameters, context: Context) -> LogoutRequ
 def end_sessions(
     logout_request: LogoutRequest, accounts: tuple[SignedInAccount, ...], context: Context, *, fallback_url: str = ""
 ) -> ProtocolResponse:
-    """End these sessions, and send the browser where it was asked to go, or to the page that says so; ``fallback_url``
-    stands in place of both. Whoever signs out elsewhere, too, is led there first.
+    """End these sessions and redirect to the requested URI or the page that confirms the logout; ``fallback_url``
+    replaces both. A logout at an upstream provider comes first.
     """
     external_logout = _external_logout(logout_request, accounts, context)
     client_id = None if logout_request.client is None else logout_request.client.id
@@ -156,8 +156,9 @@ def end_sessions(
 
 
 def finish_logout(request_id: str, browser: BrowserState, context: Context) -> ProtocolResponse:
-    """Where whoever has been elsewhere goes: to the application that asked, once; else to the page that says that they
-    are signed out, which leads to applications of this machine. Raises UnredirectableError."""
+    """Redirect after a logout at an upstream provider: to the application that requested the logout, once; else to
+    the page that confirms it and links to the local applications. Raises UnredirectableError.
+    """
     signed_out = context.settings.login_url + SIGNED_OUT_PATH
     try:
         pending = context.services.sign_ins.find(request_id, browser.sign_ins.get(request_id))
@@ -196,13 +197,13 @@ def _decide(logout_request: LogoutRequest, browser: BrowserState, context: Conte
 
 
 def _wait(logout_request: LogoutRequest, path: str, context: Context, more: str = "") -> ProtocolResponse:
-    """Send the browser to the path that has the id of the waiting request in it."""
+    """Redirect to the path with the id of the pending request."""
     request_id, cookies = _waiting(logout_request, context)
     return redirect_response(context.settings.login_url + path.format(request_id) + more, *cookies)
 
 
 def _waiting(logout_request: LogoutRequest, context: Context) -> tuple[str, tuple[Cookie, ...]]:
-    """The id of the request that waits, and the cookie for its browser if it begins to."""
+    """The id of the pending request, and a cookie for the browser if it is newly stored."""
     if logout_request.pending_request_id is not None:
         return logout_request.pending_request_id, ()
     known = {name: logout_request.parameters[name] for name in _KNOWN if name in logout_request.parameters}
@@ -210,7 +211,7 @@ def _waiting(logout_request: LogoutRequest, context: Context) -> tuple[str, tupl
 
 
 def _meant(logout_request: LogoutRequest, accounts: tuple[SignedInAccount, ...]) -> SignedInAccount | None:
-    """The session of this browser that the hint was issued in; another one of the same person is not meant."""
+    """The browser's session that the hint was issued in; another session of the same person does not match."""
     if logout_request.hint is None:
         return None
     return next((account for account in accounts if account.session.id == logout_request.hint.session_id), None)

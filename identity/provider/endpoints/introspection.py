@@ -21,7 +21,9 @@ _INACTIVE = replace(json_response('{"active": false}'), is_negative=True)
 
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
-    """Say whether an access token is live and meant for the asking client; nothing more if not. Raises OAuthError."""
+    """Respond whether an access token is live and meant for the requesting client; only ``active`` if not. Raises
+    OAuthError.
+    """
     refuse_secrets(request.query)
     parameters = request.parse_form()
     client = require_application(context.provider.authenticate(request, parameters, context))
@@ -34,7 +36,7 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
 
 
 def introspection_members(issued: PresentedAccessToken, context: Context) -> dict[str, Any]:
-    """What is said of a live token to a client that it is meant for."""
+    """Response members for a live token, to a client that it is meant for."""
     token = issued.token
     members: dict[str, Any] = {
         "active": True,
@@ -62,7 +64,7 @@ def introspection_members(issued: PresentedAccessToken, context: Context) -> dic
 
 
 def _discloses_user_name(subject: Subject, scopes: tuple[str, ...], context: Context) -> bool:
-    """True for programs, and for people as far as they agreed to be known by a name."""
+    """True for service users, and for people who consented to disclose a name."""
     if isinstance(subject.user, ServiceUser):
         return True
     return (

@@ -12,9 +12,9 @@ from identity.services.signing_keys import Published
 
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
-    """Waiting, active and retired public keys; never a private member, never an empty set.
+    """Announced, active and retired public keys; never a private member, never an empty set.
 
-    The bytes are kept for as long as the same keys are published.
+    The serialized document is cached as long as the same keys are published.
     """
     published = context.services.signing_keys.published_keys()
     document = _cached_key_set(context.protocol, published)
@@ -26,13 +26,13 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
 
 
 def find_cached_document(keeping: CachedDocumentSources, now: datetime) -> CacheableDocument | None:
-    """The document, while the key list need not be read again."""
+    """The cached document while the key list need not be read again."""
     schedule = keeping.ring.fresh(now)
     return None if schedule is None else _cached_key_set(keeping.protocol, keeping.ring.published(schedule, now))
 
 
 def _cached_key_set(protocol: ProtocolRegistry, published: Published) -> CacheableDocument | None:
-    """The document of just these keys, if it was the last one that was made."""
+    """The last document if it was built from just these keys."""
     keys, document = protocol.documents.get("keys", ((), None))
     return document if keys == published else None
 

@@ -15,7 +15,7 @@ from identity.settings import Settings
 
 
 def discovery_document_members(protocol: ProtocolRegistry, settings: Settings) -> Mapping[str, Any]:
-    """What the document says, plugins' members among them."""
+    """Members of the discovery document, including those of plugins."""
     addresses = {
         EndpointHost.ISSUER: settings.issuer_url,
         EndpointHost.BASE: settings.base_url,
@@ -43,12 +43,12 @@ def cached_discovery_document(protocol: ProtocolRegistry, settings: Settings) ->
 
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
-    """The document, or 304 if the client has it already."""
+    """The document, or 304 if the client has it."""
     return cached_discovery_document(context.protocol, context.settings).response(request.if_none_match)
 
 
 def find_cached_document(keeping: CachedDocumentSources, _: datetime) -> CacheableDocument | None:
-    """The document, once it was made: plugins have their say in it."""
+    """The document once it has been built; the first request asks the plugins."""
     return keeping.protocol.documents.get("metadata")
 
 

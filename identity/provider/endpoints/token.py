@@ -50,7 +50,7 @@ def _authenticated(
         return TokenRequest(parameters, None)
     party = context.provider.authenticate(request, parameters, context)
     if isinstance(party, ServiceUserClient):
-        # Grant types are registered for applications alone: here the grant itself has to allow it.
+        # Only applications register grant types: for service users the grant itself decides.
         if grant.client_requirement is not ClientRequirement.OR_SERVICE_USER:
             raise UnauthorizedClient(f"service users may not use {grant.grant_type} with a secret")
         return TokenRequest(parameters, None, party)

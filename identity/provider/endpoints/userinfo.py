@@ -15,7 +15,7 @@ from identity.provider.scope import OPENID_SCOPE, scopes_from_token
 
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
-    """Claims about the user whose token is shown, by granted scopes; ``sub`` always.
+    """Claims about the token's user, by granted scopes; ``sub`` always.
 
     Raises MissingToken, InvalidToken, InsufficientScope, InvalidBearerRequest.
     """
@@ -28,7 +28,7 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
 
 
 def userinfo_claims(issued: PresentedAccessToken, context: Context) -> dict[str, Any]:
-    """What is said to the bearer of a live token. Raises InsufficientScope."""
+    """Claims for the bearer of a live token. Raises InsufficientScope."""
     if OPENID_SCOPE not in issued.token.scope or issued.subject is None:
         raise InsufficientScope("the access token lacks the scope openid")
     claims = scope_claims(issued.subject.user, issued.token.scope, context)

@@ -1,4 +1,4 @@
-"""Making an instance what a document describes: `Build` with one file for each family of things.
+"""Reconcile an instance with a document: `Reconciler`, with one module per family of entities.
 
-An import makes everything anew; a described state is compared with what there is.
+An import creates everything; a desired state is compared with what is stored.
 """

@@ -1,4 +1,4 @@
-"""Apply: an instance brought to a described state."""
+"""Apply a desired state to an instance."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from identity.services.policies import INSTANCE_OWNER_ID as OF_INSTANCE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyResult:
-    """What became different, all described applications, and the only copies of new keys by login name."""
+    """All changes, all described applications, and the only copies of new keys by login name."""
 
     state_changes: tuple[StateChange, ...]
     applications: tuple[RegisteredCredentials, ...]
@@ -26,9 +26,9 @@ class ApplyResult:
 
 
 def parse_desired_state(values: Mapping[str, object]) -> DesiredState:
-    """The state that these values describe, as far as they can be read: `apply` tells all that is wrong.
+    """The valid part of these values; `apply_desired_state` reports all problems.
 
-    Raises Invalid with a sentence for each place that is wrong if nothing can be.
+    Raises Invalid with a message for each invalid path if nothing is valid.
     """
     return decode_document(DesiredState, values)
 
@@ -36,18 +36,17 @@ def parse_desired_state(values: Mapping[str, object]) -> DesiredState:
 def apply_desired_state(
     services: Services, state: DesiredState, *, principal: Principal, prune: bool = False, with_secrets: bool = False
 ) -> ApplyResult:
-    """Make the instance what is described; what is so already is left alone.
+    """Bring the instance to the described state; only differences are written.
 
-    With ``prune`` what stands in the described lists' place without being in them is removed. With ``with_secrets``
-    each described application that could have a secret and has none gets one. To learn what would change, abort the
-    transaction.
+    ``prune`` removes entities that are missing from the described lists. ``with_secrets`` gives each described
+    application that can have a secret and has none a secret. For a dry run, abort the transaction.
 
-    Raises Invalid with a sentence for each place that does not fit, such as ``organizations[0].users[2].user_name``,
-    and then nothing may be committed; Denied.
+    Raises Invalid with a message for each invalid path, such as ``organizations[0].users[2].user_name``: do not
+    commit then. Raises Denied.
     """
     build = Reconciler(services, state.parse_report, principal=principal, prune=prune, with_secrets=with_secrets)
     if state.instance is not None:
-        # First: what organizations may say depends on it.
+        # First, because the policies of organizations depend on it.
         ensure_policy(build, "instance", state.instance.policy, OF_INSTANCE, "the instance")
     if state.organizations is not None:
         prune_organizations(build, "organizations")

@@ -1,4 +1,4 @@
-"""How things look, as described."""
+"""Branding in the desired state."""
 
 from identity.domain.organizations import Organization
 from identity.services.branding import BrandingOwner
@@ -9,7 +9,7 @@ from identity.services.desired_state.reconciler import ChangeAction, Reconciler
 def ensure_branding(
     build: Reconciler, path: str, name: str, owner: BrandingOwner, described: ChangeBranding | None
 ) -> None:
-    """Have an organization or an application look as described; what is not said of it stays."""
+    """Set the branding of an organization or application; undescribed members stay."""
     if described is None:
         return
     branding = build.services.branding

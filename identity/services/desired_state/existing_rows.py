@@ -1,4 +1,4 @@
-"""What is there already, by the names that documents have for it."""
+"""Existing entities, by the names that documents use for them."""
 
 from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
@@ -16,7 +16,7 @@ Row = TypeVar("Row")
 
 
 class ExistingRows(Generic[Row]):
-    """The rows of one list by name, as they were before the walk came to them."""
+    """The rows of one list by name, as they were before reconciliation."""
 
     def __init__(self, kind: str, rows: Iterable[Row]) -> None:
         self._kind = kind
@@ -27,9 +27,9 @@ class ExistingRows(Generic[Row]):
         self._used_names: set[str] = set()
 
     def find(self, described: Any) -> Row | None:
-        """By id, else by name. Raises NotFound for an id, Invalid for a name of several or one that was asked before.
+        """By id, else by name. Raises NotFound for an id, Invalid for an ambiguous or repeated name.
 
-        Names need not be unique; but where a document speaks by names, the same name is the same thing.
+        Names need not be unique; but where a document refers by name, the same name is the same entity.
         """
         if described.id is not None:
             having = (item for several in self._by_name.values() for item in several if item.id == described.id)
@@ -45,13 +45,12 @@ class ExistingRows(Generic[Row]):
 
 
 def find_organizations_by_name(storage: Storage, name: str) -> list[Organization]:
-    """The organizations of this name."""
     rows = iterate_rows(storage.organizations.page)
     return [organization for organization in rows if name_key(organization.name) == name_key(name)]
 
 
 def require_unambiguous(name: str, found: list[Row]) -> Row | None:
-    """The only one of this name; None if there is none. Raises Invalid if there are several."""
+    """The only row of this name; None if there is none. Raises Invalid if there are several."""
     if len(found) > 1:
         raise Invalid(
             {

@@ -1,4 +1,4 @@
-"""Managers as described."""
+"""Managers in the desired state."""
 
 from functools import partial
 
@@ -21,7 +21,7 @@ def ensure_managers(
     users_of: Organization | None,
     where: str,
 ) -> None:
-    """The managers of a resource; names without a domain are those of users of the organization."""
+    """The managers of a resource; names without a domain mean users of the organization."""
     if described is None:
         return
     managers = build.services.managers

@@ -1,4 +1,4 @@
-"""Organizations as described, with all that is in them."""
+"""Organizations in the desired state, with everything in them."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -22,7 +22,7 @@ from identity.storage.paging import iterate_rows
 
 
 def ensure_organizations(build: Reconciler, described: Sequence[tuple[str, OrganizationSpec]]) -> list[Organization]:
-    """Those that were found or made. First what stands by itself, then what speaks of it: grants, then managers."""
+    """Find or create the organizations: first independent entities, then references to them: grants, then managers."""
     found: list[tuple[str, OrganizationSpec, Organization]] = []
     for path, spec in described:
         organization = ensure_organization(build, path, spec)
@@ -56,7 +56,7 @@ def ensure_organizations(build: Reconciler, described: Sequence[tuple[str, Organ
 
 
 def ensure_organization(build: Reconciler, path: str, described: OrganizationSpec) -> Organization | None:
-    """The organization alone."""
+    """The organization without its contents."""
     organizations = build.services.organizations
 
     def make() -> Organization:
@@ -73,7 +73,7 @@ def ensure_organization(build: Reconciler, path: str, described: OrganizationSpe
 
 
 def prune_organizations(build: Reconciler, path: str) -> None:
-    """Remove, at the end, organizations that the document does not speak of; the instance's own one stays."""
+    """Remove, at the end, organizations that the document does not mention; the instance's own one stays."""
     own_id = build.own_organization_id
     kind: EntityKind[Organization] = EntityKind(build.services.organizations, ChangeOrganization)
     build.prune_entities(
@@ -87,7 +87,7 @@ def prune_organizations(build: Reconciler, path: str) -> None:
 
 
 def _find(build: Reconciler, described: OrganizationSpec) -> Organization | None:
-    """By id, else by primary domain, else by name. Raises NotFound for an id, Invalid for a name of several."""
+    """By id, else by primary domain, else by name. Raises NotFound for an id, Invalid for an ambiguous name."""
     stored = build.storage.organizations
     if described.id is not None:
         organization = stored.find(described.id)

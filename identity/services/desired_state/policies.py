@@ -1,4 +1,4 @@
-"""Policies as described."""
+"""Policies in the desired state."""
 
 from identity.domain.permissions import INSTANCE_RESOURCE as OF_INSTANCE
 from identity.domain.permissions import organization_resource
@@ -11,7 +11,7 @@ _POLICY = "policy"
 
 
 def ensure_policy(build: Reconciler, path: str, described: ChangePolicy | None, owner: str, where: str) -> None:
-    """The rules that the instance or an organization sets; what is not described of them stays, null is set no more."""
+    """Set the policy of the instance or an organization; undescribed rules stay, null unsets a rule."""
     if described is None:
         return
     at_instance = owner == INSTANCE_OWNER_ID

@@ -1,4 +1,4 @@
-"""Project grants as described."""
+"""Project grants in the desired state."""
 
 from functools import partial
 
@@ -11,7 +11,7 @@ from identity.storage.paging import iterate_rows
 
 
 def ensure_project_grants(build: Reconciler, role_scope: RoleScope) -> list[RoleScope]:
-    """The grants of a project, as far as they were found or made."""
+    """The project's grants that could be found or created."""
     described = role_scope.spec.grants if isinstance(role_scope.spec, ProjectSpec) else None
     if described is None:
         return []

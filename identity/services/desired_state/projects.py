@@ -1,4 +1,4 @@
-"""Projects as described, with their roles and applications."""
+"""Projects in the desired state, with their roles and applications."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -31,8 +31,8 @@ _ROLE = "project role"
 
 @dataclass(frozen=True, slots=True)
 class RoleScope:
-    """Where roles are given: a project, or its grant to another organization. ``users_organization`` is whose users get
-    them.
+    """Scope of user grants: a project, or its grant to another organization. Users of ``users_organization`` get the
+    roles.
     """
 
     path: str
@@ -44,7 +44,7 @@ class RoleScope:
 
     @property
     def resource(self) -> Resource:
-        """Where managers hold roles."""
+        """The resource of manager roles."""
         return (
             project_resource(self.project) if self.grant is None else project_grant_resource(self.grant, self.project)
         )
@@ -53,7 +53,7 @@ class RoleScope:
 def ensure_projects(
     build: Reconciler, path: str, organization: Organization, described: tuple[ProjectSpec, ...] | None
 ) -> list[RoleScope]:
-    """The projects of an organization, as far as they were found or made."""
+    """The organization's projects that could be found or created."""
     if described is None:
         return []
     build.require("project.create", organization)
@@ -185,7 +185,7 @@ def _first_secret(build: Reconciler, name: str, application: Application) -> str
 
 
 def _find_application(present: ExistingRows[Application], described: ApplicationSpec) -> Application | None:
-    """By id, else by name. Raises NotFound; Invalid for a name of several, and for an application of another type."""
+    """By id, else by name. Raises NotFound; Invalid for an ambiguous name, and for an application of another type."""
     application = present.find(described)
     if application is not None and application.type is not described.type:
         raise Invalid(

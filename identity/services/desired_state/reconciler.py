@@ -1,4 +1,4 @@
-"""Build: one walk through a document. It collects what changes, and every problem with its place in the document."""
+"""Reconciler: walks through one document, and collects changes and all problems with their paths."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -28,13 +28,11 @@ from identity.services.desired_state.existing_rows import (
     require_unambiguous,
 )
 
-#: What use cases call a member that documents call otherwise.
+#: Members that services name differently than documents.
 _MEMBERS = {"user_id": "user", "organization_id": "organization", "project_id": "user"}
 
 
 class ChangeAction(StrEnum):
-    """What happens to a thing."""
-
     ADD = "add"
     CHANGE = "change"
     REMOVE = "remove"
@@ -42,7 +40,7 @@ class ChangeAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """One thing that becomes different: its kind, its name in full, and in what, or what falls with it."""
+    """A change to an entity: its kind, its qualified name, and what changes or is removed with it."""
 
     action: ChangeAction
     kind: str
@@ -52,7 +50,7 @@ class StateChange:
 
 @dataclass(frozen=True, slots=True)
 class RegisteredCredentials:
-    """A described application: its name in full, its client id, and the secret that it was given just now."""
+    """A described application: qualified name, client id, and its secret if it was just created."""
 
     name: str
     client_id: str
@@ -60,15 +58,15 @@ class RegisteredCredentials:
 
 
 class StoredEntity(Protocol):
-    """What can be described."""
+    """An entity that a document can describe."""
 
     @property
     def id(self) -> str:
-        """The id."""
+        pass
 
     @property
     def active(self) -> bool:
-        """False while it is deactivated."""
+        pass
 
 
 EntityT = TypeVar("EntityT", bound=StoredEntity)
@@ -81,26 +79,26 @@ ItemT = TypeVar("ItemT")
 
 @dataclass(frozen=True, slots=True)
 class EntityKind(Generic[EntityT]):
-    """The use cases of one kind of thing, and the command that changes it."""
+    """The service of one kind of entity, and the command that changes it."""
 
     service: Any
     change_type: type[Command]
 
     @property
     def name(self) -> str:
-        """How documents call the kind."""
+        """Name of the kind in documents."""
         name: str = self.service.kind
         return name.replace("_", " ")
 
 
 class Reconciler:
-    """One document, as far as it could be read, and one transaction.
+    """One document, as far as it is valid, and one transaction.
 
-    Permissions on use cases that do not ask themselves are asked for here.
+    Checks the permissions that services do not check themselves.
 
-    ``create_all`` makes everything anew, with the ids of the document if ``keep_ids``; otherwise things are found by
-    their names. ``prune_rows`` removes what the document's lists do not name. ``with_secrets`` gives each described
-    application that could have a secret and has none its first one. ``finish`` ends the walk.
+    ``create_all`` creates everything, with the ids of the document if ``keep_ids``; otherwise entities are matched
+    by name. ``prune`` removes what the document's lists do not contain. ``with_secrets`` gives each described
+    application that can have a secret and has none its first one. Call ``finish`` at the end.
     """
 
     def __init__(
@@ -125,10 +123,10 @@ class Reconciler:
         self.state_changes: list[StateChange] = []
         self.applications: list[RegisteredCredentials] = []
         self.key_files: list[tuple[str, KeyFile]] = []
-        #: Hears of each so many people that were made.
+        #: Called with the number of users created.
         self.progress = progress
         self._keep_ids = keep_ids
-        # What could not be read is not gone.
+        # An entity that could not be parsed must not count as missing.
         self._prune = prune and not reading.problems
         self._ids: dict[str, str] = {}
         self._seen_keys: set[tuple[str, ...]] = set()
@@ -136,18 +134,18 @@ class Reconciler:
 
     @property
     def own_organization_id(self) -> str | None:
-        """The instance's own organization, which stays."""
+        """The instance's own organization, which is never removed."""
         instance = self.services.find_instance()
         return None if instance is None else instance.organization_id
 
     @property
     def own_project_id(self) -> str | None:
-        """The instance's own project, which stays."""
+        """The instance's own project, which is never removed."""
         instance = self.services.find_instance()
         return None if instance is None else instance.project_id
 
     def finish(self) -> None:
-        """Do what had to wait: deactivate and remove, the last described first. Raises Invalid with all problems."""
+        """Run the deferred deactivations and removals in reverse order. Raises Invalid with all problems."""
         while self._at_the_end:
             self._at_the_end.pop()()
         problems = self._reading.merge_problems(self.problems)
@@ -155,27 +153,28 @@ class Reconciler:
             raise Invalid(self._reading.truncate_problems(problems))
 
     def iter_items(self, path: str, described: Sequence[ItemT]) -> Iterator[tuple[int, ItemT]]:
-        """The items of a list with their numbers, wherever they are kept."""
+        """The items of a list with their numbers, in memory or spooled to a file."""
         spooled = self._reading.streamed_lists.get(path)
         return enumerate(described) if described or spooled is None else iter(spooled)
 
     def defer(self, do: Callable[[], None]) -> None:
-        """Put off what takes something away, so that nothing falls that the document still speaks of."""
+        """Defer a removal, so that nothing disappears that the document still refers to."""
         self._at_the_end.append(do)
 
     def record_change(self, action: ChangeAction, kind: str, name: str, detail: str = "") -> None:
-        """Remember what becomes different."""
         self.state_changes.append(StateChange(action, kind, name, detail))
 
     def add_problem(self, path: str, sentence: str) -> None:
-        """Remember what is wrong at this place; the first thing counts. Raises Invalid when it has become too much."""
+        """Record a problem at this path; the first one per path counts. Raises Invalid when there are too many."""
         self.problems.setdefault(path, sentence)
         if len(self.problems) >= MAX_PROBLEMS:
             raise Invalid(self._reading.truncate_problems(self._reading.merge_problems(self.problems)))
 
     @contextmanager
     def collect_problems(self, path: str) -> Iterator[None]:
-        """Turn the refusal of a use case into problems at this place. Denied goes on: it is nobody's slip."""
+        """Turn an Invalid or Conflict within the block into problems at this path. Denied propagates: it is not a
+        mistake in the document.
+        """
         try:
             yield
         except Invalid as refusal:
@@ -185,21 +184,21 @@ class Reconciler:
             self.add_problem(path, str(refusal))
 
     def try_step(self, path: str, do: Callable[[], ResultT]) -> ResultT | None:
-        """What it returns; None if it was refused, which is a problem at this place then."""
+        """Call ``do``; if it is refused, record a problem at this path and return None."""
         with self.collect_problems(path):
             return do()
         return None
 
     def require(self, permission: str, organization: Organization) -> None:
-        """Raise Denied unless the caller may do this in the organization."""
+        """Raise Denied unless the principal has the permission in the organization."""
         self.services.access_control.require(self.principal, permission, organization_resource(organization.id))
 
     def new_entity_id(self, described: Any) -> str | None:
-        """The id that a new thing gets; None for one of its own."""
+        """The id for a new entity; None to generate one."""
         return described.id if self._keep_ids else None
 
     def mark_seen(self, path: str, *key: str) -> bool:
-        """True the first time; a problem the second time that the document speaks of the same thing."""
+        """True the first time; a problem if the document describes the same entity twice."""
         if self.has_seen(*key):
             self.add_problem(path, DUPLICATE_SPEC)
             return False
@@ -207,11 +206,11 @@ class Reconciler:
         return True
 
     def has_seen(self, *key: str) -> bool:
-        """True if the document has spoken of the thing."""
+        """True if the document has described the entity."""
         return key in self._seen_keys
 
     def register_id(self, path: str, described: Any, stored_id: str) -> None:
-        """Which stored thing the document means by an id of its own."""
+        """Map an id in the document to the stored entity."""
         spec_id = getattr(described, "id", None)
         if spec_id is not None and self._ids.setdefault(spec_id, stored_id) != stored_id:
             self.add_problem(f"{path}.id", gettext_lazy("Something else in the document has this id."))
@@ -226,7 +225,7 @@ class Reconciler:
         find: Callable[[], EntityT | None],
         create: Callable[[], EntityT],
     ) -> EntityT | None:
-        """The thing as it is described, found or made; None if that did not work."""
+        """Find or create the entity and bring it to the described state; None if that failed."""
         with self.collect_problems(path):
             stored = None if self.create_all else find()
             if stored is None:
@@ -242,7 +241,7 @@ class Reconciler:
             differences = diff_spec(spec, entity, kind.change_type)
             if differences:
                 entity = kind.service.change(entity.id, kind.change_type(**differences), principal=self.principal)
-                # Use cases tidy up what they are given: only what is stored otherwise than before has changed.
+                # Services normalize their input: only a stored difference is a change.
                 changed = diff_entities(before, entity, kind.change_type)
                 if changed and stored is not None:
                     self.record_change(ChangeAction.CHANGE, kind.name, name, describe_differences(before, changed))
@@ -251,7 +250,7 @@ class Reconciler:
         return None
 
     def _refuse_other(self, described: Any, entity: Any) -> None:
-        """Raise Invalid for what is described otherwise than it is and can never be changed."""
+        """Raise Invalid for differences in members that cannot be changed."""
         present, declared = command_values(entity), entity_fields(type(entity))
         fixed = {
             name
@@ -277,14 +276,14 @@ class Reconciler:
         remove: Callable[[RowT], object],
         effects: Callable[[RowT], DeletionImpact] | None = None,
     ) -> None:
-        """Remove, at the end, the rows that the document has not spoken of; nothing unless asked to prune."""
+        """Remove, at the end, the rows that the document has not described; does nothing without ``prune``."""
         if self._prune:
             self.defer(lambda: self._remove_unseen(path, kind, find_rows, key, name, remove, effects))
 
     def prune_entities(
         self, path: str, kind: EntityKind[Any], rows: Callable[[], Iterable[Stores]], name: Callable[[Stores], str]
     ) -> None:
-        """The same for things that ``ensure`` makes."""
+        """Like ``prune_rows``, for entities that ``ensure`` creates."""
         self.prune_rows(
             path,
             kind.name,
@@ -298,7 +297,7 @@ class Reconciler:
         )
 
     def resolve_user(self, path: str, reference: str, organization: Organization | None) -> Subject | None:
-        """The user that the document means; None, and a problem, if there is no such."""
+        """The user that the document refers to; None, and a problem, if there is no such user."""
         users = self.storage.users
         subject = None
         if reference in self._ids:
@@ -320,7 +319,7 @@ class Reconciler:
         return subject
 
     def resolve_organization(self, path: str, reference: str) -> Organization | None:
-        """The organization that the document means; None, and a problem, if that is unclear."""
+        """The organization that the document refers to; None, and a problem, if that is ambiguous."""
         stored = self.storage.organizations
         organization = stored.find_by_domain(reference) or stored.find(self._ids.get(reference, reference))
         if organization is None and not self.create_all:
@@ -372,13 +371,13 @@ class Reconciler:
 
 
 def command_from_spec(described: Any, command: type[CommandT]) -> CommandT:
-    """The command that makes what is described."""
+    """The command that creates the described entity."""
     values = {name: getattr(described, name) for name in _described_fields(described, command)}
     return command(**{name: value for name, value in values.items() if value is not None})
 
 
 def diff_spec(described: Any, entity: Any, command: type[Command]) -> dict[str, Any]:
-    """What a command of this type has to change so that the thing is as described."""
+    """The values that a command of this type has to set to reach the described state."""
     present, declared = command_values(entity), entity_fields(type(entity))
     values = {name: getattr(described, name) for name in sorted(_described_fields(described, command))}
     return {
@@ -390,13 +389,13 @@ def diff_spec(described: Any, entity: Any, command: type[Command]) -> dict[str, 
 
 
 def diff_entities(before: Any, after: Any, command: type[Command]) -> dict[str, Any]:
-    """What such a command has changed, by its members."""
+    """The values that such a command has changed."""
     was, is_ = command_values(before), command_values(after)
     return {name: is_[name] for name in command.model_fields if name in is_ and is_[name] != was[name]}
 
 
 def command_values(entity: Any) -> Mapping[str, object]:
-    """The thing's values by the names that commands have for them."""
+    """The entity's values by the names that commands use."""
     if isinstance(entity, HumanUser):
         return {"user_name": entity.user_name, **command_values(entity.profile)}
     return {field.name: getattr(entity, field.name) for field in fields(entity)}
@@ -408,7 +407,7 @@ def _described_fields(described: Any, command: type[Command]) -> Set[str]:
 
 
 def _same(name: str, described: Any, present: Any) -> bool:
-    """True if changing it would change nothing. The order of a response type's words means nothing."""
+    """True if setting it would change nothing. The order of the values of a response type has no meaning."""
     if name == "response_types":
         described, present = (
             {frozenset(item.split()) for item in response_types} for response_types in (described, present)
@@ -421,7 +420,7 @@ def _same(name: str, described: Any, present: Any) -> bool:
 
 
 def describe_differences(entity: Any, differing: Mapping[str, Any]) -> str:
-    """What becomes different of the thing, for people."""
+    """The differences, in a form for people."""
     before = command_values(entity)
     return "; ".join(f"{name}: {_text(before.get(name))} → {_text(value)}" for name, value in differing.items())
 

@@ -1,4 +1,4 @@
-"""Identity providers as described."""
+"""Identity providers in the desired state."""
 
 from functools import partial
 
@@ -14,7 +14,7 @@ from identity.storage.paging import iterate_rows
 def ensure_upstream_providers(
     build: Reconciler, path: str, organization: Organization, described: tuple[UpstreamProviderSpec, ...] | None
 ) -> None:
-    """The identity providers of an organization. A secret that is not described stays as it is."""
+    """The identity providers of an organization. A secret that is not described stays."""
     if described is None:
         return
     build.require("upstream_provider.write", organization)
@@ -34,7 +34,7 @@ def ensure_upstream_providers(
         provider = build.ensure(
             provider_path,
             name_of(upstream_provider_spec),
-            # What becomes different is told, and the secret is not.
+            # The change is reported without the secret.
             upstream_provider_spec.model_copy(update={"client_secret": None}),
             kind,
             find=partial(present.find, upstream_provider_spec),

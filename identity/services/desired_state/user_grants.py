@@ -1,4 +1,4 @@
-"""User grants as described: a project's own, and those that derive from its grants to other organizations."""
+"""User grants in the desired state: direct ones, and those derived from project grants."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -14,7 +14,6 @@ from identity.storage.paging import iterate_rows
 
 
 def ensure_user_grants(build: Reconciler, role_scope: RoleScope) -> None:
-    """The roles that users have there."""
     described = role_scope.spec.user_grants
     if described is None:
         return

@@ -1,4 +1,4 @@
-"""People and service users as described, with the service users' keys."""
+"""People and service users in the desired state, with the service users' keys."""
 
 from functools import partial
 from itertools import islice
@@ -34,7 +34,7 @@ UserT = TypeVar("UserT", HumanUser, ServiceUser)
 def ensure_users(
     build: Reconciler, path: str, organization: Organization, described: tuple[UserSpec, ...] | None
 ) -> None:
-    """The people of an organization. New ones get no password: they ask for a link, or somebody makes one for them."""
+    """The people of an organization. New ones have no password: they request a link, or a manager issues one."""
     if described is None:
         return
     build.require("user.write", organization)
@@ -63,7 +63,7 @@ def ensure_users(
 
 
 def _add_people(build: Reconciler, path: str, organization: Organization, described: tuple[UserSpec, ...]) -> None:
-    """All of them as new ones, many at once."""
+    """Create all of them in bulk."""
     people = build.iter_items(f"{path}.users", described)
     while part := list(islice(people, _AT_ONCE)):
         imported_users = [ImportedUser(spec, spec.active, build.new_entity_id(spec)) for _, spec in part]
@@ -80,7 +80,7 @@ def _add_people(build: Reconciler, path: str, organization: Organization, descri
 def ensure_service_users(
     build: Reconciler, path: str, organization: Organization, described: tuple[ServiceUserSpec, ...] | None
 ) -> None:
-    """The service users of an organization with their keys."""
+    """The service users of an organization, with their keys."""
     if described is None:
         return
     build.require("service_user.write", organization)
@@ -133,7 +133,7 @@ def _ensure_keys(build: Reconciler, path: str, name: str, user: ServiceUser, des
 
 
 def _ensure_key(build: Reconciler, path: str, name: str, user: ServiceUser, described: ServiceUserKeySpec) -> None:
-    """The key, found by its numbers. One that has expired is passed over; it opens nothing."""
+    """The key, matched by its public numbers. An expired one is skipped."""
     public_key = parse_rsa_public_key(described.public_key).to_der()
     present = (
         None if build.create_all else next((key for key in _keys(build, user) if key.public_key == public_key), None)
