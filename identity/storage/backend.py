@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 
 class Storage(ABC):
-    """All stores, seen from inside one transaction (or one read connection).
+    """All stores, in one transaction or on one read connection.
 
-    A writing Storage sees its own changes; others see them after the commit and never in part. Storages are
-    not shared between threads.
+    A writing Storage sees its own changes; others see all of them after the commit. Storages are not shared between
+    threads.
     """
 
     organizations: OrganizationStore
@@ -63,48 +63,48 @@ class Storage(ABC):
 
 
 class Backend(ABC):
-    """A place to keep everything; made once per process and opened lazily, after any fork."""
+    """A storage backend; created once per process and opened lazily, after any fork."""
 
-    #: The word by which ``identity.storage`` selects it.
+    #: The value of ``identity.storage`` that selects it.
     name: ClassVar[str]
-    #: False if other processes cannot share it: racing tests then run over threads.
+    #: False if other processes cannot share it: race tests then use threads.
     is_concurrent: ClassVar[bool] = True
-    #: True if more than one process that answers requests gains nothing, since one alone can write at a time.
+    #: True if further worker processes gain nothing, because only one can write at a time.
     has_single_writer: bool = False
-    #: False if what is committed ends with the process. The contract opens any other once more and looks for it.
+    #: False if committed data ends with the process. The contract reopens every other backend and looks for it.
     is_durable: ClassVar[bool] = True
-    #: False if a transaction never loses against another: its request need not be kept for another attempt.
+    #: False if a transaction never conflicts with another: requests need not be kept for a retry.
     has_write_conflicts: bool = True
-    #: How many requests at a time may wait for it in greenlets (``identity.concurrency``), while the event loop runs
+    #: How many requests at a time may wait for it in greenlets (``identity.concurrency``) while the event loop runs
     #: others. 0 if it blocks the thread: its requests run in the thread pool.
     max_greenlets: int = 0
 
-    #: True if there may be another storage to read from, which is behind: see ``standby_session``.
+    #: True if there may be a standby to read from, which lags: see ``standby_session``.
     has_standby: bool = False
 
     @property
     def pool_usages(self) -> Sequence[PoolUsage]:
-        """How many connections of each kind this process has in use; empty where there are none."""
+        """Connections in use by this process, by kind of pool; empty without pools."""
         return ()
 
     @abstractmethod
     def read_session(self) -> AbstractContextManager[Storage]:
-        """A Storage to read from, outside any transaction; writing through it is an error.
+        """A Storage to read from outside any transaction. Writing through it is an error.
 
         Raises StorageUnavailable if the backend cannot be reached.
         """
 
     def standby_session(self) -> AbstractContextManager[Storage] | None:
-        """A Storage to read from where whatever was committed is there after as many seconds as the operator allows.
+        """A Storage on a standby whose lag is within the operator's limit.
 
-        None if there is none at this moment, or the operator allows none: ``read_session`` is asked then. Raises
-        StorageUnavailable; its stores may, too, where those of ``read_session`` would not.
+        None if there is none at the moment or none is allowed: use ``read_session``. Its stores may raise
+        StorageUnavailable where those of ``read_session`` would not. Raises StorageUnavailable.
         """
         return None
 
     @abstractmethod
     def snapshot(self) -> AbstractContextManager[Storage]:
-        """A Storage to read what is committed now: however long it is read, what others write meanwhile is not seen.
+        """A Storage to read what is committed now; later writes stay invisible, however long it is read.
 
         Writers do not wait for it. Raises StorageUnavailable.
         """
@@ -113,56 +113,56 @@ class Backend(ABC):
     def join_transaction(self, transaction_manager: "ITransactionManager") -> Storage:
         """A Storage joined to the current transaction of ``transaction_manager``.
 
-        It never commits or aborts by itself: its changes become visible when the transaction commits, and vanish
-        when it aborts. Until every other participant has voted nobody else sees them: a backend that commits at the
-        vote sorts itself behind all others (``~…``), any other commits in ``tpc_finish``. A process passes the same
-        transaction manager each time. Raises StorageUnavailable.
+        It never commits or aborts by itself: its changes become visible when the transaction commits, and are
+        discarded when it aborts. Nobody else sees them before every other participant has voted: a backend that
+        commits in its vote sorts after all others (``~…``), any other commits in ``tpc_finish``. A process passes
+        the same transaction manager each time. Raises StorageUnavailable.
         """
 
     def checkpoint(self) -> None:  # noqa: B027 - there may be nothing of the kind
-        """Do now, while others write, what one of the next writers would otherwise have to do for all before.
+        """Run maintenance now, while others write, that a later writer would have to do while others wait.
 
-        Whoever writes much calls it. Raises StorageUnavailable.
+        Call it after many writes. Raises StorageUnavailable.
         """
 
     @abstractmethod
     def migrate(self, *, dry_run: bool = False) -> Sequence[str]:
-        """Bring the schema up to this version; one runner at a time, restartable.
+        """Migrate the schema to this version; one runner at a time, restartable.
 
-        Returns what was (or with ``dry_run`` would be) applied, one line each, oldest first; empty if nothing was
-        due. Raises StorageUnavailable if the stored schema is newer than this version.
+        Returns what was (or with ``dry_run`` would be) applied, one line each, oldest first; empty if nothing is
+        pending. Raises StorageUnavailable if the stored schema is newer than this version.
         """
 
     def migration_sql(self) -> Sequence[str]:
-        """How ``migrate`` would do what is due, in the words of the storage, line by line; empty if it has none."""
+        """The statements that ``migrate`` would run, line by line; empty if the backend has no such language."""
         return ()
 
     @abstractmethod
     def check(self) -> None:
-        """Raise StorageUnavailable, saying what to do, unless the backend answers and its schema fits."""
+        """Raise StorageUnavailable, with advice, unless the backend responds and its schema is current."""
 
     def connection_limit_problem(self, process_count: int) -> str | None:
-        """What an operator has to mend where so many processes may open more connections than the server gives.
+        """A message for the operator if this many processes may open more connections than the server allows.
 
-        None if all is well, or it cannot be known. Raises StorageUnavailable.
+        None if the limit suffices or is unknown. Raises StorageUnavailable.
         """
         return None
 
     def dump(self) -> AbstractContextManager[StorageDump]:
-        """Everything that is committed now, for a backup; who writes meanwhile does not wait.
+        """A consistent dump of everything committed, for a backup; writers do not wait.
 
         Raises StorageUnavailable, also if the backend has no backups.
         """
         raise StorageUnavailable(f"The storage {self.name} has no backups of this kind.")
 
     def restore(self, dump: StorageDump) -> None:
-        """Take over everything, all or nothing, then bring the schema up to this version.
+        """Restore a dump, all or nothing, then migrate the schema to this version.
 
-        Raises StorageUnavailable if it holds something already, if the dump is of a newer schema, or if the backend has
-        no backups. What the dump raises while it is read is let through, with nothing kept.
+        Raises StorageUnavailable if the storage is not empty, if the dump has a newer schema, or if the backend has
+        no backups. Exceptions raised while reading the dump propagate, and nothing is stored.
         """
         raise StorageUnavailable(f"The storage {self.name} has no backups of this kind.")
 
     @abstractmethod
     def close(self) -> None:
-        """Give back connections; the backend may be used again afterwards."""
+        """Close connections; the backend may be used again afterwards."""

@@ -1,15 +1,15 @@
-"""Everything that a storage holds, as rows: what a backup is made of, whichever database it comes from or goes to."""
+"""StorageDump: everything in a storage as rows, for backups that any backend can write and restore."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-#: What a column of a row can hold.
+#: The value of a column.
 Cell = str | int | bool | bytes | None
 
 
 @dataclass(frozen=True)
 class TableRows:
-    """The rows of one table. They can be gone through once, and are read meanwhile."""
+    """The rows of one table. They are read lazily and can be iterated once."""
 
     table: str
     columns: Sequence[str]
@@ -18,10 +18,10 @@ class TableRows:
 
 @dataclass(frozen=True)
 class StorageDump:
-    """All tables of one moment, in an order in which no row refers to one of a later table.
+    """All tables of one moment, ordered so that no row refers to a later table.
 
-    ``schema_revision`` is the revision that they fit. ``sequence_numbers`` are those that were given last, by table,
-    where no number may be given twice.
+    ``schema_revision`` is the revision that the rows fit. ``sequence_numbers`` are the last numbers assigned, by
+    table, where a number must not be reused.
     """
 
     schema_revision: str

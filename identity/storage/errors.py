@@ -1,14 +1,14 @@
-"""The answers, besides values, that a store can give."""
+"""Errors of the storage port."""
 
 
 class StorageError(Exception):
-    """Base of them all; nothing else leaves a backend."""
+    """Base class; a backend raises no other exceptions."""
 
     commits_transaction = False
 
 
 class RowNotFound(StorageError):
-    """There is no such row (or none that the caller may touch)."""
+    """There is no such row, or none that the caller may change."""
 
 
 class DuplicateValue(StorageError):
@@ -20,7 +20,7 @@ class DuplicateValue(StorageError):
 
 
 class AlreadyUsed(StorageError):
-    """A one-time thing was used before; ``value`` is the stored row where one exists."""
+    """A single-use value was used before; ``value`` is the stored row if there is one."""
 
     def __init__(self, value: object = None) -> None:
         super().__init__("already used")
@@ -28,13 +28,13 @@ class AlreadyUsed(StorageError):
 
 
 class StorageUnavailable(StorageError):
-    """The backend cannot answer now: down, full, overloaded, or its schema does not fit."""
+    """The backend cannot respond now: down, full, overloaded, or its schema does not match."""
 
 
 class UnreadableRow(StorageUnavailable):
-    """A stored row cannot be understood: damaged, or written by something else.
+    """A stored row cannot be read: damaged, or written by something else.
 
-    ``table`` and ``id`` tell operators which; nothing that stands in it is told.
+    ``table`` and ``id`` identify it for operators; its content is not disclosed.
     """
 
     def __init__(self, table: str, id: str) -> None:  # noqa: A002
@@ -44,4 +44,4 @@ class UnreadableRow(StorageUnavailable):
 
 
 class StaleRow(StorageError):
-    """The row changed since the caller read it (its version differs)."""
+    """The row was changed since the caller read it (its version differs)."""

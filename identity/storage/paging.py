@@ -1,4 +1,4 @@
-"""Pages of a list: a stable order, a cursor after the last row, no offsets, and totals that are counted only so far."""
+"""Pages of a list: a stable order, keyset cursors instead of offsets, and totals counted up to a limit."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -12,11 +12,9 @@ ItemT = TypeVar("ItemT")
 
 
 class Identified(Protocol):
-    """A row that has an id."""
-
     @property
     def id(self) -> str:
-        """The row's key."""
+        pass
 
 
 IdentifiedRowT = TypeVar("IdentifiedRowT", bound=Identified)
@@ -24,13 +22,13 @@ SearchableRowT = TypeVar("SearchableRowT", bound=Searchable)
 
 MAX_PAGE_ROWS = 1000
 
-#: So many rows are counted, and no more: whoever has more is told so.
+#: Totals are counted up to this number.
 MAX_COUNTED_ROWS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class PageCursor:
-    """Where the next page starts: after the row with this sort value and, among equals, this id."""
+    """Start of the next page: after the row with this sort value and, among equals, this id."""
 
     value: str
     id: str
@@ -38,22 +36,22 @@ class PageCursor:
 
 @dataclass(frozen=True, slots=True)
 class SortOrder:
-    """The order of a list: one of the names that the list's store offers, and which way."""
+    """Sort key, one of those the list's store offers, and direction."""
 
     key: str
     descending: bool = False
 
 
-#: What a list can be sorted by: by its name, the value of a row, as a text that sorts as it does.
+#: Sort keys of a list: each returns a string that sorts as the value does.
 SortKeys = Mapping[str, Callable[[IdentifiedRowT], str]]
 
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """Which page is wanted: up to ``limit`` rows after ``cursor``, of those that ``query`` finds.
+    """A requested page: up to ``limit`` rows after ``cursor``, of those that match ``query``.
 
-    ``active`` narrows to rows in that state where rows have one. ``sort`` is None for the list's usual order; a cursor
-    is good for the order in which it was made. ``with_total`` asks for the total.
+    ``active`` filters by state where rows have one. ``sort`` None is the list's default order; a cursor is valid
+    only for the order in which it was made. ``with_total`` requests the total.
     """
 
     limit: int = 50
@@ -69,27 +67,27 @@ FIRST_PAGE = PageRequest()
 
 @dataclass(frozen=True, slots=True)
 class RowTotal:
-    """How many rows there are on all pages; of more than 1,000 only that."""
+    """Number of rows on all pages; exact up to 1,000."""
 
     count: int
     is_exact: bool = True
 
     @classmethod
     def from_count(cls, found: int) -> "RowTotal":
-        """The total where counting stopped after MOST_COUNTED + 1."""
+        """The total after counting up to MAX_COUNTED_ROWS + 1."""
         return cls(min(found, MAX_COUNTED_ROWS), found <= MAX_COUNTED_ROWS)
 
 
 @dataclass(frozen=True, slots=True)
 class ResultPage(Generic[RowT]):
-    """Some rows, and the cursor of the next page, None on the last one. ``total`` is None where nobody counted."""
+    """Rows, and the cursor of the next page, None on the last one. ``total`` is None unless requested."""
 
     items: tuple[RowT, ...]
     next_cursor: PageCursor | None = None
     total: RowTotal | None = None
 
     def with_items(self, items: Iterable[ItemT]) -> "ResultPage[ItemT]":
-        """The same page with something else in place of its rows."""
+        """The same page with other items."""
         return ResultPage(tuple(items), self.next_cursor, self.total)
 
     def __iter__(self) -> Iterator[RowT]:
@@ -102,7 +100,7 @@ class ResultPage(Generic[RowT]):
 def build_page(
     rows: list[RowT], limit: int, cursor: Callable[[RowT], PageCursor], total: RowTotal | None = None
 ) -> ResultPage[RowT]:
-    """Make a page from up to ``limit + 1`` rows: the surplus row tells that there is a next page."""
+    """Build a page from up to ``limit + 1`` rows: an extra row means that there is a next page."""
     if len(rows) <= limit:
         return ResultPage(tuple(rows), total=total)
     page_rows = rows[:limit]
@@ -110,7 +108,7 @@ def build_page(
 
 
 def iterate_rows(fetch: Callable[[PageRequest], ResultPage[RowT]], request: PageRequest = FIRST_PAGE) -> Iterator[RowT]:
-    """Walk through all pages of a list, one page in memory at a time."""
+    """All rows of a list, reading page by page."""
     request = replace(request, limit=MAX_PAGE_ROWS)
     while True:
         page = fetch(request)
@@ -127,7 +125,7 @@ def page_in_memory(
     *,
     usual: SortOrder | None = None,
 ) -> ResultPage[IdentifiedRowT]:
-    """A page of rows that lie in memory, in one of the orders, then in that of their ids; usually in the first."""
+    """A page of rows in memory, sorted by the requested key, by default the first one, and then by id."""
     sort = request.sort or usual or SortOrder(next(iter(orders)))
     value = orders[sort.key]
 
@@ -152,11 +150,11 @@ def page_in_memory(
 def single_page(
     rows: Iterable[SearchableRowT], request: PageRequest, orders: SortKeys[SearchableRowT]
 ) -> ResultPage[SearchableRowT]:
-    """All that the request asks for of a few rows that lie in memory, on one page."""
+    """All of a few rows in memory that match the request, on one page."""
     searchables = [row for row in rows if matches_query(request.query, row)]
     return page_in_memory(searchables, replace(request, limit=len(searchables), cursor=None), orders)
 
 
 def sortable_timestamp(moment: datetime | None) -> str:
-    """A moment as a text that sorts as moments do: in UTC and whole seconds ISO 8601 does; none is before all."""
+    """A timestamp as a string that sorts chronologically: UTC in ISO 8601 with whole seconds; None comes first."""
     return "" if moment is None else moment.isoformat()

@@ -1,4 +1,4 @@
-"""A backend's part in a transaction: a data manager as the package transaction wants it."""
+"""A backend's part in a transaction: a data manager of the transaction package."""
 
 from typing import TYPE_CHECKING
 
@@ -7,10 +7,10 @@ if TYPE_CHECKING:
 
 
 class TransactionParticipant:
-    """Each step does nothing until a backend says what it does there.
+    """Every step is a no-op unless a backend overrides it.
 
-    ``abort`` is called for a transaction that is not to be committed. Otherwise ``tpc_begin``, ``commit`` and
-    ``tpc_vote`` are, in this order: the vote is the last moment at which a participant can refuse. Then comes
+    ``abort`` is called for a transaction that must not be committed. Otherwise ``tpc_begin``, ``commit`` and
+    ``tpc_vote`` are called in this order: the vote is the last moment at which a participant can refuse. Then comes
     ``tpc_finish`` or, if one refused, ``tpc_abort``, after ``abort`` or without it.
     """
 
@@ -18,10 +18,10 @@ class TransactionParticipant:
         self.transaction_manager = transactions
 
     def sortKey(self) -> str:  # noqa: N802 - the name is given by the interface
-        """Where it stands among others."""
+        """Position among the participants."""
         return f"{type(self).__module__}:{id(self)}"
 
     def _no_operation(self, transaction: "ITransaction") -> None:
-        """What the other steps need."""
+        pass
 
     abort = tpc_begin = commit = tpc_vote = tpc_finish = tpc_abort = _no_operation

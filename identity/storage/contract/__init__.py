@@ -30,7 +30,7 @@ from pkgutil import iter_modules
 import pytest
 
 _MODULE_NAMES = [f"{__name__}.{part.name}" for part in iter_modules(__path__)]
-# Before they are imported, so that a failing assert shows what it compared.
+# Before they are imported, so that pytest rewrites their assertions.
 pytest.register_assert_rewrite(*_MODULE_NAMES)
 for _part in _MODULE_NAMES:
     import_module(_part)
@@ -41,4 +41,4 @@ __all__ = ["StorageContract"]
 
 
 class StorageContract(*ContractBase.__subclasses__()):  # type: ignore[misc]
-    """Everything that is demanded of a backend and of its transactions, by the modules beside this one."""
+    """The whole contract, from the modules in this package."""

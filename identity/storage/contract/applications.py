@@ -1,4 +1,4 @@
-"""What is demanded of the application store."""
+"""Contract of the application store."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -14,7 +14,9 @@ from identity.storage.errors import RowNotFound, StaleRow
 
 
 class ApplicationContract(ContractBase):
-    """An application is found with all that decides whether it may act; secrets, codes and tokens go with it."""
+    """An application is found with everything needed to authorize it; its secrets, codes and tokens are deleted with
+    it.
+    """
 
     def test_applications_find_of_an_unknown_id(self, on: StorageHarness) -> None:
         application = on.application

@@ -1,4 +1,4 @@
-"""What is demanded of the store of attempts."""
+"""Contract of the attempt store."""
 
 from datetime import datetime, timedelta
 from functools import partial
@@ -26,12 +26,11 @@ WINDOW = timedelta(minutes=10)
 
 
 def failures(storage: Storage, key: str) -> int:
-    """How many failures of the key stand."""
     return storage.attempts.count_failures([key]).get(key, 0)
 
 
 class AttemptContract(ContractBase):
-    """An attempt is counted before it is made, waits longer and longer, and ends for good, however many race."""
+    """An attempt is counted before it is made, delays grow up to a limit, and races cannot exceed it."""
 
     def test_attempts_the_first_ones_are_free_then_each_waits_longer(self, on: StorageHarness) -> None:
         at = NOW
@@ -255,7 +254,7 @@ class AttemptContract(ContractBase):
         looked_at = outcomes.values.count(True)
         with on.transaction() as storage:
             assert looked_at == failures(storage, "ada") <= FREE_ATTEMPTS
-            # Every second one was given back, so there may be room; never for more than were free.
+            # Every second attempt was released, so some may be free; never more than were released.
             more = [storage.attempts.reserve("ada", reserved_at=NOW).allowed for _ in range(FREE_ATTEMPTS + 1)].count(
                 True
             )
@@ -277,21 +276,19 @@ class AttemptContract(ContractBase):
             assert outcomes.values.count(at + WINDOW) == 80
 
 
-# The attempts, which also run in other processes, so that they must be functions of the module.
+# Race attempts run in other processes, too: they must be module-level functions.
 
 
 def reserve(storage: Storage, number: int, *, key: str, at: datetime, user_id: str | None) -> AttemptAllowance:
-    """Ask for one attempt."""
     return storage.attempts.reserve(key, reserved_at=at, user_id=user_id)
 
 
 def count(storage: Storage, number: int, *, key: str, at: datetime, most: int) -> datetime | None:
-    """Count one use."""
     return storage.attempts.count_use(key, used_at=at, window=WINDOW, limit=most)
 
 
 def reserve_and_release_half(storage: Storage, number: int, *, at: datetime) -> bool:
-    """Ask for one attempt, which comes to nothing for every second one; True if it stands."""
+    """Reserve an attempt, and release every second one; True if it counts."""
     attempt = storage.attempts.reserve("ada", reserved_at=at)
     if attempt.allowed and number % 2:
         storage.attempts.release("ada", attempt, released_at=at)
@@ -299,7 +296,7 @@ def reserve_and_release_half(storage: Storage, number: int, *, at: datetime) -> 
 
 
 def count_and_release(storage: Storage, number: int, *, at: datetime) -> datetime | None:
-    """Count one use, and take it back."""
+    """Count one use, and release it."""
     over_at = storage.attempts.count_use("address", used_at=at, window=WINDOW, limit=1000)
     if over_at is None:
         storage.attempts.release_use("address", released_at=at, window=WINDOW)

@@ -1,4 +1,4 @@
-"""What is demanded of the audit store."""
+"""Contract of the audit store."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,7 +20,7 @@ SECOND = timedelta(seconds=1)
 
 
 class AuditContract(ContractBase):
-    """Events are appended in sequence, found by many filters, and outlive what they tell of."""
+    """Events are appended in sequence, found by many filters, and outlive their subjects."""
 
     def append(self, on: StorageHarness, *events: AuditEvent) -> None:
         with on.transaction() as storage:
@@ -112,11 +112,11 @@ class AuditContract(ContractBase):
         assert on.read.audit.page(PageRequest()).items[0].sequence == 3
 
     def remaining_ids(self, on: StorageHarness) -> list[str]:
-        """The ids of the events that are there, in their order."""
+        """Ids of the stored events, in order."""
         return [event.id for event in on.read.audit.list_after(0, 100)]
 
     def test_audit_events_forget_what_they_tell_of_people_who_are_gone(self, on: StorageHarness) -> None:
-        """And of nobody else, nor anything else of theirs."""
+        """Only personal details of the deleted people are erased."""
         deleted_id, stays, acme = make_id(), on.human_user.id, make_id()
         told = {"profile": {"given_name": "Ada"}, "reason": "ü"}
 

@@ -1,4 +1,4 @@
-"""What is demanded of the authorization code store."""
+"""Contract of the authorization code store."""
 
 from contextlib import nullcontext
 from dataclasses import replace
@@ -28,11 +28,10 @@ SECOND = timedelta(seconds=1)
 
 
 class AuthorizationCodeContract(ContractBase):
-    """A code is redeemed once, by its own client, before it expires; a replay is told from a mere unknown."""
+    """A code is redeemed once, by its own client, before it expires; a replay differs from an unknown code."""
 
     @pytest.fixture
     def code(self, on: StorageHarness) -> AuthorizationCode:
-        """A stored, unredeemed code of ``family``."""
         return on.store_value(make_authorization_code(on.family))
 
     def test_codes_find_returns_everything_around_the_code_and_redeems_nothing(self, on: StorageHarness) -> None:

@@ -1,4 +1,4 @@
-"""What is demanded of the store of authorization requests."""
+"""Contract of the authorization request store."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -18,11 +18,10 @@ SECOND = timedelta(seconds=1)
 
 
 class AuthorizationRequestContract(ContractBase):
-    """A request is continued version by version, and finished once."""
+    """A request continues version by version, and finishes once."""
 
     @pytest.fixture
     def pending(self, on: StorageHarness) -> PendingAuthorization:
-        """A stored request that waits."""
         return on.store_value(make_pending_authorization())
 
     def test_requests_keep_their_parameters_whatever_becomes_of_the_caller_s(self, on: StorageHarness) -> None:
@@ -155,18 +154,18 @@ class AuthorizationRequestContract(ContractBase):
             assert pending_authorization == (changed if winner.value is None else replace(pending, finished_at=NOW))
 
 
-# The attempts, which also run in other processes, so that they must be functions of the module.
+# Race attempts run in other processes, too: they must be module-level functions.
 
 
 def finish(storage: Storage, number: int, *, request_id: str, at: datetime) -> PendingAuthorization:
-    """Finish the request at a moment of one's own."""
+    """Finish the request at a different time per attempt."""
     return storage.authorization_requests.finish(request_id, at + number * SECOND, version=1)
 
 
 def finish_or_update(
     storage: Storage, number: int, *, pending: PendingAuthorization, at: datetime
 ) -> PendingAuthorization | None:
-    """Finish the request as it was or, every other time, make its next version."""
+    """Finish the request or, every other time, store its next version."""
     if number % 2:
         return storage.authorization_requests.finish(pending.id, at, version=1)
     storage.authorization_requests.update(replace(pending, login_name=str(number), version=2))

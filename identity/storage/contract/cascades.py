@@ -1,4 +1,4 @@
-"""What is demanded of removals: what is removed takes all along that belongs to it, and nothing else."""
+"""Contract of deletions: a deletion takes along everything that belongs to the entity, and nothing else."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ from identity.storage.contract.factories import (
 from identity.storage.contract.harness import ContractBase, StorageHarness, remove
 from identity.storage.stores.purges import PurgeKind
 
-# Two organizations with one of everything, each of which holds a grant of the other's project.
+# Two organizations with one entity of every kind; each has a grant of the other's project.
 ACME, BOLT = make_organization(name="Acme"), make_organization(name="Bolt")
 ADA, ROBOT, BOB = make_human_user(ACME), make_service_user(ACME), make_human_user(BOLT)
 ROCKET, PLANE = make_project(ACME), make_project(BOLT)
@@ -47,7 +47,7 @@ CLIENT_SECRETS = (make_client_secret(), make_client_secret())
 ENDED_SESSION = make_session(ADA, ended_at=NOW)
 FAMILY, OTHER_FAMILY = make_token_family(ADA, SHOP, ends_at=NOW), make_token_family(ADA, SITE)
 REVOKED_FAMILY = make_token_family(BOB, SHOP, revoked_at=NOW)
-#: All values, each with those to which it belongs.
+#: All values, each with its parents.
 CHILD_ROWS: tuple[tuple[Any, ...], ...] = (
     (ACME,), (BOLT,), (ADA, ACME), (ROBOT, ACME), (BOB, BOLT), (ROCKET, ACME), (PLANE, BOLT), (SHOP, ROCKET),
     (SITE, PLANE), (GRANTED_PROJECT, ROCKET, BOLT), (RECEIVED_GRANT, PLANE, ACME), (KEY, ROBOT), (SECRET, ROBOT),
@@ -100,13 +100,13 @@ DELETABLE_ROWS = (ACME, ROCKET, SHOP, GRANTED_PROJECT, ADA, ROBOT, KEY, SECRET, 
 
 
 def is_deleted_with(value: Any, removed: Any) -> bool:
-    """True if the value is what is removed, or belongs to it."""
+    """True if the value is the deleted one or belongs to it."""
     owners = next(owners for item, *owners in CHILD_ROWS if item is value)
     return value is removed or any(is_deleted_with(owner, removed) for owner in owners)
 
 
 class CascadeContract(ContractBase):
-    """What belongs to a thing goes with it, in however many steps; what belongs to others stays as it is."""
+    """What belongs to an entity is deleted with it, over any number of levels; everything else stays."""
 
     @pytest.mark.parametrize("thing", DELETABLE_ROWS, ids=lambda thing: type(thing).__name__)
     def test_removals_take_along_what_belongs_to_the_thing_and_nothing_else(

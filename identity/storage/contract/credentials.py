@@ -1,4 +1,4 @@
-"""What is demanded of the store of credentials."""
+"""Contract of the credential store."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -33,11 +33,10 @@ FACTORIES: dict[Any, Any] = {
 
 
 class CredentialContract(ContractBase):
-    """A credential is found with its user alone, and with all that decides whether the user may act."""
+    """A credential is found only for its user, with everything needed to authorize the user."""
 
     @pytest.fixture
     def stranger(self, on: StorageHarness) -> ServiceUser:
-        """A stored service user of ``other_organization``."""
         return on.store_value(make_service_user(on.other_organization))
 
     @pytest.mark.parametrize("kind", FACTORIES)

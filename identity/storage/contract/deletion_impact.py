@@ -1,4 +1,4 @@
-"""What is demanded of the effect store."""
+"""Contract of the deletion impact store."""
 
 from datetime import timedelta
 
@@ -25,11 +25,10 @@ HOUR = timedelta(hours=1)
 
 
 class DeletionImpactContract(ContractBase):
-    """What falls with a thing is counted, each once, and nothing of strangers."""
+    """Everything that would be deleted is counted once, and nothing else."""
 
     @pytest.fixture
     def two_organizations(self, on: StorageHarness) -> None:
-        """Both are stored."""
         on.store(*ALL_ROWS)
         with on.transaction() as storage:
             for secret in CLIENT_SECRETS:

@@ -1,4 +1,4 @@
-"""What is demanded of the domain store."""
+"""Contract of domains."""
 
 from dataclasses import replace
 from functools import partial
@@ -13,11 +13,10 @@ from identity.storage.errors import DuplicateValue, RowNotFound
 
 
 class DomainContract(ContractBase):
-    """Many wait for a name, one has it; who has it keeps it."""
+    """Many organizations may wait for a domain, one can have it, and keeps it."""
 
     @pytest.fixture
     def waiting(self, on: StorageHarness) -> OrganizationDomain:
-        """A stored domain that ``organization`` waits for."""
         return on.store_value(make_organization_domain(on.organization))
 
     def test_domains_come_back_as_they_were_added(self, on: StorageHarness, waiting: OrganizationDomain) -> None:

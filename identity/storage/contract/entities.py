@@ -1,4 +1,4 @@
-"""What is demanded of every store of entities."""
+"""Contract of every entity store."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -96,7 +96,7 @@ ROLES = frozenset({"löwe", "株", "a b"})
 
 @dataclass(frozen=True)
 class EntityCase:
-    """One kind: how to make one whose parents are stored, some that lack a parent, and values for each field."""
+    """A kind of entity: how to make one with stored parents and some without, and values for each field."""
 
     store: str
     make: Callable[..., Any]
@@ -185,11 +185,10 @@ ENTITIES = {
 
 
 class EntityContract(ContractBase):
-    """An entity is found by its id, changed by its next version, and removed once."""
+    """An entity is found by id, updated by its next version, and deleted once."""
 
     @pytest.fixture(params=ENTITIES)
     def entity(self, request: pytest.FixtureRequest) -> EntityCase:
-        """A kind of entity."""
         return ENTITIES[request.param]
 
     def test_entities_come_back_as_they_were_added(self, on: StorageHarness, entity: EntityCase) -> None:

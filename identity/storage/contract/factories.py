@@ -1,8 +1,7 @@
 """Readable domain values for tests: every argument has a default, every id is new.
 
-Parents come first and are optional: ``make_project(organization)`` belongs to that organization, ``make_project()`` to
-one that exists nowhere. Keywords override single fields. What is needed and not given is a new id, a new digest, or
-now.
+Parents come first and are optional: ``make_project(organization)`` belongs to that organization, ``make_project()``
+to one that does not exist. Keywords override single fields. Defaults are a new id, a new digest, or now.
 """
 
 import dataclasses
@@ -34,35 +33,34 @@ from identity.domain.users import HumanUser, PasswordHash, Profile, ServiceUser,
 
 KindT = TypeVar("KindT")
 
-#: The moment at which everything is made unless said otherwise.
+#: Creation time of all values by default.
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 DAY = timedelta(days=1)
 
 
 def make_id() -> str:
-    """A new identifier."""
     return str(uuid.uuid4())
 
 
 def make_digest() -> bytes:
-    """32 new bytes, shaped like a SHA-256."""
+    """32 random bytes, like a SHA-256 digest."""
     return uuid.uuid4().bytes + uuid.uuid4().bytes
 
 
 class Parent(Protocol):
-    """What others belong to."""
+    """An entity that others belong to."""
 
     @property
     def id(self) -> str:
-        """What they know it by."""
+        pass
 
 
-#: How what must be given is made where nobody gives it.
+#: Defaults of required fields by type.
 _DEFAULTS: dict[Any, Callable[[], object]] = {str: make_id, bytes: make_digest, datetime: lambda: NOW}
 
 
 def build_value(kind: type[KindT], overrides: dict[str, Any], /, **fields: Any) -> KindT:
-    """A value with these fields, but for the overrides."""
+    """A value with these fields and overrides."""
     values = fields | overrides
     for field in dataclasses.fields(kind):  # type: ignore[arg-type]
         needed = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
@@ -72,23 +70,23 @@ def build_value(kind: type[KindT], overrides: dict[str, Any], /, **fields: Any) 
 
 
 def parent_ids(**parents: Parent | None) -> dict[str, str]:
-    """The ids of the parents that are there."""
+    """Ids of the parents that are not None."""
     return {name: parent.id for name, parent in parents.items() if parent is not None}
 
 
 def make_instance(project: Project | None = None, **overrides: Any) -> Instance:
-    """The instance, whose own project is the one given."""
+    """The instance with this project as its own."""
     owner = {"organization_id": project.organization_id} if project else {}
     return build_value(Instance, overrides, **parent_ids(project_id=project), **owner)
 
 
 def make_organization(**overrides: Any) -> Organization:
-    """An active organization with a domain of its own."""
+    """An active organization with a unique domain."""
     return build_value(Organization, overrides, name="Acme", primary_domain=f"{uuid.uuid4().hex}.example")
 
 
 def make_organization_domain(organization: Organization | None = None, **overrides: Any) -> OrganizationDomain:
-    """A domain that the organization waits for."""
+    """A domain pending for the organization."""
     name = f"{uuid.uuid4().hex}.example"
     return build_value(OrganizationDomain, overrides, **parent_ids(organization_id=organization), name=name)
 
@@ -99,7 +97,7 @@ def make_project(organization: Organization | None = None, **overrides: Any) -> 
 
 
 def make_project_role(project: Project | None = None, **overrides: Any) -> ProjectRole:
-    """A role of the project with a key of its own."""
+    """A role of the project with a unique key."""
     key = f"role-{uuid.uuid4().hex[:8]}"
     return build_value(ProjectRole, overrides, **parent_ids(project_id=project), key=key, display_name=key.title())
 
@@ -115,7 +113,7 @@ def make_project_grant(
 def make_user_grant(
     user: User | None = None, project: Project | None = None, grant: ProjectGrant | None = None, **overrides: Any
 ) -> UserGrant:
-    """The role reader in the project given to the user, where asked by way of a project grant."""
+    """The role reader in the project for the user, optionally through a project grant."""
     giver = grant or project
     owner = {"organization_id": giver.organization_id} if giver else {}
     parents = parent_ids(user_id=user, project_id=project, project_grant_id=grant)
@@ -123,7 +121,7 @@ def make_user_grant(
 
 
 def make_human_user(organization: Organization | None = None, **overrides: Any) -> HumanUser:
-    """An active person of the organization with a user name of their own."""
+    """An active person of the organization with a unique user name."""
     return build_value(
         HumanUser,
         overrides,
@@ -134,7 +132,7 @@ def make_human_user(organization: Organization | None = None, **overrides: Any) 
 
 
 def make_service_user(organization: Organization | None = None, **overrides: Any) -> ServiceUser:
-    """An active service user of the organization with a user name of its own."""
+    """An active service user of the organization with a unique user name."""
     user_name = f"robot-{uuid.uuid4().hex[:12]}"
     return build_value(
         ServiceUser, overrides, **parent_ids(organization_id=organization), user_name=user_name, display_name="Robot"
@@ -142,13 +140,13 @@ def make_service_user(organization: Organization | None = None, **overrides: Any
 
 
 def make_password_hash(user: User | None = None, **overrides: Any) -> PasswordHash:
-    """A password hash of the user; no password fits it."""
+    """A password hash that no password matches."""
     hash_ = "$argon2id$v=19$m=47104,t=1,p=1$c2FsdHNhbHRzYWx0c2FsdA$aGFzaA"
     return build_value(PasswordHash, overrides, **parent_ids(user_id=user), hash=hash_)
 
 
 def make_service_user_key(user: User | None = None, **overrides: Any) -> ServiceUserKey:
-    """A key of the service user that lives for 90 days; its public key is no real one."""
+    """A key of the service user, valid for 90 days; its public key is not a real one."""
     public_key = b"0\x82\x01\x22 not a key \x00\xff"
     return build_value(
         ServiceUserKey, overrides, **parent_ids(user_id=user), public_key=public_key, expires_at=NOW + 90 * DAY
@@ -161,13 +159,12 @@ def make_service_user_secret(user: User | None = None, **overrides: Any) -> Serv
 
 
 def make_personal_access_token(user: User | None = None, **overrides: Any) -> PersonalAccessToken:
-    """A personal access token of the service user that lives for 90 days."""
+    """A personal access token of the service user, valid for 90 days."""
     fields: dict[str, Any] = {"name": "Nightly backup", "scope": ("openid",), "expires_at": NOW + 90 * DAY}
     return build_value(PersonalAccessToken, overrides, **parent_ids(user_id=user), **fields)
 
 
 def make_application(project: Project | None = None, **overrides: Any) -> Application:
-    """An active web application of the project."""
     return build_value(
         Application,
         overrides,
@@ -182,7 +179,7 @@ def make_application(project: Project | None = None, **overrides: Any) -> Applic
 
 
 def make_upstream_provider(organization: Organization | None = None, **overrides: Any) -> UpstreamProvider:
-    """An active OpenID provider of the organization; its secret is no real one."""
+    """An active OpenID provider of the organization; its secret is not a real one."""
     return build_value(
         UpstreamProvider,
         overrides,
@@ -195,7 +192,6 @@ def make_upstream_provider(organization: Organization | None = None, **overrides
 
 
 def make_client_secret(**overrides: Any) -> ClientSecret:
-    """A client secret."""
     return build_value(ClientSecret, overrides)
 
 
@@ -207,34 +203,34 @@ def make_manager(user: User | None = None, resource: ResourceKey = INSTANCE_KEY,
 
 
 def make_session(user: User | None = None, **overrides: Any) -> Session:
-    """The user signed in just now on a browser, for 30 days at most."""
+    """A session of the user, just started, with a maximum lifetime of 30 days."""
     browser = {"user_agent": "Browser/1.0", "client_address": "192.0.2.1"}
     proofs = (Proof("password", ("pwd",), NOW),)
     return build_value(Session, overrides, **parent_ids(user_id=user), **browser, proofs=proofs, ends_at=NOW + 30 * DAY)
 
 
 def make_pending_authorization(application: Application | None = None, **overrides: Any) -> PendingAuthorization:
-    """An authorization request of the application that waits for its user, half an hour at most."""
+    """A pending authorization request of the application, which expires after half an hour."""
     parameters = {"client_id": application.id if application else make_id(), "response_type": "code"}
     return build_value(PendingAuthorization, overrides, expires_at=NOW + timedelta(minutes=30), parameters=parameters)
 
 
 def make_record(user: User | None = None, application: Application | None = None, **overrides: Any) -> Record:
-    """A record of these owners, if any, which is good for an hour."""
+    """A record of these owners, if any, which expires after an hour."""
     owners = parent_ids(user_id=user, application_id=application)
     defaults = {"plugin": "sample", "kind": "thing", "value": {"name": "Ada"}}
     return build_value(Record, overrides, **owners, **defaults, expires_at=NOW + timedelta(hours=1))
 
 
 def make_outbox_message(**overrides: Any) -> OutboxMessage:
-    """A mail that is due at once."""
+    """A mail that is due now."""
     return build_value(OutboxMessage, overrides, kind="mail", sealed=b"sealed \x00\xff", expires_at=NOW + DAY)
 
 
 def make_token_family(
     user: User | None = None, application: Application | None = None, **overrides: Any
 ) -> TokenFamily:
-    """What the user allowed the application: a family of 90 days."""
+    """A token family of the user at the application, which ends after 90 days."""
     return build_value(
         TokenFamily,
         overrides,
@@ -248,7 +244,7 @@ def make_token_family(
 
 
 def make_authorization_code(family: TokenFamily | None = None, **overrides: Any) -> AuthorizationCode:
-    """An unredeemed code of the family that lives for a minute."""
+    """An unredeemed code of the family, valid for a minute."""
     family = family or make_token_family()
     return build_value(
         AuthorizationCode,
@@ -265,7 +261,7 @@ def make_access_token(
     family: TokenFamily | None = None,
     **overrides: Any,
 ) -> AccessToken:
-    """A live access token of an hour: a user's for an application, a service user's own, or an application's own."""
+    """An access token valid for an hour: a user's at an application, a service user's, or an application's."""
     return build_value(
         AccessToken,
         overrides,
@@ -279,7 +275,7 @@ def make_access_token(
 
 
 def make_refresh_token(family: TokenFamily | None = None, **overrides: Any) -> RefreshToken:
-    """A live refresh token of the family, to be used within 30 days."""
+    """A live refresh token of the family, valid for 30 days."""
     family = family or make_token_family()
     return build_value(
         RefreshToken, overrides, **_family_fields(family), expires_at=NOW + 30 * DAY, ends_at=family.ends_at
@@ -303,7 +299,7 @@ def make_signing_key(generation: int = 1, **overrides: Any) -> SigningKey:
 
 
 def make_audit_event(**overrides: Any) -> AuditEvent:
-    """The system's note that an organization was created."""
+    """The system's event about a new organization."""
     return build_value(
         AuditEvent,
         overrides,

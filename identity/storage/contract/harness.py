@@ -1,4 +1,4 @@
-"""What all parts of the storage contract share: the backend under test, and what a test does with it."""
+"""Shared by all parts of the storage contract: the backend under test and helpers to use it."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack
@@ -51,13 +51,13 @@ ValueT = TypeVar("ValueT")
 
 
 def require_found(found: ValueT | None) -> ValueT:
-    """What was found; fails if nothing was."""
+    """Assert that a value was found."""
     assert found is not None, "nothing was found"
     return found
 
 
 class AutocommitStorage(Storage):
-    """A Storage of which each call is made in a transaction, or a reading, of its own."""
+    """A Storage that makes each call in a transaction, or read session, of its own."""
 
     def __init__(self, opened: Callable[[], AbstractContextManager[Storage]]) -> None:
         self._opened = opened
@@ -67,8 +67,6 @@ class AutocommitStorage(Storage):
 
 
 class AutocommitStore:
-    """One store of it."""
-
     def __init__(self, opened: Callable[[], AbstractContextManager[Storage]], store: str) -> None:
         self._opened, self._store = opened, store
 
@@ -81,9 +79,9 @@ class AutocommitStore:
 
 
 class StorageHarness:
-    """The backend under test, and what is stored there from the moment at which a test names it.
+    """The backend under test, and entities that are stored when a test first refers to them.
 
-    Whatever stores something is a transaction of its own: it is named before another one is opened.
+    Storing an entity uses a transaction of its own: refer to it before you open another one.
     """
 
     def __init__(self, backend: Backend, request: pytest.FixtureRequest) -> None:
@@ -93,7 +91,7 @@ class StorageHarness:
         self._request = request
         #: ``on.read.users.find(id)``: what others see.
         self.read: Storage = AutocommitStorage(self.read_session)
-        #: ``on.write.users.delete(id)``: in a transaction of this call alone, which is committed.
+        #: ``on.write.users.delete(id)``: in a transaction of its own, which commits.
         self.write: Storage = AutocommitStorage(self.transaction)
 
     def read_session(self) -> AbstractContextManager[Storage]:
@@ -101,11 +99,11 @@ class StorageHarness:
         return self.backend.read_session()
 
     def transaction(self) -> AbstractContextManager[Storage]:
-        """A Storage in a transaction that commits at the end, or aborts upon an exception."""
+        """A Storage in a transaction that commits at the end, or aborts on an exception."""
         return committed_transaction(self.backend, self.transactions)
 
     def aborted_transaction(self) -> AbstractContextManager[Storage]:
-        """A Storage in a transaction that is undone at the end."""
+        """A Storage in a transaction that is aborted at the end."""
         return aborted_transaction(self.backend, self.transactions)
 
     @cached_property
@@ -114,34 +112,34 @@ class StorageHarness:
         return self.opened.enter_context(self.aborted_transaction())
 
     def store(self, *values: object) -> None:
-        """Store domain values in this order in one transaction."""
+        """Store domain values in this order, in one transaction."""
         with self.transaction() as storage:
             for value in values:
                 add(storage, value)
 
     def store_value(self, value: ValueT) -> ValueT:
-        """The value, which is stored."""
+        """Store the value and return it."""
         self.store(value)
         return value
 
     def store_client_secret(self) -> ClientSecret:
-        """A new secret of the application."""
+        """Store a new secret of the application."""
         secret = make_client_secret()
         self.write.applications.add_secret(self.application.id, secret)
         return secret
 
     def find_stored(self, value: ValueT) -> ValueT | None:
-        """The same thing as it is stored now, if it is."""
+        """The stored version of the value, if any."""
         with self.aborted_transaction() as storage:
             found: ValueT | None = _STORE_ACCESS[type(value)].find(storage, value)
         return found
 
     def unchanged(self, *values: object) -> list[object]:
-        """Those of the values that are stored, unchanged."""
+        """The values that are stored unchanged."""
         return [value for value in values if self.find_stored(value) == value]
 
     def purge(self, purged: PurgeKind, before: datetime, limit: int, *, held: Collection[str] = ()) -> int:
-        """How many of these went that were found just before, by the first look that finds any."""
+        """Find and purge rows, searching until a search finds any; returns the number deleted."""
         purge_candidates = self.read.purges.find_candidates(purged, before, limit, legal_holds=held)
         for _ in range(100):
             if purge_candidates.keys or purge_candidates.cursor is None:
@@ -152,7 +150,7 @@ class StorageHarness:
         return self.write.purges.delete(purged, purge_candidates.keys, before, legal_holds=held)
 
     def race(self, attempt: Attempt, times: int) -> RaceResult:
-        """Make the attempt so often at once, over processes where the backend can be shared."""
+        """Run the attempt this many times concurrently, over processes if the backend can be shared."""
         if not self.backend.is_concurrent:
             return race_in_threads(self.backend, attempt, times)
         racers: RaceWorkers = self._request.getfixturevalue("racers")
@@ -160,58 +158,51 @@ class StorageHarness:
 
     @cached_property
     def organization(self) -> Organization:
-        """A stored organization."""
         return self.store_value(make_organization())
 
     @cached_property
     def other_organization(self) -> Organization:
-        """A stored organization besides ``organization``: the stranger."""
+        """A stored organization besides ``organization``."""
         return self.store_value(make_organization(name="Bolt"))
 
     @cached_property
     def project(self) -> Project:
-        """A stored project of ``organization``."""
         return self.store_value(make_project(self.organization))
 
     @cached_property
     def application(self) -> Application:
-        """A stored application of ``project``."""
         return self.store_value(make_application(self.project))
 
     @cached_property
     def human_user(self) -> HumanUser:
-        """A stored person of ``organization``."""
         return self.store_value(make_human_user(self.organization))
 
     @cached_property
     def service_user(self) -> ServiceUser:
-        """A stored service user of ``organization``."""
         return self.store_value(make_service_user(self.organization))
 
     @cached_property
     def session(self) -> Session:
-        """A stored session of ``human_user``."""
         return self.store_value(make_session(self.human_user))
 
     @cached_property
     def family(self) -> TokenFamily:
-        """A stored family of ``human_user`` and ``application``."""
         return self.store_value(make_token_family(self.human_user, self.application))
 
 
 class ContractBase:
-    """Fixtures of the storage contract. A backend's tests override ``backend`` and, if need be, ``reopen``."""
+    """Fixtures of the storage contract. A backend's tests override ``backend`` and, if needed, ``reopen``."""
 
     @pytest.fixture
     def backend(self) -> Backend:
-        """The backend under test: empty and migrated, a new one for every test."""
+        """The backend under test: empty and migrated, new for every test."""
         raise NotImplementedError("override the fixture 'backend': it returns an empty, migrated backend")
 
     @pytest.fixture
     def reopen(self) -> Callable[[], Backend]:
-        """A callable without arguments that opens the storage of ``backend`` once more.
+        """A callable without arguments that opens the storage of ``backend`` again.
 
-        Needed where ``is_concurrent`` is True. It is pickled and called in other processes, so it must be an importable
+        Needed if ``is_concurrent`` is True. It is pickled and called in other processes, so it must be an importable
         function or class, or a functools.partial of one: ``partial(RedisBackend, redis_url)``.
         """
         raise NotImplementedError("override the fixture 'reopen': races need a way to open the backend elsewhere")
@@ -226,7 +217,6 @@ class ContractBase:
 
     @pytest.fixture
     def on(self, backend: Backend, request: pytest.FixtureRequest) -> Iterator[StorageHarness]:
-        """The backend under test, and what is stored there."""
         on = StorageHarness(backend, request)
         with on.opened:
             yield on
@@ -234,7 +224,7 @@ class ContractBase:
 
 @dataclass(frozen=True)
 class StoreAccess:
-    """The store that keeps a kind of value: how it takes a new one, and how the same thing is found there."""
+    """The store of a kind of value: how to add a value, and how to find it there."""
 
     store: str
     find: Callable[[Storage, Any], Any]
@@ -246,7 +236,7 @@ def _access_by_id(store: str) -> StoreAccess:
 
 
 def _find_family(storage: Storage, family: TokenFamily) -> TokenFamily | None:
-    # It is seen with each of its tokens alone.
+    # Families are visible only through their tokens.
     token = make_refresh_token(family)
     try:
         storage.tokens.add_refresh_token(token)
@@ -319,13 +309,13 @@ _STORE_ACCESS: dict[type, StoreAccess] = {
 
 
 def add(storage: Storage, value: Any) -> None:
-    """Store a new domain value in the store that keeps its kind."""
+    """Add a value to the store of its kind."""
     home = _STORE_ACCESS[type(value)]
     assert getattr(getattr(storage, home.store), home.add)(value) is None, "another value has its place"
 
 
 def remove(storage: Storage, value: Any) -> None:
-    """Remove a value that is removed by its id."""
+    """Delete a value by its id."""
     store = _STORE_ACCESS[type(value)].store
     known_by = (type(value), value.user_id, value.id) if store == "credentials" else (value.id,)
     getattr(storage, store).delete(*known_by)

@@ -1,4 +1,4 @@
-"""What is demanded of every list."""
+"""Contract of every list."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -47,9 +47,9 @@ UNICODE_NAMES = ("Ωmega", "çelik", "株式会社", "straße", "strasse2", "�
 
 @dataclass(frozen=True)
 class ListCase:
-    """One list: whose it is, its pages, how to make a row of it, and rows of other lists.
+    """A list: its owner, its pages, how to make a row of it, and rows of other lists.
 
-    It is by name, where ``name`` says by which field, or newest first.
+    Sorted by the field ``name``, or newest first without one.
     """
 
     owner: Callable[[StorageHarness], Any]
@@ -71,7 +71,7 @@ class ListUnderTest:
     owner: Any
 
     def page(self, request: PageRequest) -> ResultPage[Any]:
-        """One page, as a request reads it."""
+        """One page, read in a session of its own."""
         with self.on.read_session() as storage:
             return self.case.page(storage, self.owner, request)
 
@@ -80,13 +80,12 @@ class ListUnderTest:
         return self.case.make(self.on, self.owner, **fields)
 
     def rows(self, count: int) -> list[Any]:
-        """So many rows in their order, not stored."""
+        """Return ``count`` rows in list order, not stored."""
         if self.case.name:
             return [self.make(**{self.case.name: f"name-{chr(97 + number)}"}) for number in range(count)]
         return [self.make(created_at=NOW - number * SECOND) for number in range(count)]
 
     def remove(self, row: Any) -> None:
-        """Remove the row."""
         with self.on.transaction() as storage:
             remove(storage, row)
 
@@ -199,11 +198,10 @@ LISTS_WITH_STATE = [name for name, list_case in LISTS.items() if list_case.has_s
 
 
 class ListContract(ContractBase):
-    """A list shows its own rows alone, each once and in one order, whatever comes and goes meanwhile."""
+    """A list contains only its own rows, each once and in one order, despite concurrent insertions and deletions."""
 
     @pytest.fixture
     def listing(self, on: StorageHarness, request: pytest.FixtureRequest) -> ListUnderTest:
-        """A list."""
         of = LISTS[request.param]
         return ListUnderTest(on, of, of.owner(on))
 

@@ -1,4 +1,4 @@
-"""What is demanded of the manager store."""
+"""Contract of the manager store."""
 
 import pytest
 
@@ -16,16 +16,14 @@ from identity.storage.paging import PageRequest, RowTotal
 
 
 class ManagerContract(ContractBase):
-    """A user is manager of a resource once; a resource is its level and its id together."""
+    """A user is manager of a resource once; a resource is identified by level and id."""
 
     @pytest.fixture
     def resource(self, on: StorageHarness) -> ResourceKey:
-        """``organization`` as a resource."""
         return ResourceKey(ManagerLevel.ORGANIZATION, on.organization.id)
 
     @pytest.fixture
     def manager(self, on: StorageHarness, resource: ResourceKey) -> Manager:
-        """``human_user`` as a stored manager of ``organization``."""
         return on.store_value(
             make_manager(on.human_user, resource, roles=frozenset({"ORG_OWNER"}), organization_id=resource.id)
         )

@@ -1,4 +1,4 @@
-"""What is demanded of the organization store."""
+"""Contract of the organization store."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from identity.storage.paging import PageRequest
 
 
 class OrganizationContract(ContractBase):
-    """Organizations are found by id and domain, listed by name, and take all that is theirs along."""
+    """Organizations are found by id and domain, listed by name, and deleted with everything they own."""
 
     def test_organizations_find_by_domain(self, on: StorageHarness) -> None:
         organization = on.organization

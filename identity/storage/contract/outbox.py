@@ -1,4 +1,4 @@
-"""What is demanded of the outbox."""
+"""Contract of the outbox."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -14,7 +14,7 @@ SECOND = timedelta(seconds=1)
 
 
 class OutboxContract(ContractBase):
-    """A message waits until it is due, and stays until somebody removes it."""
+    """A message waits until it is due, and stays until it is deleted."""
 
     def test_outbox_what_waits_comes_back_as_it_was_added_until_it_expires(self, on: StorageHarness) -> None:
         message = on.store_value(

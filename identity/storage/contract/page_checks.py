@@ -1,4 +1,4 @@
-"""What is demanded of every list: stable order, each row once, the end known."""
+"""Checks of lists: stable order, each row once, the end known."""
 
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ def walk_pages(
     active: bool | None = None,
     sort: SortOrder | None = None,
 ) -> list[Row]:
-    """All rows from the cursor on, page by page."""
+    """All rows after the cursor, page by page."""
     rows: list[Row] = []
     for _ in range(1000):
         page = fetch(PageRequest(limit=limit, cursor=cursor, query=query, active=active, sort=sort))
@@ -33,7 +33,7 @@ def walk_pages(
 
 
 def check_order(fetch: Fetch[Row], expected: Sequence[Any]) -> None:
-    """The list holds these rows in this order, whatever the page size."""
+    """Check that the list has these rows in this order, whatever the page size."""
     for limit in (1, 2, 3, len(expected) + 1, 1000):
         assert walk_pages(fetch, limit=limit) == list(expected), f"wrong rows or order with pages of {limit}"
     if expected:
@@ -42,7 +42,7 @@ def check_order(fetch: Fetch[Row], expected: Sequence[Any]) -> None:
 
 
 def check_ties(fetch: Fetch[Row], rows: Collection[Any]) -> None:
-    """Rows with the same sort value come in one stable order, each once, whatever the page size."""
+    """Check that rows with equal sort values come in one stable order, each once, whatever the page size."""
     whole = walk_pages(fetch, limit=1000)
     assert len(whole) == len(rows), "every row once"
     assert all(row in whole for row in rows), "every row once"
@@ -51,7 +51,7 @@ def check_ties(fetch: Fetch[Row], rows: Collection[Any]) -> None:
 
 
 def check_insertion(fetch: Fetch[Row], insert: Callable[[], object], before: Sequence[Any]) -> None:
-    """Rows that are inserted between two pages, anywhere in the order, neither repeat nor hide any other row."""
+    """Check that rows inserted between two pages, anywhere in the order, neither repeat nor hide another row."""
     first = fetch(PageRequest(limit=2))
     insert()
     rows_found = [*first.items, *walk_pages(fetch, limit=2, cursor=first.next_cursor)]
@@ -62,7 +62,7 @@ def check_insertion(fetch: Fetch[Row], insert: Callable[[], object], before: Seq
 
 
 def check_removal(fetch: Fetch[Row], remove: Callable[[Row], object], expected: Sequence[Any]) -> None:
-    """The walk goes on behind a row even if that row is removed before the next page is asked for."""
+    """Check that paging continues after a row that is deleted before the next page is requested."""
     first = fetch(PageRequest(limit=2))
     remove(first.items[-1])
     assert walk_pages(fetch, limit=2, cursor=first.next_cursor) == list(expected[2:]), (
@@ -71,7 +71,7 @@ def check_removal(fetch: Fetch[Row], remove: Callable[[Row], object], expected: 
 
 
 def check_active(fetch: Fetch[Row], *, active: Collection[Any], inactive: Collection[Any]) -> None:
-    """``active`` narrows the list to rows in that state; without it all are shown."""
+    """Check that ``active`` filters rows by state; without it all rows are listed."""
     for state, expected in ((True, list(active)), (False, list(inactive)), (None, [*active, *inactive])):
         rows = walk_pages(fetch, limit=1, active=state)
         assert len(rows) == len(expected), f"active={state}"
@@ -79,7 +79,7 @@ def check_active(fetch: Fetch[Row], *, active: Collection[Any], inactive: Collec
 
 
 def check_query(fetch: Fetch[Row], query: str, expected: Collection[Any]) -> None:
-    """The list narrowed by ``query`` holds just these rows, also page by page."""
+    """Check that the list filtered by ``query`` has just these rows, also page by page."""
     rows = walk_pages(fetch, limit=1, query=query)
     assert len(rows) == len(expected), f"query {query!r} found {rows}"
     assert all(row in rows for row in expected), f"query {query!r} found {rows}"
@@ -88,7 +88,7 @@ def check_query(fetch: Fetch[Row], query: str, expected: Collection[Any]) -> Non
 
 
 def check_sorts(fetch: Fetch[Any], orders: SortKeys[Any], query: str) -> None:
-    """The list comes in each order, both ways, whatever the page size; ``query`` finds all of it, sorted as well."""
+    """Check that the list can be sorted by each key in both directions; ``query`` must match all rows."""
     rows = walk_pages(fetch, limit=1000)
     assert len(rows) > 1, "too few rows for an order"
     for sort_key, value in orders.items():
@@ -103,7 +103,7 @@ def check_sorts(fetch: Fetch[Any], orders: SortKeys[Any], query: str) -> None:
 
 
 def check_totals(fetch: Fetch[Any], *, rows: int, active: int) -> None:
-    """The total is that of all pages, on each of them, in each state; nobody counts unasked."""
+    """Check that the total covers all pages, is on each of them, in each state, and is only counted on request."""
     for state, expected in ((None, rows), (True, active), (False, rows - active)):
         page = fetch(PageRequest(limit=1, active=state, with_total=True))
         assert page.total == RowTotal(expected), f"active={state}"

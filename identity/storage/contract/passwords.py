@@ -1,4 +1,4 @@
-"""What is demanded of the password store."""
+"""Contract of passwords."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -8,7 +8,7 @@ from identity.storage.contract.harness import ContractBase, StorageHarness
 
 
 class PasswordContract(ContractBase):
-    """A user has one password hash at most."""
+    """A user has at most one password hash."""
 
     def test_passwords_set_replaces_the_one_before(self, on: StorageHarness) -> None:
         first = make_password_hash(on.human_user, must_change=True)

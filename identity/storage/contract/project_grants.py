@@ -1,4 +1,4 @@
-"""What is demanded of the project grant store."""
+"""Contract of the project grant store."""
 
 from functools import partial
 
@@ -11,11 +11,10 @@ from identity.storage.contract.page_checks import check_query
 
 
 class ProjectGrantContract(ContractBase):
-    """A project is granted to an organization once; what derives from the grant goes with it."""
+    """A project is granted to an organization once; what derives from the grant is deleted with it."""
 
     @pytest.fixture
     def grant(self, on: StorageHarness) -> ProjectGrant:
-        """``project``, granted to ``other_organization``."""
         return on.store_value(make_project_grant(on.project, on.other_organization))
 
     def test_project_grants_find_for(self, on: StorageHarness, grant: ProjectGrant) -> None:

@@ -1,4 +1,4 @@
-"""What is demanded of the project store."""
+"""Contract of the project store."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -21,7 +21,7 @@ from identity.storage.errors import RowNotFound, StaleRow
 
 
 class ProjectContract(ContractBase):
-    """Projects belong to an organization, have roles, and take all that hangs on them along."""
+    """Projects belong to an organization, have roles, and are deleted with everything in them."""
 
     def test_projects_page_by_any_part_of_the_name(self, on: StorageHarness) -> None:
         rocket, straight, percent = (make_project(on.organization, name=name) for name in ("Rocket", "Straße", "%"))

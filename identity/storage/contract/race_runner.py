@@ -1,11 +1,11 @@
-"""Races: one attempt made many times at once, each time in a transaction of its own.
+"""Races: one attempt made many times concurrently, each time in a transaction of its own.
 
-Backends that several processes can share are raced over processes with several threads each, as they are in service;
-the others over threads. Where requests may wait for the backend in greenlets, one more thread has an event loop that
-makes half of the attempts, all of them at the same time. An attempt is a picklable callable that takes a Storage and
-the attempt's number, so a function of an importable module, its other arguments bound with functools.partial.
+Backends that several processes can share are raced over processes with several threads each, as in production; the
+others over threads. If requests may wait for the backend in greenlets, half of the attempts run concurrently in an
+event loop in one more thread. An attempt is a picklable callable that takes a Storage and the attempt's number: a
+function of an importable module, its other arguments bound with functools.partial.
 
-What lost against another transaction and says that it is worth another attempt is made again, as requests are.
+Attempts that fail with a retryable error are repeated, as requests are.
 """
 
 import asyncio
@@ -37,15 +37,15 @@ ResultT = TypeVar("ResultT")
 
 PROCESSES = 3
 THREADS_PER_PROCESS = 4
-#: Seconds after which a race that does not start or end is given up.
+#: Seconds after which a race is given up that does not start or end.
 TIMEOUT_SECONDS = 60
-#: How often an attempt is made that keeps losing.
+#: Maximum repetitions of an attempt that keeps losing.
 MAX_TRIES = 100
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptOutcome:
-    """How one attempt ended: with a value, or with the name of a storage error (or the traceback of another)."""
+    """Result of one attempt: a value, or the name of a storage error (or the traceback of another exception)."""
 
     number: int
     value: Any = None
@@ -54,27 +54,24 @@ class AttemptOutcome:
 
 @dataclass(frozen=True, slots=True)
 class RaceResult:
-    """How all attempts of a race ended."""
-
     outcomes: tuple[AttemptOutcome, ...]
 
     @property
     def committed(self) -> list[AttemptOutcome]:
-        """The attempts that were committed."""
         return [outcome for outcome in self.outcomes if not outcome.error]
 
     @property
     def values(self) -> list[Any]:
-        """What the committed attempts returned."""
+        """Return values of the committed attempts."""
         return [outcome.value for outcome in self.committed]
 
     @property
     def errors(self) -> dict[str, int]:
-        """How often each error occurred."""
+        """Number of occurrences by error."""
         return dict(Counter(outcome.error for outcome in self.outcomes if outcome.error))
 
     def single_winner(self, *, losers: str) -> AttemptOutcome:
-        """The one attempt that won; fails unless there is just one, and all others ended with the error ``losers``."""
+        """The only winner; fails unless there is exactly one and all others ended with the error ``losers``."""
         assert len(self.committed) == 1, (
             f"exactly one attempt must win, but {len(self.committed)} did; errors: {self.errors}"
         )
@@ -84,13 +81,13 @@ class RaceResult:
 
 
 def race_in_threads(backend: Backend, attempt: Attempt, times: int) -> RaceResult:
-    """Make the attempt ``times`` times from several threads of this process."""
+    """Run the attempt ``times`` times in several threads of this process."""
     threads = PROCESSES * THREADS_PER_PROCESS
     return RaceResult(tuple(_run_attempts(backend, attempt, range(times), threads, lambda: None)))
 
 
 class RaceWorkers:
-    """Worker processes that stand ready for races; spawned once, since that takes longer than a race."""
+    """Worker processes for races; spawned once, since spawning takes longer than a race."""
 
     def __init__(self) -> None:
         context = multiprocessing.get_context("spawn")
@@ -106,7 +103,7 @@ class RaceWorkers:
             self._processes.append(process)
 
     def race(self, reopen: Callable[[], Backend], attempt: Attempt, times: int) -> RaceResult:
-        """Make the attempt ``times`` times, shared out to the processes, each of which opens the backend anew."""
+        """Run the attempt ``times`` times, distributed over the processes, each of which opens the backend itself."""
         self._start.reset()
         for index, pipe in enumerate(self._pipes):
             pipe.send((reopen, attempt, range(times)[index::PROCESSES]))
@@ -118,7 +115,6 @@ class RaceWorkers:
         return RaceResult(tuple(outcome for answer in answers if not isinstance(answer, str) for outcome in answer))
 
     def close(self) -> None:
-        """Let the worker processes go."""
         for pipe in self._pipes:
             pipe.close()
         for process in self._processes:
@@ -130,7 +126,7 @@ class RaceWorkers:
 
 
 def _worker_main(pipe: Connection, start: Barrier) -> None:
-    """Run races in a worker process until the pipe is closed; a failure is answered as text."""
+    """Run races in a worker process until the pipe is closed; a failure is returned as text."""
     while True:
         answer: list[AttemptOutcome] | str
         try:
@@ -156,7 +152,7 @@ def _wait_for_start(start: Barrier) -> None:
 def _run_attempts(
     backend: Backend, attempt: Attempt, numbers: Sequence[int], threads: int, start: Callable[[], None]
 ) -> list[AttemptOutcome]:
-    """Make the numbered attempts from several threads, which set off together after ``start`` has returned."""
+    """Run the numbered attempts in several threads, which start together after ``start`` has returned."""
     transactions = ContractTransactionManager()
     in_loop = numbers[::2] if backend.max_greenlets else ()
     in_threads = numbers[1::2] if in_loop else numbers
@@ -178,16 +174,16 @@ def _run_sequentially(works: Sequence[Callable[[], AttemptOutcome]]) -> list[Att
 
 
 def run_in_greenlets(works: Sequence[Callable[[], ResultT]], *, limit: int = 100) -> list[ResultT]:
-    """What each of the works returns, all done in greenlets of one event loop, at most ``limit`` at a time.
+    """Results of the functions, run in greenlets of one event loop, at most ``limit`` at a time.
 
-    Raises what the first of them raises that fails, once all are done.
+    Raises the exception of the first function that failed, once all are done.
     """
 
     async def run() -> list[ResultT | BaseException]:
         greenlets = GreenletPool(limit)
         return await asyncio.gather(*map(greenlets.run, works), return_exceptions=True)
 
-    # Without the transaction of the thread.
+    # Without the thread's current transaction.
     ended = Context().run(asyncio.run, run())
     for item in ended:
         if isinstance(item, BaseException):

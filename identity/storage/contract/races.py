@@ -1,4 +1,4 @@
-"""What is demanded of races: of many callers at once one wins, over threads and processes."""
+"""Contract of races: one of many concurrent callers wins, over threads and processes."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -46,12 +46,12 @@ from identity.storage.paging import PageRequest
 
 SECOND = timedelta(seconds=1)
 
-#: For how many things the callers race at the same time, where they race for several.
+#: Number of entities that concurrent callers compete for at the same time.
 SEVERAL = 5
 
 
 class RaceContract(ContractBase):
-    """Of racing callers exactly one wins, over threads and processes, and the others are told what happened."""
+    """Exactly one of several racing callers wins, over threads and processes, and the others get an error."""
 
     def test_races_a_code_is_redeemed_once(self, on: StorageHarness) -> None:
         code, brought = (
@@ -221,38 +221,38 @@ class RaceContract(ContractBase):
 
 
 def one_of(number: int) -> int:
-    """For which one of several an attempt is made: in each process, greenlets that are ready together try all."""
+    """The entity that an attempt competes for: in each process, greenlets that are ready together try all."""
     return number // 6 % SEVERAL
 
 
 def one_winner_each(outcomes: RaceResult) -> list[Any]:
-    """What the winners have stored; fails unless each of several was won by one, and all others were too late."""
+    """Results of the winners; fails unless each entity was won by one and all others came too late."""
     assert sorted(one_of(outcome.number) for outcome in outcomes.committed) == list(range(SEVERAL)), outcomes.errors
     assert outcomes.errors == {"AlreadyUsed": len(outcomes.outcomes) - SEVERAL}
     return [outcome.value for outcome in sorted(outcomes.committed, key=lambda attempt_outcome: attempt_outcome.number)]
 
 
-# The attempts, which also run in other processes, so that they must be functions of the module.
+# Race attempts run in other processes, too: they must be module-level functions.
 
 
 def redeem(
     storage: Storage, number: int, *, digest: bytes, client_id: str, brought: list[RefreshToken], at: datetime
 ) -> None:
-    """Redeem the code for a token of one's own, as an endpoint does."""
+    """Redeem the code for a new token, as an endpoint does."""
     storage.tokens.redeem_authorization_code(
         digest, client_id=client_id, redeemed_at=at, refresh=brought[number], is_last_write=True
     )
 
 
 def rotate(storage: Storage, number: int, *, digest: bytes, successors: list[RefreshToken], at: datetime) -> None:
-    """Rotate the token to a successor of one's own, as an endpoint does."""
+    """Rotate the token to a new successor, as an endpoint does."""
     storage.tokens.rotate_refresh_token(digest, successors[number], at, is_last_write=True)
 
 
 def redeem_one_of(
     storage: Storage, number: int, *, codes: list[AuthorizationCode], brought: list[RefreshToken], at: datetime
 ) -> RefreshToken:
-    """Redeem one of the codes for a token of one's own."""
+    """Redeem one of the codes for a new token."""
     code = codes[one_of(number)]
     redeem(storage, number, digest=code.digest, client_id=code.client_id, brought=brought, at=at)
     return brought[number]
@@ -261,36 +261,36 @@ def redeem_one_of(
 def rotate_one_of(
     storage: Storage, number: int, *, tokens: list[RefreshToken], successors: list[RefreshToken], at: datetime
 ) -> RefreshToken:
-    """Rotate one of the tokens to a successor of one's own."""
+    """Rotate one of the tokens to a new successor."""
     rotate(storage, number, digest=tokens[one_of(number)].digest, successors=successors, at=at)
     return successors[number]
 
 
 def use_one_of(storage: Storage, number: int, *, tokens: list[AccessToken], used: list[Record]) -> AccessToken:
-    """Add a token of one's own that uses up one of these."""
+    """Add a new token that uses up one of these records."""
     add_token_with_shared_record(storage, number, tokens=tokens, used=used[one_of(number)])
     return tokens[number]
 
 
 def add_token_with_shared_record(storage: Storage, number: int, *, tokens: list[AccessToken], used: Record) -> None:
-    """Add a token of one's own, for which all use up the same."""
+    """Add a new token, for which all use up the same record."""
     storage.tokens.add_access_token(tokens[number], consumed_record=used, is_last_write=True)
 
 
 def add_token_with_own_record(storage: Storage, number: int, *, tokens: list[AccessToken], used: list[Record]) -> None:
-    """Add a token of one's own, for which nothing else is used up than one's own."""
+    """Add a new token that uses up a record of its own."""
     storage.tokens.add_access_token(tokens[number], consumed_record=used[number], is_last_write=True)
 
 
 def add_signing_key(storage: Storage, number: int) -> str:
-    """Add a first generation of one's own."""
+    """Add a first generation."""
     key = make_signing_key(1)
     storage.signing_keys.add(key)
     return key.id
 
 
 def add_instance(storage: Storage, number: int) -> Any:
-    """Make an instance with an organization and a project of its own."""
+    """Add an instance with an organization and a project of its own."""
     organization = make_organization()
     project = make_project(organization)
     instance = make_instance(project)
@@ -301,12 +301,12 @@ def add_instance(storage: Storage, number: int) -> Any:
 
 
 def add_user(storage: Storage, number: int, *, organization_id: str) -> None:
-    """Take the one user name, in one of two spellings."""
+    """Take the same user name, in one of two spellings."""
     storage.users.add(make_human_user(organization_id=organization_id, user_name="ada" if number % 2 else "ADA"))
 
 
 def rename(storage: Storage, number: int, *, organization: Organization) -> Organization:
-    """Give the organization a name of one's own."""
+    """Give the organization a unique name."""
     renamed = replace(organization, name=f"Acme {number}", version=organization.version + 1)
     storage.organizations.update(renamed)
     return renamed
@@ -321,7 +321,7 @@ def append_twice(storage: Storage, number: int) -> None:
 
 
 def touch(storage: Storage, number: int, *, ids: list[str], at: datetime) -> None:
-    """Note a use of all these secrets, later ones by higher numbers, in either order."""
+    """Record a use of all these secrets, in either order; higher attempts have later times."""
     ordered = ids if number % 2 else ids[::-1]
     storage.credentials.update_last_used(ServiceUserSecret, dict.fromkeys(ordered, at + number * SECOND))
 
@@ -338,19 +338,18 @@ def add_secret_unless_two(storage: Storage, number: int, *, user_id: str, applic
 
 
 def append_once(storage: Storage, number: int) -> bool:
-    """Append an event that is to be written once."""
+    """Append an event with the same ``once``."""
     return storage.audit.append(make_audit_event(once="key"))
 
 
 def append(storage: Storage, number: int) -> bool:
-    """Append an event."""
     return storage.audit.append(make_audit_event())
 
 
 def delete_or_change_record(storage: Storage, number: int, *, record: Record, thing: Record) -> None:
-    """Drop the thing unless the record was changed; every third time, change the record unless the thing is gone.
+    """Delete the row unless the record was changed; every third time, change the record unless the row is gone.
 
-    Who changes it begins when others have asked, and is done before they go on with what they saw, if it can.
+    The change starts after others have read, and if possible ends before they act on what they read.
     """
     forbids = number % 3 == 2
     if forbids:
@@ -367,7 +366,7 @@ def delete_or_change_record(storage: Storage, number: int, *, record: Record, th
 
 
 def delete_unless_last_manager(storage: Storage, number: int, *, managers: list[Manager]) -> bool:
-    """Remove one's own manager unless it is the last owner; True if it was removed."""
+    """Delete this attempt's manager unless it is the last owner; True if it was deleted."""
     if len(storage.managers.lock_by_role(INSTANCE_KEY, "IAM_OWNER")) == 1:
         return False
     storage.managers.delete(managers[number].id)

@@ -1,4 +1,4 @@
-"""What is demanded of the record store."""
+"""Contract of the record store."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -24,12 +24,12 @@ SECOND = timedelta(seconds=1)
 
 
 def record_key(record: Record) -> tuple[str, str, bytes]:
-    """What the record is known by."""
+    """Primary key of the record."""
     return record.plugin, record.kind, record.key
 
 
 class RecordContract(ContractBase):
-    """Stored once, taken once, replaced by the next version alone, and gone with whom it belongs to."""
+    """A record is added once, consumed once, replaced only by its next version, and deleted with its owners."""
 
     @pytest.mark.parametrize("other", [{"plugin": "other"}, {"kind": "other"}, {"key": bytes(32)}])
     def test_records_name_spaces_and_kinds_know_nothing_of_each_other(
@@ -235,16 +235,16 @@ class RecordContract(ContractBase):
         assert on.read.records.find(*record_key(record)) == winner.value, "no change is lost"
 
 
-# The attempts, which also run in other processes, so that they must be functions of the module.
+# Race attempts run in other processes, too: they must be module-level functions.
 
 
 def consume(storage: Storage, number: int, *, record: Record) -> Record:
-    """Take the record at a moment of one's own."""
+    """Consume the record at a different time per attempt."""
     return storage.records.consume(*record_key(record), NOW + number * SECOND)
 
 
 def add_and_replace(storage: Storage, number: int, *, record: Record) -> Record | None:
-    """Take the key and put the number of the attempt under it, unless another has."""
+    """Add a record and store the number of the attempt in it, unless the key is taken."""
     existing = storage.records.add(record, replacing_expired=True)
     if existing is None:
         storage.records.replace(replace(record, value={"by": number}, version=2))
@@ -252,7 +252,7 @@ def add_and_replace(storage: Storage, number: int, *, record: Record) -> Record 
 
 
 def replace_once(storage: Storage, number: int, *, record: Record) -> Record:
-    """Put a second version of one's own in its place."""
+    """Replace it with a second version, different per attempt."""
     mine = replace(record, value={"by": number}, version=2)
     storage.records.replace(mine)
     return mine

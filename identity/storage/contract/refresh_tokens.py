@@ -1,4 +1,4 @@
-"""What is demanded of refresh tokens, and of what applications hold by them."""
+"""Contract of refresh tokens and connected applications."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -31,11 +31,10 @@ SECOND = timedelta(seconds=1)
 
 
 class RefreshTokenContract(ContractBase):
-    """A refresh token is rotated once while it is live; a replay is told from a mere unknown."""
+    """A live refresh token is rotated once; a replay differs from an unknown token."""
 
     @pytest.fixture
     def refresh(self, on: StorageHarness) -> RefreshToken:
-        """A stored, live refresh token of ``family``."""
         return on.store_value(make_refresh_token(on.family))
 
     def test_refresh_tokens_rotate_stores_the_successor(self, on: StorageHarness, refresh: RefreshToken) -> None:
@@ -179,7 +178,7 @@ class RefreshTokenContract(ContractBase):
         successor = replace(successor, revoked_at=NOW if reason == "revoked" else None)
         on.store(refresh, *([] if reason == "never rotated" else [successor]))
         if reason == "used":
-            # The successor of the successor is live: it is not the one that is asked for.
+            # The successor of the successor is live, but it is not the one to be replaced.
             on.write.tokens.rotate_refresh_token(
                 successor.digest, make_refresh_token(on.family, predecessor_id=successor.id), NOW
             )
@@ -243,7 +242,7 @@ class RefreshTokenContract(ContractBase):
 
 
 class ConnectionContract(ContractBase):
-    """A person sees what applications hold, and can take it away from one of them."""
+    """A person sees which applications hold tokens, and can disconnect one of them."""
 
     def test_connections_are_what_each_application_holds_last_used_first(self, on: StorageHarness) -> None:
         application = make_application(on.project, name="Other", active=False)
@@ -334,13 +333,13 @@ class ConnectionContract(ContractBase):
         assert not issued.is_live(NOW)
 
 
-# The attempts, which also run in other processes, so that they must be functions of the module.
+# Race attempts run in other processes, too: they must be module-level functions.
 
 
 def replace_successor(
     storage: Storage, number: int, *, predecessor: RefreshToken, successors: list[RefreshToken], at: datetime
 ) -> bool:
-    """Put a successor of one's own in the place of the one before."""
+    """Replace the successor with a different one per attempt."""
     return storage.tokens.replace_successor(predecessor, successors[number], at)
 
 
@@ -353,7 +352,7 @@ def rotate_or_replace_successor(
     following: list[RefreshToken],
     at: datetime,
 ) -> None:
-    """Rotate the last of the successors to one of one's own or, every other time, replace it."""
+    """Rotate the last successor or, every other time, replace it."""
     if number % 2:
         storage.tokens.rotate_refresh_token(successors[-1].digest, following[number], at)
     else:

@@ -1,4 +1,4 @@
-"""What is demanded of the store of what lies sealed."""
+"""Contract of the sealed value store."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,7 +18,7 @@ from identity.storage.stores.sealed_values import SealedValue, SealedValueKind
 
 OLD, NEW = b"\x01\x01o", b"\x01\x01n"
 
-#: How a row of each kind is made that holds this.
+#: How to make a row of each kind with this sealed value.
 _FACTORIES: dict[SealedValueKind, Callable[[bytes], Any]] = {
     SealedValueKind.UPSTREAM_SECRETS: lambda sealed: make_upstream_provider(secret=sealed),
     SealedValueKind.MESSAGES: lambda sealed: make_outbox_message(sealed=sealed),
@@ -27,11 +27,10 @@ _FACTORIES: dict[SealedValueKind, Callable[[bytes], Any]] = {
 
 
 class SealedValueContract(ContractBase):
-    """All rows that hold something sealed are found once, and changed by whoever saw what they hold."""
+    """Every row with a sealed value is found once, and changed only by a caller that read its current value."""
 
     @pytest.fixture(params=SealedValueKind)
     def kind(self, request: pytest.FixtureRequest) -> SealedValueKind:
-        """Each kind."""
         kind: SealedValueKind = request.param
         return kind
 

@@ -1,4 +1,4 @@
-"""What is demanded of the session store."""
+"""Contract of the session store."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -21,7 +21,7 @@ DAY = timedelta(days=1)
 
 
 class SessionContract(ContractBase):
-    """A session is found by id and by what its browser shows; once ended it stays so."""
+    """A session is found by id and by its browser's digest; an ended one stays ended."""
 
     @pytest.mark.parametrize("shown", [1, 2, 3, 4, 7])
     def test_sessions_of_browser_are_those_with_a_digest_that_it_shows(self, on: StorageHarness, shown: int) -> None:
@@ -210,16 +210,16 @@ class SessionContract(ContractBase):
             assert found.ended_at is not None
 
 
-# The attempts, which also run in other processes, so that they must be functions of the module.
+# Race attempts run in other processes, too: they must be module-level functions.
 
 
 def end_session(storage: Storage, number: int, *, session_id: str, at: datetime) -> bool:
-    """End the session at a moment of one's own."""
+    """End the session at a different time per attempt."""
     return storage.sessions.end(session_id, at + number * SECOND)
 
 
 def reauthenticate_session(storage: Storage, number: int, *, session: Session, digests: list[bytes]) -> None:
-    """Give the session a digest of one's own."""
+    """Give the session a different digest per attempt."""
     storage.sessions.reauthenticate(
         session.id,
         digest=digests[number],
@@ -231,7 +231,7 @@ def reauthenticate_session(storage: Storage, number: int, *, session: Session, d
 
 
 def reauthenticate_or_end_session(storage: Storage, number: int, *, session: Session, digests: list[bytes]) -> None:
-    """Give the session a digest of one's own or, every sixth time, end it."""
+    """Give the session a new digest or, every sixth time, end it."""
     if number % 6 == 5:
         storage.sessions.end(session.id, session.started_at)
     else:

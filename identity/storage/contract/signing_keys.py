@@ -1,4 +1,4 @@
-"""What is demanded of the signing key store."""
+"""Contract of the signing key store."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What is demanded of families and access tokens."""
+"""Contract of token families and access tokens."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -26,11 +26,12 @@ SECOND = timedelta(seconds=1)
 
 
 class TokenContract(ContractBase):
-    """A token is found with all that decides whether it is live; revoked is for ever, with the family for all of it."""
+    """A token is found with everything needed to judge it; revoking is final, and revoking a family revokes its
+    tokens.
+    """
 
     @pytest.fixture
     def token(self, on: StorageHarness) -> AccessToken:
-        """A stored token of ``human_user`` for ``application``."""
         return on.store_value(make_access_token(on.human_user, on.application, on.family))
 
     def issued(self, on: StorageHarness, token: AccessToken) -> PresentedAccessToken:

@@ -1,4 +1,4 @@
-"""Transactions for the contract: one manager per process, one current transaction per thread or greenlet."""
+"""Transaction manager of the contract: one per process, one current transaction per thread or greenlet."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from identity.storage.backend import Backend, Storage
 
 
 class ContractTransactionManager:
-    """A transaction manager with a current transaction for each thread and greenlet, which must be begun explicitly."""
+    """A transaction manager whose transactions must be begun explicitly, one per thread and greenlet."""
 
     def __init__(self) -> None:
         self._manager: ContextVar[Any] = ContextVar("manager")
@@ -36,13 +36,13 @@ class ContractTransactionManager:
 
 
 def is_retryable(error: Exception) -> bool:
-    """True if it was lost against another transaction alone: requests are made again then."""
+    """True for a conflict with another transaction: requests are retried then."""
     return isinstance(error, transaction.interfaces.TransientError)
 
 
 @contextmanager
 def aborted_transaction(backend: Backend, transactions: Any) -> Iterator[Storage]:
-    """A Storage in a transaction of its own, which is aborted at the end."""
+    """A Storage in a transaction of its own that is aborted at the end."""
     transactions.begin()
     try:
         yield backend.join_transaction(transactions)
@@ -52,7 +52,7 @@ def aborted_transaction(backend: Backend, transactions: Any) -> Iterator[Storage
 
 @contextmanager
 def committed_transaction(backend: Backend, transactions: Any) -> Iterator[Storage]:
-    """A Storage in a transaction of its own, which is committed at the end and aborted by an exception."""
+    """A Storage in a transaction of its own that commits at the end, or aborts on an exception."""
     transactions.begin()
     try:
         yield backend.join_transaction(transactions)

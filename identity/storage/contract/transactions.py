@@ -1,4 +1,4 @@
-"""What is demanded of backends and of transactions."""
+"""Contract of backends and transactions."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -44,7 +44,7 @@ class RefusingParticipant(TransactionParticipant):
 
 
 class LateParticipant(TransactionParticipant):
-    """Votes against the commit after all ordinary participants, having looked at what others see by then."""
+    """Votes against the commit after all ordinary participants, and records what others see by then."""
 
     def __init__(self, on: StorageHarness, organization: Organization) -> None:
         super().__init__(on.transactions)
@@ -61,7 +61,7 @@ class LateParticipant(TransactionParticipant):
 
 
 class BackendContract(ContractBase):
-    """A migrated backend is at rest, answers, and can be closed and used again."""
+    """A migrated backend needs no migration, responds, and can be closed and used again."""
 
     def test_backend_a_migrated_backend_has_nothing_to_migrate(self, on: StorageHarness) -> None:
         assert list(on.backend.migrate(dry_run=True)) == []
@@ -80,7 +80,7 @@ class BackendContract(ContractBase):
     def test_backend_what_is_committed_is_there_when_it_is_opened_once_more(
         self, on: StorageHarness, request: pytest.FixtureRequest
     ) -> None:
-        """By another object, which knows nothing of this one; and what that writes is there for a third."""
+        """By another backend object, without shared state; what that one writes is there for a third."""
         if not on.backend.is_durable:
             pytest.skip("it says that it is not durable")
         stored = [on.organization, on.human_user, on.application, on.session, on.family]
@@ -207,7 +207,7 @@ class TransactionContract(ContractBase):
             assert storage.records.add(added_record) is None
 
     def test_transactions_a_last_change_is_not_the_first_one_s_commit(self, on: StorageHarness) -> None:
-        """Who said that nothing else is changed has changed something before: an abort takes back both."""
+        """A change marked as last was not the first one: an abort undoes both."""
         code, refresh = make_authorization_code(on.family), make_refresh_token(on.family)
         access, added = make_access_token(on.service_user), make_organization()
         on.store(code, refresh)
@@ -244,7 +244,7 @@ class TransactionContract(ContractBase):
         assert on.read.organizations.find(organization.id) is None
 
     def test_transactions_refusal_by_another_participant_undoes_last_changes(self, on: StorageHarness) -> None:
-        """They may be committed at once only if no other participant votes, whether it joined before or after."""
+        """They may commit early only if no other participant votes, whether it joined before or after."""
         refresh, access, used = (
             make_refresh_token(on.family),
             make_access_token(on.service_user),
@@ -279,7 +279,7 @@ class TransactionContract(ContractBase):
         assert on.unchanged(access, used) == []
 
     def test_transactions_nothing_is_seen_before_all_others_have_voted(self, on: StorageHarness) -> None:
-        """A backend that is done at the vote votes last; then whoever refuses late still undoes everything."""
+        """A backend that commits in its vote votes last, so that any other participant can still refuse."""
         organization, changed = make_organization(), replace(on.organization, name="Changed", version=2)
         on.transactions.begin()
         late = LateParticipant(on, organization)
@@ -293,7 +293,7 @@ class TransactionContract(ContractBase):
         assert late.seen_organization is None
         assert on.read.organizations.find(organization.id) is None
         assert on.read.organizations.find(changed.id) == on.organization
-        # The next writer does not wait for what was refused.
+        # The next writer does not wait for the refused transaction.
         on.store(organization)
 
     def test_transactions_the_next_transaction_begins_anew(self, on: StorageHarness) -> None:

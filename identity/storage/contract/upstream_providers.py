@@ -1,11 +1,11 @@
-"""What is demanded of the store of upstream providers."""
+"""Contract of the upstream provider store."""
 
 from identity.storage.contract.factories import DAY, NOW, make_id, make_upstream_provider
 from identity.storage.contract.harness import ContractBase, StorageHarness
 
 
 class UpstreamProviderContract(ContractBase):
-    """Active ones are offered: those of the organization and those for all."""
+    """Available are the active providers of the organization and those for all."""
 
     def test_upstream_providers_are_offered_to_their_organization_and_those_for_all_to_everybody(
         self, on: StorageHarness

@@ -1,4 +1,4 @@
-"""What is demanded of the user grant store."""
+"""Contract of the user grant store."""
 
 from dataclasses import replace
 from functools import partial
@@ -20,11 +20,11 @@ from identity.storage.paging import PageRequest, RowTotal
 
 
 class UserGrantContract(ContractBase):
-    """A user holds roles in a project once directly and once by way of each project grant."""
+    """A user holds roles in a project once directly and once through each project grant."""
 
     @pytest.fixture
     def user_grant(self, on: StorageHarness) -> UserGrant:
-        """The role reader in ``project``, given to ``human_user``."""
+        """The role reader in ``project``, granted to ``human_user``."""
         return on.store_value(make_user_grant(on.human_user, on.project))
 
     @pytest.fixture

@@ -1,4 +1,4 @@
-"""What is demanded of the lists of users, besides what all lists are."""
+"""Contract of user lists, besides that of all lists."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -22,16 +22,14 @@ from identity.storage.stores.users import USER_SORT_KEYS, UserKind
 
 
 class UserListContract(ContractBase):
-    """Users are found by any part of what is known of them, and listed by kind, by organization or all."""
+    """Users are found by any part of their names and address, and listed by kind, by organization or all."""
 
     @pytest.fixture
     def people(self, on: StorageHarness) -> Fetch[User]:
-        """The list of the people of ``organization``."""
         return partial(on.read.users.page, on.organization.id, UserKind.HUMAN)
 
     @pytest.fixture
     def service_users(self, on: StorageHarness) -> Fetch[User]:
-        """The list of the service users of ``organization``."""
         return partial(on.read.users.page, on.organization.id, UserKind.SERVICE)
 
     def test_users_many_are_added_as_one_by_one(

@@ -1,4 +1,4 @@
-"""What is demanded of the user store."""
+"""Contract of the user store."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -12,7 +12,7 @@ from identity.storage.contract.harness import ContractBase, StorageHarness
 from identity.storage.errors import DuplicateValue, RowNotFound
 from identity.storage.stores.users import MAX_USERS_PER_EMAIL
 
-#: Pairs of spellings that name_key makes one.
+#: Pairs of spellings with the same name_key.
 SPELLINGS = [("ada", "ADA"), ("straße", "STRASSE"), ("ﬁona", "Fiona"), ("Ａda", "ada"), ("zoe\u0308", "Zoë")]
 
 

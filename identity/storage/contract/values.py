@@ -1,4 +1,4 @@
-"""What is demanded of all values, whichever store keeps them."""
+"""Contract of all values, in whichever store."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -44,7 +44,7 @@ SECOND = timedelta(seconds=1)
 LAST_MOMENT = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 SCOPE = ("openid", "z", "a")
 
-#: One of each kind with a value of its own in each field; what it belongs to is stored.
+#: One value of each kind with every field set; its parents are stored.
 COMPLETE_VALUES: dict[str, Callable[[StorageHarness], Any]] = {
     "instance": lambda on: make_instance(on.project),
     "domain": lambda on: make_organization_domain(on.organization),
@@ -164,7 +164,7 @@ COMPLETE_VALUES: dict[str, Callable[[StorageHarness], Any]] = {
     "bare record": lambda on: make_record(expires_at=None),
 }
 
-#: What no two values have: the field that is told, if there is one name for it, and two values, the first one stored.
+#: Uniqueness rules: the field in the error, if it has a name, and two conflicting values, the first one stored.
 DUPLICATE_VALUES: dict[str, tuple[str, Callable[[StorageHarness], Any], Callable[[StorageHarness, Any], Any]]] = {
     "instance": (
         "instance",
@@ -258,7 +258,7 @@ DUPLICATE_VALUES: dict[str, tuple[str, Callable[[StorageHarness], Any], Callable
     ),
 }
 
-#: Values that lack what they belong to.
+#: Values whose parents do not exist.
 ORPHANS: tuple[Callable[[StorageHarness], Any], ...] = (
     lambda on: make_project_role(),
     lambda on: make_password_hash(),
@@ -273,7 +273,7 @@ ORPHANS: tuple[Callable[[StorageHarness], Any], ...] = (
     lambda on: make_refresh_token(make_token_family(on.human_user, on.application)),
 )
 
-#: How to make what is over at a moment.
+#: How to make a row that is expired at a moment.
 PURGE_CASES: dict[PurgeKind, Callable[[StorageHarness, datetime], Any]] = {
     PurgeKind.FAMILIES: lambda on, at: make_token_family(on.human_user, on.application, ends_at=at),
     PurgeKind.ACCESS_TOKENS: lambda on, at: make_access_token(on.service_user, expires_at=at),
@@ -283,7 +283,7 @@ PURGE_CASES: dict[PurgeKind, Callable[[StorageHarness, datetime], Any]] = {
     PurgeKind.MESSAGES: lambda on, at: make_outbox_message(kind=make_id(), created_at=at - SECOND, expires_at=at),
     PurgeKind.RECORDS: lambda on, at: make_record(plugin=make_id(), expires_at=at),
 }
-#: What has served, and is not over for that.
+#: Rows that were used, but are not expired.
 SERVED_ROWS: tuple[Callable[[StorageHarness], Any], ...] = (
     lambda on: make_authorization_code(on.family, expires_at=NOW - SECOND, redeemed_at=NOW - SECOND),
     lambda on: make_pending_authorization(finished_at=NOW - SECOND),
@@ -294,7 +294,7 @@ SERVED_ROWS: tuple[Callable[[StorageHarness], Any], ...] = (
 
 
 class ValueContract(ContractBase):
-    """A value comes back as it was stored, is refused where another has its place, and goes when it is over."""
+    """A value is read as it was stored, refused if another has its key, and purged when it expires."""
 
     @pytest.mark.parametrize("kind", COMPLETE_VALUES)
     def test_values_come_back_as_they_were_added(self, on: StorageHarness, kind: str) -> None:
@@ -354,7 +354,7 @@ class ValueContract(ContractBase):
         on.store(*over)
         find = partial(on.read.purges.find_candidates, purged, NOW)
         first = find(1)
-        # Those of one moment are found one after the other, whether those before them went or not.
+        # Rows with the same expiration are found one after the other, whether earlier ones were deleted or not.
         looks = [first]
         for _ in range(4):
             looks.append(find(1, cursor=looks[-1].cursor))
@@ -423,7 +423,7 @@ class ValueContract(ContractBase):
         assert on.find_stored(goes) is None
 
     def test_values_of_families_that_are_held_or_empty_are_passed_over(self, on: StorageHarness) -> None:
-        """Refresh tokens are looked for by their family; of one there may be more than a look finds."""
+        """Refresh tokens are found by family, which may have more of them than one search returns."""
         user = make_human_user(on.organization)
         on.store(user)
         token_family, _, large = (

@@ -1,4 +1,4 @@
-"""The reference backend: everything in the memory of one process, gone when it ends."""
+"""The reference backend: keeps everything in the memory of one process."""
 
 from identity.storage.memory.backend import MemoryBackend
 

@@ -12,7 +12,7 @@ from identity.storage.stores.applications import APPLICATION_SORT_KEYS, Applicat
 
 
 class MemoryApplicationStore(MemoryEntityStore[Application], ApplicationStore):
-    """Applications by id, secrets by application id and their own."""
+    """Applications by id, secrets by application id and secret id."""
 
     table = "applications"
 
@@ -45,7 +45,7 @@ class MemoryApplicationStore(MemoryEntityStore[Application], ApplicationStore):
         self._tables.client_secrets.delete((application_id, secret_id))
 
     def list_secrets(self, application_id: str, *, locked: bool = False) -> tuple[ClientSecret, ...]:
-        # A writer has the whole storage for itself, so there is nothing more to lock.
+        # Writers are exclusive, so no further lock is needed.
         secrets = self._tables.client_secrets.rows.items()
         return sort_oldest_first(secret for (owner, _), secret in secrets if owner == application_id)
 

@@ -1,4 +1,4 @@
-"""Attempts at passwords, in memory."""
+"""Password attempts, in memory."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -59,6 +59,6 @@ class MemoryAttemptStore(MemoryStore, AttemptStore):
 
     def release_use(self, key: str, *, released_at: datetime, window: timedelta) -> None:
         stored = self._tables.attempts.find(key)
-        # A span that began later ends later.
+        # A window that began later ends later.
         if stored is not None and stored.number > 0 and stored.next_at <= released_at + window:
             self._tables.attempts.replace_unchecked(key, replace(stored, number=stored.number - 1))

@@ -18,7 +18,7 @@ class MemoryAuditStore(MemoryStore, AuditStore):
         events = self._tables.audit_events
         if event.once is not None and any(audit_event.once == event.once for audit_event in events):
             return False
-        # Copied, since the caller may go on changing what it gave as detail.
+        # Copied, since the caller may change the detail afterwards.
         stored = replace(event, detail=deepcopy(dict(event.detail)), sequence=_last_sequence(events.rows) + 1)
         events.insert({event.id: stored})
         return True
@@ -54,5 +54,5 @@ class MemoryAuditStore(MemoryStore, AuditStore):
 
 
 def _last_sequence(rows: dict[str, AuditEvent]) -> int:
-    """The number of the event that was appended last; 0 for none."""
+    """Number of the event appended last; 0 for none."""
     return next((row.sequence or 0 for row in reversed(rows.values())), 0)

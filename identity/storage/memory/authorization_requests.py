@@ -1,4 +1,4 @@
-"""Authorization requests that wait for their user, in memory."""
+"""Pending authorization requests, in memory."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -10,8 +10,6 @@ from identity.storage.stores.authorization_requests import AuthorizationRequestS
 
 
 class MemoryAuthorizationRequestStore(MemoryStore, AuthorizationRequestStore):
-    """Rows by id."""
-
     def add(self, pending: PendingAuthorization) -> None:
         self._tables.authorization_requests.insert({pending.id: _copy_parameters(pending)})
 
@@ -45,5 +43,5 @@ class MemoryAuthorizationRequestStore(MemoryStore, AuthorizationRequestStore):
 
 
 def _copy_parameters(pending: PendingAuthorization) -> PendingAuthorization:
-    """The same with parameters of its own: the caller may go on changing what it gave."""
+    """A copy with parameters that the caller cannot change afterwards."""
     return replace(pending, parameters=dict(pending.parameters))

@@ -1,4 +1,4 @@
-"""The backend and its transactions: readers share the committed state, one writer at a time makes the next one."""
+"""The backend and its transactions: readers share the committed state, a single writer creates the next one."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -33,13 +33,11 @@ from identity.storage.transaction_participant import TransactionParticipant
 if TYPE_CHECKING:
     from transaction.interfaces import ITransaction, ITransactionManager
 
-#: How long a writer waits for the one before it.
+#: Seconds that a writer waits for the one before.
 WRITE_LOCK_TIMEOUT = 10
 
 
 class MemoryStorage(Storage):
-    """All stores over the same tables."""
-
     def __init__(self, tables: MemoryTables) -> None:
         self.organizations = MemoryOrganizationStore(tables)
         self.projects = MemoryProjectStore(tables)
@@ -76,7 +74,7 @@ class MemoryBackend(Backend):
         self._write_lock = threading.Lock()
 
     def copy_state_from(self, memory_backend: "MemoryBackend") -> None:
-        """Hold what the other one holds now; what each does from then on is its own."""
+        """Start from the other backend's current state; changes afterwards are independent."""
         self._committed = memory_backend._committed
 
     @contextmanager
@@ -84,7 +82,7 @@ class MemoryBackend(Backend):
         yield MemoryStorage(MemoryTables.from_state(self._committed, writable=False))
 
     def snapshot(self) -> AbstractContextManager[Storage]:
-        # The committed state is replaced as a whole.
+        # The committed state is immutable.
         return self.read_session()
 
     def join_transaction(self, transaction_manager: "ITransactionManager") -> Storage:
@@ -99,10 +97,10 @@ class MemoryBackend(Backend):
         return ()
 
     def check(self) -> None:
-        """All is well: there is nothing that could be missing."""
+        pass
 
     def close(self) -> None:
-        """Nothing is held open."""
+        pass
 
     def _create_participant(
         self, transaction: "ITransaction", transactions: "ITransactionManager"
@@ -123,11 +121,11 @@ class MemoryBackend(Backend):
         return participant
 
     def begin_write(self) -> MemoryTables:
-        """The committed state, to be written to by the one who holds the lock."""
+        """The committed state, writable by the holder of the lock."""
         return MemoryTables.from_state(self._committed, writable=True)
 
     def end_write(self, tables: MemoryTables, *, commit: bool) -> None:
-        """Make the tables the committed state, or drop them, and let the next writer in."""
+        """Make the tables the committed state, or discard them, and release the lock."""
         try:
             tables.close()
             if commit:
@@ -137,7 +135,7 @@ class MemoryBackend(Backend):
 
 
 class MemoryTransactionParticipant(TransactionParticipant):
-    """Makes the changes visible when all participants have agreed, or drops them."""
+    """Publishes the changes at the commit, or discards them."""
 
     def __init__(self, backend: MemoryBackend, transactions: "ITransactionManager") -> None:
         super().__init__(transactions)
@@ -147,11 +145,9 @@ class MemoryTransactionParticipant(TransactionParticipant):
         self.storage = MemoryStorage(self._tables)
 
     def tpc_finish(self, transaction: "ITransaction") -> None:
-        """Make the changes visible."""
         self._finish(commit=True)
 
     def abort(self, transaction: "ITransaction") -> None:
-        """Drop the changes."""
         self._finish(commit=False)
 
     tpc_abort = abort

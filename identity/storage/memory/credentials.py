@@ -1,4 +1,4 @@
-"""What service users prove who they are with, in memory."""
+"""Credentials of service users, in memory."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -73,7 +73,7 @@ class MemoryCredentialStore(MemoryStore, CredentialStore):
         return Subject(user, self._tables.organizations.get(user.organization_id)), secrets
 
     def list_secrets(self, user_id: str, *, locked: bool = False) -> tuple[ServiceUserSecret, ...]:
-        # A writer has the whole storage for itself, so there is nothing more to lock.
+        # Writers are exclusive, so no further lock is needed.
         return sort_oldest_first(secret for secret in self._tables.service_user_secrets if secret.user_id == user_id)
 
     def _rows(self, kind: type) -> MemoryTable[str, Any]:

@@ -1,4 +1,4 @@
-"""What falls with a thing, in memory: the thing is removed from a copy, and what is missing there is counted."""
+"""Deletion impact, in memory: delete the entity in a copy, and count the missing rows."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -13,7 +13,7 @@ from identity.storage.memory.sessions import has_ended
 from identity.storage.memory.tables import MemoryTables
 from identity.storage.stores.deletion_impact import DeletionImpactStore
 
-#: The table of each thing, and as what the thing itself would be counted.
+#: The table of each deletion target, and the count that would include the target itself.
 _TABLES_BY_TARGET = {
     DeletionTarget.ORGANIZATION: ("organizations", ()),
     DeletionTarget.PROJECT: ("projects", ("projects",)),
@@ -23,7 +23,7 @@ _TABLES_BY_TARGET = {
     DeletionTarget.KEY: ("service_user_keys", ("keys",)),
     DeletionTarget.SECRET: ("service_user_secrets", ("secrets",)),
 }
-#: In which tables is counted what is counted as it is.
+#: The tables of counts that need no further condition.
 _TABLES_BY_COUNT = {
     "projects": ("projects",),
     "applications": ("applications",),
@@ -38,8 +38,6 @@ _TABLES_BY_COUNT = {
 
 
 class MemoryDeletionImpactStore(MemoryStore, DeletionImpactStore):
-    """Looks at all tables."""
-
     def count(self, target: DeletionTarget, id: str, now: datetime) -> DeletionImpact:  # noqa: A002
         name, count_own = _TABLES_BY_TARGET[target]
         if id not in getattr(self._tables, name):

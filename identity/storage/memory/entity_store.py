@@ -1,4 +1,4 @@
-"""What all stores do alike, in memory."""
+"""Base classes of the stores in memory."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -12,7 +12,7 @@ from identity.storage.stores.entity_store import EntityStore, EntityT, Versioned
 
 
 class MemoryStore:
-    """Looks at all tables as one transaction sees them."""
+    """A store over the tables of one transaction."""
 
     def __init__(self, tables: MemoryTables) -> None:
         self._tables = tables
@@ -48,31 +48,30 @@ EntityRowT = TypeVar("EntityRowT", bound=VersionedEntity)
 
 
 def update_versioned(table: MemoryTable[str, EntityRowT], row: EntityRowT) -> None:
-    """Replace the row by its next version. Raises RowNotFound; StaleRow if another version follows the stored one."""
+    """Replace the row by its next version. Raises RowNotFound; StaleRow if the version is not the next one."""
     if row.version != table.get(row.id).version + 1:
         raise StaleRow(row.id)
     table.replace(row.id, row)
 
 
 class Dated(Identified, Protocol):
-    """A row that knows when it was made."""
+    """A row with a creation time."""
 
     @property
     def created_at(self) -> datetime:
-        """When the row was made."""
+        pass
 
 
 DatedRowT = TypeVar("DatedRowT", bound=Dated)
 
 
 def page_newest_first(rows: Iterable[DatedRowT], request: PageRequest) -> ResultPage[DatedRowT]:
-    """A page of the rows, the latest made first."""
+    """A page of the rows, newest first."""
     orders = {"created_at": lambda row: sortable_timestamp(row.created_at)}
     return page_in_memory(rows, request, orders, usual=SortOrder("created_at", descending=True))
 
 
 def sort_oldest_first(rows: Iterable[DatedRowT]) -> tuple[DatedRowT, ...]:
-    """The rows, the earliest made first."""
     return tuple(sorted(rows, key=lambda row: (row.created_at, row.id)))
 
 
@@ -83,7 +82,7 @@ def update_last_used(table: MemoryTable[Any, Any], uses: Mapping[str, datetime])
 
 
 def advance_timestamp(table: MemoryTable[Any, Any], key: Any, name: str, at: datetime | None) -> None:
-    """Set a moment of the row, if there is one, unless it is there or past it already."""
+    """Set a timestamp of the row, if it exists, unless that would move it back."""
     row = table.find(key)
     if row is not None and at is not None and (getattr(row, name) is None or getattr(row, name) < at):
         table.replace_unchecked(key, replace(row, **{name: at}))

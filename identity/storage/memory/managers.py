@@ -8,8 +8,6 @@ from identity.storage.stores.managers import ManagerStore
 
 
 class MemoryManagerStore(MemoryEntityStore[Manager], ManagerStore):
-    """Rows by id."""
-
     table = "managers"
 
     def list_for_user(self, user_id: str) -> tuple[Manager, ...]:
@@ -42,7 +40,7 @@ class MemoryManagerStore(MemoryEntityStore[Manager], ManagerStore):
         )
 
     def lock_by_role(self, resource: ResourceKey, role: str) -> tuple[Manager, ...]:
-        # A writer has the whole storage for itself, so there is nothing more to lock.
+        # Writers are exclusive, so no further lock is needed.
         return tuple(
             manager
             for manager in self._tables.managers

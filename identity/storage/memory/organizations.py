@@ -14,8 +14,6 @@ from identity.storage.stores.organizations import ORGANIZATION_SORT_KEYS, Organi
 
 
 class MemoryOrganizationStore(MemoryEntityStore[Organization], OrganizationStore):
-    """Rows by id."""
-
     table = "organizations"
 
     def find_by_domain(self, primary_domain: str) -> Organization | None:
@@ -44,7 +42,7 @@ class MemoryOrganizationStore(MemoryEntityStore[Organization], OrganizationStore
         return next((domain for domain in self._tables.domains if domain.name == name and domain.is_effective), None)
 
     def list_domains(self, organization_id: str, *, locked: bool = False) -> tuple[OrganizationDomain, ...]:
-        # A writer has the whole storage for itself, so there is nothing more to lock.
+        # Writers are exclusive, so no further lock is needed.
         return _sort_by_name(domain for domain in self._tables.domains if domain.organization_id == organization_id)
 
     def list_unproven_domains(self, reserved: str, limit: int) -> tuple[OrganizationDomain, ...]:

@@ -11,8 +11,6 @@ from identity.storage.stores.outbox import OutboxStore
 
 
 class MemoryOutboxStore(MemoryStore, OutboxStore):
-    """Rows by id."""
-
     def add(self, message: OutboxMessage) -> None:
         self._tables.outgoing_messages.insert({message.id: message})
 

@@ -8,8 +8,6 @@ from identity.storage.stores.project_grants import ProjectGrantFilterField, Proj
 
 
 class MemoryProjectGrantStore(MemoryEntityStore[ProjectGrant], ProjectGrantStore):
-    """Rows by id."""
-
     table = "project_grants"
 
     def find_for_organization(self, project_id: str, organization_id: str) -> ProjectGrant | None:
@@ -25,7 +23,7 @@ class MemoryProjectGrantStore(MemoryEntityStore[ProjectGrant], ProjectGrantStore
         )
 
     def _is_found(self, grant: ProjectGrant, filter_field: ProjectGrantFilterField, query: str) -> bool:
-        """True if the query finds what stands at the other end."""
+        """True if the query matches the project or organization at the other end."""
         if filter_field == "project_id":
             return matches_query(query, self._tables.organizations.get(grant.organization_id))
         return matches_query(query, self._tables.projects.get(grant.project_id))

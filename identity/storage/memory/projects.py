@@ -74,5 +74,5 @@ class MemoryProjectStore(MemoryEntityStore[Project], ProjectStore):
 def _remove_role_from_grants(grants: MemoryTable[str, GrantT], project_id: str, key: str) -> None:
     for grant in grants:
         if grant.project_id == project_id and key in grant.roles:
-            # A new version, so that nobody who read the grant before can put the role back unawares.
+            # A new version, so that a caller who read the grant before cannot restore the role by accident.
             grants.replace_unchecked(grant.id, replace(grant, roles=grant.roles - {key}, version=grant.version + 1))

@@ -1,4 +1,4 @@
-"""What is deleted some time after it has served, in memory."""
+"""Purges, in memory."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
@@ -12,7 +12,7 @@ from identity.storage.memory.entity_store import MemoryStore
 from identity.storage.memory.tables import MemoryTable
 from identity.storage.stores.purges import LEGAL_HOLD_KINDS, PurgeCandidates, PurgeKind, PurgeStore
 
-#: The table of each, and when a row of it is over; None is never.
+#: Table of each kind, and when a row expires; None for never.
 _EXPIRY_RULES: Mapping[PurgeKind, tuple[str, Callable[[Any], datetime | None]]] = {
     PurgeKind.ACCESS_TOKENS: ("access_tokens", attrgetter("expires_at")),
     PurgeKind.REFRESH_TOKENS: ("refresh_tokens", attrgetter("ends_at")),
@@ -28,8 +28,6 @@ _EXPIRY_RULES: Mapping[PurgeKind, tuple[str, Callable[[Any], datetime | None]]] 
 
 
 class MemoryPurgeStore(MemoryStore, PurgeStore):
-    """Looks at one table at a time."""
-
     def find_candidates(
         self,
         kind: PurgeKind,
@@ -66,7 +64,7 @@ class MemoryPurgeStore(MemoryStore, PurgeStore):
         self, purged: PurgeKind, before: datetime, legal_holds: Collection[str]
     ) -> Callable[[Any, Any], bool]:
         name, over_at = _EXPIRY_RULES[purged]
-        # The number of the next event follows from the last one's.
+        # The next event's number follows from the last event.
         newest = next(reversed(getattr(self._tables, name).rows), None) if purged is PurgeKind.AUDIT_EVENTS else None
 
         def is_over(key: Any, row: Any) -> bool:

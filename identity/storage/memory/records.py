@@ -22,7 +22,7 @@ class MemoryRecordStore(MemoryStore, RecordStore):
         return None
 
     def find(self, plugin: str, kind: str, key: bytes, *, locked: bool = False) -> Record | None:
-        # A writer has the whole storage for itself, so there is nothing more to lock.
+        # Writers are exclusive, so no further lock is needed.
         return self._tables.records.find((plugin, kind, key))
 
     def replace(self, record: Record) -> None:

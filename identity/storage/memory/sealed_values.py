@@ -1,4 +1,4 @@
-"""What lies sealed, in memory."""
+"""Sealed values, in memory."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,7 +14,7 @@ from identity.storage.stores.sealed_values import (
     SealedValueStore,
 )
 
-#: The table of each, and the field.
+#: Table and field of each kind.
 _TABLE_FIELDS: Mapping[SealedValueKind, tuple[str, str]] = {
     SealedValueKind.UPSTREAM_SECRETS: ("upstream_providers", "secret"),
     SealedValueKind.MESSAGES: ("outgoing_messages", "sealed"),
@@ -23,8 +23,6 @@ _TABLE_FIELDS: Mapping[SealedValueKind, tuple[str, str]] = {
 
 
 class MemorySealedValueStore(MemoryStore, SealedValueStore):
-    """Looks at one table at a time."""
-
     def list_with_other_prefix(
         self, kind: SealedValueKind, active_prefix: bytes, limit: int, *, cursor: PrimaryKey | None = None
     ) -> SealedValueBatch:

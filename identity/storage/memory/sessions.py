@@ -1,4 +1,4 @@
-"""Sessions of people at their browsers, in memory."""
+"""Browser sessions, in memory."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -14,8 +14,6 @@ from identity.storage.stores.sessions import MAX_SESSIONS_PER_USER, SessionStore
 
 
 class MemorySessionStore(MemoryStore, SessionStore):
-    """Rows by id."""
-
     def add(self, session: Session) -> None:
         self._tables.sessions.insert({session.id: session})
 
@@ -97,6 +95,5 @@ class MemorySessionStore(MemoryStore, SessionStore):
 
 
 def has_ended(tables: MemoryTables, session_id: str | None) -> bool:
-    """True if there is such a session and it has ended."""
     session = None if session_id is None else tables.sessions.find(session_id)
     return session is not None and session.ended_at is not None

@@ -8,8 +8,6 @@ from identity.storage.stores.signing_keys import SigningKeyStore
 
 
 class MemorySigningKeyStore(MemoryStore, SigningKeyStore):
-    """Rows by id."""
-
     def add(self, key: SigningKey) -> None:
         self._tables.signing_keys.insert({key.id: key})
 

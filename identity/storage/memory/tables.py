@@ -1,6 +1,6 @@
 """Tables of frozen values: shared with the committed state until they are written to.
 
-What rows refer to, and of what there is only one, stands beside each table. What goes with a row follows from it.
+Foreign keys and uniqueness rules are declared beside each table; cascades follow from them.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -37,11 +37,11 @@ RowT = TypeVar("RowT")
 
 @dataclass(frozen=True, slots=True)
 class TableConstraints:
-    """What holds for each row of a table.
+    """Constraints of each row of a table.
 
-    ``foreign_keys`` names, by field, the table that holds what the row belongs to; ``cascades`` tells, by table, the
-    key of what else it goes with. ``unique`` makes, by the name that is told, what no two rows have; None is no such
-    thing. ``primary_key_field`` is what is told where the key itself is taken.
+    ``foreign_keys`` maps a field to the table of the parent; ``cascades`` maps a further table to the key of the row
+    it is deleted with. ``unique`` maps the field in the error to a function that returns the unique value, None for
+    no value. ``primary_key_field`` is in the error if the key itself is taken.
     """
 
     foreign_keys: Mapping[str, str] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class TableConstraints:
 
 
 class MemoryTable(Generic[KeyT, RowT]):
-    """One table as one transaction sees it: copied on the first write, so that others keep what they see."""
+    """One table in one transaction: copied on the first write, so that others keep their view."""
 
     def __init__(
         self, name: str, rules: TableConstraints, rows: dict[KeyT, RowT], tables: "dict[str, MemoryTable[Any, Any]]"
@@ -70,11 +70,10 @@ class MemoryTable(Generic[KeyT, RowT]):
         return key in self.rows
 
     def find(self, key: KeyT) -> RowT | None:
-        """The row with this key."""
         return self.rows.get(key)
 
     def get(self, key: KeyT) -> RowT:
-        """The row with this key. Raises RowNotFound."""
+        """Raises RowNotFound."""
         if key not in self.rows:
             raise RowNotFound(key)
         return self.rows[key]
@@ -92,25 +91,24 @@ class MemoryTable(Generic[KeyT, RowT]):
         self._copy_on_write().update(rows)
 
     def replace(self, key: KeyT, row: RowT) -> None:
-        """Store a row in the place of the one with its key, or where there was none. Raises RowNotFound or
-        DuplicateValue."""
+        """Store the row, replacing the one with its key if any. Raises RowNotFound or DuplicateValue."""
         self._require_parents({key: row})
         self._require_unique({key: row})
         self.replace_unchecked(key, row)
 
     def replace_unchecked(self, key: KeyT, row: RowT) -> None:
-        """The same for a row that cannot break a rule: it has what the one before had."""
+        """Like ``replace``, for a row whose constrained fields are unchanged."""
         self._copy_on_write()[key] = row
 
     def delete(self, key: KeyT) -> None:
-        """Delete the row with this key and all that goes with it. Raises RowNotFound."""
+        """Delete the row with this key, and its dependent rows. Raises RowNotFound."""
         self.get(key)
         del self._copy_on_write()[key]
         for memory_table in self._tables.values():
             memory_table.delete_where(memory_table._child_filter(self.name, key))
 
     def delete_where(self, doomed: Callable[[KeyT, RowT], bool] | None) -> int:
-        """Delete every row of which ``doomed`` is true; returns how many went."""
+        """Delete every row for which ``doomed`` is true; returns the number deleted."""
         if doomed is None:
             return 0
         keys = [key for key, row in self.rows.items() if doomed(key, row)]
@@ -120,7 +118,7 @@ class MemoryTable(Generic[KeyT, RowT]):
         return len(keys)
 
     def _child_filter(self, parent: str, id_: object) -> Callable[[KeyT, RowT], bool] | None:
-        """Tells which rows go with that one; None if none can."""
+        """A predicate for the rows that depend on that row; None if there can be none."""
         links = [name for name, table in self._rules.foreign_keys.items() if table == parent]
         goes_with = self._rules.cascades.get(parent)
         if not links and goes_with is None:
@@ -155,7 +153,7 @@ class MemoryTable(Generic[KeyT, RowT]):
 
 @dataclass(frozen=True, slots=True)
 class AttemptCount:
-    """How often a key was counted, the last time when, and the next moment at which something changes."""
+    """The count of a key, its last time, and when it changes next."""
 
     number: int
     next_at: datetime
@@ -179,7 +177,7 @@ def _managed_by_level(level: ManagerLevel) -> Callable[[Any, Manager], str | Non
 
 @dataclass(frozen=True, slots=True)
 class MemoryTables:
-    """All tables as one transaction sees them."""
+    """All tables in one transaction."""
 
     instance: MemoryTable[str, Instance] = _table(key="instance")
     organizations: MemoryTable[str, Organization] = _table(unique={"primary_domain": attrgetter("primary_domain")})
@@ -255,10 +253,10 @@ class MemoryTables:
         return cls(**tables)
 
     def state(self) -> dict[str, dict[Any, Any]]:
-        """What the tables hold now, to be committed."""
+        """The contents of the tables, to be committed."""
         return {field.name: getattr(self, field.name).rows for field in fields(self)}
 
     def close(self) -> None:
-        """Refuse every further write."""
+        """Refuse further writes."""
         for item in fields(self):
             getattr(self, item.name).is_writable = False

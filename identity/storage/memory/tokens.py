@@ -108,7 +108,7 @@ class MemoryTokenStore(MemoryStore, TokenStore):
         is_last_write: bool = False,
     ) -> None:
         token = self._tables.refresh_tokens.get(digest)
-        # A replay is told from an expired token for ever: it is a sign of theft.
+        # A replay is reported even after the token has expired: it is a sign of theft.
         if token.rotated_at is not None:
             raise AlreadyUsed(token)
         expired = min(token.expires_at, token.ends_at) <= rotated_at
@@ -145,7 +145,6 @@ class MemoryTokenStore(MemoryStore, TokenStore):
         )
 
     def _client(self, client_id: str) -> ApplicationClient:
-        """The client without its secrets."""
         client = MemoryApplicationStore(self._tables).find_client(client_id)
         if client is None:
             raise RowNotFound(client_id)
@@ -186,7 +185,7 @@ class MemoryTokenStore(MemoryStore, TokenStore):
         code = self._tables.authorization_codes.get(digest)
         if code.client_id != client_id:
             raise RowNotFound("code")
-        # A replay is told from an expired code for ever: it is a sign of theft.
+        # A replay is reported even after the code has expired: it is a sign of theft.
         if code.redeemed_at is not None:
             raise AlreadyUsed(code)
         if code.expires_at <= redeemed_at:
@@ -197,7 +196,7 @@ class MemoryTokenStore(MemoryStore, TokenStore):
         return redeemed
 
     def _add(self, refresh: RefreshToken | None, access: AccessToken | None) -> None:
-        """Store what a code or a refresh token brings."""
+        """Store the tokens obtained with a code or a refresh token."""
         if refresh is not None:
             self.add_refresh_token(refresh)
         if access is not None:

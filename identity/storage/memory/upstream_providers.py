@@ -8,8 +8,6 @@ from identity.storage.stores.upstream_providers import UpstreamProviderStore
 
 
 class MemoryUpstreamProviderStore(MemoryEntityStore[UpstreamProvider], UpstreamProviderStore):
-    """Rows by id."""
-
     table = "upstream_providers"
 
     def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[UpstreamProvider]:

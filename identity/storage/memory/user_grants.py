@@ -11,8 +11,6 @@ from identity.storage.stores.user_grants import UserGrantFilterField, UserGrantS
 
 
 class MemoryUserGrantStore(MemoryEntityStore[UserGrant], UserGrantStore):
-    """Rows by id."""
-
     table = "user_grants"
 
     def page(
@@ -40,13 +38,13 @@ class MemoryUserGrantStore(MemoryEntityStore[UserGrant], UserGrantStore):
         return tuple(grant for grant in narrowed if grant is not None)
 
     def _is_found(self, grant: UserGrant, filter_field: UserGrantFilterField, query: str) -> bool:
-        """True if the query finds what stands at the other end."""
+        """True if the query matches the user or project at the other end."""
         if filter_field == "user_id":
             return matches_query(query, self._tables.projects.get(grant.project_id))
         return user_matches_query(self._tables, self._tables.users.get(grant.user_id), query)
 
     def _narrowed(self, grant: UserGrant) -> UserGrant | None:
-        """The grant with the roles that its project grant, if it has one, still allows."""
+        """The grant with the roles that its project grant, if any, still allows."""
         if grant.project_grant_id is None:
             return grant
         source = self._tables.project_grants.find(grant.project_grant_id)

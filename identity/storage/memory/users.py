@@ -16,8 +16,6 @@ from identity.storage.stores.users import MAX_USERS_PER_EMAIL, USER_SORT_KEYS, U
 
 
 class MemoryUserStore(MemoryEntityStore[User], UserStore):
-    """Rows by id."""
-
     table = "users"
 
     def add_many(self, users: Sequence[User]) -> None:
@@ -158,7 +156,7 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
 
 
 def user_matches_query(tables: MemoryTables, user: User, query: str) -> bool:
-    """True if the query finds the user, by login name as well."""
+    """True if the query matches the user, by login name as well."""
     return matches_query(query, user, tables.organizations.get(user.organization_id).primary_domain)
 
 

@@ -9,7 +9,7 @@ from identity.domain.names import name_key
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, SortKeys, sortable_timestamp
 from identity.storage.stores.entity_store import EntityStore
 
-#: What the list can be sorted by, the usual order first.
+#: Sort keys of the list, the default first.
 APPLICATION_SORT_KEYS: SortKeys[Application] = {
     "name": lambda application: name_key(application.name),
     "created_at": lambda application: sortable_timestamp(application.created_at),
@@ -17,7 +17,7 @@ APPLICATION_SORT_KEYS: SortKeys[Application] = {
 
 
 class ApplicationStore(EntityStore[Application]):
-    """Client secrets belong to their application and go with it."""
+    """Client secrets are deleted with their application."""
 
     @abstractmethod
     def find_client(self, client_id: str) -> ApplicationClient | None:
@@ -25,30 +25,30 @@ class ApplicationStore(EntityStore[Application]):
 
     @abstractmethod
     def is_registered_origin(self, origin: str) -> bool:
-        """True if an active application has a redirect URI of this web origin (RFC 6454), answered by an index."""
+        """True if an active application has a redirect URI of this web origin (RFC 6454); uses an index."""
 
     @abstractmethod
     def page(self, project_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[Application]:
-        """The project's applications, usually by name."""
+        """The project's applications, by name by default."""
 
     @abstractmethod
     def add_secret(self, application_id: str, secret: ClientSecret) -> None:
-        """Store a secret beside the others. Raises RowNotFound if there is no such application."""
+        """Add a secret. Raises RowNotFound if there is no such application."""
 
     @abstractmethod
     def remove_secret(self, application_id: str, secret_id: str) -> None:
-        """Delete one secret. Raises RowNotFound."""
+        """Raises RowNotFound."""
 
     @abstractmethod
     def list_secrets(self, application_id: str, *, locked: bool = False) -> tuple[ClientSecret, ...]:
         """The application's secrets, oldest first.
 
-        ``locked`` so that they can be counted: whoever else locks them waits for the end of the transaction.
+        ``locked`` makes their count reliable: others that lock them wait for the end of the transaction.
         """
 
     @abstractmethod
     def count_secrets(self, ids: Collection[str]) -> Mapping[str, int]:
-        """How many secrets each of these applications has, in one query; unknown ids are left out."""
+        """Number of secrets of each of these applications, in one query; unknown ids are left out."""
 
     @abstractmethod
     def update_secrets_last_used(self, uses: Mapping[str, datetime]) -> None:

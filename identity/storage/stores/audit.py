@@ -1,4 +1,4 @@
-"""The audit trail: it can be appended to and read, and forgets what it told of people who are deleted."""
+"""The audit trail: append-only, except that personal data of deleted people is erased."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -8,39 +8,38 @@ from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
 
 
 class AuditStore(ABC):
-    """There is no way to delete an event, and none to change one but ``erase_personal_details``. Pages are newest
-    first.
-    """
+    """No method deletes an event, and only ``erase_personal_details`` changes one. Pages are newest first."""
 
     @abstractmethod
     def append(self, event: AuditEvent) -> bool:
-        """Write the event and give it the next sequence number; False if its ``once`` is already there (compared over
-        all nodes), and then nothing is written."""
+        """Write the event with the next sequence number; False, and nothing is written, if its ``once`` exists
+        already (on any node).
+        """
 
     @abstractmethod
     def append_many(self, events: Sequence[AuditEvent]) -> None:
-        """Write events that have no ``once``, in this order."""
+        """Write events without ``once``, in this order."""
 
     @abstractmethod
     def erase_personal_details(self, deleted_ids: str) -> int:
-        """Put ERASED in the place of each detail that there is in events about this person, or about people of this
-        organization, and leave the rest of the events as it is; returns how many events that were.
+        """Replace each detail by ERASED in events about this person, or about people of this organization, and leave
+        the rest of the events unchanged; returns the number of events changed.
 
-        Events about people who are there keep what they tell: whoever deletes one calls this afterwards.
+        Call it after deleting them: events about existing people keep their details.
         """
 
     @abstractmethod
     def find(self, event_id: str) -> AuditEvent | None:
-        """The event with this id."""
+        pass
 
     @abstractmethod
     def page(self, request: PageRequest = FIRST_PAGE, filter: AuditFilter = UNFILTERED) -> ResultPage[AuditEvent]:  # noqa: A002
-        """Events that the filter lets through."""
+        """Events that match the filter."""
 
     @abstractmethod
     def list_after(self, sequence: int, limit: int, filter: AuditFilter = UNFILTERED) -> tuple[AuditEvent, ...]:  # noqa: A002
-        """Up to ``limit`` events with a greater sequence number that the filter lets through, oldest first.
+        """Up to ``limit`` events that match the filter and have a greater sequence number, oldest first.
 
-        An event is held back while one with a lower number may still be committed: who asks again after the last one
-        that was returned misses none.
+        An event is withheld while one with a lower number may still be committed: a caller that continues after the
+        last event returned misses none.
         """

@@ -1,4 +1,4 @@
-"""Authorization requests that wait for their user."""
+"""Pending authorization requests."""
 
 from abc import ABC, abstractmethod
 from datetime import datetime
@@ -7,17 +7,17 @@ from identity.domain.sessions import PendingAuthorization
 
 
 class AuthorizationRequestStore(ABC):
-    """They go with the user who proved something for them; whatever else they name may be gone when they are
-    continued.
+    """They are deleted with the user who proved something in them; other entities that they name may be gone when
+    they are continued.
     """
 
     @abstractmethod
     def add(self, pending: PendingAuthorization) -> None:
-        """Store a new request. Raises DuplicateValue("id")."""
+        """Raises DuplicateValue("id")."""
 
     @abstractmethod
     def find(self, request_id: str) -> PendingAuthorization | None:
-        """The request with this id, finished and expired ones included."""
+        """The request with this id, including finished and expired ones."""
 
     @abstractmethod
     def update(self, pending: PendingAuthorization) -> None:
@@ -28,16 +28,17 @@ class AuthorizationRequestStore(ABC):
 
     @abstractmethod
     def reset_for_user(self, user_id: str, *, except_id: str | None = None) -> int:
-        """Have unfinished requests for which this user proved something begin anew, but one; returns how many did.
+        """Restart all unfinished requests in which this user proved something, except one; returns their number.
 
-        Each becomes its next version, by one conditional write: who looked at the one before can neither update nor
-        finish it.
+        Each becomes its next version, by one conditional write: a caller that read the previous one can neither
+        update nor finish it.
         """
 
     @abstractmethod
     def finish(self, request_id: str, finished_at: datetime, *, version: int) -> PendingAuthorization:
-        """End the request by one conditional write: of racing callers exactly one does; returns it as it was.
+        """Finish the request by one conditional write: exactly one of several racing callers succeeds. Returns it as it
+        was.
 
-        Raises AlreadyUsed (with the row as value) if it was finished before, StaleRow if it is another version by now,
-        RowNotFound if there is none. The transaction can go on.
+        Raises AlreadyUsed (with the row as value) if it was finished before, StaleRow if its version differs by now,
+        RowNotFound if there is none. The transaction can continue.
         """

@@ -1,4 +1,4 @@
-"""What service users prove who they are with: keys, secrets, personal access tokens."""
+"""Credentials of service users: keys, secrets, personal access tokens."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
@@ -16,22 +16,22 @@ ExpiringCredentialT = TypeVar("ExpiringCredentialT", ServiceUserKey, PersonalAcc
 
 
 class CredentialStore(ABC):
-    """They belong to their service user and go with it; the access tokens that name one go with that one.
+    """They are deleted with their service user, and access tokens obtained with one are deleted with it.
 
-    ``kind`` is the class of the credentials that are meant. How many a user may have is not decided here.
+    ``kind`` is the class of the credentials. The number per user is not limited here.
     """
 
     @abstractmethod
     def add(self, credential: ServiceUserKey | ServiceUserSecret | PersonalAccessToken) -> None:
-        """Store it beside the others. Raises RowNotFound if there is no such user."""
+        """Raises RowNotFound if there is no such user."""
 
     @abstractmethod
     def find(self, kind: type[CredentialT], id: str, user_id: str) -> CredentialT | None:  # noqa: A002
-        """The one with this id, if it is this user's."""
+        """The credential with this id, if it is this user's."""
 
     @abstractmethod
     def delete(self, kind: type[CredentialT], user_id: str, id: str) -> None:  # noqa: A002
-        """Delete one of the user with the access tokens that it obtained. Raises RowNotFound."""
+        """Delete a credential of the user and the access tokens obtained with it. Raises RowNotFound."""
 
     @abstractmethod
     def update_last_used(self, kind: type[CredentialT], uses: Mapping[str, datetime]) -> None:
@@ -39,7 +39,7 @@ class CredentialStore(ABC):
 
     @abstractmethod
     def page(self, kind: type[CredentialT], user_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[CredentialT]:
-        """Those of the user, newest first."""
+        """The user's credentials, newest first."""
 
     @abstractmethod
     def list_expiring(
@@ -51,7 +51,7 @@ class CredentialStore(ABC):
         *,
         organization_id: str | None = None,
     ) -> tuple[ExpiringCredentialT, ...]:
-        """Those, of one organization's users or of all, with ``after < expires_at <= until``, soonest first."""
+        """Those with ``after < expires_at <= until``, of one organization's users or of all, soonest first."""
 
     @abstractmethod
     def find_key_with_subject(self, key_id: str, user_id: str) -> tuple[ServiceUserKey, Subject] | None:
@@ -59,8 +59,7 @@ class CredentialStore(ABC):
 
     @abstractmethod
     def key_summaries(self, user_ids: Collection[str], now: datetime) -> Mapping[str, KeySummary]:
-        """The keys of each of these users taken together, as they are at ``now``, in one query; users without a key are
-        left out."""
+        """Summary of each user's keys as of ``now``, in one query; users without keys are left out."""
 
     @abstractmethod
     def find_subject_with_secrets(self, user_id: str) -> tuple[Subject, tuple[ServiceUserSecret, ...]] | None:
@@ -73,5 +72,5 @@ class CredentialStore(ABC):
     def list_secrets(self, user_id: str, *, locked: bool = False) -> tuple[ServiceUserSecret, ...]:
         """The user's secrets, oldest first.
 
-        ``locked`` so that they can be counted: whoever else locks them waits for the end of the transaction.
+        ``locked`` makes their count reliable: others that lock them wait for the end of the transaction.
         """

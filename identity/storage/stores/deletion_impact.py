@@ -1,4 +1,4 @@
-"""What falls with a thing, in numbers."""
+"""Counts of what a deletion would remove."""
 
 from abc import ABC, abstractmethod
 from datetime import datetime
@@ -7,18 +7,19 @@ from identity.domain.deletion_impact import DeletionImpact, DeletionTarget
 
 
 class DeletionImpactStore(ABC):
-    """Counts what ``delete`` of the other stores takes along; the thing itself is not counted.
+    """Counts what ``delete`` of the other stores removes besides the entity itself.
 
-    ``at`` decides what is live: sessions and access tokens that have not ended, expired or been revoked by then.
-    Of what does not exist nothing falls.
+    ``now`` decides which sessions and access tokens are live: those not ended, expired or revoked by then. All
+    counts are zero for an unknown entity.
     """
 
     @abstractmethod
     def count(self, target: DeletionTarget, id: str, now: datetime) -> DeletionImpact:  # noqa: A002
-        """What falls with the thing of this id: with an organization the grants that it holds and gives, with a key or
-        a service user's secret the live tokens that it obtained. With a project grant ``users`` are those who hold
-        roles by it."""
+        """Counts for the entity with this id: for an organization including grants that it has received and given,
+        for a key or secret of a service user the live tokens obtained with it. For a project grant, ``users`` are
+        those with roles by it.
+        """
 
     @abstractmethod
     def count_role_grants(self, project_id: str, key: str) -> DeletionImpact:
-        """The user grants and project grants that hold a project's role: they lose it, and stay."""
+        """Number of user grants and project grants that contain a project's role: they lose it, and stay."""

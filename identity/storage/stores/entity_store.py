@@ -1,4 +1,4 @@
-"""What all stores of entities do alike."""
+"""Base class of entity stores."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
@@ -6,30 +6,30 @@ from typing import Generic, Protocol, TypeVar
 
 
 class VersionedEntity(Protocol):
-    """A value with an id, of which each change is a new version."""
+    """A value with an id whose version grows with each change."""
 
     @property
     def id(self) -> str:
-        """Its key."""
+        pass
 
     @property
     def version(self) -> int:
-        """Counts its changes."""
+        pass
 
 
 EntityT = TypeVar("EntityT", bound=VersionedEntity)
 
 
 class EntityStore(ABC, Generic[EntityT]):
-    """Values by id. What belongs to one goes with it."""
+    """Values by id. Dependent rows are deleted with them."""
 
     @abstractmethod
     def add(self, value: EntityT) -> None:
-        """Store a new value."""
+        pass
 
     @abstractmethod
     def find(self, id: str) -> EntityT | None:  # noqa: A002
-        """The value with this id."""
+        pass
 
     @abstractmethod
     def find_many(self, ids: Collection[str]) -> Mapping[str, EntityT]:
@@ -37,8 +37,8 @@ class EntityStore(ABC, Generic[EntityT]):
 
     @abstractmethod
     def update(self, value: EntityT) -> None:
-        """Replace the stored value by its next version."""
+        pass
 
     @abstractmethod
     def delete(self, id: str) -> None:  # noqa: A002
-        """Delete it with all that belongs to it."""
+        """Delete it with its dependent rows."""

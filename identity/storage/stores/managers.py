@@ -13,11 +13,11 @@ class ManagerStore(EntityStore[Manager]):
 
     @abstractmethod
     def list_for_user(self, user_id: str) -> tuple[Manager, ...]:
-        """Everything the user holds anywhere, in one query."""
+        """All roles of the user, in one query."""
 
     @abstractmethod
     def list_for_users_of_organization(self, organization_id: str) -> tuple[Manager, ...]:
-        """Everything that users of the organization hold anywhere, in one query."""
+        """All roles of the organization's users, in one query."""
 
     @abstractmethod
     def page(
@@ -31,5 +31,6 @@ class ManagerStore(EntityStore[Manager]):
 
     @abstractmethod
     def lock_by_role(self, resource: ResourceKey, role: str) -> tuple[Manager, ...]:
-        """The managers of the resource who hold the role and whose user and organization are active, locked until the
-        transaction ends: two removals of the last two owners cannot both go through."""
+        """The managers of the resource with the role whose user and organization are active, locked until the
+        transaction ends: concurrent removals of the last two owners cannot both succeed.
+        """

@@ -1,4 +1,4 @@
-"""The outbox: written in the transaction of a change, emptied after its commit."""
+"""The outbox: written in the transaction of a change, sent after its commit."""
 
 from abc import ABC, abstractmethod
 from datetime import datetime
@@ -11,39 +11,42 @@ class OutboxStore(ABC):
 
     @abstractmethod
     def add(self, message: OutboxMessage) -> None:
-        """Store a new message. Raises DuplicateValue("id")."""
+        """Raises DuplicateValue("id")."""
 
     @abstractmethod
     def list_pending(self, kind: str, now: datetime, limit: int) -> tuple[OutboxMessage, ...]:
-        """Up to ``limit`` messages of this kind that are not expired at this moment, oldest ``next_at`` first.
+        """Up to ``limit`` messages of this kind that have not expired, lowest ``next_at`` first.
 
-        One that cannot be read keeps no other from being found.
+        Unreadable messages are skipped.
         """
 
     @abstractmethod
     def list_due(self, kind: str, now: datetime, limit: int) -> tuple[OutboxMessage, ...]:
-        """Up to ``limit`` of those whose ``next_at`` has come: those that are not bulk first; of either the first of
-        each organization, then the second of each, and so on. Messages of no organization are together as of one.
+        """Up to ``limit`` messages whose ``next_at`` has come: bulk ones last, and among the rest the first of each
+        organization, then the second of each, and so on. Messages without an organization count as one
+        organization's.
 
-        One that cannot be read keeps no other from being found.
+        Unreadable messages are skipped.
         """
 
     @abstractmethod
     def get_backlog(self, kind: str, now: datetime) -> OutboxBacklog:
-        """What of this kind was tried in vain and is not expired (``failing``), what is expired (``given_up``), and
-        when the oldest of both was made."""
+        """Messages of this kind that failed and have not expired (``failing``), expired ones (``given_up``), and the
+        creation time of the oldest of both.
+        """
 
     @abstractmethod
     def oldest_created_at(self, kind: str, now: datetime, limit: int) -> datetime | None:
-        """When the oldest was made of the ``limit`` messages of this kind that are tried first; None if none waits.
+        """Creation time of the oldest among the ``limit`` messages of this kind that are tried first; None for an empty
+        queue.
 
-        What is expired does not wait. A look takes no longer however many there are.
+        Expired messages do not count. The cost does not grow with the queue.
         """
 
     @abstractmethod
     def postpone(self, message_id: str, next_at: datetime) -> None:
-        """Try it again then; one more attempt is counted. Raises RowNotFound."""
+        """Retry at that time, and count one more attempt. Raises RowNotFound."""
 
     @abstractmethod
     def delete(self, message_id: str) -> None:
-        """Delete it. Raises RowNotFound."""
+        """Raises RowNotFound."""

@@ -7,7 +7,7 @@ from identity.domain.projects import ProjectGrant
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
 from identity.storage.stores.entity_store import EntityStore
 
-#: By what grants are listed.
+#: Field by which grants are listed.
 ProjectGrantFilterField = Literal["project_id", "organization_id"]
 
 
@@ -16,10 +16,10 @@ class ProjectGrantStore(EntityStore[ProjectGrant]):
 
     @abstractmethod
     def find_for_organization(self, project_id: str, organization_id: str) -> ProjectGrant | None:
-        """The grant of this project to this organization."""
+        pass
 
     @abstractmethod
     def page(
         self, filter_field: ProjectGrantFilterField, filter_id: str, request: PageRequest = FIRST_PAGE
     ) -> ResultPage[ProjectGrant]:
-        """The grants of this project, or those that this organization holds."""
+        """The grants of this project, or those that this organization has received."""

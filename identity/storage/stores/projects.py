@@ -10,7 +10,7 @@ from identity.domain.projects import Project, ProjectRole
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, SortKeys, sortable_timestamp
 from identity.storage.stores.entity_store import EntityStore
 
-#: What the list can be sorted by, the usual order first.
+#: Sort keys of the list, the default first.
 PROJECT_SORT_KEYS: SortKeys[Project] = {
     "name": lambda project: name_key(project.name),
     "created_at": lambda project: sortable_timestamp(project.created_at),
@@ -22,33 +22,33 @@ class ProjectStore(EntityStore[Project]):
 
     @abstractmethod
     def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[Project]:
-        """The organization's projects, usually by name."""
+        """The organization's projects, by name by default."""
 
     @abstractmethod
     def count_children(self, ids: Collection[str]) -> Mapping[str, tuple[int, int]]:
-        """How many applications and how many roles each of these projects has, in one query; unknown ids are left
-        out."""
+        """Numbers of applications and roles of each of these projects, in one query; unknown ids are left out."""
 
     @abstractmethod
     def list_audience(
         self, project_ids: frozenset[str], organization_id: str, granted_until: datetime = NEVER
     ) -> frozenset[str]:
-        """Those of the ids that name an active project, in an active organization, which ``organization_id`` owns
-        or holds an active grant of, made at ``granted_until`` at the latest: the projects that a user of it may have in
-        a token's audience.
+        """The ids of active projects in active organizations that ``organization_id`` owns or has an active grant
+        of, made at ``granted_until`` at the latest: the projects that its users may have in a token's audience.
         """
 
     @abstractmethod
     def add_role(self, role: ProjectRole) -> None:
-        """Store a new role."""
+        pass
 
     @abstractmethod
     def update_role(self, role: ProjectRole) -> None:
-        """Replace display name and group by the next version. Raises RowNotFound; StaleRow if that was not the next."""
+        """Replace display name and group by the next version. Raises RowNotFound; StaleRow if the version is not the
+        next.
+        """
 
     @abstractmethod
     def delete_role(self, project_id: str, key: str) -> None:
-        """Delete the role, and take it out of project grants and user grants, whose version goes up."""
+        """Delete the role, and remove it from project grants and user grants, whose versions increase."""
 
     @abstractmethod
     def list_roles(self, project_id: str) -> tuple[ProjectRole, ...]:

@@ -1,4 +1,4 @@
-"""What is deleted some time after it has served."""
+"""Deletion of expired rows."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
@@ -9,12 +9,12 @@ from typing import Any
 
 
 class PurgeKind(StrEnum):
-    """What is over at some moment: sessions and families at their absolute end, refresh tokens with their family, audit
-    events when they happened, others when they expire.
+    """Kinds of rows that expire: sessions and families at their absolute end, refresh tokens with their family, audit
+    events by their time, others at their expiration.
 
-    Refresh tokens come before families, which may have thousands of them: what goes with one row is to be little. A
-    code that was redeemed goes with its family alone. An attempt is over when it was last counted, but never one that
-    has no next attempt.
+    Refresh tokens come before families, which may have thousands of them: deleting one row must not delete many. A
+    redeemed code is deleted only with its family. An attempt expires by its last count, but never if it has no next
+    attempt.
     """
 
     ACCESS_TOKENS = "access tokens"
@@ -29,7 +29,7 @@ class PurgeKind(StrEnum):
     AUDIT_EVENTS = "audit events"
 
 
-#: What is somebody's, and mostly of an organization.
+#: Kinds of rows that belong to people, and mostly to an organization.
 LEGAL_HOLD_KINDS = frozenset(
     {PurgeKind.ACCESS_TOKENS, PurgeKind.REFRESH_TOKENS, PurgeKind.FAMILIES, PurgeKind.SESSIONS, PurgeKind.AUDIT_EVENTS}
 )
@@ -37,18 +37,18 @@ LEGAL_HOLD_KINDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class PurgeCandidates:
-    """What is to go: keys, and the place to go on from, None at the end. Only the store itself understands either."""
+    """Keys to delete, and the cursor of the next search, None at the end. Both are opaque outside the store."""
 
     keys: Sequence[Any]
     cursor: Any
 
 
 class PurgeStore(ABC):
-    """Deletes rows that have served, with what goes with them, and tells how many there are without a look at all.
+    """Deletes expired rows with their dependent rows, and counts them without scanning all.
 
-    They are found by whoever only reads, and nobody waits for that. Those of LEGAL_HOLD_KINDS stay that belong to the
-    people and organizations of ``legal_holds``, or to people of these. An audit event belongs to whoever acted, too,
-    and to whom it is about.
+    Candidates are found by a read session, which blocks nobody. Rows of LEGAL_HOLD_KINDS that belong to the people
+    and organizations under a legal hold, or to people of these, stay. An audit event belongs to its actor and to its
+    subject.
     """
 
     @abstractmethod
@@ -61,34 +61,33 @@ class PurgeStore(ABC):
         legal_holds: Collection[str] = (),
         cursor: Any = None,
     ) -> PurgeCandidates:
-        """What goes of ``limit`` of these that were over before, the oldest first; from the ``last`` of the look before
-        on, if it is given as ``cursor``.
+        """The candidates among ``limit`` rows that expired before the moment, oldest first; ``cursor`` continues after
+        the ``last`` of the previous search.
 
-        All of them are looked at and those that are held are left out: a look takes no longer however many these are,
-        and may find nothing where there is more behind. Refresh tokens of families may be found in several looks, from
-        the same place on: the next one finds others once these are gone. The newest audit event may be left out,
-        whenever it was.
+        Rows under a legal hold count towards ``limit``: a search takes no longer because of them, and may find
+        nothing although there is more behind. Refresh tokens of a family may take several searches with the same
+        cursor: the next one finds others once these are deleted. The newest audit event may be left out.
         """
 
     @abstractmethod
     def delete(
         self, kind: PurgeKind, keys: Sequence[Any], before: datetime, *, legal_holds: Collection[str] = ()
     ) -> int:
-        """Delete those of the found keys of which it still holds that they were over before; returns how many went.
+        """Delete the candidates that are still expired; returns the number deleted.
 
-        What others are changing at this moment may stay.
+        Rows that others are changing may stay.
         """
 
     @abstractmethod
     def count_expired(self, kind: PurgeKind, before: datetime, limit: int, *, legal_holds: Collection[str] = ()) -> int:
-        """How many of these were over before, but for those that are held: ``limit`` stands for as many and more.
+        """Number of rows that expired before the moment, except those under a legal hold; counted up to ``limit``.
 
-        Where very many are held that were over first, those behind them need not be counted.
+        If very many old rows are under a legal hold, rows behind them need not be counted.
         """
 
     @abstractmethod
     def count_stored(self, kind: PurgeKind, limit: int) -> int:
-        """How many of these there are, over or not.
+        """Number of rows of this kind, expired or not.
 
-        Exact below ``limit``. From there on an estimate where the storage has one, else ``limit``.
+        Exact below ``limit``. From there on an estimate if the storage has one, else ``limit``.
         """

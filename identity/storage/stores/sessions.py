@@ -7,17 +7,18 @@ from datetime import datetime
 from identity.domain.authentication import Proof
 from identity.domain.sessions import Session, SignedInAccount
 
-#: How many sessions of one user are listed.
+#: Maximum number of sessions listed per user.
 MAX_SESSIONS_PER_USER = 100
 
 
 class SessionStore(ABC):
-    """Known to browsers by digest (unique: DuplicateValue("digest")). No method ever makes an ended session live
-    again."""
+    """Browsers are identified by digest (unique: DuplicateValue("digest")). No method makes an ended session live
+    again.
+    """
 
     @abstractmethod
     def add(self, session: Session) -> None:
-        """Store a new session. Raises RowNotFound if there is no such user."""
+        """Raises RowNotFound if there is no such user."""
 
     @abstractmethod
     def find(self, session_id: str) -> Session | None:
@@ -25,18 +26,21 @@ class SessionStore(ABC):
 
     @abstractmethod
     def list_for_browser(self, digests: Collection[bytes]) -> tuple[SignedInAccount, ...]:
-        """Those sessions that have one of these digests and are not ended, with user and organization, in one query;
-        last selected first. Expired ones are among them."""
+        """The sessions with these digests that have not ended, with user and organization, in one query; last
+        selected first. Includes expired ones.
+        """
 
     @abstractmethod
     def list_for_user(self, user_id: str, now: datetime) -> tuple[Session, ...]:
-        """The user's sessions that are not ended and whose absolute end lies after ``now``, last seen first; 100 at
-        most."""
+        """The user's sessions that have not ended and whose absolute end is after ``now``, last seen first; at most
+        100.
+        """
 
     @abstractmethod
     def list_open(self, organization_id: str | None, now: datetime, limit: int) -> tuple[SignedInAccount, ...]:
-        """Sessions of the organization's people, or of all, that are not ended and whose absolute end lies after
-        ``now``, with user and organization, by id; ``limit`` at most."""
+        """Sessions of the organization's people, or of all, that have not ended and whose absolute end is after
+        ``now``, with user and organization, by id; at most ``limit``.
+        """
 
     @abstractmethod
     def reauthenticate(
@@ -49,21 +53,22 @@ class SessionStore(ABC):
         seen_at: datetime,
         ends_at: datetime,
     ) -> None:
-        """Give the session a new digest, proofs, authenticated_at and ends_at, and move selected_at and last_seen_at
-        to ``seen_at``, by one conditional write. Raises RowNotFound if there is none or it is ended."""
+        """Set the session's digest, proofs, authenticated_at and ends_at, and move selected_at and last_seen_at to
+        ``seen_at``, by one conditional write. Raises RowNotFound if there is none or it has ended.
+        """
 
     @abstractmethod
     def update_last_seen(self, session_id: str, seen_at: datetime) -> None:
-        """Move "last seen" forward; never back. An unknown session is ignored."""
+        """Move ``last_seen_at`` forward, never back. An unknown session is ignored."""
 
     @abstractmethod
     def update_selected(self, session_id: str, selected_at: datetime) -> None:
-        """Move "selected" forward; never back. An unknown session is ignored."""
+        """Move ``selected_at`` forward, never back. An unknown session is ignored."""
 
     @abstractmethod
     def end(self, session_id: str, ended_at: datetime) -> bool:
-        """End the session; False if there is none or it has ended already, which keeps its moment."""
+        """End the session; False if there is none or it has already ended, whose time is kept."""
 
     @abstractmethod
     def end_for_user(self, user_id: str, ended_at: datetime, *, except_id: str | None = None) -> int:
-        """End all sessions of the user, but one; returns how many were not ended before."""
+        """End all sessions of the user, except one; returns how many had not ended before."""

@@ -6,7 +6,7 @@ from identity.domain.signing_keys import SigningKey
 
 
 class SigningKeyStore(ABC):
-    """Unique: ``generation``; it decides between nodes that rotate at once."""
+    """Unique: ``generation``, which decides between nodes that rotate concurrently."""
 
     @abstractmethod
     def add(self, key: SigningKey) -> None:
@@ -18,7 +18,7 @@ class SigningKeyStore(ABC):
 
     @abstractmethod
     def update_sealed_private_key(self, key_id: str, sealed_private_key: bytes) -> None:
-        """Replace the sealed private key (after a change of master key). Raises RowNotFound."""
+        """Replace the sealed private key after a change of master key. Raises RowNotFound."""
 
     @abstractmethod
     def delete(self, key_id: str) -> None:

@@ -16,55 +16,56 @@ from identity.domain.tokens import (
 
 
 class TokenStore(ABC):
-    """Codes and tokens are known by digest alone. No method ever makes a revoked row live again.
+    """Codes and tokens are stored by digest only. No method makes a revoked row live again.
 
-    Whoever changes nothing else in the transaction says so by ``last``: then the change may be committed with the
-    method, if nothing was changed before it, and an abort does not take it back.
+    Pass ``last`` if the transaction changes nothing else: then the method may commit it, if nothing was changed
+    before, and an abort does not undo it.
     """
 
     @abstractmethod
     def add_family(
         self, family: TokenFamily, code: AuthorizationCode | None = None, *, is_last_write: bool = False
     ) -> None:
-        """Store a new family, with the code that brings its tokens.
+        """Store a new family with its authorization code.
 
-        Raises RowNotFound if its user or client does not exist. The transaction can go on.
+        Raises RowNotFound if its user or client does not exist. The transaction can continue.
         """
 
     @abstractmethod
     def revoke_family(self, family_id: str, revoked_at: datetime) -> None:
-        """Revoke the family and so all its tokens, those of transactions still running included."""
+        """Revoke the family and with it all its tokens, including those of transactions still running."""
 
     @abstractmethod
     def add_access_token(
         self, token: AccessToken, *, consumed_record: Record | None = None, is_last_write: bool = False
     ) -> None:
-        """Record an access token and what was used up for it, a record without an owner whose key must be free.
+        """Store an access token and the record that it uses up, which has no owner and must be new.
 
-        Raises AlreadyUsed if it is not, and then nothing is recorded; of racing callers one succeeds. Raises
-        RowNotFound if its user, key, application or family is gone by now: what was looked up before the transaction
-        began cannot have vanished unseen.
+        Raises AlreadyUsed if it is not, and then nothing is stored; one of several racing callers succeeds. Raises
+        RowNotFound if its user, key, application or family is gone by now, even if it was read before the
+        transaction began.
         """
 
     @abstractmethod
     def find_access_token(self, digest: bytes) -> PresentedAccessToken | None:
-        """The access token with subject, organization, client (without its secrets), family and session, in
-        one query. A token names a session that has ended: ``session_ended``; one that was purged has not."""
+        """The access token with subject, organization, client (without its secrets), family and session, in one
+        query. ``session_ended`` is True for a session that has ended, False for one that was purged.
+        """
 
     @abstractmethod
     def revoke_access_token(self, digest: bytes, revoked_at: datetime) -> None:
-        """Revoke one access token; a revoked one keeps its moment, an unknown one is ignored."""
+        """Revoke one access token; a revoked one keeps its time, an unknown one is ignored."""
 
     @abstractmethod
     def revoke_for_user(self, user_id: str, revoked_at: datetime, *, client_id: str | None = None) -> int:
-        """Revoke all families that one client has of a user, or all of the user with all live access tokens.
+        """Revoke a user's families at one client, or all of the user's families and live access tokens.
 
-        Returns how many families were not revoked before.
+        Returns the number of families that were not revoked before.
         """
 
     @abstractmethod
     def add_refresh_token(self, token: RefreshToken) -> None:
-        """Record the first refresh token of a family."""
+        """Store the first refresh token of a family."""
 
     @abstractmethod
     def find_refresh_token(self, digest: bytes) -> PresentedRefreshToken | None:
@@ -80,35 +81,36 @@ class TokenStore(ABC):
         access: AccessToken | None = None,
         is_last_write: bool = False,
     ) -> None:
-        """Exchange a live refresh token for its successor, and the access token beside it, by one conditional write.
+        """Replace a live refresh token by its successor, and store the access token, by one conditional write.
 
-        Raises AlreadyUsed (with the row as value) if it was rotated before, expired or not; else RowNotFound if there
-        is none, or it is expired, revoked, or of a revoked family. Of racing callers exactly one succeeds. The
-        transaction can go on, unless what is new cannot be stored: then RowNotFound is raised and it is to be given up.
+        Raises AlreadyUsed (with the row as value) if it was rotated before, expired or not; else RowNotFound if
+        there is none, or it is expired, revoked, or of a revoked family. Exactly one of several racing callers
+        succeeds. The transaction can continue, unless the new tokens cannot be stored: then RowNotFound is raised
+        and it must be aborted.
         """
 
     @abstractmethod
     def replace_successor(self, predecessor: RefreshToken, successor: RefreshToken, replaced_at: datetime) -> bool:
-        """Put ``successor`` in the place of the one that ``predecessor`` was rotated to, which is revoked.
+        """Replace the token that ``predecessor`` was rotated to by ``successor``, and revoke it.
 
-        False, and nothing changes, unless that one is neither used nor revoked and the family is not revoked. Racing
-        callers take turns: each puts its own in the place of the one before, so one stays live.
+        False, and nothing changes, unless that token is neither used nor revoked and the family is not revoked.
+        Racing callers take turns: each replaces the previous one's, so one stays live.
         """
 
     @abstractmethod
     def list_connected_applications(self, user_id: str, now: datetime) -> tuple[ConnectedApplication, ...]:
-        """What applications hold of the user, by families that are neither revoked nor ended, last used first.
+        """Applications with families of the user that are neither revoked nor ended, last used first.
 
-        Last used is the latest moment at which a refresh token or, without any, the family was begun.
+        Last used is the time of the latest refresh token or, without any, of the family.
         """
 
     @abstractmethod
     def add_authorization_code(self, code: AuthorizationCode) -> None:
-        """Store a new code. Its family must exist (TokenStore.start_family)."""
+        """Store a new code. Its family must exist (``add_family``)."""
 
     @abstractmethod
     def find_authorization_code(self, digest: bytes) -> PresentedCode | None:
-        """The code, redeemed and expired ones included, with all that decides over it, in one query."""
+        """The code, including redeemed and expired ones, with everything needed to judge it, in one query."""
 
     @abstractmethod
     def redeem_authorization_code(
@@ -121,9 +123,11 @@ class TokenStore(ABC):
         access: AccessToken | None = None,
         is_last_write: bool = False,
     ) -> AuthorizationCode:
-        """Consume the code and store what it brings by one conditional write: of racing callers exactly one gets it.
+        """Redeem the code and store its tokens by one conditional write: exactly one of several racing callers
+        succeeds.
 
-        Raises AlreadyUsed (with the code as value) if this client redeemed it before, expired or not; else RowNotFound
-        if there is none, it has expired, or it is another client's: then it stays as it was. The transaction can go on,
-        unless what it brings cannot be stored: then RowNotFound is raised and it is to be given up.
+        Raises AlreadyUsed (with the code as value) if this client redeemed it before, expired or not; else
+        RowNotFound if there is none, it has expired, or it is another client's: then it stays unchanged. The
+        transaction can continue, unless the tokens cannot be stored: then RowNotFound is raised and it must be
+        aborted.
         """

@@ -12,8 +12,8 @@ class UpstreamProviderStore(EntityStore[UpstreamProvider]):
 
     @abstractmethod
     def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[UpstreamProvider]:
-        """Those of this organization."""
+        pass
 
     @abstractmethod
     def list_available(self, organization_id: str | None) -> tuple[UpstreamProvider, ...]:
-        """The active ones of this organization, if one is given, and those for all; in the order of their making."""
+        """The active providers of this organization, if given, and those for all; oldest first."""

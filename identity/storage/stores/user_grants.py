@@ -1,4 +1,4 @@
-"""User grants: project roles given to users."""
+"""User grants: project roles of users."""
 
 from abc import abstractmethod
 from typing import Literal
@@ -7,14 +7,14 @@ from identity.domain.projects import UserGrant
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
 from identity.storage.stores.entity_store import EntityStore
 
-#: By what grants are listed.
+#: Field by which grants are listed.
 UserGrantFilterField = Literal["user_id", "project_id", "project_grant_id"]
 
 
 class UserGrantStore(EntityStore[UserGrant]):
     """Unique: one grant per user, project and project grant (DuplicateValue("user_id")). Lists are newest first.
 
-    A search finds the users of the organizations ``within`` alone; None stands for all.
+    A search matches only users of the organizations ``within``; None means all.
     """
 
     @abstractmethod
@@ -26,9 +26,10 @@ class UserGrantStore(EntityStore[UserGrant]):
         *,
         organization_ids: frozenset[str] | None = None,
     ) -> ResultPage[UserGrant]:
-        """The grants that name this user, project or project grant."""
+        """The grants of this user, project or project grant."""
 
     @abstractmethod
     def list_effective(self, user_id: str, project_ids: frozenset[str]) -> tuple[UserGrant, ...]:
-        """The user's active grants in these projects, less those whose project grant is gone or inactive, with
-        roles narrowed to what a project grant allows."""
+        """The user's active grants in these projects, except those whose project grant is gone or inactive, with
+        roles narrowed to what a project grant allows.
+        """

@@ -1,4 +1,4 @@
-"""Users, human and service users alike."""
+"""Users: people and service users."""
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
@@ -10,18 +10,16 @@ from identity.domain.users import HumanUser, PasswordHash, Subject, User
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, SortKeys, sortable_timestamp
 from identity.storage.stores.entity_store import EntityStore
 
-#: How many people with one email address are found.
+#: Maximum number of people found by one email address.
 MAX_USERS_PER_EMAIL = 10
 
 
 class UserKind(StrEnum):
-    """Which of the two kinds a list asks for."""
-
     HUMAN = "human"
     SERVICE = "service"
 
 
-#: What the list can be sorted by, the usual order first. Who has no address or never signed in comes before the others.
+#: Sort keys of the list, the default first. Users without an address or a sign-in come first.
 USER_SORT_KEYS: SortKeys[User] = {
     "user_name": lambda user: name_key(user.user_name),
     "display_name": lambda user: name_key(user.display_name),
@@ -30,20 +28,20 @@ USER_SORT_KEYS: SortKeys[User] = {
     "last_sign_in_at": lambda user: sortable_timestamp(user.last_sign_in_at) if isinstance(user, HumanUser) else "",
 }
 
-#: The same for service users alone.
+#: Sort keys of a list of service users.
 SERVICE_USER_SORT_KEYS = ("user_name", "display_name", "created_at")
 
 
 class UserStore(EntityStore[User]):
     """Unique: the user name in its organization over both kinds, compared by name_key (DuplicateValue("user_name")).
 
-    ``update`` stores a value of the same kind, and leaves ``last_sign_in_at`` as it is stored. A person has at most one
+    ``update`` takes a value of the same kind and keeps the stored ``last_sign_in_at``. A person has at most one
     password.
     """
 
     @abstractmethod
     def add_many(self, users: Sequence[User]) -> None:
-        """Store new users, all of them or, where one cannot be, none: the transaction remains usable."""
+        """Store new users, all or none: the transaction can continue after an error."""
 
     @abstractmethod
     def find_subject(self, user_id: str) -> Subject | None:
@@ -55,7 +53,7 @@ class UserStore(EntityStore[User]):
 
     @abstractmethod
     def find_by_name(self, organization_id: str, user_name: str) -> User | None:
-        """The organization's user of this name."""
+        pass
 
     @abstractmethod
     def find_by_login_name(self, login_name: str) -> Subject | None:
@@ -63,14 +61,16 @@ class UserStore(EntityStore[User]):
 
     @abstractmethod
     def find_by_user_name_alone(self, user_name: str, *, preferred_organization_id: str) -> Subject | None:
-        """The person of this name that a manager made in the organization ``preferred_organization_id``, else of all
-        with a ``named_at`` who has had it for longest; compared by name_key."""
+        """The person of this name in ``preferred_organization_id`` if a manager created it, else the one who has had
+        it for longest among all with a ``named_at``; compared by name_key.
+        """
 
     @abstractmethod
     def find_by_email(self, organization_id: str, email: str) -> tuple[Subject, ...]:
-        """The organization's people with this email address, compared by ``email_key``; oldest first, 10 at most.
+        """The organization's people with this email address, compared by ``email_key``; oldest first, at most 10.
 
-        What is no address is nobody's."""
+        Empty for a text that is not an address.
+        """
 
     @abstractmethod
     def find_by_verified_email(
@@ -84,21 +84,23 @@ class UserStore(EntityStore[User]):
     ) -> tuple[Subject, ...]:
         """The people whose verified address has this ``email_key``, oldest first; of all organizations, or of one.
 
-        ``is_proven`` asks for those whose address counts everywhere (PROVEN), ``active`` for those who can sign in, as
+        ``is_proven`` limits them to addresses from GLOBALLY_TRUSTED_VERIFIERS, ``active`` to those who can sign in:
         neither they nor their organization is deactivated.
         """
 
     @abstractmethod
     def has_email_used_as_login_name(self, organization_id: str, domain: str) -> bool:
-        """True if somebody in the organization verified an address of this domain whose local part is another user's
-        name there; compared by name_key."""
+        """True if a verified address of this domain in the organization has a local part that is another user's name
+        there; compared by name_key.
+        """
 
     @abstractmethod
     def list_email_keys_verified_in_other_organizations(
         self, organization_id: str, domain: str, limit: int
     ) -> tuple[str, ...]:
-        """The ``email_key`` of each address of the domain that active people of other organizations have and that
-        counts everywhere (PROVEN), in order, up to so many. Looks through all that are verified."""
+        """Up to ``limit`` ``email_key`` values of addresses of the domain that active people of other organizations
+        have, from GLOBALLY_TRUSTED_VERIFIERS, in order. Scans all verified ones.
+        """
 
     @abstractmethod
     def update_last_sign_in(self, user_id: str, signed_in_at: datetime) -> None:
@@ -108,15 +110,15 @@ class UserStore(EntityStore[User]):
     def page(
         self, organization_id: str | None, kind: UserKind | None, request: PageRequest = FIRST_PAGE
     ) -> ResultPage[User]:
-        """The organization's users of one kind, usually by user name. None: of all organizations, of both kinds."""
+        """The organization's users of one kind, by user name by default. None: of all organizations, of both kinds."""
 
     @abstractmethod
     def list_due_deletions(self, now: datetime, limit: int) -> tuple[str, ...]:
-        """The ids of up to so many people whose ``deletion_at`` has come, the longest due first."""
+        """Ids of up to ``limit`` people whose ``deletion_at`` has come, the longest due first."""
 
     @abstractmethod
     def find_password(self, user_id: str) -> PasswordHash | None:
-        """The user's password hash."""
+        pass
 
     @abstractmethod
     def set_password(self, password: PasswordHash) -> None:
@@ -124,7 +126,9 @@ class UserStore(EntityStore[User]):
 
     @abstractmethod
     def lock_password_hash(self, user_id: str, hash: str) -> bool:  # noqa: A002
-        """True if this is the user's hash, by one conditional write: until the transaction ends nobody replaces it."""
+        """True if this is the user's hash, by one conditional write: it cannot be replaced until the transaction
+        ends.
+        """
 
     @abstractmethod
     def list_must_change_password(self, user_ids: Collection[str]) -> Mapping[str, bool]:
