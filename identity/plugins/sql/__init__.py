@@ -1,4 +1,4 @@
-"""Storage "sql": SQLite for one machine, PostgreSQL or MariaDB for many, through one plugin."""
+"""Storage "sql": SQLite for one machine, PostgreSQL or MariaDB for several."""
 
 from collections.abc import Iterable
 
@@ -14,8 +14,6 @@ _Settings = SqlPluginSettings
 
 
 class SqlPlugin:
-    """Offers the backend "sql"."""
-
     hookspecs = 1
     Settings = SqlPluginSettings
 
@@ -25,13 +23,13 @@ class SqlPlugin:
 
     @hookimpl
     def identity_storage_backends(self) -> list[Backend]:
-        """Offer the SQL backend; it opens no connection before it is used."""
+        """The SQL backend; it opens no connection before it is used."""
         return [self._backend]
 
     @hookimpl
     def identity_system_checks(self) -> Iterable[SystemCheck]:
-        """Whether the standby can be read from, if one is set; the primary does without it."""
-        # None of readiness: all nodes have the same one.
+        """Check the standby, if one is set; the primary serves without it."""
+        # Not part of readiness: all nodes share one standby.
         return [
             SystemCheck("standby", self._backend.standby_problem, affects_readiness=False)
         ] * self._backend.has_standby

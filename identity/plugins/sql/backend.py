@@ -1,4 +1,4 @@
-"""SqlBackend: SQLAlchemy Core, joined to the transactions of the package transaction."""
+"""SqlBackend: SQLAlchemy Core, joined to transactions of the transaction package."""
 
 import logging
 import os
@@ -41,7 +41,7 @@ ResultT = TypeVar("ResultT")
 
 log = logging.getLogger(__name__)
 
-#: SQLite begins to see with the first statement that reads. Whoever takes what is read may be slow.
+#: SQLite's snapshot begins with the first read. The reader may be slow.
 _BEGIN_SNAPSHOT = {
     "sqlite": ("BEGIN", "SELECT version_num FROM alembic_version"),
     "postgresql": (
@@ -52,24 +52,24 @@ _BEGIN_SNAPSHOT = {
     "mariadb": BEGIN_SNAPSHOT,
 }
 
-#: Whether it has the column ``oldest`` depends on the version.
+#: The column ``oldest`` exists only in later revisions.
 _SELECT_VERSION = text("SELECT * FROM alembic_version")
 
 
 class SqlBackend(Backend):
-    """SQLite, PostgreSQL or MariaDB, whichever the URL names."""
+    """SQLite, PostgreSQL or MariaDB, depending on the URL."""
 
     name: ClassVar[str] = "sql"
     is_concurrent: ClassVar[bool] = True
 
     def __init__(self, settings: SqlPluginSettings) -> None:
         self._settings = settings
-        # SQLite's writers wait in line from their first statement on.
+        # SQLite's writers queue from their first statement on.
         kind = settings.database_url().get_backend_name()
         self.has_write_conflicts = kind != SQLITE
         self.has_single_writer = kind == SQLITE
-        # With PostgreSQL as many as never wait for a connection that another one of them has. MariaDB's driver blocks
-        # its thread.
+        # PostgreSQL: as many as never wait for a connection that another of them holds. MariaDB's driver blocks its
+        # thread.
         self.max_greenlets = {SQLITE: MAX_GROUP_SIZE, POSTGRESQL: settings.pool_size}.get(kind, 0)
         self.has_standby = settings.standby_url is not None
         self._pools: DatabasePools | None = None
@@ -79,7 +79,7 @@ class SqlBackend(Backend):
 
     @property
     def pool_usages(self) -> Sequence[PoolUsage]:
-        """Of connections to read by, of those to write by, and of those to a standby."""
+        """Connections for reading, for writing, and to a standby."""
         opened = self._pools
         if opened is None:
             return ()
@@ -87,7 +87,7 @@ class SqlBackend(Backend):
         return opened.read_pool.usage("reading"), opened.writer.usage, *of_standby
 
     def read_session(self) -> AbstractContextManager[Storage]:
-        """A Storage to read from: a plain connection that commits nothing and begins nothing."""
+        """A Storage on a plain read connection without transactions."""
         pool = self._open_pools().read_pool
         try:
             return _ReadSession(pool, pool.acquire_shared())
@@ -95,24 +95,24 @@ class SqlBackend(Backend):
             raise translate_error(error) from error
 
     def standby_session(self) -> AbstractContextManager[Storage] | None:
-        """A Storage to read from a standby, None unless one is known to be as fresh as is asked for."""
+        """A Storage on a standby; None unless its lag is known to be within the limit."""
         standby = self._open_pools().standby
         connection = None if standby is None else standby.acquire_shared()
         return None if standby is None or connection is None else _ReadSession(standby, connection)
 
     def standby_problem(self) -> str | None:
-        """What an operator has to mend of the standby, as a sentence; None if all is well or there is none."""
+        """A problem of the standby for the operator, as a sentence; None without one."""
         standby = self._open_pools().standby
         return None if standby is None else standby.find_problem()
 
     @contextmanager
     def snapshot(self) -> Iterator[Storage]:
-        """A Storage to read from in a transaction, which sees what was committed when it began."""
+        """A Storage in a read transaction, which sees what was committed when it began."""
         pool = self._open_pools().read_pool
         with translating():
             connection = pool.acquire()
         try:
-            # Until its transaction has begun.
+            # Unusable until its transaction has begun.
             connection.is_broken = True
             with translating():
                 for statement in _BEGIN_SNAPSHOT[connection.dialect.name]:
@@ -129,7 +129,7 @@ class SqlBackend(Backend):
             pool.release(connection)
 
     def join_transaction(self, transaction_manager: "ITransactionManager") -> Storage:
-        """A Storage joined to the current transaction; the same one each time it is asked for there."""
+        """A Storage joined to the current transaction; the same object each time in that transaction."""
         transaction = transaction_manager.get()
         try:
             storage: Storage = transaction.data(self)
@@ -139,14 +139,15 @@ class SqlBackend(Backend):
         return storage
 
     def checkpoint(self) -> None:
-        """Carry what stands in SQLite's log over into the file. Otherwise whoever commits next does, when the log has
-        become large, and everybody waits for it."""
+        """Checkpoint SQLite's WAL. Otherwise the next commit does it once the log is large, and everyone waits for
+        it.
+        """
         if self._settings.database_url().get_backend_name() == SQLITE:
             with self.read_session() as storage:
                 storage.connection.execute_raw("PRAGMA wal_checkpoint(PASSIVE)")  # type: ignore[attr-defined]
 
     def migrate(self, *, dry_run: bool = False) -> Sequence[str]:
-        """Bring the schema up to this version, or tell what would be done."""
+        """Migrate the schema to this version, or list what would be done."""
         # Alembic takes 10 MB: requests never load it.
         from identity.plugins.sql.migrations.runner import list_all_revisions, list_pending_revisions, run_migrations
 
@@ -159,7 +160,7 @@ class SqlBackend(Backend):
         )
 
     def migration_sql(self) -> Sequence[str]:
-        """The SQL of what is due, and which tables it goes through."""
+        """The pending SQL, and the tables it touches."""
         from identity.plugins.sql.migrations.dry_run import dry_run_sql
 
         return (
@@ -178,29 +179,29 @@ class SqlBackend(Backend):
 
     @contextmanager
     def dump(self) -> Iterator[StorageDump]:
-        """Everything that is committed now, table by table."""
-        # Nothing of this is loaded for requests.
+        """Everything committed now, table by table."""
+        # Requests never load this.
         from identity.plugins.sql.table_dump import dump_tables
 
         with self.snapshot() as storage:
             yield dump_tables(storage.connection)  # type: ignore[attr-defined]
 
     def restore(self, dump: StorageDump) -> None:
-        """Make the schema of the dump, fill it, and migrate it, in one transaction."""
+        """Create the dump's schema, fill it, and migrate it, in one transaction."""
         from identity.plugins.sql.table_dump import restore_tables
 
-        # Before a file is made for it.
+        # Before a database file is created.
         if dump.schema_revision not in REVISIONS:
             require_known_revision(dump.schema_revision)
         self._run_with_engine(open_migration_engine(self._settings), lambda engine: restore_tables(engine, dump))
 
     def check(self) -> None:
-        """Raise StorageUnavailable unless the database answers, and its schema is known and fits."""
+        """Raise StorageUnavailable unless the database responds and its schema is known and current."""
         with self.read_session() as storage, translating():
             connection = storage.connection.core  # type: ignore[attr-defined]
             version = connection.execute(_SELECT_VERSION).mappings().first() or {}
             stored = version.get("version_num")
-            # Tables are looked at once: readiness is asked for again and again.
+            # Verified once: readiness is checked again and again.
             if stored is None or stored not in self._verified_revisions:
                 verify_schema(connection, stored)
         if stored is None:
@@ -209,13 +210,13 @@ class SqlBackend(Backend):
         require_usable_revision(stored, version.get("oldest"))
 
     def connection_limit_problem(self, process_count: int) -> str | None:
-        """Whether the server, and the standby's, give as many connections as so many processes may open."""
+        """Check the connection limits of the server and the standby for this many processes."""
         if self._settings.database_url().get_backend_name() == SQLITE:
             return None
         opened = self._open_pools()
         problems = []
         with translating():
-            # A pooler has connections of its own to the server.
+            # A pooler opens its own connections to the server.
             if not self._settings.pooler:
                 with self.read_session() as storage:
                     connection = storage.connection.core  # type: ignore[attr-defined]
@@ -231,14 +232,14 @@ class SqlBackend(Backend):
         return " ".join(problem for problem in problems if problem) or None
 
     def close(self) -> None:
-        """Give back connections; they are opened again when needed."""
+        """Close connections; they are reopened when needed."""
         with self._open_lock:
             opened, self._pools = self._pools, None
         if opened is not None and opened.process_id == os.getpid():
             opened.close()
 
     def _create_participant(self, transactions: "ITransactionManager") -> Storage:
-        """Begin a database transaction that ends with the current transaction of the manager."""
+        """Begin a database transaction that ends with the manager's current transaction."""
         try:
             write_transaction = self._open_pools().writer.begin_transaction()
         except DATABASE_ERRORS as error:
@@ -259,7 +260,7 @@ class SqlBackend(Backend):
 
 
 class _ReadSession(AbstractContextManager[Storage]):
-    """Gives a connection back that was lent."""
+    """Returns a shared connection at the end."""
 
     __slots__ = ("_connection", "_pool")
 

@@ -1,7 +1,7 @@
-"""What the values of a type are stored as: in which column, and how they get there and back.
+"""How values of each type are stored: column type, and conversion in both directions.
 
-Moments are seconds since the epoch: a third of the cost of DateTime columns, and never in doubt about time zones. Sets
-and tuples are JSON text, or words separated by spaces where OAuth itself writes them so. Objects are JSON text.
+Timestamps are seconds since the epoch: a third of the cost of DateTime columns, and without time zones. Sets and
+tuples are JSON, or space-delimited where OAuth writes them so. Objects are JSON.
 """
 
 import json
@@ -20,80 +20,77 @@ from identity.domain.authentication import Proof
 
 
 class RawBoolean(Boolean):
-    """A boolean that SQLite gives back as the number it is: whoever makes something of the row sees if it is none."""
+    """A boolean that SQLite returns as the stored number, so that the reader detects other numbers."""
 
     cache_ok = True
 
     def result_processor(self, dialect: Dialect, coltype: object) -> None:
-        """What the driver has."""
+        """No conversion: the driver's value."""
 
 
 class _LongText(TypeDecorator[str]):
-    """MariaDB's word for a text without a limit. Its dialect takes 1.5 MB, where it is another database's."""
+    """MariaDB's type for unlimited text, loaded only for MariaDB: its dialect takes 1.5 MB."""
 
     impl = Text
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[str]:
-        """It, compared byte by byte."""
+        """MariaDB's type, compared byte by byte."""
         from sqlalchemy.dialects.mysql import LONGTEXT
 
         return LONGTEXT(collation="utf8mb4_nopad_bin")
 
 
 class _LongBytes(TypeDecorator[bytes]):
-    """The same for bytes."""
+    """Like _LongText, for bytes."""
 
     impl = LargeBinary
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[bytes]:
-        """It."""
         from sqlalchemy.dialects.mysql import LONGBLOB
 
         return LONGBLOB()
 
 
 class _TextFromBytes(TypeDecorator[str]):
-    """A text that is indexed as a whole: MariaDB counts four bytes for each character of a text, and has no room."""
+    """A text that is indexed as a whole: MariaDB reserves four bytes per character of a text, too many for its
+    indexes.
+    """
 
     impl = Text
     cache_ok = True
 
     def process_result_value(self, value: bytes | None, dialect: Dialect) -> str | None:
-        """The text."""
         return None if value is None else value.decode()
 
 
-#: Compared byte by byte, as SQLite does, spaces at the end included.
+#: Compared byte by byte, as in SQLite, including trailing spaces.
 CodePointText = Text().with_variant(Text(collation="C"), "postgresql").with_variant(_LongText(), "mariadb")
-#: The same for what lists are sorted by and searches look at, which has up to 2000 bytes.
+#: Like CodePointText, for sort keys and searched text of up to 2000 bytes.
 SortedText = Text().with_variant(Text(collation="C"), "postgresql").with_variant(_TextFromBytes(), "mariadb")
 ByteString = LargeBinary().with_variant(_LongBytes(), "mariadb")
 EpochSeconds = BigInteger
 
 
-# The same few rows are read again and again. What these texts and numbers mean never changes, so it is worked out
-# once: a third of the time that reading a client or a token takes.
+# The same few rows are read again and again, and these conversions are pure, so they are cached: that saves a third of
+# the time of reading a client or a token.
 @lru_cache(4096)
 def datetime_from_seconds(stored: int) -> datetime:
-    """The moment so many seconds after the epoch."""
     return datetime.fromtimestamp(stored, UTC)
 
 
 def seconds_from_datetime(at: datetime) -> int:
-    """The moment as it is stored."""
     return int(at.timestamp())
 
 
 @lru_cache(1024)
 def json_list(values: tuple[str, ...]) -> str:
-    """A tuple as it is stored: JSON."""
     return json.dumps(values, ensure_ascii=False)
 
 
 def sorted_json_list(values: frozenset[str]) -> str:
-    """A set as it is stored: JSON, sorted so that equal sets are equal texts."""
+    """A set as JSON, sorted so that equal sets are equal strings."""
     return json.dumps(sorted(values), ensure_ascii=False)
 
 
@@ -117,7 +114,7 @@ def _parse_strings(stored: str) -> list[str]:
 
 @lru_cache(1024)
 def split_values(stored: str) -> tuple[str, ...]:
-    """What is stored as words separated by spaces."""
+    """Space-delimited values."""
     return tuple(stored.split(" ")) if stored else ()
 
 
@@ -149,7 +146,7 @@ def parse_proofs(stored: str) -> tuple[Proof, ...]:
 
 
 def serialize_proofs(proofs: tuple[Proof, ...]) -> str:
-    """Proofs as they are stored: JSON, each as factor, methods and moment."""
+    """JSON, each proof as factor, methods and time."""
     return json.dumps(
         [(proof.factor, proof.methods, seconds_from_datetime(proof.at)) for proof in proofs], ensure_ascii=False
     )
@@ -157,7 +154,7 @@ def serialize_proofs(proofs: tuple[Proof, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ColumnCodec:
-    """How values of a type are stored: in which column, read and written by what; None leaves them as they are."""
+    """Column type, reader and writer of a type; None for no conversion."""
 
     column: Any
     read: Callable[[Any], Any] | None = None
@@ -184,7 +181,7 @@ _CODECS: dict[Any, ColumnCodec] = {
 
 
 def codec_for(kind: Any) -> ColumnCodec:
-    """How a field of this type is stored; raises LookupError for a type that nobody thought of."""
+    """The codec of a field's type. Raises LookupError for an unsupported type."""
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return ColumnCodec(CodePointText, {item.value: item for item in kind}.__getitem__, attrgetter("value"))
     if is_dataclass(kind):
@@ -201,7 +198,7 @@ def _reader_for(kind: Any) -> Callable[[str], Any]:
 
 
 def _parse_nested(kind: Any, members: Mapping[str, Any]) -> Any:
-    """The value of the members that are known; raises ValueError or TypeError for any that it cannot have."""
+    """The value with the known members. Raises ValueError or TypeError for an invalid one."""
     inner = [field for field in fields(kind) if is_dataclass(field.type)]
     parts = {item.name: _parse_nested(item.type, dict(members.get(item.name, ()))) for item in inner}
     value = kind(**{**members, **parts})
@@ -211,7 +208,7 @@ def _parse_nested(kind: Any, members: Mapping[str, Any]) -> Any:
 
 
 def _without_unset(value: Any) -> dict[str, Any]:
-    """What is not unknown, by name."""
+    """The members that are set, by name."""
     members = ((field.name, getattr(value, field.name)) for field in fields(value))
     known = ((name, _without_unset(member) if is_dataclass(member) else member) for name, member in members)
     return {name: member for name, member in known if member}

@@ -1,4 +1,4 @@
-"""How many connections servers give, beside how many the processes of this installation may open."""
+"""The server's connection limits, compared with what the processes of this installation may open."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from sqlalchemy import Connection, text
 
 from identity.plugins.sql.settings import MARIADB, POSTGRESQL, SqlPluginSettings
 
-#: Name and value of each limit, of which the lowest counts; NULL for none. Some are kept for superusers.
+#: Name and value of each limit; the lowest counts, NULL is none. Some connections are reserved for superusers.
 _LIMITS = {
     POSTGRESQL: """
         SELECT 'max_connections', current_setting('max_connections')::int
@@ -25,7 +25,7 @@ _LIMITS = {
 
 
 def read_connection_limits(connection: Connection) -> Iterator[tuple[str, int]]:
-    """Each limit that the server has for us. Raises SQLAlchemyError."""
+    """Each limit of the server that applies to us. Raises SQLAlchemyError."""
     found = connection.execute(text(_LIMITS[connection.dialect.name]))
     return ((str(name), int(value)) for name, value in found.all() if value is not None)
 
@@ -33,7 +33,7 @@ def read_connection_limits(connection: Connection) -> Iterator[tuple[str, int]]:
 def connection_limit_problem(
     connection: Connection, settings: SqlPluginSettings, process_count: int, *, pools: int = 2
 ) -> str | None:
-    """What to mend if so many processes, each with so many pools, may open more than the server gives.
+    """A message if the pools of this many processes may exceed the server's limit.
 
     Raises SQLAlchemyError.
     """

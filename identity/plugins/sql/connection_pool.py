@@ -1,10 +1,10 @@
-"""Open connections, handed out in the order of the requests for them.
+"""A connection pool that serves requests in order of arrival.
 
-SQLAlchemy's pools do not fit: QueuePool blocks the event loop while it waits, AsyncAdaptedQueuePool works in the loop
-alone, and here threads and greenlets wait in one line. Measured against QueuePool: to take a connection and give it
-back costs 0.8 us of CPU instead of 7.4 (5.2 without an engine). Of eight threads with one connection, each of which
-uses it for a millisecond, the longest wait of two seconds was 23 ms; in QueuePool one thread took the connection again
-and again, and others waited until it stopped.
+SQLAlchemy's pools do not fit: QueuePool blocks the event loop while it waits, AsyncAdaptedQueuePool works only in
+the loop, and here threads and greenlets wait in one queue. Measured against QueuePool: acquire and release take 0.8
+us of CPU instead of 7.4 (5.2 without an engine). With eight threads sharing one connection for a millisecond each,
+the longest wait in two seconds was 23 ms; in QueuePool one thread got the connection again and again, and the others
+waited until it stopped.
 """
 
 import threading
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from identity.plugins.sql.connection import DatabaseConnection
 
 _BUSY_MESSAGE = "All database connections are busy."
-#: Seconds after which a server that had no connection left is asked for one again, by one who waits.
+#: Seconds after which a waiter asks a full server for a connection again.
 _RETRY_SECONDS = 0.2
 
 
 class _Waiter(Event):
-    """Where one waits, and what one then gets: a connection, or the room to open one."""
+    """A position in the queue and its result: a connection, or permission to open one."""
 
     __slots__ = ("connection",)
 
@@ -36,10 +36,10 @@ class _Waiter(Event):
 
 
 class ConnectionPool:
-    """At most ``size`` open connections, which stay open while nobody uses them.
+    """At most ``size`` open connections, which stay open while idle.
 
-    Where there are so many, or the server has none left (``is_limit_error`` tells by what opening raised), whoever asks
-    waits in line, for ``wait`` seconds at most.
+    If all are in use, or the server has none left (``is_full`` recognizes its error), callers queue for at most
+    ``wait`` seconds.
     """
 
     def __init__(
@@ -63,20 +63,22 @@ class ConnectionPool:
 
     @property
     def in_use(self) -> int:
-        """How many connections somebody has."""
+        """Number of connections in use."""
         return self._open_count - len(self._idle)
 
     def usage(self, name: str) -> PoolUsage:
-        """How many of its connections are in use, and how many wait for one."""
+        """Number of connections in use, and of callers waiting for one."""
         return PoolUsage(name, self.in_use, self._size, len(self._waiters))
 
     def acquire_idle(self) -> "DatabaseConnection | None":
-        """One that lies ready, None if there is none."""
+        """An idle connection, None if there is none."""
         with self._mutex:
             return self._idle.pop() if self._idle else None
 
     def acquire(self) -> "DatabaseConnection":
-        """A connection for oneself, once it is one's turn. Raises StorageUnavailable, or what opening raises."""
+        """An exclusive connection, after waiting in the queue. Raises StorageUnavailable, or the error of opening
+        one.
+        """
         give_up_at = time.monotonic() + self._wait
         is_first = False
         while True:
@@ -84,16 +86,16 @@ class ConnectionPool:
             if connection is not None and not connection.has_unread_data():
                 return connection
             if connection is not None:
-                # Its server said something unasked: that it ends the connection.
+                # Its server sent an unsolicited message: that it closes the connection.
                 connection.close()
             opened = self._open_connection(give_up_at)
             if opened is not None:
                 return opened
-            # Whoever found the server full was the first in line.
+            # The caller that found the server full stays first in the queue.
             is_first = True
 
     def _wait_for_capacity(self, give_up_at: float, *, is_first: bool) -> "DatabaseConnection | None":
-        """One that lies ready or is given back, or None where there is room to open one. Raises StorageUnavailable."""
+        """An idle or released connection, or None if the caller may open one. Raises StorageUnavailable."""
         with self._mutex:
             if self._idle:
                 return self._idle.pop()
@@ -107,7 +109,7 @@ class ConnectionPool:
                 self._waiters.append(waiter)
         while not waiter.wait(max(0.0, min(give_up_at - time.monotonic(), _RETRY_SECONDS))):
             with self._mutex:
-                # It may have been our turn at the last moment.
+                # It may have been served at the last moment.
                 if waiter.is_set():
                     break
                 if self._waiters[0] is waiter and self._has_capacity():
@@ -117,7 +119,7 @@ class ConnectionPool:
                 if time.monotonic() >= give_up_at:
                     self._waiters.remove(waiter)
                     if self._open_count < self._size:
-                        # The last attempt tells why there is none.
+                        # The last attempt to connect reports why there is none.
                         self._open_count += 1
                         return None
                     raise StorageUnavailable(_BUSY_MESSAGE)
@@ -127,7 +129,7 @@ class ConnectionPool:
         return self._open_count < self._size and time.monotonic() >= self._full_until
 
     def release(self, connection: "DatabaseConnection") -> None:
-        """Let the next one have it; what is broken or was asked to close is closed, and its room is free."""
+        """Pass it to the next waiter; a broken connection, or one of a closed pool, is closed and makes room."""
         usable = connection.is_usable and not self._closed
         with self._mutex:
             if self._waiters:
@@ -144,15 +146,14 @@ class ConnectionPool:
             connection.close()
 
     def acquire_shared(self) -> "DatabaseConnection":
-        """A connection to read by; others may read by it in between. Raises as ``acquire``."""
+        """A connection for reading; others may use it in between. Raises like ``acquire``."""
         return self.acquire()
 
     def release_shared(self, connection: "DatabaseConnection") -> None:
-        """What was lent."""
         self.release(connection)
 
     def close(self) -> None:
-        """Close what is idle now, and the rest when it is given back."""
+        """Close idle connections now, and the others when they are released."""
         with self._mutex:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -161,13 +162,13 @@ class ConnectionPool:
             connection.close()
 
     def _open_connection(self, give_up_at: float) -> "DatabaseConnection | None":
-        """A new one, in room that was made; None if the server has none left yet."""
+        """A new connection; None if the server has none left yet."""
         try:
             return self._connect()
         except BaseException as error:
             with self._mutex:
                 if self._is_limit_error(error) and time.monotonic() < give_up_at:
-                    # Others have what it has, and give it back: here, or in other processes.
+                    # Another caller or process holds it and will release it.
                     self._open_count -= 1
                     self._full_until = time.monotonic() + _RETRY_SECONDS
                     return None
@@ -179,14 +180,14 @@ class ConnectionPool:
 
 
 class SharedReadPool(ConnectionPool):
-    """A pool of which all greenlets of a thread share one connection, to read: none waits while it reads (SQLite)."""
+    """A pool in which all greenlets of a thread share one connection for reading, so that none waits (SQLite)."""
 
     def __init__(self, connect: "Callable[[], DatabaseConnection]", **limits: Any) -> None:
         super().__init__(connect, **limits)
         self._thread_connections: dict[int, DatabaseConnection] = {}
 
     def acquire_shared(self) -> "DatabaseConnection":
-        """The thread's connection to a greenlet, one of its own to anything else."""
+        """The thread's shared connection in a greenlet, an exclusive one elsewhere."""
         if not in_greenlet():
             return self.acquire()
         thread = threading.get_ident()
@@ -196,14 +197,13 @@ class SharedReadPool(ConnectionPool):
         return connection
 
     def release_shared(self, connection: "DatabaseConnection") -> None:
-        """What was lent."""
         if connection is not self._thread_connections.get(threading.get_ident()):
             self.release(connection)
         elif not connection.is_usable:
             self._thread_connections.pop(threading.get_ident()).close()
 
     def close(self) -> None:
-        """Close those of threads as well: whoever asks later opens another pool."""
+        """Also close connections of threads; later callers open another pool."""
         super().close()
         while self._thread_connections:
             self._thread_connections.popitem()[1].close()

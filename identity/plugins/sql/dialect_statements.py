@@ -1,7 +1,7 @@
-"""Changes that PostgreSQL and SQLite make in one statement, and MariaDB in several of one transaction.
+"""Changes that are one statement in PostgreSQL and SQLite, and several in MariaDB.
 
-MariaDB has neither UPDATE … RETURNING nor an upsert with a condition. There the row is held by the first statement
-until the transaction ends, so that what the others find and do is about the same state of it.
+MariaDB has neither UPDATE … RETURNING nor a conditional upsert. There the first statement locks the row until the
+transaction ends, so that the others see the same state.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -46,22 +46,21 @@ from identity.plugins.sql.settings import POSTGRESQL
 from identity.plugins.sql.statements import DialectStatement, ExecutableStatement, Statement, StatementText
 from identity.storage.errors import StorageUnavailable
 
-#: Gives what the new row would hold in a column.
+#: Returns the new row's value of a column.
 NewValue = Callable[[str], ColumnElement[Any]]
 
-#: How often a row is looked for that took the key and is gone when it is to be changed.
+#: Maximum attempts when a conflicting row has disappeared before it can be changed.
 _MAX_TRIES = 3
 
 
 class UpdateReturning(DialectStatement):
-    """An update of one row, found by its key and conditions, that gives the changed row."""
+    """An update of one row, by key and conditions, that returns the changed row."""
 
     def __init__(self, change: Update, *columns: ColumnElement[Any]) -> None:
         self._update = change
         self._columns = columns
 
     def compile(self, dialect: Dialect) -> ExecutableStatement:
-        """What this kind of database is sent."""
         if dialect.name != MARIADB:
             return StatementText.from_statement(self._update.returning(*self._columns), dialect)
         conditions: Any = self._update.whereclause
@@ -82,12 +81,12 @@ def _is_primary_key_condition(condition: ColumnElement[bool]) -> bool:
 
 
 class UpdateWithInserts(DialectStatement):
-    """A change of one row, with rows that are added if it is made; without one they are added in any case.
+    """A change of one row, and inserts that depend on it; without a change the rows are inserted in any case.
 
-    The change is an update, or an insert that does nothing where its key is taken. It gives ``returning``, or some row.
-    Its parameters are those of the update and, by the name of each table, the values of the new row. On PostgreSQL all
+    The change is an update, or an insert that does nothing if the key exists. It returns ``returning``, or some row.
+    Parameters are those of the update and, by the name of each table, the values of the new row. On PostgreSQL all
     is one statement, which greenlets share that are ready at the same time (``query_batching``) and have different
-    ``key``, one of the parameters.
+    values of the parameter ``key``.
     """
 
     def __init__(
@@ -107,14 +106,13 @@ class UpdateWithInserts(DialectStatement):
         self._parameters = parameter_types(change) if isinstance(change, Update) else {}
         for table in (*((change.table,) if isinstance(change, Upsert) else ()), *tables):
             self._parameters |= {f"{table.name}_{name}": table.c[name].type for name in _column_names(table)}
-        # Made here: once it was compiled, an update forgets what it returns.
+        # Created here: an update loses its RETURNING clause once it was compiled.
         self._select, self._batch_select = (
             self._build_statement(None),
             self._build_statement(parameter_rows_cte(self._parameters)),
         )
 
     def compile(self, dialect: Dialect) -> ExecutableStatement:
-        """What this kind of database is sent."""
         return self._single_statement(dialect) if dialect.name == POSTGRESQL else self._statement_sequence(dialect)
 
     def _single_statement(self, dialect: Dialect) -> ExecutableStatement:
@@ -129,7 +127,7 @@ class UpdateWithInserts(DialectStatement):
         )
 
     def _build_statement(self, parameter_rows: CTE | None) -> Select[Any]:
-        """The one statement: with parameters, or for each of ``parameter_rows``, whose number it then gives first."""
+        """The single statement: with parameters, or for each of ``parameter_rows``, whose number it returns first."""
 
         def insert_columns(table: Table) -> list[ColumnElement[Any]]:
             names = [f"{table.name}_{name}" for name in _column_names(table)]
@@ -196,9 +194,9 @@ class UpdateWithInserts(DialectStatement):
 
 
 class Upsert(DialectStatement):
-    """An insert, or else a change of the row that has the key already: ``changed`` tells to what, if it fits ``where``.
+    """An insert, or an update of the existing row to ``changed`` if it matches ``where``.
 
-    Without ``changed`` the row stays as it is. With ``returning`` it gives what stands there afterwards.
+    Without ``changed`` the row stays. With ``returning`` it returns the resulting row.
     """
 
     def __init__(
@@ -217,7 +215,6 @@ class Upsert(DialectStatement):
         self._returning = tuple(returning)
 
     def compile(self, dialect: Dialect) -> ExecutableStatement:
-        """What this kind of database is sent."""
         return self._statement_sequence(dialect) if dialect.name == MARIADB else self._single_statement(dialect)
 
     def _single_statement(self, dialect: Dialect) -> ExecutableStatement:
@@ -255,7 +252,7 @@ class Upsert(DialectStatement):
 
 
 def _column_names(table: Table) -> list[str]:
-    """The columns that a new row is given."""
+    """The columns set in a new row."""
     return [column.key for column in table.c if column.identity is None]
 
 
@@ -264,7 +261,7 @@ def _new_value_parameter(column: ColumnElement[Any]) -> ColumnElement[Any]:
 
 
 def _unique_constraint_name(table: Table, columns: Sequence[Column[Any]]) -> str:
-    """What MariaDB calls the unique rule of these columns."""
+    """MariaDB's name of the unique constraint on these columns."""
     for rule in table.constraints:
         if isinstance(rule, (PrimaryKeyConstraint, UniqueConstraint)) and list(rule.columns) == list(columns):
             return "PRIMARY" if isinstance(rule, PrimaryKeyConstraint) else str(rule.name)
@@ -273,7 +270,7 @@ def _unique_constraint_name(table: Table, columns: Sequence[Column[Any]]) -> str
 
 @dataclass(frozen=True, slots=True)
 class _UpdateThenSelect(ExecutableStatement):
-    """The row is ours once it was changed: nobody else can change it before it is read."""
+    """The update locks the row: nobody else can change it before it is read."""
 
     update: StatementText
     select: StatementText
@@ -287,7 +284,7 @@ class _UpdateThenSelect(ExecutableStatement):
 
 @dataclass(frozen=True, slots=True)
 class _InsertInSameStatement(ExecutableStatement):
-    """All in one statement, in which parameters for new rows begin with the names of their tables."""
+    """A single statement; parameters of new rows are prefixed with their table names."""
 
     text: StatementText
     batch_text: StatementText
@@ -324,12 +321,12 @@ class _InsertInSameStatement(ExecutableStatement):
 
 @dataclass(frozen=True, slots=True)
 class _InsertAfterUpdate(ExecutableStatement):
-    """The row is changed first, which says whether there is anything to add."""
+    """The row is changed first, which decides whether to insert."""
 
     update: ExecutableStatement | None
     update_returning: ExecutableStatement | None
     inserts: Mapping[str, StatementText]
-    #: The table of the change, where its parameters are those of a new row.
+    #: The changed table, if its parameters are those of a new row.
     upsert_table: str = ""
 
     def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
@@ -351,7 +348,7 @@ class _InsertAfterUpdate(ExecutableStatement):
 
 @dataclass(frozen=True, slots=True)
 class _InsertUnlessDuplicate(ExecutableStatement):
-    """Waits for whoever is making the same row. INSERT IGNORE would pass over broken references as well."""
+    """Waits for concurrent inserts of the same row. INSERT IGNORE would ignore broken references, too."""
 
     insert: StatementText
     constraint: str
@@ -366,7 +363,7 @@ class _InsertUnlessDuplicate(ExecutableStatement):
 
 @dataclass(frozen=True, slots=True)
 class _LockThenUpdate(ExecutableStatement):
-    """Holds the row if it is there, then changes it; or adds it, unless somebody else was faster."""
+    """Locks the row if it exists, then updates it; or inserts it, unless a concurrent insert was faster."""
 
     insert: StatementText
     constraint: str
@@ -396,7 +393,7 @@ def _with_new_values(parameters: Values) -> Values:
 def _insert_unless_duplicate(
     connection: DatabaseConnection, insert_text: StatementText, constraint: str, parameters: Values
 ) -> bool:
-    """False if there is such a row already, by this rule."""
+    """False if a row with the same values of this unique constraint exists."""
     try:
         insert_text.execute(connection, parameters)
     except DBAPIError as error:

@@ -1,7 +1,6 @@
-"""What a process opens: connections that read outside any transaction, and others that write inside them.
+"""Engines and pools of a process: read connections without transactions, and write connections.
 
-They differ in what a connection is set to when it is opened, so that nothing needs to be set (and reset) each time
-one is taken from its pool.
+Their sessions are configured when a connection is opened, so that nothing has to be set and reset at each use.
 """
 
 import os
@@ -33,22 +32,22 @@ from identity.plugins.sql.standby import StandbyConnection, StandbyPool
 from identity.plugins.sql.write_transactions import SeparateCommitWriter, Writer
 from identity.storage.errors import StorageUnavailable
 
-#: Begins nothing: the driver's own words do, where something is to begin.
+#: The driver begins no transaction by itself; statements do.
 _AUTOCOMMIT: dict[str, Any] = {"isolation_level": "AUTOCOMMIT", "skip_autocommit_rollback": True}
 
-#: Threads that connect while greenlets wait for it.
+#: Threads that connect while greenlets wait.
 _MAX_CONCURRENT_CONNECTS = 4
 
-#: How long a change of the schema waits for those who hold its table.
+#: How long a schema change waits for a table lock.
 _MIGRATION_LOCK_TIMEOUT = timedelta(milliseconds=500)
 
-#: How long a statement may take at a standby.
+#: Statement timeout on a standby.
 _STANDBY_TIMEOUT = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
 class DatabasePools:
-    """How a process reads and writes, and which process it is: connections do not survive a fork."""
+    """Pools of a process, and its pid: connections do not survive a fork."""
 
     read_pool: ConnectionPool
     writer: Writer
@@ -56,7 +55,7 @@ class DatabasePools:
     standby: StandbyPool | None = None
 
     def close(self) -> None:
-        """Close all idle connections; those in use are closed when they are given back."""
+        """Close idle connections; those in use are closed when they are released."""
         if self.standby is not None:
             self.standby.close()
         self.read_pool.close()
@@ -70,9 +69,9 @@ def is_sqlite_file_missing(settings: SqlPluginSettings) -> bool:
 
 
 def open_request_pools(settings: SqlPluginSettings) -> DatabasePools:
-    """Pools for requests. Connections are opened when they are needed.
+    """Pools for requests. Connections are opened when needed.
 
-    Raises StorageUnavailable if there is no such SQLite file: only a migration makes one.
+    Raises StorageUnavailable if the SQLite file does not exist: only a migration creates it.
     """
     url = _complete_url(settings)
     if is_sqlite_file_missing(settings):
@@ -83,8 +82,8 @@ def open_request_pools(settings: SqlPluginSettings) -> DatabasePools:
     if url.get_backend_name() == SQLITE:
         reading = _create_sqlite_engine(url, settings, **_AUTOCOMMIT)
         event.listen(reading, "connect", _set_query_only)
-        # SQLite has one writer at a time. Writers of this process wait in line for its one connection; only that
-        # competes with those of other processes.
+        # SQLite has one writer at a time. Writers of this process queue for its one connection; only that competes with
+        # other processes.
         writing = _create_sqlite_engine(url, settings, **_AUTOCOMMIT)
         event.listen(writing, "connect", _disable_busy_timeout)
         wait = settings.busy_timeout
@@ -111,10 +110,10 @@ def open_request_pools(settings: SqlPluginSettings) -> DatabasePools:
 
 
 def _open_standby(settings: SqlPluginSettings, primary: ConnectionPool) -> StandbyPool | None:
-    """The standby, if one is set."""
+    """The standby's pool, if one is set."""
     if settings.standby_url is None:
         return None
-    # Whoever waits for it could have been answered by the primary.
+    # A caller waiting for it could read from the primary instead.
     most = min(settings.statement_timeout or _STANDBY_TIMEOUT, _STANDBY_TIMEOUT)
     impatient = replace(settings, pooler=False, statement_timeout=most)
     url = _add_password(settings.standby_database_url(), settings)
@@ -125,7 +124,7 @@ def _open_standby(settings: SqlPluginSettings, primary: ConnectionPool) -> Stand
 
 
 def open_migration_engine(settings: SqlPluginSettings) -> Engine:
-    """An engine for migrations, whose connections may work for long, and let others go first."""
+    """An engine for migrations, whose connections may run long and yield to others."""
     url = _complete_url(settings)
     if url.get_backend_name() == SQLITE:
         _create_file(Path(str(url.database)))
@@ -135,15 +134,15 @@ def open_migration_engine(settings: SqlPluginSettings) -> Engine:
     if url.get_backend_name() == MARIADB:
         return open_mariadb(url, settings, is_for_migrations=True)
     endless = {"statement_timeout": "0", "idle_in_transaction_session_timeout": "0"}
-    # Whoever asks for a table waits behind a change of it that waits.
+    # Statements on a table queue behind a schema change that waits for it.
     endless["lock_timeout"] = _milliseconds(_MIGRATION_LOCK_TIMEOUT)
-    # Whoever waited for another one that migrates has to see what that one made.
+    # After waiting for a concurrent migration, its result has to be visible.
     endless["default_transaction_isolation"] = r"read\ committed"
     return _create_postgresql_engine(url, settings, endless)
 
 
 def open_inspection_engine(settings: SqlPluginSettings) -> Engine:
-    """An engine for looking at the schema: it holds nobody up, and changes nothing."""
+    """An engine for inspecting the schema: it blocks nobody, and changes nothing."""
     url = _complete_url(settings)
     if url.get_backend_name() == SQLITE:
         engine = _create_sqlite_engine(url, settings)
@@ -163,7 +162,7 @@ def _create_pool(
 ) -> ConnectionPool:
     opens = _connection_factory(engine, connection_class, query_batches)
     wait = settings.pool_timeout.total_seconds()
-    # Nobody waits for a standby that has none left: the primary answers.
+    # Nobody waits for a full standby: the primary serves instead.
     waits = is_connection_limit_reached if connection_class is DatabaseConnection else _never_full
     return pool_class(opens, size=settings.pool_size, wait=wait, is_limit_error=waits)
 
@@ -177,7 +176,7 @@ def _connection_factory(
     connection_class: type[DatabaseConnection] = DatabaseConnection,
     query_batches: QueryBatches | None = None,
 ) -> Callable[[], DatabaseConnection]:
-    """What opens a connection. Raises SQLAlchemyError."""
+    """A function that opens a connection. Raises SQLAlchemyError."""
     if instrumentation.has_observers():
         event.listen(engine, "before_cursor_execute", _start_statement_timer)
         event.listen(engine, "after_cursor_execute", _record_statement)
@@ -192,7 +191,7 @@ def _connection_factory(
 
     if engine.dialect.name != POSTGRESQL:
         return opens
-    # To connect takes several rounds, and SQLAlchemy holds a lock for the first of them.
+    # Connecting takes several round trips, and SQLAlchemy holds a lock during the first of them.
     return lambda: run_in_executor(_connect_executor(), opens) if in_greenlet() else opens()
 
 
@@ -250,7 +249,9 @@ def _create_sqlite_engine(url: URL, settings: SqlPluginSettings, **options: Any)
 
 
 def _create_file(path: Path) -> None:
-    """Make the file and its folder, closed to others; SQLite gives the mode to its -wal and -shm files too."""
+    """Create the file and its directory without access for others; SQLite gives its mode to -wal and -shm files,
+    too.
+    """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
@@ -259,7 +260,7 @@ def _create_file(path: Path) -> None:
 
 
 def _switch_to_wal(connection: sqlite3.Connection, wait: float) -> None:
-    """Set the journal mode; the switch itself does not wait for other connections, so we do."""
+    """Set the journal mode, with retries: the switch itself does not wait for other connections."""
     give_up_at = time.monotonic() + wait
     while True:
         try:
@@ -277,12 +278,14 @@ def _set_query_only(connection: sqlite3.Connection, _record: object) -> None:
 
 
 def _disable_busy_timeout(connection: sqlite3.Connection, _record: object) -> None:
-    """Whoever begins waits by itself, so that others go on meanwhile."""
+    """Our own loop waits for the lock, so that others run meanwhile."""
     connection.execute("PRAGMA busy_timeout = 0")
 
 
 def _begin_immediate(wait: timedelta) -> Callable[[Connection], None]:
-    """What takes the write lock at once: a read that turned into a write would fail instead of waiting."""
+    """An event handler that takes the write lock at once: a read transaction that turned into a write would fail
+    instead of waiting.
+    """
 
     def begin(connection: Connection) -> None:
         driver: Any = connection.connection.dbapi_connection
@@ -316,13 +319,13 @@ def _create_postgresql_engine(
     arguments: dict[str, Any] = {
         "connect_timeout": max(1, round(settings.connect_timeout.total_seconds())),
         "application_name": "identity",
-        # A network that swallows everything: without these the operating system waits a quarter of an hour.
+        # For a network that drops packets: otherwise the operating system waits a quarter of an hour.
         "tcp_user_timeout": _milliseconds(settings.statement_timeout),
         "keepalives_idle": 5,
         "keepalives_interval": 2,
     }
     if settings.pooler:
-        # What is set or prepared on one connection is not there on the next.
+        # A pooler may switch server connections: settings and prepared statements are lost.
         arguments["prepare_threshold"] = None
     else:
         arguments["options"] = " ".join(kept_options).strip()
@@ -335,13 +338,13 @@ def _create_postgresql_engine(
 
 
 def _socket_timeout(statement_timeout: str) -> float | None:
-    """How many seconds a server may be silent: the time that it gives a statement, and some for the way."""
+    """Seconds of silence allowed: the server's statement timeout and some network time."""
     return int(statement_timeout) / 1000 + NETWORK_SECONDS if int(statement_timeout) else None
 
 
 def _connect_options(socket_timeout: float | None, *, is_read_only: bool) -> Callable[..., Any]:
     def connect(_dialect: object, _record: object, arguments: list[Any], named: dict[str, Any]) -> Any:
-        # Only those load psycopg who use it.
+        # Only loaded for PostgreSQL.
         from identity.plugins.sql.psycopg_connection import GreenletPsycopgConnection, ReadOnlyCursor
 
         if is_read_only:

@@ -1,4 +1,4 @@
-"""What all stores of entities do alike, in SQL."""
+"""Base class of SQL entity stores."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
@@ -15,7 +15,7 @@ from identity.storage.stores.entity_store import EntityStore, EntityT
 class EntityTable(MappedTable[EntityT]):
     """A mapped table with the statements for rows by id.
 
-    The same few rows are read with every token: what one was made of lately is not made of it again.
+    The same few rows are read with every token: values of recently read rows are cached.
     """
 
     def __init__(self, table: Table) -> None:
@@ -25,12 +25,12 @@ class EntityTable(MappedTable[EntityT]):
         self.by_ids = select_many_by_id(table, self.columns)
         self.versioned = versioned_update(table)
         self.delete = delete(table).where(table.c.id == bindparam("key"))
-        #: What refers to the row may be made meanwhile: that does not wait for this.
+        #: Rows that refer to this one can be inserted without waiting.
         self.lock = select(table.c.id).where(table.c.id == bindparam("key")).with_for_update(key_share=True)
 
 
 class SqlEntityStore(PagedSqlStore, EntityStore[EntityT]):
-    """One row each; what belongs to it goes by foreign keys."""
+    """One row each; dependent rows are deleted by foreign keys."""
 
     entity_table: ClassVar[EntityTable[Any]]
 

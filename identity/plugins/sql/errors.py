@@ -1,4 +1,4 @@
-"""What the database says, in the port's words: nothing of SQLAlchemy leaves this package."""
+"""Database errors as storage errors: no exception of SQLAlchemy leaves this package."""
 
 import logging
 import re
@@ -19,7 +19,7 @@ from identity.storage.errors import DuplicateValue, RowNotFound, StorageError, S
 
 log = logging.getLogger(__name__)
 
-#: The settings that name a server.
+#: The setting with the server's URL.
 URL_SETTING = "identity.plugin.sql.url"
 STANDBY_URL_SETTING = "identity.plugin.sql.standby_url"
 
@@ -35,14 +35,14 @@ _POSTGRESQL: dict[str, Callable[[], StorageError]] = {
     "42P01": lambda: StorageUnavailable(f"The database lacks a table. {MIGRATE_HINT}"),
     "42703": lambda: StorageUnavailable(f"The database lacks a column. {MIGRATE_HINT}"),
     "25006": lambda: StorageUnavailable(_READ_ONLY_MESSAGE),
-    "25P01": lambda: StorageUnavailable(_READ_ONLY_MESSAGE),  # a savepoint outside any transaction
+    "25P01": lambda: StorageUnavailable(_READ_ONLY_MESSAGE),  # savepoint outside any transaction
     "53100": lambda: StorageUnavailable("The database's disk is full."),
     "53300": lambda: TooManyConnections(_TOO_MANY_CONNECTIONS_MESSAGE),
     "55P03": lambda: StorageUnavailable("Another transaction holds the row for too long (lock_timeout)."),
     "57014": lambda: StorageUnavailable("The database took too long (statement_timeout)."),
 }
 _MARIADB: dict[object, Callable[[], StorageError]] = {
-    1452: RowNotFound,  # a reference to a row that is not there
+    1452: RowNotFound,  # reference to a missing row
     1366: lambda: UnstorableText("No row can hold this text."),
     1406: lambda: UnstorableText("No row can hold this text."),
     1146: lambda: StorageUnavailable(f"The database lacks a table. {MIGRATE_HINT}"),
@@ -71,7 +71,7 @@ _SQLITE = (
     ("unable to open", "The file that identity.plugin.sql.url names cannot be opened: may we, in its folder too?"),
 )
 
-#: Why no connection was opened, by the setting that names the server.
+#: Reasons for a failed connection, with the setting that names the server.
 _UNKNOWN_HOST = "The database's host is not known: look at its name in {url}."
 _CONNECTION_REFUSED_MESSAGE = (
     "The database does not answer: nobody listens at the host and port, or the socket, of {url}."
@@ -92,9 +92,9 @@ _NO_DATABASE = "The server has no database of that name: look at the end of {url
 _NO_TLS = "The database and we do not agree on TLS: look at the words behind the ? in {url}, and at its certificate."
 _NOT_OPENED = "No connection to the database can be opened: look at {url}, also behind its ? if there is one."
 
-#: How it begins where libpq or psycopg tell that they could not connect.
+#: How messages of libpq or psycopg about failed connections begin.
 _NOT_CONNECTED = re.compile("connection (failed|is bad|timeout)|failed to resolve host|invalid connection option")
-#: The server's codes are lost then. What it says in another language than English is told as _NOT_OPENED.
+#: The server's error codes are lost then. Messages in a language other than English become _NOT_OPENED.
 _POSTGRESQL_CONNECTING = (
     ("failed to resolve host", _UNKNOWN_HOST),
     ("password authentication failed", _WRONG_CREDENTIALS_MESSAGE),
@@ -128,24 +128,23 @@ _QUOTED = re.compile('"[^"]*"')
 
 
 class TransactionConflict(StorageUnavailable, TransientError):  # type: ignore[misc]
-    """Lost against another transaction (deadlock, serialization failure): worth another attempt."""
+    """Conflict with another transaction (deadlock, serialization failure): retry."""
 
 
 class TooManyConnections(StorageUnavailable):
-    """All connections that the server allows are taken."""
+    """All connections that the server allows are in use."""
 
 
 class UnstorableText(RowNotFound):
-    """A text that the database cannot hold (NUL, a lone surrogate), so no row can have it."""
+    """A text that the database cannot store (NUL, a lone surrogate), so no row can have it."""
 
 
 class UndecodableText(StorageUnavailable):
-    """A stored text of SQLite is no text."""
+    """A text column of SQLite holds invalid UTF-8."""
 
 
 def translate_error(error: BaseException, url: str = URL_SETTING) -> StorageError:
-    """The storage error that tells what happened, without host, user or SQL; ``url`` is the setting that names the
-    server."""
+    """The storage error, without host, user or SQL; ``url`` is the setting that names the server."""
     if isinstance(error, (DataError, UnicodeEncodeError)):
         return UnstorableText("No row can hold this text.")
     original = error.orig if isinstance(error, DBAPIError) else error
@@ -166,7 +165,7 @@ def translate_error(error: BaseException, url: str = URL_SETTING) -> StorageErro
 
 @contextmanager
 def translating() -> Iterator[None]:
-    """Around what raises errors of SQLAlchemy or SQLite: raises storage errors in their place."""
+    """Translate errors of SQLAlchemy or SQLite within the block into storage errors."""
     try:
         yield
     except (*DATABASE_ERRORS, sqlite3.Error) as error:
@@ -174,12 +173,12 @@ def translating() -> Iterator[None]:
 
 
 def is_connection_limit_reached(error: BaseException) -> bool:
-    """True if the server has no connection left for us at this moment."""
+    """True if the server has no connection left at this moment."""
     return isinstance(error, DATABASE_ERRORS) and isinstance(translate_error(error), TooManyConnections)
 
 
 def _connect_failure_reason(message: str) -> str:
-    """Why psycopg could not connect, if that is what it tells."""
+    """Why psycopg could not connect; empty for another failure."""
     if not _NOT_CONNECTED.match(message):
         return _NO_RESPONSE_MESSAGE
     message = _QUOTED.sub('""', message)
@@ -213,7 +212,7 @@ def _translate_mariadb_error(error: BaseException, original: object, url: str) -
 
 
 def _unreachable_reason(cause: object) -> str:
-    """Why no server was reached, by what the operating system says."""
+    """Why the server is unreachable, by the operating system's error."""
     if isinstance(cause, socket.gaierror):
         return _UNKNOWN_HOST
     if isinstance(cause, TimeoutError):
@@ -239,7 +238,7 @@ def _translate_sqlite_error(message: str) -> StorageError:
 
 
 def _unique_constraints() -> Iterator[tuple[str, str]]:
-    """Each unique rule, by its name (as PostgreSQL tells it) and by its columns (as SQLite does), with its field."""
+    """Each unique constraint by name (as in PostgreSQL's errors) and by columns (as in SQLite's), with its field."""
     for table in tables.metadata.tables.values():
         rules = [*table.constraints, *(index for index in table.indexes if index.unique)]
         for rule in rules:
@@ -254,5 +253,5 @@ def _unique_constraints() -> Iterator[tuple[str, str]]:
 
 _FIELDS = dict(_unique_constraints())
 
-#: What the driver layer can raise while a statement runs.
+#: Exceptions of the driver layer while a statement runs.
 DATABASE_ERRORS = (SQLAlchemyError, UnicodeEncodeError)

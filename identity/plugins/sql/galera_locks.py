@@ -1,8 +1,8 @@
-"""Locks in a Galera cluster, whose nodes all take writes, while a row lock holds at one node alone.
+"""Locks in a Galera cluster, whose nodes all accept writes, while a row lock is local to its node.
 
-There two transactions at two nodes are both committed unless they have written the same row, whatever they have locked.
-So whoever locks what it only reads writes a row that stands for it: of those who guard the same one is committed, and
-the others are made again.
+Two transactions on two nodes both commit unless they wrote the same row, whatever they locked. So a transaction that
+relies on a read lock also writes a row that represents it: of several transactions with the same one only one
+commits, and the others are retried.
 """
 
 from hashlib import sha256
@@ -22,7 +22,7 @@ _EPOCH = datetime_from_seconds(0)
 
 
 def lock_names(connection: DatabaseConnection, *names: str) -> None:
-    """Guard what these names name; where the lock itself holds for all, nothing is done. Raises StorageError."""
+    """Write the rows for these names; does nothing where locks are global. Raises StorageError."""
     if not connection.is_galera_node:
         return
     key = sha256("|".join(names).encode()).digest()

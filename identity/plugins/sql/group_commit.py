@@ -1,15 +1,15 @@
-"""One commit for many writers: how a process writes to SQLite.
+"""Group commit: how a process writes to SQLite.
 
 SQLite has one writer at a time, and a commit waits for the disk. Greenlets that are ready at the same time
-(``identity.concurrency``) therefore share a transaction of the database and its commit:
+(``identity.concurrency``) therefore share a database transaction and its commit:
 
-1. A greenlet that is about to write lets all others run first. So all of them have looked things up and signed before
-   one holds the lock.
-2. Then each in turn has the connection: its writes follow a savepoint, so that a refusal undoes its own writes alone.
-3. At the vote of its transaction it lets all others run again. The first that continues commits for all. Each is
-   answered, and calls observers, only after that. If the commit fails, it has failed for all of them.
+1. A greenlet that is about to write first lets all others run, so that they finish their reads and signatures before
+   one of them holds the lock.
+2. Then each in turn has the connection: its writes follow a savepoint, so that an error undoes only its own writes.
+3. At the vote of its transaction it lets all others run again. The first that continues commits for all. Only after
+   that, each sends its response and calls observers. If the commit fails, it fails for all of them.
 
-A thread has a commit of its own, as its transaction may take long: what was open before is committed when it begins.
+A thread commits on its own, as its transaction may take long: an open group is committed when it begins.
 """
 
 import sqlite3
@@ -29,13 +29,13 @@ from identity.storage.errors import StorageError, StorageUnavailable
 if TYPE_CHECKING:
     from identity.plugins.sql.connection import DatabaseConnection
 
-#: How many writers share a commit at most.
+#: Maximum number of writers per commit.
 MAX_GROUP_SIZE = 64
-#: Seconds after which a writer asks anew for the lock that another process holds. SQLite itself asks less and less
-#: often, so that a busy process would keep all others waiting until they give up.
+#: Seconds between attempts to get a lock that another process holds. SQLite's own handler backs off, so that a busy
+#: process would keep others waiting until they time out.
 _LOCK_POLL_SECONDS = 0.002
-#: Seconds of a commit after which the next one is left to a thread while the loop runs others. On a fast disk that
-#: would cost a fifth more than the commit itself.
+#: Commits slower than this many seconds run in a thread, so that the loop continues. On a fast disk that would cost a
+#: fifth more than the commit itself.
 _SLOW_COMMIT_SECONDS = 0.001
 
 
@@ -45,7 +45,7 @@ class _CommitGroup:
     __slots__ = ("_finished", "failure", "size")
 
     def __init__(self) -> None:
-        #: How many of them wait for the commit.
+        #: Number of writers waiting for the commit.
         self.size = 0
         self.failure: StorageError | None = None
         self._finished = Event()
@@ -55,19 +55,19 @@ class _CommitGroup:
         return self._finished.is_set()
 
     def wait(self) -> None:
-        """Return when it is over."""
+        """Wait until the commit is over."""
         self._finished.wait()
 
     def finish(self, failure: StorageError | None) -> None:
-        """Let all of them continue."""
+        """Wake all writers."""
         self.failure = failure
         self._finished.set()
 
 
 class GroupCommitWriter(Writer):
-    """The one connection by which a process writes, given to one writer after the other.
+    """The only write connection of a process, used by one writer at a time.
 
-    ``is_grouping`` says whether writers share commits, ``wait`` how long one waits for writers of other processes.
+    ``share`` says whether writers share commits, ``wait`` how long one waits for writers of other processes.
     """
 
     def __init__(self, pool: ConnectionPool, *, wait: timedelta, is_grouping: bool = True) -> None:
@@ -75,11 +75,11 @@ class GroupCommitWriter(Writer):
         self._wait = wait.total_seconds()
         self._is_grouping = is_grouping
         self._group: _CommitGroup | None = None
-        #: True if the last commit waited for its disk for long.
+        #: True if the last commit was slow.
         self._is_slow = False
 
     def begin_transaction(self) -> WriteTransaction:
-        """A transaction, after those that were asked for before. Raises StorageUnavailable."""
+        """A transaction, in order of arrival. Raises StorageUnavailable."""
         shares = self._is_grouping and in_greenlet()
         if shares:
             sleep(0)
@@ -98,7 +98,7 @@ class GroupCommitWriter(Writer):
         return _GroupedTransaction(self, connection, group, shares=shares)
 
     def commit_transaction(self, transaction: "_GroupedTransaction") -> None:
-        """Return when what was written in the transaction is committed. Raises StorageUnavailable."""
+        """Return once the transaction's writes are committed. Raises StorageUnavailable."""
         connection, group = transaction.connection, transaction.group
         try:
             if transaction.follows_others:
@@ -114,7 +114,9 @@ class GroupCommitWriter(Writer):
         self._wait_for_commit(group)
 
     def roll_back_transaction(self, transaction: "_GroupedTransaction") -> None:
-        """Undo what was written in it. Raises StorageUnavailable if the writers whose writes it has seen fail."""
+        """Undo the transaction's writes. Raises StorageUnavailable if the earlier writers of the group, whose writes
+        it has seen, fail.
+        """
         connection, group = transaction.connection, transaction.group
         try:
             if transaction.follows_others:
@@ -132,7 +134,7 @@ class GroupCommitWriter(Writer):
             self._wait_for_commit(group)
 
     def _join_group(self, connection: "DatabaseConnection") -> _CommitGroup:
-        """The group whose transaction is open, or a new one."""
+        """The open group, or a new one."""
         if self._group is not None and connection.driver.in_transaction:
             return self._group
         if self._group is not None:
@@ -142,7 +144,7 @@ class GroupCommitWriter(Writer):
         return self._group
 
     def _begin_immediate(self, connection: "DatabaseConnection") -> None:
-        """Take the write lock at once: a read that turned into a write would fail instead of waiting."""
+        """Take the write lock at once: a read transaction that turned into a write would fail instead of waiting."""
         give_up_at = time.monotonic() + self._wait
         while True:
             try:
@@ -155,19 +157,19 @@ class GroupCommitWriter(Writer):
                 return
 
     def _release_connection(self, connection: "DatabaseConnection") -> None:
-        """Let the next writer have the connection; what a broken one has not committed is lost."""
+        """Pass the connection to the next writer; uncommitted writes of a broken one are lost."""
         if not connection.is_usable and self._group is not None:
             self._fail_group(self._group, StorageUnavailable(ABORTED_MESSAGE))
         self.pool.release(connection)
 
     def _wait_for_commit(self, group: _CommitGroup) -> None:
-        """Return when the group is committed, by whomever. Raises StorageUnavailable if it is not."""
+        """Return once any writer has committed the group. Raises StorageUnavailable if that fails."""
         sleep(0)
         while not group.is_finished:
             connection = self.pool.acquire_idle()
             if connection is None:
-                # Whoever has the connection now came after us: it is a thread, and commits as it begins, or another
-                # one of the group, who comes here in the end.
+                # Whoever has the connection now came later: a thread, which commits when it begins, or another writer
+                # of the group, which gets here in the end.
                 group.wait()
             else:
                 self._commit_group(connection)
@@ -176,7 +178,7 @@ class GroupCommitWriter(Writer):
             raise StorageUnavailable(str(group.failure)) from group.failure
 
     def _commit_group(self, connection: "DatabaseConnection") -> None:
-        """Commit for all that wait for it, if there are any; their group has the outcome."""
+        """Commit for all waiting writers, if any, and store the outcome in the group."""
         group, self._group = self._group, None
         if group is None:
             return
@@ -219,7 +221,7 @@ class _GroupedTransaction(WriteTransaction):
         self.connection = connection
         self.group = group
         self.is_grouped = shares
-        #: True if others have written before in the same transaction.
+        #: True if others have written before in the same database transaction.
         self.follows_others = group.size > 0
         self._writer = writer
         self._is_over = False

@@ -1,4 +1,4 @@
-"""Engines of SQLAlchemy whose log holds statements alone, at whichever level an operator turns it on."""
+"""SQLAlchemy engines that log statements without parameters and rows, at any log level."""
 
 import logging
 from typing import Any
@@ -7,9 +7,9 @@ from sqlalchemy import URL, Engine, NullPool, create_engine
 
 
 def create_redacted_engine(url: URL, **options: Any) -> Engine:
-    """An engine without a pool that tells neither what is given to a statement nor which rows it brings."""
-    # At DEBUG this logger tells every row, whatever hide_parameters says: password hashes and sealed keys among them.
-    # A filter is added once, however often it is given.
+    """An engine without a pool that logs neither parameters nor rows."""
+    # At DEBUG this logger logs every row despite hide_parameters: password hashes and sealed keys among them. Adding
+    # the same filter again has no effect.
     logging.getLogger("sqlalchemy.engine.Engine").addFilter(_is_statement_record)
     return create_engine(url, hide_parameters=True, poolclass=NullPool, **options)
 

@@ -1,4 +1,4 @@
-"""What is said to MariaDB in words of its own, and what it answers."""
+"""MariaDB: connection settings, statements and errors."""
 
 import re
 from datetime import timedelta
@@ -21,21 +21,21 @@ __all__ = [
     "duplicate_key_name",
 ]
 
-#: Strict, and an update sees the row as it was before it in each of its assignments, as the SQL standard has it.
+#: Strict, and assignments of an UPDATE see the row as it was before, as in the SQL standard.
 _SQL_MODE = (
     "STRICT_ALL_TABLES,STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,SIMULTANEOUS_ASSIGNMENT"
 )
 #: Sorts compare whole keys.
 _MAX_SORT_LENGTH = 4096
-#: Seconds that a reader of a snapshot may take for what was read, and the server for the next of it.
+#: Seconds between two reads of a snapshot, for reader and server.
 _SLOW_READER_SECONDS = 600
 BEGIN_SNAPSHOT = (
     f"SET SESSION max_statement_time = 0, net_write_timeout = {_SLOW_READER_SECONDS}",
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
     "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
 )
-#: Deadlock, or another node of a cluster was first: the whole transaction is undone. A wait for a lock that took too
-#: long undoes a statement alone.
+#: Deadlock, or another cluster node was first: the whole transaction is rolled back. A lock wait timeout rolls back
+#: only the statement.
 _DEADLOCK = 1213
 _DUPLICATE_ENTRY = 1062
 CANNOT_CONNECT = 2003
@@ -47,7 +47,9 @@ _LONG_TIMEOUT_SECONDS = 24 * 3600
 
 
 class MariadbConnection(DatabaseConnection):
-    """A connection of PyMySQL's. What deadlocked is undone by the server as a whole, and is never committed in part."""
+    """A PyMySQL connection. After a deadlock the server has rolled back everything, and the rest must not be
+    committed.
+    """
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
@@ -65,28 +67,30 @@ class MariadbConnection(DatabaseConnection):
 
     @property
     def is_aborted_by_server(self) -> bool:
-        """True if the server has undone what was written."""
+        """True if the server has rolled back the transaction."""
         return self.is_broken or _ROLLED_BACK_KEY in self._connection_info
 
     def execute_raw(self, sql: str) -> None:
-        """The same. A savepoint before the first statement would be none: a transaction begins with that."""
+        """Send SQL without parameters. A savepoint before the first statement would have no effect: the transaction
+        begins with that statement.
+        """
         if sql.startswith("SAVEPOINT") and not self.driver.server_status & _IN_TRANSACTION:
             super().execute_raw("START TRANSACTION")
         super().execute_raw(sql)
 
     def allow_slow_reader(self) -> None:
-        """The same. What is streamed is one statement until its last row was taken: it has no limit here, and the
-        connection is set otherwise than those of requests from now on."""
+        """Disable the timeouts of a connection that streams one long result; from now on it differs from those of
+        requests.
+        """
         self.is_broken = True
         self.driver._read_timeout = _SLOW_READER_SECONDS
 
     def roll_back(self) -> None:
-        """End what was begun."""
         self._connection_info.pop(_ROLLED_BACK_KEY, None)
         super().roll_back()
 
     def wrap_error(self, error: Any) -> DBAPIError:
-        """The same; it is noted what the server has undone."""
+        """SQLAlchemy's exception; also records a rollback by the server."""
         if _error_code(error) == _DEADLOCK:
             self._connection_info[_ROLLED_BACK_KEY] = True
         if not getattr(self.driver, "open", True):
@@ -95,12 +99,11 @@ class MariadbConnection(DatabaseConnection):
 
     @property
     def socket_descriptor(self) -> int:
-        """The number of its socket."""
         return int(self.driver._sock.fileno())
 
 
 def duplicate_key_name(error: DBAPIError) -> str | None:
-    """The unique rule that this error says is broken; PRIMARY for the key of any table."""
+    """The violated unique constraint; PRIMARY for the primary key of any table."""
     original: Any = error.orig
     if _error_code(original) != _DUPLICATE_ENTRY:
         return None
@@ -120,9 +123,7 @@ def create_mariadb_engine(
     is_for_migrations: bool = False,
     **options: Any,
 ) -> Engine:
-    """An engine; ``is_read_only`` says that its connections only read, ``is_for_migrations`` that they may work for
-    long.
-    """
+    """An engine; ``is_read_only`` for connections that only read, ``is_for_migrations`` for long-running ones."""
     statement = 0 if is_for_migrations else _whole_seconds(settings.statement_timeout)
     lock = 0 if is_for_migrations else _whole_seconds(settings.lock_timeout)
     session: dict[str, object] = {
@@ -136,9 +137,9 @@ def create_mariadb_engine(
         "idle_readonly_transaction_timeout": 0 if is_for_migrations else _SLOW_READER_SECONDS,
     }
     if is_for_migrations:
-        # Whoever asks for a table waits behind a change of it that waits.
+        # Statements on a table queue behind a schema change that waits for it.
         session["lock_wait_timeout"] = 1
-    # A server that is gone without a word is not waited for without end.
+    # Do not wait forever for a server that vanished silently.
     silence = statement + NETWORK_SECONDS if statement else None
     arguments = {
         "connect_timeout": _whole_seconds(settings.connect_timeout) or 10,
@@ -155,10 +156,10 @@ def create_mariadb_engine(
 
 def _connect(dialect: Any, _record: object, arguments: list[Any], named: dict[str, Any]) -> Any:
     try:
-        # A server's greeting is waited for as long as for the way to it: one that is frozen takes connections.
+        # The server's greeting has the same timeout as connecting: a frozen server accepts connections.
         connection = dialect.connect(*arguments, **{**named, "read_timeout": named["connect_timeout"]})
     except (OSError, TypeError, ValueError) as problem:
-        # A word of the URL that PyMySQL does not know, or a file that is not there: it raises what Python did.
+        # For an unknown URL parameter or a missing file PyMySQL raises plain Python exceptions.
         raise dialect.loaded_dbapi.OperationalError(CANNOT_CONNECT, str(problem)) from problem
     connection._read_timeout = named["read_timeout"]
     return connection
@@ -170,5 +171,5 @@ def _mark_rolled_back(failure: ExceptionContext) -> None:
 
 
 def _whole_seconds(duration: timedelta) -> int:
-    """At least one, unless it is none: MariaDB counts them so."""
+    """At least one unless zero: MariaDB counts whole seconds."""
     return -(-duration // timedelta(seconds=1))

@@ -1,4 +1,4 @@
-"""Pages of lists in SQL: in one of several orders, by key and never by offset; searches; totals."""
+"""Pages of lists in SQL: sort keys, keyset pagination without offsets, searches and totals."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ _LAST_CODE_POINT = "\U0010ffff"
 
 
 class PagedSqlStore(SqlStore):
-    """A store that has lists."""
+    """A store with lists."""
 
     __slots__ = ()
 
@@ -32,9 +32,9 @@ class PagedSqlStore(SqlStore):
         usual: SortOrder | None = None,
         search_column: ColumnElement[Any] | None = None,
     ) -> ResultPage[ValueT]:
-        """A page of what the statement selects, in one of the orders, then in that of the ids; usually in the first.
+        """A page of the selected rows in one of the orders, by default the first one, and then by id.
 
-        ``search_column`` refers to the things by which one searches, where these are not the rows themselves.
+        ``by`` refers to the searched rows if these are not the listed ones.
         """
         table = rows.table
         sort = request.sort or usual or SortOrder(next(iter(orders)))
@@ -56,7 +56,7 @@ class PagedSqlStore(SqlStore):
         directed = [column.desc() if sort.descending else column for column in order]
         found = self._fetch_all(statement.add_columns(*order).order_by(*directed).limit(request.limit + 1))
         page_rows = found[: request.limit]
-        # A row whose place cannot be read is no place to go on from; the one before it is.
+        # An unreadable row cannot be a cursor; the one before it can.
         positions = ((row[-2], row[-1]) for row in reversed(page_rows) if type(row[-1]) is str)
         kind = order[0].type.python_type
         last = next((PageCursor(str(value), id_) for value, id_ in positions if type(value) is kind), None)
@@ -71,17 +71,17 @@ class PagedSqlStore(SqlStore):
         *,
         search_column: ColumnElement[Any] | None = None,
     ) -> ResultPage[ValueT]:
-        """A page in the order of creation, newest first."""
+        """A page by creation time, newest first."""
         orders, newest_first = {"created_at": rows.table.c.created_at}, SortOrder("created_at", descending=True)
         return self._page(rows, statement, request, orders, usual=newest_first, search_column=search_column)
 
     def _searched(
         self, statement: Select[Any], table: Table, search_column: ColumnElement[Any], query: str
     ) -> tuple[Select[Any], RowTotal]:
-        """The statement, narrowed to what the query finds, and how much that is.
+        """The statement filtered by the query, and the number of matches.
 
-        What is found seldom is taken from the index that holds the texts. What is found often turns up soon enough in
-        the index of the order that is asked for.
+        Rare matches come from the index with the texts. Frequent ones turn up soon enough in the index of the sort
+        key.
         """
         searched = statement.where(_matches_referenced_search(search_column, query))
         ids = self._first_ids(searched, table)
@@ -93,7 +93,7 @@ class PagedSqlStore(SqlStore):
 
 
 def _matches_referenced_search(column: ColumnElement[Any], query: str) -> ColumnElement[bool]:
-    """What holds for rows that refer to what a search finds, or are it."""
+    """Condition for rows that refer to a match, or are one."""
     for key in column.foreign_keys:
         target = key.column.table
         return column.in_(select(target.c.id).where(_matches_search(target, query)))
@@ -101,7 +101,7 @@ def _matches_referenced_search(column: ColumnElement[Any], query: str) -> Column
 
 
 def _matches_search(table: Table, query: str) -> ColumnElement[bool]:
-    """What holds for rows that a search finds, as ``identity.domain.search.matches_query`` has it."""
+    """Condition for rows that a search matches, equivalent to ``identity.domain.search.matches_query``."""
     text = table.c.search_text
     found = and_(
         *(
@@ -130,9 +130,10 @@ def _cursor_condition(order: Sequence[ColumnElement[Any]], cursor: PageCursor) -
 def merge_first_rows(
     selects: Sequence[Select[Any]], order: Sequence[ColumnElement[Any]], limit: int, *, descending: bool = False
 ) -> Select[Any]:
-    """The first rows that any of several selects finds, each row once: an index gives each select its own first ones.
+    """The first rows of the union of several selects, without duplicates: each select gets its first rows from an
+    index.
 
-    The columns of the order are among those selected.
+    The selects must include the sort columns.
     """
 
     def ordered(statement: Select[Any], columns: Iterable[ColumnElement[Any]]) -> Select[Any]:
@@ -146,16 +147,16 @@ def merge_first_rows(
 
 
 def starts_with(column: ColumnElement[str], prefix: str) -> ColumnElement[bool]:
-    """True for texts with this prefix, as a range: an index answers it, and no character is special."""
+    """Prefix condition as a range, which an index supports and in which no character is special."""
     end = prefix_end(prefix)
     return column >= prefix if end is None else and_(column >= prefix, column < end)
 
 
 def prefix_end(prefix: str) -> str | None:
-    """The least text, by code points, that is greater than all with this prefix; None if there is no such text."""
+    """The least text, by code points, that is greater than all with this prefix; None if there is none."""
     rest = prefix.rstrip(_LAST_CODE_POINT)
     if not rest:
         return None
-    # Surrogates are no characters: UTF-8 cannot write them.
+    # Surrogates are not characters: UTF-8 cannot encode them.
     following = 0xE000 if rest[-1] == "\ud7ff" else ord(rest[-1]) + 1
     return rest[:-1] + chr(following)

@@ -1,7 +1,8 @@
-"""PostgreSQL's driver, which lets the event loop continue while it waits for the server, and does not wait for ever.
+"""psycopg connections that let the event loop run while they wait, and that have a timeout.
 
-The socket is registered with the loop for each wait. A reader that stays registered would save 6.5 us of 11 (uvloop, a
-socket pair), but libpq closes its socket by itself when the server goes, and the next file gets the same number.
+The socket is registered with the loop for each wait. A permanent registration would save 6.5 us of 11 (uvloop, a
+socket pair), but libpq closes its socket by itself when the server disappears, and the next file gets the same
+descriptor.
 """
 
 import time
@@ -12,29 +13,31 @@ from psycopg.errors import ReadOnlySqlTransaction
 
 from identity.concurrency import in_greenlet, wait_for_socket
 
-#: How statements begin that change nothing, or only how a transaction goes.
+#: Prefixes of statements that change no data.
 _READ_PREFIXES = ("SELECT ", "BEGIN ", "SET LOCAL ", "COMMIT", "ROLLBACK", "SHOW ")
 
 
 class ReadOnlyCursor(Cursor[Any]):
-    """A cursor that only reads, where the server cannot be told so: its next statement may be another connection's."""
+    """A cursor that only reads, for poolers that do not support read-only sessions: the next statement may use
+    another server connection.
+    """
 
     def execute(self, query: Any, *arguments: Any, **named: Any) -> Any:
-        """Itself. Raises ReadOnlySqlTransaction, as the server would."""
+        """Raises ReadOnlySqlTransaction, as the server would."""
         if not str(query).lstrip().upper().startswith(_READ_PREFIXES):
             raise ReadOnlySqlTransaction("this connection only reads")
         return super().execute(query, *arguments, **named)
 
 
 class GreenletPsycopgConnection(Connection[Any]):
-    """A connection whose every step waits by ``wait``: in a greenlet while the loop runs others."""
+    """A connection that waits in ``wait``: in a greenlet while the loop runs others."""
 
-    #: How many seconds a server may be silent before the connection is closed; None for ever. The server's own timeouts
-    #: do not help where it is frozen, or cannot commit because it has lost its standby.
+    #: Seconds of silence before the connection is closed; None for no limit. The server's own timeouts do not help if
+    #: it is frozen, or cannot commit because it has lost its standby.
     socket_timeout: float | None = None
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
-        """What the generator of psycopg comes to. Raises OperationalError."""
+        """Run psycopg's generator to its result. Raises OperationalError."""
         limit = self.socket_timeout if timeout is None else timeout
         began = time.monotonic()
         try:
@@ -43,7 +46,7 @@ class GreenletPsycopgConnection(Connection[Any]):
             return super().wait(gen, interval, limit)
         except OperationalError:
             if timeout is None and limit is not None and time.monotonic() >= began + limit:
-                # Whatever comes later would be taken for the answer to the next statement.
+                # Later data would be taken for the response to the next statement.
                 self.pgconn.finish()
             raise
 
@@ -51,7 +54,8 @@ class GreenletPsycopgConnection(Connection[Any]):
         try:
             awaited = next(gen)
             while True:
-                # psycopg has the same numbers for reading and writing. What ends the connection is found by reading.
+                # psycopg's flags for reading and writing have the selectors' values. A closed connection is detected by
+                # reading.
                 left = None if deadline is None else max(0.0, deadline - time.monotonic())
                 ready = wait_for_socket(self.pgconn.socket, awaited, left)
                 if not ready:

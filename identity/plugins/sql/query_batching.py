@@ -1,16 +1,16 @@
-"""One statement for many requests: how greenlets read from and write to a PostgreSQL server.
+"""Query batching: how greenlets share statements to a PostgreSQL server.
 
-To send a statement costs both sides as much as executing it or more: each of the two has to be woken, and a write has a
-commit of its own. Greenlets that are ready at the same time (``identity.concurrency``) therefore share a statement:
+Sending a statement costs both sides as much as executing it or more: each has to be woken, and a write has its own
+commit. Greenlets that are ready at the same time (``identity.concurrency``) therefore share a statement:
 
-1. The first lets all others run that are ready (``sleep(0)``), so that they come to their statements, too. While the
-   same statement is under way for others, it waits for the end of that. The more there is to do, the more of them share
-   one, and nothing waits for a request that may not come.
+1. The first one lets all others run that are ready (``sleep(0)``), so that they reach their statements, too. If the
+   same statement is running for others, it waits for its end. The higher the load, the larger the batches; nothing
+   waits for a request that may not come.
 2. Then it executes one statement for all of them, on its own connection.
-3. Each takes its own rows. No row means to a write what it means to a statement of its own: it changed nothing.
+3. Each takes its own rows. No row means to a write what it means for a single statement: it changed nothing.
 
-If the statement is refused, nothing of it was done, and each executes its own and meets its own failure. All fail alike
-if they have waited for long, or if nobody can know whether a write was committed.
+If the statement is refused, nothing was changed, and each executes its own and gets its own error. All of them fail
+if they have waited for long, or if it is unknown whether a write was committed.
 """
 
 import asyncio
@@ -46,38 +46,38 @@ from identity.plugins.sql.errors import DATABASE_ERRORS
 from identity.plugins.sql.row_mapping import Row, Values
 from identity.plugins.sql.statements import CompiledStatement, Statement, StatementText
 
-#: Seconds after which a failure is everybody's: the server is silent, and would be so to each of them again.
+#: After a failure that took this many seconds, nobody retries: the server is silent.
 _SLOW_QUERY_SECONDS = 1.0
 
-#: Seconds that the next batch waits for the one before, which may be waiting for a lock.
+#: Seconds that a batch waits for the one before, which may be waiting for a lock.
 _MAX_JOIN_SECONDS = 0.005
 
-#: How many share a statement at most.
+#: Maximum number of callers per statement.
 MAX_BATCH_SIZE = 16
 
 BatchKey = tuple[Any, ...]
-#: Given the parameters of each, the rows for each key; those without rows are left out. Raises SQLAlchemyError.
+#: Takes the parameters of each key and returns its rows; keys without rows are left out. Raises SQLAlchemyError.
 ExecuteBatch = Callable[[Mapping[BatchKey, Values]], Mapping[BatchKey, Sequence[Row]]]
-#: The same by a statement and a connection.
+#: Like ExecuteBatch, with a statement and a connection.
 FetchBatchRows = Callable[
     [StatementText, DatabaseConnection, Mapping[BatchKey, Values]], Mapping[BatchKey, Sequence[Row]]
 ]
-#: A statement for several, as executed in one loop.
+#: A batch statement in one event loop.
 LoopStatement = tuple[asyncio.AbstractEventLoop, str]
 
 
 class QueryBatches:
-    """Those of connections that are alike."""
+    """The batches of connections of the same kind."""
 
     def __init__(self) -> None:
-        #: What can still be joined.
+        #: Batches that can still be joined.
         self.joinable: dict[LoopStatement, QueryBatch] = {}
-        #: What was executed last and has not ended.
+        #: The last batch executed of each statement, until it ends.
         self.running: dict[LoopStatement, QueryBatch] = {}
 
 
 class QueryBatch:
-    """What is to be executed together, and, once it was, what came of it."""
+    """Parameters to execute together, and the result."""
 
     __slots__ = ("ended", "failure", "parameters", "rows")
 
@@ -107,7 +107,7 @@ def execute_batched(
     *,
     writes: bool = False,
 ) -> Sequence[Row]:
-    """The rows for the key, by a statement for several or by one of its own. Raises SQLAlchemyError."""
+    """The rows for the key, from a batch statement or one of its own. Raises SQLAlchemyError."""
     loop, batches = greenlet_event_loop(), connection.query_batches
     if loop is None or batches is None or connection.in_transaction:
         return execute_single()
@@ -124,7 +124,7 @@ def execute_batched(
             _wait_for_joiners(batch, statement, batches)
             batches.running[statement] = batch
             if len(batch.parameters) == 1:
-                # Others may have asked for the same.
+                # Others may have the same key.
                 batch.rows = {key: execute_single()}
             else:
                 batch.execute(connection, execute_batch, writes=writes)
@@ -153,20 +153,20 @@ def _wait_for_joiners(batch: QueryBatch, statement: LoopStatement, batches: Quer
             del batches.joinable[statement]
 
 
-#: With an array of keys the server would take whatever is planned once for all to be dearer than what is planned for
-#: these, and plan each time.
+#: Separate parameters instead of an array, for which the server would estimate its generic plan to be too expensive,
+#: and plan each time.
 _KEY_PARAMETERS = tuple(f"key_{number}" for number in range(MAX_BATCH_SIZE))
-#: Hardly a request gives more values for a column than these.
+#: Requests rarely ask for more values of a column.
 _VALUE_PARAMETERS = _KEY_PARAMETERS[:3]
 
 
 def _pad_parameters(values: list[Any], names: Sequence[str]) -> Values:
-    """A value for each name; where there are fewer, the last one is given again."""
+    """A value for each name; missing ones repeat the last value."""
     return dict(zip(names, [*values, *values[-1:] * (len(names) - len(values))], strict=True))
 
 
 class BatchedQuery(CompiledStatement):
-    """A select with parameters of these names; by ``shared`` several requests are given their ``rows``."""
+    """A select with these parameters; with ``shared``, several requests get their ``rows``."""
 
     def __init__(
         self, statement: Select[Any], names: Iterable[str], batch_select: Select[Any], rows: FetchBatchRows
@@ -185,7 +185,6 @@ class BatchedQuery(CompiledStatement):
         return rows[0] if rows else None
 
     def all(self, connection: DatabaseConnection, parameters: Values) -> Sequence[Row]:
-        """All rows. Raises SQLAlchemyError."""
         if connection.query_batches is None:
             return super().all(connection, parameters)
         text = self._batch_text
@@ -199,10 +198,10 @@ class BatchedQuery(CompiledStatement):
 
 
 class BatchedLookup(BatchedQuery):
-    """A select of the rows in which some columns have given values, by parameters of these names.
+    """A select of the rows in which some columns have given values, the parameters of these names.
 
-    Rows are told apart by the first of the columns, which are among those that are selected. A batch asks by that one,
-    and each takes the rows that fit the others.
+    Rows are assigned by the first of the columns, which must be selected. A batch queries by that one, and each
+    caller takes the rows that match the others.
     """
 
     def __init__(self, statement: Select[Any], parameters: Mapping[str, Column[Any]]) -> None:
@@ -228,15 +227,15 @@ def _where_in(statement: Select[Any], column: ColumnElement[Any], names: Sequenc
 
 
 def parameter_types(statement: ClauseElement) -> dict[str, Any]:
-    """The parameters that have to be given, with their types."""
+    """The required parameters, with their types."""
     found = (item for item in iterate(statement) if isinstance(item, BindParameter) and item.required)
     return {item.key: item.type for item in found if not isinstance(item.type, NullType)}
 
 
 def parameter_rows_cte(types: Mapping[str, Any]) -> CTE:
-    """The parameters of all that share a statement, as rows, which are one parameter themselves: ``rows``.
+    """The parameters of a batch as rows, which are one parameter themselves: ``rows``.
 
-    With LIMIT the planner knows that they are few.
+    LIMIT lets the planner know that they are few.
     """
     columns = [column("number", Integer), *(column(name, kind) for name, kind in types.items())]
     rows = func.json_to_recordset(cast(bindparam("rows"), JSON)).table_valued(*columns).render_derived(with_types=True)
@@ -244,7 +243,7 @@ def parameter_rows_cte(types: Mapping[str, Any]) -> CTE:
 
 
 def bind_to_rows(statement: Statement, rows: CTE) -> Any:
-    """The statement, with the columns of the rows in the place of its parameters."""
+    """The statement with its parameters replaced by columns of the rows."""
 
     def replaced(element: Any, **_: object) -> Any:
         is_given = isinstance(element, BindParameter) and element.key in rows.c
@@ -256,8 +255,8 @@ def bind_to_rows(statement: Statement, rows: CTE) -> Any:
 def execute_for_rows(
     text: StatementText, connection: DatabaseConnection, parameters: Mapping[BatchKey, Values]
 ) -> dict[BatchKey, list[Row]]:
-    """The rows for each key, by a statement that gives the number of the row of parameters first."""
-    # In the same order everywhere: of two writers that wait for a row of each other, both would fail.
+    """The rows for each key, from a statement that returns the number of the parameter row first."""
+    # In the same order everywhere, so that writers do not deadlock.
     keys, found = sorted(parameters), dict[BatchKey, list[Row]]()
     rows = json.dumps([{"number": at, **parameters[key]} for at, key in enumerate(keys)], default=_bytea_text)
     for row in text.all(connection, {"rows": rows}):
@@ -281,7 +280,7 @@ class BatchedJoin(BatchedQuery):
 
 
 class BatchedInQuery:
-    """Selects of the rows in which a column has one of some values. Requests share those for few values."""
+    """Selects of the rows in which a column has one of several values. Requests share those for few values."""
 
     def __init__(self, statement: Select[Any], column: Column[Any]) -> None:
         name, *_ = _VALUE_PARAMETERS
@@ -293,7 +292,7 @@ class BatchedInQuery:
         self._many_values_select = statement.where(column.in_(bindparam("values", expanding=True)))
 
     def statement_for(self, values: Collection[Any]) -> tuple[CompiledStatement | Select[Any], Values]:
-        """What to execute for these values, of which there is one at least, and its parameters for them."""
+        """The statement for these values, of which there is at least one, and its parameters."""
         keys = list(values)
         if len(keys) == 1:
             return self._single_value_query, {_VALUE_PARAMETERS[0]: keys[0]}

@@ -1,7 +1,7 @@
-"""Estimated row counts, without reading the rows."""
+"""Estimated row counts without reading the rows."""
 
-#: As of the last time that it was analysed, below 0 if it never was; or (SQLite, where the oldest rows go first) by the
-#: numbers of the first and the last row.
+#: As of the last ANALYZE, negative if there was none; or (SQLite, where the oldest rows are deleted first) by the first
+#: and last row number.
 _ROW_COUNT_QUERIES = {
     "postgresql": "SELECT reltuples FROM pg_class WHERE oid = to_regclass('{name}')",
     "mariadb": "SELECT table_rows FROM information_schema.tables"
@@ -11,5 +11,5 @@ _ROW_COUNT_QUERIES = {
 
 
 def row_count_statement(dialect: str, name: str) -> str:
-    """The statement that asks for it, for a table of ours: one number, or NULL."""
+    """The statement for one of our tables: it returns one number, or NULL."""
     return _ROW_COUNT_QUERIES[dialect].format(name=name)

@@ -1,8 +1,8 @@
-"""One mapping for each table: its columns, and how its rows are read and written, follow from a frozen dataclass.
+"""Maps tables to frozen dataclasses: columns, and how rows are read and written, follow from the fields.
 
-A column has the name of its field, and the type that the field's type is stored as. A column that is no field is filled
-from the property of its name, or by what its ``info`` names as ``of``. Rows are read into the slots
-of the dataclass, so it has some.
+A column has the name of its field, and the column type of the field's type. A column without a field is filled from
+the property of its name, or from the function ``of`` in its ``info``. Rows are read into the slots of the dataclass,
+so it must have slots.
 """
 
 import logging
@@ -23,13 +23,13 @@ log = logging.getLogger(__name__)
 
 ValueT = TypeVar("ValueT")
 Values = dict[str, Any]
-#: A row, whose values are taken by position.
+#: A row, accessed by position.
 Row = Sequence[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class _MappedColumn:
-    """A column that a field, or a field of that field, is stored in."""
+    """A column that stores a field, or a field of a nested dataclass."""
 
     name: str
     path: str
@@ -39,7 +39,7 @@ class _MappedColumn:
 
     @property
     def writer(self) -> Callable[[Any], Any]:
-        """What makes what the column holds of a value."""
+        """Converts a value to what the column stores."""
         get, write = attrgetter(self.path), self.codec.write
         if write is None:
             return get
@@ -54,17 +54,17 @@ class _MappedColumn:
 
     @property
     def stored_default(self) -> Any:
-        """What the column holds by default."""
+        """The column's default, as stored."""
         write = self.codec.write
         return self.default if write is None or self.default is None else write(self.default)
 
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
-    """What a table holds: values of one class, or of several that the column ``kind`` tells apart by their word.
+    """The contents of a table: values of one class, or of several classes by the column ``kind``.
 
-    ``value_lists`` names the fields that are stored as words, ``flattened`` those that have a column for each of their
-    fields.
+    ``value_lists`` names the fields stored as space-delimited values, ``flattened`` those with a column per nested
+    field.
     """
 
     classes: type | Mapping[str, type]
@@ -73,11 +73,10 @@ class TableLayout:
 
     @property
     def classes_by_kind(self) -> Mapping[str, Any]:
-        """The classes by their words."""
         return {"": self.classes} if isinstance(self.classes, type) else self.classes
 
     def mapped_columns(self, kind: Any) -> Iterator[_MappedColumn]:
-        """The columns in which the values of a class are stored."""
+        """The columns that store values of a class."""
         for item in fields(kind):
             type_, nullable = _split_optional(item.type)
             if item.name in self.flattened:
@@ -91,7 +90,7 @@ class TableLayout:
                 )
 
     def columns(self) -> list[Column[Any]]:
-        """A column for each field. It can be NULL where some class lacks a field that has no default."""
+        """A column for each field. It is nullable if some class lacks a field that has no default."""
         columns = {} if isinstance(self.classes, type) else {"kind": Column("kind", CodePointText, nullable=False)}
         for kind in self.classes_by_kind.values():
             for mapped_column in self.mapped_columns(kind):
@@ -112,10 +111,10 @@ def _split_optional(kind: Any) -> tuple[Any, bool]:
 
 
 class MappedTable(Generic[ValueT]):
-    """How rows of a table become values, and these become rows: ``from_row`` and ``to_row``.
+    """Conversion between rows and values: ``from_row`` and ``to_row``.
 
-    ``columns`` are those that a value is read from; ``from_row`` takes a row of them, and raises UnreadableRow. What
-    the table has beside fields and properties is left to the caller.
+    ``columns`` are those that a value is read from; ``from_row`` takes a row of them, and raises UnreadableRow.
+    Columns besides fields and properties are left to the caller.
     """
 
     def __init__(self, table: Table) -> None:
@@ -173,7 +172,7 @@ class MappedTable(Generic[ValueT]):
             elif hasattr(kind, name):
                 members.append((name, attrgetter(name)))
             elif name in other_columns:
-                # What only another class has is stored as that one has it by default.
+                # Fields of other classes are stored with their defaults.
                 constants[name] = other_columns[name].stored_default
             elif name == "kind" and kind_name:
                 constants[name] = kind_name
@@ -183,7 +182,7 @@ class MappedTable(Generic[ValueT]):
 def _create_row_reader(
     kind: Any, layout: TableLayout, stored: Sequence[_MappedColumn], positions: Mapping[str, int]
 ) -> Callable[[Row], Any]:
-    """What makes a value of this class of a row."""
+    """A function that creates a value of this class from a row."""
     converted = [
         (positions[mapped_column.name], mapped_column.codec.read, mapped_column.nullable)
         for mapped_column in stored
@@ -225,10 +224,11 @@ def _create_row_reader(
 
 
 def _create_constructor(kind: Any, names: Sequence[str]) -> Callable[[Sequence[Any]], Any]:
-    """Makes a value of this frozen dataclass with slots, of the values of all its fields in the order of ``names``.
+    """A function that creates a value of this frozen dataclass with slots from its field values in the order of
+    ``names``.
 
-    Its own ``__init__`` sets each field by ``object.__setattr__``, which takes most of the time that reading a row
-    takes. Setting the slots themselves takes half of that.
+    The dataclass's own ``__init__`` sets each field by ``object.__setattr__``, which takes most of the time of
+    reading a row. Setting the slots directly takes half of that.
     """
     if set(names) != {field.name for field in fields(kind)}:
         raise TypeError(f"not all fields of {kind.__name__}")
@@ -247,28 +247,28 @@ def _create_constructor(kind: Any, names: Sequence[str]) -> Callable[[Sequence[A
 
 
 def row_slices(*parts: Sized | int) -> tuple[slice, ...]:
-    """Where the parts of a joined row are: so many columns each."""
+    """Slices of the parts of a joined row, by their numbers of columns."""
     lengths = (part if isinstance(part, int) else len(part) for part in parts)
     return tuple(slice(*ends) for ends in pairwise(accumulate(lengths, initial=0)))
 
 
-#: What making a value of a row raises if the row holds something else.
+#: Exceptions raised by readers of damaged rows.
 _DAMAGE_ERRORS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, OSError, RecursionError)
 
 
 def row_reader(*columns: ColumnElement[Any]) -> Callable[[Callable[..., ValueT]], Callable[[Row], ValueT]]:
-    """Decorates what makes a value of the values in these columns, the first of which is a table's own; takes a row.
+    """Decorator for a function of these columns' values, the first of which is a table's own; the result takes a row.
 
-    Raises UnreadableRow as ``_checked_reader``.
+    Raises UnreadableRow like ``_checked_reader``.
     """
     return lambda of_values: wraps(of_values)(_checked_reader(columns, lambda row: of_values(*row)))
 
 
 def _checked_reader(columns: Sequence[ColumnElement[Any]], of_row: Callable[[Row], ValueT]) -> Callable[[Row], ValueT]:
-    """The same, for rows of these columns, the first of which is a table's own.
+    """A reader for rows of these columns, the first of which is a table's own.
 
-    Whatever it cannot read (another type than the column's, bad JSON, an unknown word) raises UnreadableRow, which is
-    logged once for each row. Types are compared for the row as a whole, which costs less than a microsecond.
+    An unreadable row (a type other than the column's, invalid JSON, an unknown value) raises UnreadableRow, logged
+    once per row. The types of a row are checked together, in less than a microsecond.
     """
     table: Any = getattr(columns[0], "table", None)
     keys = [at for at, column in enumerate(columns) if getattr(column, "primary_key", False)]
@@ -276,7 +276,7 @@ def _checked_reader(columns: Sequence[ColumnElement[Any]], of_row: Callable[[Row
     shapes: set[tuple[type, ...]] = set()
 
     def fits(shape: tuple[type, ...]) -> bool:
-        """True for types that the columns can have; remembered, since there are few."""
+        """True for types that the columns can have; cached, since there are few combinations."""
         if all(is_ in expected for is_, expected in zip(shape, types, strict=True)):
             shapes.add(shape)
             return True
@@ -297,7 +297,7 @@ def _checked_reader(columns: Sequence[ColumnElement[Any]], of_row: Callable[[Row
 
 
 def _driver_types(column: ColumnElement[Any]) -> set[type]:
-    """What a driver can give for the column."""
+    """Types that a driver can return for the column."""
     types: set[type] = {column.type.python_type}
     if isinstance(column.type, RawBoolean):
         types.add(int)
@@ -307,20 +307,20 @@ def _driver_types(column: ColumnElement[Any]) -> set[type]:
 
 
 def memoized(read: Callable[[Row], ValueT]) -> Callable[[Row], ValueT]:
-    """The same, which gives what it made of an equal row lately: for tables whose few rows are read again and again."""
-    # By type too: 1, 1.0 and True are equal, and not equally good.
+    """The reader with a cache of recently read equal rows: for tables whose few rows are read again and again."""
+    # By type, too: 1, 1.0 and True are equal, but not equally valid.
     cached = lru_cache(256, typed=True)(lambda *row: read(row))
     return lambda row: cached(*row)
 
 
 @lru_cache(1024)
 def _log_unreadable_row(table: str, id_: str) -> None:
-    """Tell operators, once in a process."""
+    """Log it once per process."""
     log.error("a row cannot be read and is left out or refused: table %s, id %s", table, id_ or "unknown")
 
 
 def skip_unreadable(read: Callable[[Row], ValueT], rows: Iterable[Row]) -> Iterator[ValueT]:
-    """What the rows hold, without those that cannot be read: for lists, of which one row is not to take the others."""
+    """The readable values: in lists one damaged row must not hide the others."""
     for row in rows:
         try:
             value = read(row)

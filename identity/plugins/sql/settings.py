@@ -1,4 +1,4 @@
-"""What an operator can set: ``identity.plugin.sql.NAME`` in the ini file."""
+"""The plugin's settings: ``identity.plugin.sql.NAME`` in the ini file."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -13,16 +13,16 @@ SQLITE = "sqlite"
 POSTGRESQL = "postgresql"
 MARIADB = "mariadb"
 
-#: Seconds by which a server that is well tells of its own timeout before it is taken for dead.
+#: Seconds for a healthy server to report its own timeout before it is considered dead.
 NETWORK_SECONDS = 2
 
-#: Both servers are asked once a second how far they are: what one answers is two seconds old before that is seen.
+#: Both servers' positions are read once a second: they are up to two seconds old when they are compared.
 MIN_STALENESS = timedelta(seconds=3)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SqlPluginSettings:
-    """How to reach the database."""
+    """Database settings."""
 
     url: str = field(
         repr=False,
@@ -94,7 +94,7 @@ class SqlPluginSettings:
 
     @property
     def pool_size(self) -> int:
-        """How many connections each of the two pools has."""
+        """Number of connections of each of the two pools."""
         return self.database_connections // 2
 
     def __post_init__(self) -> None:
@@ -114,7 +114,7 @@ class SqlPluginSettings:
             raise InvalidSetting("standby_staleness", "needs standby_url, the server that may be behind")
 
     def standby_database_url(self) -> URL:
-        """The URL of the standby, its driver named; raises InvalidSetting if there can be none."""
+        """The standby's URL with its driver. Raises InvalidSetting if no standby is possible."""
         try:
             url = make_url(self.standby_url or "")
         except (ArgumentError, ValueError):
@@ -130,7 +130,7 @@ class SqlPluginSettings:
         return url
 
     def database_url(self) -> URL:
-        """The URL, its driver named; raises InvalidSetting if this plugin does not speak to such a database."""
+        """The URL with its driver. Raises InvalidSetting for an unsupported database."""
         try:
             url = make_url(self.url)
         except (ArgumentError, ValueError):
@@ -149,5 +149,5 @@ class SqlPluginSettings:
 
 
 def _database_location(url: URL) -> tuple[object, ...]:
-    """Which server and database the URL names, whoever asks there; a port that is the usual one may be left out."""
+    """Server and database of the URL, without credentials; a default port may be omitted."""
     return url.host, url.port or 5432, url.database, url.query

@@ -1,4 +1,4 @@
-"""What all stores share: running statements, versioned updates."""
+"""Base class of SQL stores: running statements, versioned updates."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ ValueT = TypeVar("ValueT")
 
 
 class SqlStore:
-    """Runs statements on the connection of one transaction (or one reading)."""
+    """Runs statements on the connection of one transaction or read session."""
 
     __slots__ = ("_connection", "_core")
 
@@ -49,7 +49,7 @@ class SqlStore:
     def _fetch_value(
         self, reader: Callable[[Row], ValueT], statement: Executable | CompiledStatement, parameters: Values
     ) -> ValueT | None:
-        """What the first row holds, or None."""
+        """The value in the first row, or None."""
         row = self._fetch_one(statement, parameters)
         return None if row is None else reader(row)
 
@@ -59,17 +59,16 @@ class SqlStore:
         statement: Executable | CompiledStatement,
         parameters: Values | None = None,
     ) -> tuple[ValueT, ...]:
-        """What the readable rows hold."""
+        """The values of the readable rows."""
         return tuple(skip_unreadable(reader, self._fetch_all(statement, parameters)))
 
     def _fetch_all(self, statement: Executable | CompiledStatement, parameters: Values | None = None) -> Sequence[Row]:
-        """All rows."""
         try:
             return self._execute_select(statement, parameters)
         except DATABASE_ERRORS as error:
             answer = translate_error(error)
             if isinstance(answer, UndecodableText):
-                # SQLite holds bytes that are no text: as such they are seen by whatever reads the row.
+                # SQLite can hold bytes that are not UTF-8: they are returned as bytes, which the row's reader detects.
                 self._connection.driver.text_factory = _text_or_bytes
                 return self._execute_select(statement, parameters)
             if isinstance(answer, UnstorableText):
@@ -82,7 +81,7 @@ class SqlStore:
         return self._core.execute(statement, parameters).all()
 
     def _execute(self, statement: Executable | CompiledStatement, parameters: Values) -> int:
-        """How many rows the statement changed."""
+        """Returns the number of rows changed."""
         try:
             if isinstance(statement, CompiledStatement):
                 return statement.execute(self._connection, parameters)
@@ -91,16 +90,16 @@ class SqlStore:
             raise translate_error(error) from error
 
     def _execute_in_savepoint(self, statement: Executable | CompiledStatement, parameters: Values) -> int:
-        """Like ``_execute``, for what may break a rule: the transaction remains usable after the refusal."""
+        """Like ``_execute``, for a statement that may violate a constraint: the transaction can continue afterwards."""
         with self._savepoint():
             return self._execute(statement, parameters)
 
     def _execute_update_with_inserts(
         self, statement: CompiledStatement, parameters: Values, *, is_last_write: bool
     ) -> Row | None:
-        """The first row of a ``UpdateWithInserts``.
+        """The first row of an ``UpdateWithInserts``.
 
-        The last statement of a transaction may be committed with it, unless others have a vote on the commit.
+        The last statement of a transaction may be committed with it, unless other participants vote on the commit.
         """
         try:
             execute = (
@@ -111,7 +110,7 @@ class SqlStore:
             raise translate_error(error) from error
 
     def _insert_all(self, statement: Insert, rows: Sequence[Values]) -> None:
-        """Insert rows, all or none: the transaction remains usable after a refusal."""
+        """Insert rows, all or none: the transaction can continue after an error."""
         if not rows:
             return
         self._execute_raw("SAVEPOINT all_or_none")
@@ -126,23 +125,23 @@ class SqlStore:
 
     @contextmanager
     def _savepoint(self) -> Iterator[None]:
-        """Takes back what is refused within, so that the transaction remains usable.
+        """Undo the block after an error, so that the transaction can continue.
 
-        PostgreSQL refuses everything after a failed statement, hence the savepoint; SQLite and MariaDB take back that
-        statement alone.
+        PostgreSQL refuses everything after a failed statement, hence the savepoint; SQLite and MariaDB undo only
+        that statement.
         """
         if self._connection.dialect.name != "postgresql":
             yield
             return
         if not self._connection.in_transaction:
-            # Nothing was written before: to take back everything is to take back this.
+            # Nothing was written before: undoing everything undoes just this.
             try:
                 yield
             except BaseException:
                 self._connection.roll_back()
                 raise
             return
-        # Sent by hand: what SQLAlchemy does around a savepoint costs more than the savepoint itself.
+        # Sent directly: SQLAlchemy's savepoints cost more than the savepoint itself.
         self._execute_raw("SAVEPOINT refusable")
         try:
             yield
@@ -152,31 +151,30 @@ class SqlStore:
         self._execute_raw("RELEASE SAVEPOINT refusable")
 
     def _execute_raw(self, sql: str) -> None:
-        """Give words without parameters to the driver."""
+        """Send SQL without parameters to the driver."""
         try:
             self._connection.execute_raw(sql)
         except DATABASE_ERRORS as error:
             raise translate_error(error) from error
 
     def _advance_timestamps(self, statement: Executable, uses: Mapping[str, datetime]) -> None:
-        """Run an update made by ``advance_timestamp`` for rows by id, in the same order everywhere: nobody waits in a
-        circle."""
+        """Run an update made by ``advance_timestamp`` for rows by id, always in the same order, to avoid deadlocks."""
         for id_, at in sorted(uses.items()):
             self._execute(statement, {"row": id_, "at": seconds_from_datetime(at)})
 
     def _fetch_values_by_id(
         self, statement: Executable, ids: Collection[str], reader: Callable[[Row], ValueT]
     ) -> tuple[ValueT, ...]:
-        """What the readable rows hold that are found by ``ids``; for none nothing is asked."""
+        """The values of the readable rows with these ``ids``; no query for none."""
         return self._fetch_values(reader, statement, {"ids": list(ids)}) if ids else ()
 
     def _execute_for_one(self, statement: Executable, parameters: Values) -> None:
-        """Change one row; raises RowNotFound if there is none."""
+        """Change one row. Raises RowNotFound if there is none."""
         if not self._execute(statement, parameters):
             raise RowNotFound
 
     def _update_versioned(self, statement: Update, values: Values) -> None:
-        """Run an update made by ``versioned_update``; raises StaleRow or RowNotFound."""
+        """Run an update made by ``versioned_update``. Raises StaleRow or RowNotFound."""
         key = values.pop("id")
         if self._execute_in_savepoint(statement, {**values, "key": key, "previous": values["version"] - 1}):
             return
@@ -194,29 +192,29 @@ def _text_or_bytes(stored: bytes) -> str | bytes:
 
 
 def select_by_id(table: Table, columns: Iterable[ColumnElement[Any]]) -> Select[Any]:
-    """A select of one row by its id, given as ``key``."""
+    """A select of one row by its id, the parameter ``key``."""
     return select(*columns).where(table.c.id == bindparam("key"))
 
 
 def select_many_by_id(table: Table, columns: Iterable[ColumnElement[Any]]) -> Select[Any]:
-    """A select of the rows with these ids, given as ``ids``."""
+    """A select of the rows with these ids, the parameter ``ids``."""
     return select(*columns).where(table.c.id.in_(bindparam("ids", expanding=True)))
 
 
 def versioned_update(table: Table) -> Update:
-    """An update of one row that has the version before the new one; run it by ``SqlStore._replace``."""
+    """An update of one row that has the previous version; run it with ``SqlStore._update_versioned``."""
     return update(table).where(table.c.id == bindparam("key"), table.c.version == bindparam("previous"))
 
 
 def advance_timestamp(column: ColumnElement[Any]) -> Update:
-    """An update of one row, given as ``row``, that sets a moment to ``at`` unless it is there or past it already."""
+    """An update of one row, the parameter ``row``, that sets a timestamp to ``at`` unless it would move back."""
     table = column.table
     at = bindparam("at", type_=column.type)
     return update(table).where(table.c.id == bindparam("row"), or_(column.is_(None), column < at)).values({column: at})
 
 
 def insert_unless_exists(table: Table, *unique: Column[Any]) -> CompiledStatement:
-    """An insert that does nothing if these values are there already."""
+    """An insert that does nothing if these unique values exist."""
     return CompiledStatement(Upsert(table, unique))
 
 
@@ -227,7 +225,7 @@ def upsert(
     update_columns: Iterable[ColumnElement[Any]],
     where: ColumnElement[bool] | None = None,
 ) -> CompiledStatement:
-    """An insert that replaces columns of the row that is there already, if that fits ``where``."""
+    """An insert, or an update of columns of the existing row if it matches ``where``."""
     columns: list[Any] = list(update_columns)
     return CompiledStatement(
         Upsert(table, index_elements, lambda new: {column: new(column.key) for column in columns}, where=where)

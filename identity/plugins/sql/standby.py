@@ -1,12 +1,12 @@
-"""Reading from a standby of PostgreSQL, as long as it is known by how much it is behind.
+"""Reads from a PostgreSQL standby whose lag is known.
 
-A process asks the primary, at most once a second and only while somebody wants to read, how far its log has come; each
-connection to a standby is asked, as seldom, how far its server has replayed that. A server that has come to where the
-primary was at a moment shows all that was committed before this moment. So nothing depends on clocks of other machines,
-and a standby that is cut off, paused or slow is found out by what it lacks. While the primary is away nothing new is
-learned, and what was learned is too old in the end.
+A process reads the primary's WAL position at most once a second, and only while there are readers; for each
+connection to a standby it reads, as rarely, which position its server has replayed. A server that has reached the
+primary's position of a moment shows everything committed before that moment. So clocks of other machines do not
+matter, and a standby that is disconnected, paused or slow is detected by what it lacks. While the primary is away
+there are no new positions, and the known ones become too old.
 
-Whoever reads never waits for this: without an answer that is fresh enough the primary is asked.
+Reads never wait for this: without a recent enough standby they use the primary.
 """
 
 import logging
@@ -31,18 +31,18 @@ from identity.storage.errors import StorageError
 log = logging.getLogger(__name__)
 log.addFilter(RepeatedMessageFilter())
 
-#: Seconds after which a server is asked anew.
+#: Seconds between two reads of a server's position.
 _POLL_SECONDS = 1.0
 _NEVER = float("-inf")
 
-#: All that anybody may know to be committed was inserted before this position. The name of a file of the log begins
-#: with the timeline. A standby refuses this.
+#: Everything known to be committed was inserted before this position. The name of a WAL file begins with the timeline.
+#: A standby refuses this query.
 _PRIMARY_QUERY = """
 SELECT (SELECT system_identifier FROM pg_control_system()), current_database(),
     pg_current_wal_insert_lsn() - '0/0'::pg_lsn, left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)
 """
-#: Positions of different timelines say nothing of each other. None of these three numbers is ahead of what can be
-#: replayed; the first one, which changes soonest, is shown to pg_read_all_stats alone.
+#: Positions of different timelines cannot be compared. None of these three numbers is ahead of what can be replayed;
+#: the first one, which changes soonest, is only visible to pg_read_all_stats.
 _STANDBY_QUERY = """
 SELECT (SELECT system_identifier FROM pg_control_system()), current_database(),
     pg_last_wal_replay_lsn() - '0/0'::pg_lsn, pg_is_in_recovery(), greatest(
@@ -58,7 +58,7 @@ class NotAStandby(StorageError):
 
 
 class ReplicationPosition(NamedTuple):
-    """Where the primary was at a moment of this process's own, or just after it."""
+    """The primary's position at or just after a moment of this process's clock."""
 
     read_at: float
     server: tuple[object, ...]
@@ -67,22 +67,21 @@ class ReplicationPosition(NamedTuple):
 
     @classmethod
     def read(cls, connection: DatabaseConnection) -> "ReplicationPosition":
-        """By a connection to the primary. Raises SQLAlchemyError."""
+        """Read it over a connection to the primary. Raises SQLAlchemyError."""
         at = time.monotonic()
         *server, position, timeline = _fetch_row(connection, _PRIMARY_QUERY)
         return cls(at, tuple(server), int(position), int(timeline, 16))
 
 
 class StandbyConnection(DatabaseConnection):
-    """A connection to a standby."""
-
-    #: When it was asked last, and the moment since which nothing is missing there that was committed before.
+    #: When the position was read last, and the moment before which nothing committed is missing.
     lag_read_at = _NEVER
     caught_up_at = _NEVER
 
     def update_lag(self, positions: tuple[ReplicationPosition, ...]) -> None:
-        """Find out which mark its server has come to; the latest one is the first. Raises SQLAlchemyError,
-        NotAStandby."""
+        """Compare the server's position with these, of which the latest is the first. Raises SQLAlchemyError,
+        NotAStandby.
+        """
         self.lag_read_at = time.monotonic()
         *server, position, is_standby, timeline = _fetch_row(self, _STANDBY_QUERY)
         if not is_standby:
@@ -105,7 +104,7 @@ class StandbyPool:
         self._pool = pool
         self._staleness = staleness.total_seconds()
         self._positions: tuple[ReplicationPosition, ...] = ()
-        #: True while nobody is to wait for it; it is found out in the background whether it is back.
+        #: True while nobody should wait for it; a background task checks whether it is back.
         self._is_unavailable = True
         self._next_poll_at = _NEVER
         self._poll_lock = Lock()
@@ -113,12 +112,13 @@ class StandbyPool:
 
     @property
     def usage(self) -> PoolUsage:
-        """How many connections are in use, and how many wait for one."""
+        """Number of connections in use, and of callers waiting for one."""
         return self._pool.usage("standby")
 
     def acquire_shared(self) -> StandbyConnection | None:
-        """A connection by which nothing is missing that was committed longer ago than is allowed; None if there is none
-        at this moment."""
+        """A connection on which nothing is missing that was committed longer ago than allowed; None if there is none
+        at the moment.
+        """
         now = time.monotonic()
         if now >= self._next_poll_at and self._poll_lock.acquire(blocking=False):
             self._next_poll_at = now + _POLL_SECONDS
@@ -140,14 +140,13 @@ class StandbyPool:
         return None
 
     def release_shared(self, connection: DatabaseConnection) -> None:
-        """What was lent."""
         if not connection.is_usable:
             self._is_unavailable = True
         self._pool.release(connection)
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """A connection, however far behind its server is. Raises SQLAlchemyError, StorageError."""
+        """A connection, whatever its lag. Raises SQLAlchemyError, StorageError."""
         connection = self._pool.acquire()
         try:
             yield connection.core
@@ -155,12 +154,12 @@ class StandbyPool:
             self._pool.release(connection)
 
     def close(self) -> None:
-        """Close what nobody uses now."""
+        """Close idle connections."""
         self._background.shutdown(wait=False, cancel_futures=True)
         self._pool.close()
 
     def find_problem(self) -> str | None:
-        """What an operator has to mend, as a sentence; None if all is well."""
+        """A problem for the operator, as a sentence; None if there is none."""
         try:
             self._read_position()
         except StorageError as problem:
@@ -174,7 +173,7 @@ class StandbyPool:
         return None if age < self._staleness else "It has not come to where the primary is."
 
     def _acquire_checked(self) -> StandbyConnection:
-        """A connection that was asked lately. Raises StorageError."""
+        """A connection whose position was read recently. Raises StorageError."""
         try:
             connection = cast("StandbyConnection", self._pool.acquire())
         except DATABASE_ERRORS as error:
@@ -190,7 +189,7 @@ class StandbyPool:
         return connection
 
     def _poll(self) -> None:
-        """Find out where the primary is, and whether a standby that was away is back."""
+        """Read the primary's position, and check whether a standby that was away is back."""
         try:
             with suppress(StorageError):
                 self._read_position()
@@ -203,7 +202,7 @@ class StandbyPool:
             self._poll_lock.release()
 
     def _read_position(self) -> None:
-        """Know where the primary is now. Raises StorageError."""
+        """Read and store the primary's position. Raises StorageError."""
         with translating():
             connection = self._primary.acquire()
             try:
@@ -217,7 +216,7 @@ class StandbyPool:
 
 
 def _fetch_row(connection: DatabaseConnection, sql: str) -> Any:
-    """The row that the server answers with. Raises SQLAlchemyError."""
+    """The row that the server returns. Raises SQLAlchemyError."""
     try:
         return connection.execute(sql).fetchone()
     except connection.driver_errors as error:

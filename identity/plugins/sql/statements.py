@@ -1,6 +1,6 @@
-"""Statements of hot paths: compiled once for each kind of database, then given to its driver as text.
+"""Statements of hot paths: compiled once per database kind, then passed to its driver as text.
 
-What SQLAlchemy does around each execution costs more than such a statement itself.
+SQLAlchemy's overhead per execution exceeds the cost of such a statement.
 """
 
 from abc import ABC, abstractmethod
@@ -18,19 +18,19 @@ Statement = Select[Any] | Insert | Update | Delete
 
 
 class ExecutableStatement(ABC):
-    """What is sent for a statement. Each raises SQLAlchemyError."""
+    """A statement as it is sent. Each method raises SQLAlchemyError."""
 
     @abstractmethod
     def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
         """The first row, or None."""
 
     def all(self, connection: DatabaseConnection, parameters: Values) -> Sequence[Row]:
-        """All rows; there is one at most unless a subclass finds more."""
+        """All rows; at most one unless a subclass returns more."""
         row = self.first(connection, parameters)
         return [] if row is None else [row]
 
     def execute(self, connection: DatabaseConnection, parameters: Values) -> int:
-        """How many rows it changed."""
+        """Returns the number of rows changed."""
         return len(self.all(connection, parameters))
 
     def first_and_commit(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
@@ -39,15 +39,15 @@ class ExecutableStatement(ABC):
 
 
 class DialectStatement(ABC):
-    """A statement that not every database has: each is sent what means the same."""
+    """A statement that differs between databases."""
 
     @abstractmethod
     def compile(self, dialect: Dialect) -> ExecutableStatement:
-        """What this kind of database is sent."""
+        """The equivalent statement for this kind of database."""
 
 
 class CompiledStatement:
-    """A statement, and what it is for each kind of database."""
+    """A statement and its compiled form for each kind of database."""
 
     def __init__(self, statement: Statement | DialectStatement) -> None:
         self._statement = statement
@@ -58,11 +58,11 @@ class CompiledStatement:
         return self._executable_for(connection).first(connection, parameters)
 
     def all(self, connection: DatabaseConnection, parameters: Values) -> Sequence[Row]:
-        """All rows. Raises SQLAlchemyError."""
+        """Raises SQLAlchemyError."""
         return self._executable_for(connection).all(connection, parameters)
 
     def execute(self, connection: DatabaseConnection, parameters: Values) -> int:
-        """How many rows it changed. Raises SQLAlchemyError."""
+        """Returns the number of rows changed. Raises SQLAlchemyError."""
         return self._executable_for(connection).execute(connection, parameters)
 
     def first_and_commit(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
@@ -83,10 +83,10 @@ class CompiledStatement:
 
 @dataclass(frozen=True, slots=True)
 class StatementText(ExecutableStatement):
-    """A statement as a driver wants it.
+    """A statement in a driver's syntax.
 
-    ``order_parameters`` orders the parameters where they are not named, ``constants`` are those that the statement
-    brings by itself, ``converters`` tell which columns of a row are not yet what they should be.
+    ``order_parameters`` orders positional parameters, ``constants`` are parameters of the statement itself,
+    ``converters`` convert columns of a row.
     """
 
     sql: str
@@ -98,7 +98,7 @@ class StatementText(ExecutableStatement):
     def from_statement(
         cls, statement: Statement, dialect: Dialect, *, columns: Collection[str] | None = None
     ) -> "StatementText":
-        """The statement; an insert into these columns, if they are given."""
+        """Compile the statement; an insert into these columns, if given."""
         compiled: Any = statement.compile(dialect=dialect, column_keys=None if columns is None else list(columns))
         converters = (
             (at, column.type.result_processor(dialect, None)) for at, column in enumerate(statement.exported_columns)
@@ -119,7 +119,7 @@ class StatementText(ExecutableStatement):
         return row if row is None else self.convert_row(row)
 
     def all(self, connection: DatabaseConnection, parameters: Values) -> Sequence[Row]:
-        """All rows. Raises SQLAlchemyError."""
+        """Raises SQLAlchemyError."""
         try:
             rows = connection.execute(self.sql, self.bind_parameters(parameters)).fetchall()
         except connection.driver_errors as error:
@@ -127,7 +127,7 @@ class StatementText(ExecutableStatement):
         return [self.convert_row(row) for row in rows] if self.converters else rows
 
     def execute(self, connection: DatabaseConnection, parameters: Values) -> int:
-        """How many rows it changed. Raises SQLAlchemyError."""
+        """Returns the number of rows changed. Raises SQLAlchemyError."""
         try:
             changed: int = connection.execute(self.sql, self.bind_parameters(parameters)).rowcount
         except connection.driver_errors as error:
@@ -135,12 +135,11 @@ class StatementText(ExecutableStatement):
         return changed
 
     def bind_parameters(self, parameters: Values) -> Values | tuple[Any, ...]:
-        """The parameters as the driver wants them."""
+        """The parameters in the driver's form."""
         values = {**self.constants, **parameters} if self.constants else parameters
         return values if self.order_parameters is None else self.order_parameters(values)
 
     def convert_row(self, row: Row) -> Row:
-        """The row as it should be."""
         if not self.converters:
             return row
         values = list(row)

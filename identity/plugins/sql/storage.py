@@ -38,7 +38,7 @@ def _store(kind: Callable[[DatabaseConnection], Store]) -> cached_property[Store
 
 
 class SqlStorage(Storage):
-    """All stores over one connection; each is made when it is first asked for."""
+    """All stores over one connection, each created on first use."""
 
     def __init__(self, connection: DatabaseConnection) -> None:
         self.connection = connection

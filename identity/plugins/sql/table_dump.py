@@ -1,4 +1,4 @@
-"""All tables as rows, out of one database and into another one, of whichever kind."""
+"""Dump and restore of all tables, from one kind of database to another."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -17,7 +17,7 @@ from identity.storage.errors import StorageUnavailable
 
 _BATCH_SIZE = 1000
 
-#: The table of which no number is given twice, and the one that it gave last, also to a row that is gone.
+#: The table whose numbers are never reused, and the last number assigned, even to a deleted row.
 _SEQUENCE_TABLE = "audit_events"
 _SELECT_LAST_NUMBER = {
     "sqlite": "SELECT seq FROM sqlite_sequence WHERE name = 'audit_events'",
@@ -38,7 +38,7 @@ _SET_LAST_NUMBER = {
 
 
 def dump_tables(connection: DatabaseConnection) -> StorageDump:
-    """What this connection sees, read while the dump is gone through. Raises StorageUnavailable."""
+    """What this connection sees, read lazily. Raises StorageUnavailable."""
     core = connection.core
     with translating():
         revision = read_verified_revision(core)
@@ -64,13 +64,14 @@ def dump_tables(connection: DatabaseConnection) -> StorageDump:
 
 
 def restore_tables(engine: Engine, dump: StorageDump) -> None:
-    """Fill an empty database. Raises StorageUnavailable, SQLAlchemyError, and what the dump raises; then nothing was
-    done."""
+    """Fill an empty database. Raises StorageUnavailable, SQLAlchemyError, and exceptions of the dump; then nothing
+    was changed.
+    """
     with engine.begin() as connection:
         acquire_migration_lock(connection)
         _require_empty(connection)
         stored = read_verified_revision(connection)
-        # One that is older may have been left by a restore that failed, where changes of a schema are not taken back.
+        # A failed restore may have left an older schema, where schema changes are not rolled back.
         if stored is not None and stored > dump.schema_revision:
             raise StorageUnavailable(
                 f"The database has a schema ({stored}) and the backup is of an older one ({dump.schema_revision})."
@@ -92,7 +93,7 @@ def _insertable_columns(inspector: Inspector, table: str) -> set[str]:
 
 
 def _read_rows(connection: Connection, table: Table, columns: Sequence[Column[Any]]) -> Iterator[Sequence[Cell]]:
-    """Each row. What is true or false SQLite and MariaDB have as numbers, and MariaDB some texts as bytes."""
+    """Rows in a portable form. SQLite and MariaDB return booleans as numbers, and MariaDB some texts as bytes."""
     names = _quote_names(connection.dialect, [column.name for column in columns])
     flags = [at for at, column in enumerate(columns) if isinstance(column.type, Boolean)]
     texts = [at for at, column in enumerate(columns) if column.type is SortedText]
@@ -127,7 +128,7 @@ def _insert_rows(connection: Connection, part: TableRows) -> None:
         raise StorageUnavailable(f"The backup has a table {part.table} that does not fit its schema.")
     names = ", ".join(_quote_names(connection.dialect, part.columns))
     parameters = [f"c{at}" for at in range(len(part.columns))]
-    # Numbers that the database gives by itself are those of the backup.
+    # Identity columns keep the numbers of the backup.
     override = "OVERRIDING SYSTEM VALUE " if connection.dialect.name == "postgresql" else ""
     statement = text(
         f"INSERT INTO {part.table} ({names}) {override}VALUES ({', '.join(f':{name}' for name in parameters)})"

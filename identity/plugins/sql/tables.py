@@ -1,12 +1,12 @@
 """SQLAlchemy Core tables; rows never leave this package.
 
-Columns follow from the fields of what a table holds (``identity.plugins.sql.row_mapping``). What stands here is what
-does not follow: keys, references, indexes, and columns that are no fields.
+Columns follow from the fields of the stored values (``identity.plugins.sql.row_mapping``). This module declares the
+rest: keys, references, indexes, and columns without fields.
 
 Text is compared byte by byte (collation "C" on PostgreSQL, BINARY on SQLite), so every list has the order it has in
-the other backends, and "starts with" is a range that an index can answer.
+the other backends, and "starts with" is a range that an index supports.
 
-``info={"field": …}`` names the field that is taken when a unique rule is broken.
+``info={"field": …}`` names the field reported if a unique constraint is violated.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -73,9 +73,9 @@ def _create_table(
     field: str | None = None,
     **options: Any,
 ) -> Table:
-    """A table of these values. A column that is given takes the place of what would follow from its field.
+    """A table of these values. A given column replaces the one that follows from its field.
 
-    The id is the key where none is given.
+    The id is the primary key unless another one is given.
     """
     layout = TableLayout(kinds, value_lists, flattened or {})
     columns = {column.name: column for column in layout.columns()}
@@ -87,7 +87,7 @@ def _create_table(
 
 
 def _sorted_column(name: str, *, of: Callable[[Any], str] | None = None) -> Column[str]:
-    """A text that lists are sorted by, or searches look at; ``of`` makes it of the value that is stored."""
+    """A text for sorting or searching; ``of`` derives it from the stored value."""
     return Column(name, SortedText, nullable=False, info={} if of is None else {"of": of})
 
 
@@ -112,13 +112,13 @@ def _integer_column(name: str) -> Column[int]:
 
 
 def _foreign_key_column(name: str, target: str, *, primary_key: bool = False, nullable: bool = False) -> Column[str]:
-    """A reference to a row without which this one cannot be: they go together."""
+    """A reference to a parent: the row is deleted with it."""
     key = ForeignKey(f"{target}.id", ondelete="CASCADE")
     return Column(name, CodePointText, key, primary_key=primary_key, nullable=nullable)
 
 
 def _partial_index(condition: str) -> dict[str, Any]:
-    """A partial index: it holds only the rows that anyone will look for by it."""
+    """A partial index: it contains only rows that are looked up by it."""
     return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
 
 
@@ -133,7 +133,7 @@ organizations = _create_table(
     Index(None, "search_text", "id", "active"),
 )
 
-# No reference: a domain that counts stays bound to its organization when that is gone.
+# No foreign key: a verified domain stays reserved for its organization after that is gone.
 domains = _create_table(
     "domains",
     OrganizationDomain,
@@ -155,9 +155,9 @@ projects = _create_table(
 instance = _create_table(
     "instance",
     Instance,
-    # One row at most: its key can only be 1.
+    # At most one row: its key can only be 1.
     Column("id", Integer, primary_key=True, autoincrement=False, info={"of": lambda _: 1}),
-    # Of no field: it moves with each change of rules, and is read with each subject.
+    # Not a field: it changes with each change of a policy, and is read with each subject.
     Column("rules_version", Integer, nullable=False, server_default=text("0"), info={"of": lambda _: 0}),
     CheckConstraint("id = 1", name="one_row"),
     field="instance",
@@ -190,21 +190,21 @@ users = _create_table(
     _sorted_column("email_key", of=lambda user: name_key(user.profile.email) if isinstance(user, HumanUser) else ""),
     _sorted_column("search_text"),
     Column("verified_email_key", SortedText, info={"of": lambda user: getattr(user, "verified_email_key", None)}),
-    # The name comes first: a bare user name is looked for in all organizations.
+    # The name comes first: a bare user name is looked up in all organizations.
     UniqueConstraint("name_key", "organization_id", info={"field": "user_name"}),
 )
 
-#: What lists are sorted by where nobody ever signed in, too.
+#: Sort key that also covers users who never signed in.
 last_sign_in = func.coalesce(users.c.last_sign_in_at, literal_column("0"), type_=EpochSeconds())
 
-# Lists in each of their orders. What narrows them stands in the index as well.
+# One index per sort key. Columns of filters are included.
 for _name, _order in (
     ("list", users.c.name_key),
     ("display", users.c.display_key),
     ("email", users.c.email_key),
     ("created", users.c.created_at),
     ("last_sign_in", last_sign_in),
-    # Searches read it from end to end: a third of what the table itself takes.
+    # Searches scan this index: a third of the size of the table.
     ("search", users.c.search_text),
 ):
     Index(f"ix_users_{_name}", users.c.organization_id, _order, users.c.id, users.c.kind, users.c.active)
@@ -225,7 +225,7 @@ user_grants = _create_table(
     _foreign_key_column("organization_id", "organizations"),
     _foreign_key_column("project_id", "projects"),
     _foreign_key_column("project_grant_id", "project_grants", nullable=True),
-    # NULL differs from NULL in a unique rule, hence two.
+    # NULLs are distinct in a unique constraint, hence two.
     Index(
         "uq_user_grants_direct",
         "user_id",
@@ -288,7 +288,7 @@ applications = _create_table(
     Index(None, "project_id", "name_key", "id"),
 )
 
-# What is_origin answers from: the web origins of an application's redirect URIs.
+# The web origins of applications' redirect URIs, for ``is_registered_origin``.
 application_origins = Table(
     "application_origins",
     metadata,
@@ -310,7 +310,7 @@ upstream_providers = _create_table(
     _foreign_key_column("organization_id", "organizations"),
     _sorted_column("search_text"),
     Index(None, "organization_id", "created_at", "id"),
-    # Those for all are few, and asked for by every sign-in.
+    # Providers for all organizations are few, and every sign-in reads them.
     Index("ix_upstream_providers_everywhere", "created_at", "id", **_partial_index("everywhere")),
 )
 
@@ -318,7 +318,7 @@ managers = _create_table(
     "managers",
     Manager,
     _foreign_key_column("user_id", "users"),
-    # The resource once more, by which the manager goes with it.
+    # The resource again, as foreign keys that delete the manager with it.
     _foreign_key_column("of_organization", "organizations", nullable=True),
     _foreign_key_column("of_project", "projects", nullable=True),
     _foreign_key_column("of_project_grant", "project_grants", nullable=True),
@@ -339,7 +339,7 @@ sessions = _create_table(
     Index(None, "ends_at"),
 )
 
-# What a request names may be gone when it is continued: it refers to nothing.
+# No foreign keys: what a request names may be gone when it is continued.
 authorization_requests = _create_table(
     "authorization_requests",
     PendingAuthorization,
@@ -408,7 +408,7 @@ refresh_tokens = _create_table(
     RefreshToken,
     _digest_column(),
     _foreign_key_column("family_id", "token_families"),
-    # The moment tells when a family was last used.
+    # The time a family was last used.
     Index(None, "family_id", "issued_at"),
     value_lists=("scope",),
 )
@@ -422,7 +422,7 @@ signing_keys = _create_table(
 outgoing_messages = _create_table(
     "outgoing_messages",
     OutboxMessage,
-    # Programs that know neither go on during an upgrade.
+    # Nullable: during an upgrade, versions that do not know these columns still write.
     Column("organization_id", CodePointText, nullable=True),
     Column("bulk", RawBoolean, nullable=False, server_default=text("false")),
     Index(None, "kind", "next_at", "id"),
@@ -448,7 +448,7 @@ audit_events = _create_table(
     Index("ix_audit_events_request_id", "request_id", **_partial_index("request_id IS NOT NULL")),
     Index(None, "event", "sequence"),
     Index(None, "at"),
-    # SQLite never gives a number twice, even after its highest row was lost.
+    # SQLite never reuses a number, even after its highest row was deleted.
     sqlite_autoincrement=True,
     flattened={
         "actor": ("actor_kind", "actor_id", "client_id", "session_id", "client_address", "request_id"),
@@ -464,7 +464,7 @@ audit_floor = Table(
     CheckConstraint("id = 1", name="one_row"),
 )
 
-# No unique rule but the key's: what is there already is never an error.
+# No unique constraint besides the key: an existing row is never an error.
 records = _create_table(
     "records",
     Record,

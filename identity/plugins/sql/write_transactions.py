@@ -1,4 +1,4 @@
-"""Transactions that write: how they begin and end, and how they take part in one of the transaction package."""
+"""Write transactions: how they begin and end, and how they join a transaction of the transaction package."""
 
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
@@ -14,52 +14,52 @@ if TYPE_CHECKING:
 
     from identity.plugins.sql.connection import DatabaseConnection
 
-#: The name of the connections that write.
+#: Pool name in metrics.
 _WRITE_POOL_NAME = "writing"
 ABORTED_MESSAGE = "The database has given this transaction up."
 
 
 class WriteTransaction(ABC):
-    """One writer's transaction. It ends once, and what is asked of it afterwards does nothing."""
+    """The transaction of one writer. It ends once; later calls do nothing."""
 
     connection: "DatabaseConnection"
 
     @abstractmethod
     def commit(self) -> None:
-        """Return when all that was written is on the disk. Raises StorageUnavailable, and then nothing of it is."""
+        """Return once everything written is durable. Raises StorageUnavailable; then nothing was committed."""
 
     @abstractmethod
     def roll_back(self) -> None:
-        """Take back all that was written.
+        """Undo everything written.
 
-        Raises StorageUnavailable if it turns out that what the writer has seen of others has not come to be either.
+        Raises StorageUnavailable if others' uncommitted writes that the writer has seen were lost, too.
         """
 
 
 class Writer(ABC):
-    """How a process writes, by the connections of this pool."""
+    """How a process writes, using the connections of this pool."""
 
     def __init__(self, pool: ConnectionPool) -> None:
         self.pool = pool
 
     @abstractmethod
     def begin_transaction(self) -> WriteTransaction:
-        """A transaction, as soon as there is a connection for it. Raises StorageUnavailable."""
+        """Begin a transaction as soon as a connection is available. Raises StorageUnavailable."""
 
     def close(self) -> None:
-        """Close connections that are not in use now, and the others when their transactions end."""
+        """Close idle connections, and the others when their transactions end."""
         self.pool.close()
 
     @property
     def usage(self) -> PoolUsage:
-        """How many connections are in use, and how many writers wait for one."""
+        """Number of connections in use, and of writers waiting for one."""
         return self.pool.usage(_WRITE_POOL_NAME)
 
 
 class SeparateCommitWriter(Writer):
-    """Many writers at the same time, each with a connection and a commit of their own: a server.
+    """Concurrent writers, each with its own connection and commit, for a database server.
 
-    That groups the commits of many connections by itself.
+    The server groups the commits of many connections by itself.
     """
 
     def begin_transaction(self) -> WriteTransaction:
@@ -95,11 +95,11 @@ class _SeparateTransaction(WriteTransaction):
 
 
 class SqlTransactionParticipant(TransactionParticipant):
-    """A database transaction that ends with the current one of the manager, in one phase as zope.sqlalchemy has it, and
-    without a session. Its statements have run before; the vote commits.
+    """A database transaction that ends with the manager's current one, in one phase like zope.sqlalchemy, but without a
+    session. Its statements have run before; the vote commits.
 
-    zope.sqlalchemy is for whoever brings an ORM session. It imports the ORM and the drivers of all databases, a tenth
-    of a start, and its session without objects costs as much again as the rest of a transaction.
+    zope.sqlalchemy requires an ORM session. It imports the ORM and the drivers of all databases, a tenth of the
+    startup time, and its session without objects costs as much as the rest of a transaction.
     """
 
     def __init__(self, write_transaction: WriteTransaction, transactions: "ITransactionManager") -> None:
@@ -114,16 +114,15 @@ class SqlTransactionParticipant(TransactionParticipant):
             raise
 
     def sortKey(self) -> str:  # noqa: N802 - the name is given by the interface
-        """Among the last: the commit is made at the vote, when all others have agreed."""
+        """Among the last: it commits in its vote, when all others have agreed."""
         return f"~identity.sql:{id(self)}"
 
     def abort(self, transaction: "ITransaction") -> None:
-        """Undo all that is not committed. Raises StorageUnavailable if what it was judged by has not come to be."""
+        """Undo everything uncommitted. Raises StorageUnavailable if writes that it has seen were lost."""
         self._write_transaction.roll_back()
 
     def tpc_vote(self, transaction: "ITransaction") -> None:
-        """Commit; the last moment at which other participants can still stop it has passed. Raises
-        StorageUnavailable."""
+        """Commit; other participants can no longer refuse. Raises StorageUnavailable."""
         self._write_transaction.commit()
 
     tpc_abort = abort

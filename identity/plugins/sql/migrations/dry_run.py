@@ -17,7 +17,7 @@ _CREATED_TABLE = re.compile(r"^CREATE TABLE +(\w+)", re.MULTILINE)
 
 
 def dry_run_sql(engine: Engine) -> list[str]:
-    """The statements of what is due, line by line, after how many rows each table has that they touch."""
+    """The pending statements, line by line, after the row counts of the tables they touch."""
     with engine.connect() as connection:
         stored = read_verified_revision(connection)
         if stored in (None, HEAD):
@@ -45,7 +45,7 @@ def _pending_sql(connection: Connection, stored: str) -> str:
 
 
 def _touched_tables(sql: str) -> list[str]:
-    """The tables that are there already, each once, but for the one that only notes the revision."""
+    """The existing tables, each once, except the one that holds the revision."""
     made = {*_CREATED_TABLE.findall(sql), "alembic_version"}
     return [name for name in dict.fromkeys(_TOUCHED.findall(sql)) if name not in made]
 

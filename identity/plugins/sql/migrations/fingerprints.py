@@ -1,12 +1,13 @@
-"""What the tables of each revision look like, by which a database is recognized before anything is done to it.
+"""The tables of each revision, to recognize a database before it is changed.
 
-A database names its revision, and revisions were written anew under the same names before their hashes were held. So
-what its tables have is compared with what the revision makes: one fact a line for columns, keys, unique rules, indexes,
-references, checks and triggers. ``fingerprints/KIND.txt`` holds them, as what each revision adds and takes away;
-``python -m identity.plugins.sql.migrations.hashes`` writes it, and a test compares it with what the revisions make.
+A database names its revision, but revisions were rewritten under the same names before their hashes were recorded.
+So its tables are compared with what the revision creates: one fact per line for columns, keys, unique constraints,
+indexes, references, checks and triggers. ``fingerprints/KIND.txt`` holds them as the changes of each revision;
+``python -m identity.plugins.sql.migrations.hashes`` writes it, and a test compares it with what the revisions
+create.
 
-Facts leave out what may differ: names of indexes, collations, sizes, and how a server's version spells a default.
-Tables of others, further indexes, further columns that need no value, and partitions are no concern of ours.
+Facts leave out what may differ: names of indexes, collations, sizes, and a server version's spelling of a default.
+Other tables, additional indexes, additional columns that need no value, and partitions are ignored.
 """
 
 from collections import defaultdict
@@ -21,8 +22,8 @@ from identity.storage.errors import StorageUnavailable
 
 FOLDER = Path(__file__).parent / "fingerprints"
 
-#: Each gives rows of: table, what kind of fact, its name or number, the place in it, a column, further words.
-#: ``column`` has the type and, where it is so, "null", "default" or "generated".
+#: Each returns rows of: table, kind of fact, its name or number, position in it, column, further attributes. ``column``
+#: has the type and, if applicable, "null", "default" or "generated".
 _QUERIES = {
     "sqlite": (
         """
@@ -114,13 +115,13 @@ _QUERIES = {
         """,
     ),
 }
-#: What a server calls a type, and what it is. The first that is part of the name counts.
+#: Part of a server's type name, and the type it means. The first match counts.
 _TYPES = (
     *(("tinyint(1)", "boolean"), ("bool", "boolean"), ("int", "integer")),
     *(("blob", "bytes"), ("bytea", "bytes"), ("binary", "bytes"), ("text", "text"), ("char", "text")),
 )
 
-#: How many differences an operator is told.
+#: Maximum number of differences reported.
 _MAX_LISTED_DIFFERENCES = 5
 _UNKNOWN_SCHEMA = (
     "The database was not made by a revision of this program, or its tables were changed since. {why} Nothing was done"
@@ -157,7 +158,7 @@ def _fact_line(table: str, kind: str, members: list[tuple[int, str, str]]) -> st
 
 @cache
 def recorded_fingerprints(kind: str) -> Mapping[str, frozenset[str]]:
-    """The facts of each revision that has been recorded for this kind of database."""
+    """The recorded facts of each revision for this kind of database."""
     facts: set[str] = set()
     revisions: dict[str, frozenset[str]] = {}
     revision = ""
@@ -174,7 +175,7 @@ def recorded_fingerprints(kind: str) -> Mapping[str, frozenset[str]]:
 
 
 def serialize_fingerprints(revisions: Mapping[str, Collection[str]]) -> str:
-    """The same as text."""
+    """Inverse of ``recorded_fingerprints``, as text."""
     lines, before = [], set[str]()
     for revision, facts in sorted(revisions.items()):
         lines.append(revision)
@@ -185,17 +186,17 @@ def serialize_fingerprints(revisions: Mapping[str, Collection[str]]) -> str:
 
 
 def verify_schema(connection: Connection, stored: str | None) -> None:
-    """Raise StorageUnavailable, saying what to do, unless the tables are those of the stored revision, or on the way
-    from it. What a newer program made is not looked at.
+    """Raise StorageUnavailable, with advice, unless the tables are those of the stored revision or of an interrupted
+    migration from it. Schemas of newer versions are not checked.
 
-    MariaDB, and PostgreSQL where it makes an index, keep what a run did that was killed: what the next revision changes
-    may be as before or as after.
+    MariaDB, and PostgreSQL while it creates an index, keep the changes of an interrupted migration: what the next
+    revision changes may be in either state.
     """
     of = recorded_fingerprints(connection.dialect.name)
     if stored is None:
         _require_empty_schema(connection, of)
     elif stored not in REVISIONS:
-        # Whether it is newer than we are, or older than all: only what came later tells who can go on with it.
+        # It may be newer than this version or older than any: only later revisions record which versions can use them.
         if "alembic_version column oldest text null" not in read_fingerprint(connection):
             raise StorageUnavailable(
                 _UNKNOWN_SCHEMA.format(why=f"It names a revision {stored}, and does not say who can use it.")
@@ -215,7 +216,7 @@ def _require_empty_schema(connection: Connection, of: Mapping[str, frozenset[str
         return
     names = {_table(fact) for fact in there}
     if connection.dialect.name == "mariadb":
-        # It has no transaction around the tables that it begins with: each is there or not.
+        # The initial tables have no common transaction: each exists or not.
         wanted = {fact for fact in of[mariadb.BEGINS_WITH] if _table(fact) in names and " trigger " not in fact}
         names = {_table(fact) for fact in wanted.difference(there)} | (names - {_table(fact) for fact in wanted})
     if names:
@@ -225,10 +226,10 @@ def _require_empty_schema(connection: Connection, of: Mapping[str, frozenset[str
 def _find_differences(
     there: set[str], stored: str, of: Mapping[str, frozenset[str]], *, may_be_half: bool, may_be_hidden: bool
 ) -> Iterator[str]:
-    """What is missing, or is there and would be in the way."""
+    """Facts that are missing, or that exist and would be in the way."""
     now = of[stored]
     then = of.get(next((revision for revision in REVISIONS if revision > stored), stored), now) if may_be_half else now
-    # An account of MariaDB may not be allowed to see triggers, or references.
+    # A MariaDB account may lack the right to see triggers or references.
     seen = {_kind(fact) for fact in there}
     yield from (
         f"{fact} is missing" for fact in sorted((now & then) - there) if _kind(fact) in seen or not may_be_hidden
@@ -242,7 +243,7 @@ def _find_differences(
 
 
 def _is_obstacle(fact: str, every: Collection[str]) -> bool:
-    """True for what can refuse rows of ours, and for triggers of another revision."""
+    """True for what can refuse our rows, and for triggers of another revision."""
     _, kind, *words = fact.split(" ")
     if kind == "column":
         return not {"null", "default", "generated"}.intersection(words[2:])

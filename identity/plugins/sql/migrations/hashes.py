@@ -1,8 +1,8 @@
-"""Hashes of the revisions, and of what they import: whatever has landed is never changed again.
+"""Hashes of the revisions and their imports: a released revision never changes.
 
-``python -m identity.plugins.sql.migrations.hashes`` records new revisions: their hashes, and what the tables look like
-that they leave (``fingerprints``), by a server of each kind. It refuses if a recorded file changed. It needs the
-packages of the tests, and MariaDB's server.
+``python -m identity.plugins.sql.migrations.hashes`` records new revisions: their hashes, and the tables they create
+(``fingerprints``), using a server of each kind. It refuses if a recorded file has changed. It needs the test
+dependencies and MariaDB's server.
 """
 
 import hashlib
@@ -22,19 +22,19 @@ _FILE = FOLDER / "hashes.txt"
 
 
 def recorded_hashes() -> dict[str, str]:
-    """The hashes by the names of their files, as they were recorded."""
+    """The recorded hashes by file name."""
     lines = (line.split() for line in _FILE.read_text().splitlines())
     return {name: digest for digest, name in lines}
 
 
 def current_hashes() -> dict[str, str]:
-    """The hashes that the files have."""
+    """The present hashes by file name."""
     files = [*sorted(FOLDER.glob("versions/[0-9]*.py")), FOLDER / "indexes.py", FOLDER / "mariadb.py"]
     return {str(file.relative_to(FOLDER)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
 def changed_files() -> list[str]:
-    """Which files are not, or no longer, what was recorded."""
+    """Files that differ from what was recorded, or are new."""
     now = current_hashes()
     return [name for name, digest in recorded_hashes().items() if digest != now.get(name)]
 
@@ -48,7 +48,7 @@ def record_hashes() -> list[str]:
 
 
 def create_fingerprints(kind: str, url: str) -> dict[str, set[str]]:
-    """What the tables look like after each revision, made in this empty database of the kind."""
+    """The tables after each revision, created in this empty database."""
     from identity.plugins.sql.migrations.runner import upgrade
 
     found, engine = {}, create_engine(SqlPluginSettings(url=url).database_url())
@@ -79,7 +79,7 @@ def _empty_database(kind: str) -> Iterator[str]:
 
 
 def main() -> int:
-    """Record what is new; 1, and nothing is recorded, if something has changed or is gone that was recorded."""
+    """Record new revisions; returns 1, and records nothing, if a recorded file has changed or is gone."""
     for name in changed_files():
         sys.stderr.write(f"{name} was changed or removed after it had landed: restore it, and add a revision.\n")
     if changed_files():

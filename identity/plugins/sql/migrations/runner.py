@@ -1,4 +1,4 @@
-"""Running migrations; imports alembic, so it is imported for that alone."""
+"""Runs migrations; imports alembic, so import it only for that."""
 
 import time
 from collections.abc import Collection, Mapping
@@ -18,14 +18,14 @@ from identity.plugins.sql.migrations.indexes import NAMES
 from identity.plugins.sql.settings import MARIADB, POSTGRESQL, SQLITE
 from identity.storage.errors import StorageUnavailable
 
-#: Any number, but the same for all who migrate this schema.
+#: An arbitrary number, shared by all processes that migrate this schema.
 _ADVISORY_LOCK = 7_203_115_406
 
-#: Seconds between two attempts: at a turn, and at what others hold; and after how many of them it is given up.
+#: Seconds between two attempts to get the migration lock or a table lock, and the maximum number of attempts.
 _RETRY_DELAY = 0.2
 _LOCK_RETRY_PAUSE = 2.0
 _LOCK_TIMEOUT = 600.0
-#: Somebody holds it, or was in the way.
+#: Another session holds the lock, or a deadlock occurred.
 _POSTGRESQL_LOCK_ERRORS = ("55P03", "40P01")
 _MARIADB_LOCK_ERRORS = ((1205,), (1213,))
 _LOCKED_MESSAGE = (
@@ -33,21 +33,21 @@ _LOCKED_MESSAGE = (
     " a transaction that was left open. Migrate again when it is over; what is through stays."
 )
 
-#: Since this revision the database holds which versions can work with it.
+#: From this revision on, the database records which versions can use it.
 _FIRST_WITH_OLDEST = "0007"
 
 
 def script_directory() -> ScriptDirectory:
-    """Alembic's view of the folder of revisions."""
+    """Alembic's script directory with our revisions."""
     return ScriptDirectory(str(Path(__file__).parent))
 
 
 def run_migrations(engine: Engine, *, is_immediate: bool = False) -> list[str]:
-    """Apply what is due while others who try the same wait; tell what was applied.
+    """Apply pending revisions, one process at a time; returns what was applied.
 
-    A new database, SQLite, and with ``is_immediate`` any other one, is changed in one transaction. Otherwise each
-    revision has its own: what is through stays, and what was begun is gone on with by the next run. Who serves
-    meanwhile waits for a moment at most, as we give up what others hold, and try again.
+    A new database, SQLite, and with ``is_immediate`` any other one, is migrated in one transaction. Otherwise each
+    revision has its own: finished ones stay, and the next run resumes an interrupted one. Requests wait only
+    briefly, because a change gives up on a locked table and retries.
     """
     with engine.begin() as turn:
         acquire_migration_lock(turn)
@@ -57,7 +57,7 @@ def run_migrations(engine: Engine, *, is_immediate: bool = False) -> list[str]:
                 upgrade(turn)
                 verify_schema(turn, HEAD)
             return lines
-        # Another one: what was read in this transaction would be held until it ends.
+        # A separate connection: the migration's transaction would hold what was read until it ends.
         with engine.connect() as connection:
             lines = _pending(connection)
             is_new = read_revision(connection) is None
@@ -89,33 +89,33 @@ def _upgrade_with_retries(connection: Connection) -> None:
 
 
 def _is_lock_timeout(error: DBAPIError) -> bool:
-    """True if somebody else holds what is to be changed."""
+    """True if another session holds what is to be changed."""
     original: Any = error.orig
     return getattr(original, "sqlstate", None) in _POSTGRESQL_LOCK_ERRORS or original.args[:1] in _MARIADB_LOCK_ERRORS
 
 
 def acquire_migration_lock(connection: Connection) -> None:
-    """Wait until nobody else migrates; SQLite's transaction alone sees to that."""
+    """Wait until no other process migrates; on SQLite the transaction itself ensures that."""
     if connection.dialect.name == POSTGRESQL:
-        # Asked again and again: an index that the other one makes waits for every statement that runs.
+        # Polled: an index that the other process creates waits for every running statement.
         taken = text("SELECT pg_try_advisory_xact_lock(:lock)")
         while not connection.execute(taken, {"lock": _ADVISORY_LOCK}).scalar_one():
             time.sleep(_RETRY_DELAY)
-        # It may be for long. And until its next statement the transaction sees what it saw when it asked: an index that
-        # is made waits for that as well.
+        # It may be idle for long. Until the next statement the transaction keeps its snapshot, and creating an index
+        # waits for that as well.
         connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
     if connection.dialect.name == MARIADB:
-        # Until the connection is closed.
+        # Held until the connection is closed.
         connection.execute(text("SELECT GET_LOCK(CONCAT(DATABASE(), '.migrating'), 86400)"))
 
 
 def read_revision(connection: Connection) -> str | None:
-    """The revision of the schema that is there; None if there is none."""
+    """The revision of the existing schema; None if there is none."""
     return MigrationContext.configure(connection).get_current_revision()
 
 
 def read_verified_revision(connection: Connection) -> str | None:
-    """The same. Raises StorageUnavailable if the tables are not what that revision makes, or it is not one of ours."""
+    """The existing revision. Raises StorageUnavailable if the tables are not what it creates, or it is unknown."""
     stored = read_revision(connection)
     verify_schema(connection, stored)
     require_known_revision(stored)
@@ -123,13 +123,13 @@ def read_verified_revision(connection: Connection) -> str | None:
 
 
 def list_pending_revisions(engine: Engine) -> list[str]:
-    """Tell what ``run_migrations`` would apply."""
+    """What ``run_migrations`` would apply."""
     with engine.connect() as connection:
         return _pending(connection)
 
 
 def list_all_revisions() -> list[str]:
-    """Tell what ``run_migrations`` would apply where there is no database yet."""
+    """What ``run_migrations`` would apply to a new database."""
     return _revisions_after("base")
 
 
@@ -146,10 +146,10 @@ def _revisions_after(stored: str) -> list[str]:
 
 
 def _compatibility_text(revision: Script, stored: str) -> str:
-    """What becomes of nodes that run. Which do, the database does not know: some may be older than its schema."""
+    """Effect on running nodes. The database does not know which run: some may be older than its schema."""
     if stored == "base":
         return ""
-    # Programs of the time before want the revision to be their own.
+    # Earlier versions require their own revision.
     first = max(oldest_compatible_revision(revision), _FIRST_WITH_OLDEST)
     if stored < first:
         return " Stop all nodes of the present version first."
@@ -157,13 +157,13 @@ def _compatibility_text(revision: Script, stored: str) -> str:
 
 
 def oldest_compatible_revision(revision: Script) -> str:
-    """The oldest revision whose programs work with the schema that this one leaves."""
+    """The oldest revision whose versions can use the schema of this one."""
     oldest: str = revision.module.oldest
     return oldest
 
 
 def upgrade(connection: Connection, revision: str = HEAD) -> None:
-    """Apply what leads to this revision: in the transaction that has begun, or else each in its own.
+    """Apply revisions up to this one: in the open transaction, or else each in its own.
 
     Raises StorageUnavailable.
     """

@@ -1,1 +1,1 @@
-"""Rows to domain values and back: one class per interface of the port, in a file of the same name."""
+"""The SQL stores: one class per interface of the storage port, in a module of the same name."""

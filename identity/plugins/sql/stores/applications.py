@@ -22,7 +22,7 @@ from identity.storage.stores.applications import ApplicationStore
 
 ENTITY_TABLE = EntityTable[Application](table)
 _SECRET_TABLE = MappedTable[ClientSecret](client_secrets)
-#: What a client is made of.
+#: Columns of a client.
 CLIENT_COLUMNS = (*ENTITY_TABLE.columns, *projects.ENTITY_TABLE.columns, *organizations.ENTITY_TABLE.columns)
 _APPLICATION, _PROJECT, _ORGANIZATION, _SECRET = row_slices(
     ENTITY_TABLE, projects.ENTITY_TABLE, organizations.ENTITY_TABLE, _SECRET_TABLE
@@ -64,7 +64,7 @@ _SORT_COLUMNS = {
 
 
 class SqlApplicationStore(SqlEntityStore[Application], ApplicationStore):
-    """One row each, and one per origin; these, secrets, families, codes and tokens go by foreign keys."""
+    """One row each, and one per origin; origins, secrets, families, codes and tokens are deleted by foreign keys."""
 
     entity_table = ENTITY_TABLE
 
@@ -114,7 +114,7 @@ class SqlApplicationStore(SqlEntityStore[Application], ApplicationStore):
 
 
 def read_client(row: Row, secrets: tuple[ClientSecret, ...] = ()) -> ApplicationClient:
-    """The client in a row that starts with the columns of ``CLIENT_COLUMNS``."""
+    """The client in a row that starts with ``CLIENT_COLUMNS``."""
     return ApplicationClient(
         ENTITY_TABLE.from_row(row[_APPLICATION]),
         secrets,
@@ -124,5 +124,5 @@ def read_client(row: Row, secrets: tuple[ClientSecret, ...] = ()) -> Application
 
 
 def _read_secrets(rows: Iterable[Row]) -> tuple[ClientSecret, ...]:
-    """The readable secrets, if there are any: one that is damaged opens nothing."""
+    """The readable secrets: a damaged one is ignored."""
     return tuple(skip_unreadable(_SECRET_TABLE.from_row, filter(any, rows)))

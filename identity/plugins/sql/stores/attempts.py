@@ -1,4 +1,4 @@
-"""Attempts at passwords in SQL."""
+"""Password attempts in SQL."""
 
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
@@ -29,7 +29,7 @@ _NEXT_NUMBER = table.c.number + 1
 _SECOND = timedelta(seconds=1)
 _FREE_PARAM, _LIMIT_PARAM = (bindparam(name, type_=table.c.number.type) for name in ("free", "most"))
 _NONE_FREE = AttemptLimits(free=0)
-#: By how many failures there are beyond the free ones.
+#: Delays by the number of failures beyond the free ones.
 _SHORTER_DELAYS = {
     number: delay_after(number, _NONE_FREE) // _SECOND
     for number in takewhile(lambda number: delay_after(number, _NONE_FREE) < MAX_DELAY, count())
@@ -41,8 +41,8 @@ _DELAY = case(
 _NEVER = seconds_from_datetime(NO_NEXT_ATTEMPT)
 _IS_EXPIRED = table.c.next_at <= _NOW_PARAM
 
-# Each is one statement that makes the row, or counts in the one that is there if the condition holds. The row is held
-# either way, so what is read after a refusal is what refused.
+# Each is one statement that inserts the row, or counts in the existing one if the condition holds. The row is locked
+# either way, so a read after a refusal sees what caused it.
 _RESERVE = CompiledStatement(
     Upsert(
         table,
@@ -80,13 +80,13 @@ _RELEASE = (
         number=table.c.number - 1, next_at=case((table.c.number == _RESERVED_PARAM, _NOW_PARAM), else_=table.c.next_at)
     )
 )
-# A span that began later ends later.
+# A window that began later ends later.
 _RELEASE_USE = (
     update(table)
     .where(_KEY_CONDITION, table.c.number > 0, table.c.next_at <= bindparam("span_ends_by"))
     .values(number=table.c.number - 1)
 )
-# In the order in which attempts hold them, names before accounts: nobody waits for one and holds what comes later.
+# In the order in which attempts lock them, names before accounts, to avoid deadlocks.
 _KEYS_FOR_USER = (
     select(table.c.key).where(table.c.user_id == bindparam("owner")).order_by(table.c.key).with_for_update()
 )

@@ -28,7 +28,7 @@ from identity.storage.paging import (
 from identity.storage.stores.audit import AuditStore
 
 _MAPPED_TABLE = MappedTable[AuditEvent](table)
-#: Where a row tells its place in the list.
+#: Positions of the sort columns in a row.
 _CURSOR_POSITIONS = [[column.name for column in _MAPPED_TABLE.columns].index(name) for name in ("sequence", "id")]
 
 _APPEND = insert_unless_exists(table, table.c.once)
@@ -46,22 +46,22 @@ _ERASE = (
 )
 _ORDER = (table.c.sequence,)
 _LAST_SEQUENCE = select(func.coalesce(func.max(table.c.sequence), 0))
-# With MariaDB whoever appends has passed this gate with others, from before it gets a number until its end.
+# MariaDB: every appending transaction shares this lock, from before it gets a number until its end.
 _LOCK_AUDIT_GATE_SHARED = text("SELECT id FROM audit_gate LOCK IN SHARE MODE")
 _LOCK_AUDIT_GATE_EXCLUSIVE = ("START TRANSACTION READ WRITE", "SELECT id FROM audit_gate FOR UPDATE WAIT 1", "COMMIT")
-# With PostgreSQL whoever appends holds this lock, from before it gets a number until its end.
+# PostgreSQL: every appending transaction holds this lock, from before it gets a number until its end.
 _APPENDING_TRANSACTIONS = text(
     "SELECT virtualtransaction FROM pg_locks WHERE locktype = 'relation' AND mode = 'RowExclusiveLock'"
     " AND relation = 'audit_events'::regclass AND pid <> pg_backend_pid()"
     " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 )
-#: How long ``after`` waits for those who are appending, and how often it looks.
+#: Seconds that ``list_after`` waits for appending transactions, and the polling interval.
 _DRAIN_TIMEOUT = 1
 _DRAIN_POLL_SECONDS = 0.01
 
 
 class SqlAuditStore(PagedSqlStore, AuditStore):
-    """One row each; the database refuses to change or delete any, but for those that are old enough or erased."""
+    """One row each; the database refuses to change or delete any, except old enough or erased ones."""
 
     def append(self, event: AuditEvent) -> bool:
         self._lock_audit_gate_shared()
@@ -105,10 +105,10 @@ class SqlAuditStore(PagedSqlStore, AuditStore):
         )
 
     def _last_settled_sequence(self) -> int:
-        """The last number before which no event can turn up any more; 0 if someone takes too long to commit.
+        """The last number below which no further event can appear; 0 if another transaction takes too long to commit.
 
-        PostgreSQL and MariaDB give numbers away before the commit, so that a lower one may turn up after a higher one:
-        those who are appending are let go first. New ones get higher numbers. SQLite has one writer at a time.
+        PostgreSQL and MariaDB assign numbers before the commit, so that a lower one may appear after a higher one:
+        wait for the appending transactions first. New ones get higher numbers. SQLite has one writer at a time.
         """
         last: int = self._fetch_all(_LAST_SEQUENCE)[0][0]
         if self._connection.dialect.name == MARIADB:
@@ -125,7 +125,7 @@ class SqlAuditStore(PagedSqlStore, AuditStore):
         return last
 
     def _drain_appending_transactions(self) -> bool:
-        """True once the gate was closed for a moment; False if it takes too long."""
+        """True once the lock could be taken exclusively; False on a timeout."""
         try:
             for statement in _LOCK_AUDIT_GATE_EXCLUSIVE:
                 self._execute_raw(statement)
@@ -135,17 +135,17 @@ class SqlAuditStore(PagedSqlStore, AuditStore):
         return True
 
     def _list_appending_transactions(self) -> set[str]:
-        """The transactions, besides this one, that have appended and are not over."""
+        """Other transactions that have appended and are still running."""
         return {row[0] for row in self._fetch_all(_APPENDING_TRANSACTIONS)}
 
 
 def _filter_selects(filter: AuditFilter, *conditions: ColumnElement[bool]) -> list[Select[Any]]:  # noqa: A002
-    """The events that the filter lets through: a select for each name that it wants, and for each place of an id."""
+    """The events that match the filter: a select for each event name, and for each column with the id."""
     equal: dict[ColumnElement[Any], Any] = {
         table.c.organization_id: filter.organization_id,
         table.c.actor_id: filter.actor_id or None,
         table.c.request_id: filter.request_id or None,
-        # Written out: a partial index answers only where it is seen to hold the rows.
+        # As a literal: the planner must see that a partial index contains the rows.
         table.c.result: filter.result and literal_column(f"'{filter.result.value}'"),
     }
     where = [column == value for column, value in equal.items() if value is not None]

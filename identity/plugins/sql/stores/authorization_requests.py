@@ -1,4 +1,4 @@
-"""Authorization requests that wait for their user, in SQL."""
+"""Pending authorization requests in SQL."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -44,8 +44,6 @@ _FINISH = CompiledStatement(
 
 
 class SqlAuthorizationRequestStore(SqlStore, AuthorizationRequestStore):
-    """One row each."""
-
     def add(self, pending: PendingAuthorization) -> None:
         self._execute_in_savepoint(_ADD, _MAPPED_TABLE.to_row(pending))
 

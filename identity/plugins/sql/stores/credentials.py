@@ -1,4 +1,4 @@
-"""What service users prove who they are with, in SQL."""
+"""Credentials of service users in SQL."""
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
@@ -25,7 +25,7 @@ from identity.storage.stores.users import UserKind
 
 
 class _CredentialTable(MappedTable[Any]):
-    """A mapped table of credentials with the statements that all of them need."""
+    """A mapped table of credentials with the statements common to all kinds."""
 
     def __init__(self, table: Table) -> None:
         super().__init__(table)
@@ -77,7 +77,7 @@ _KEY_SUMMARIES = (
 
 
 class SqlCredentialStore(PagedSqlStore, CredentialStore):
-    """One row each; the access tokens that it obtained go by foreign keys."""
+    """One row each; access tokens obtained with it are deleted by foreign keys."""
 
     def add(self, credential: ServiceUserKey | ServiceUserSecret | PersonalAccessToken) -> None:
         rows = _TABLES_BY_CLASS[type(credential)]
@@ -145,7 +145,8 @@ def _expiring_select(
         columns.expires_at > seconds_from_datetime(after), columns.expires_at <= seconds_from_datetime(until)
     )
     if organization_id is not None:
-        # Not joined: planners would begin with all users of the organization, which are many more than what expires.
+        # Not joined: planners would begin with all users of the organization, who are many more than the expiring
+        # credentials.
         owner = select(users_table.c.organization_id).where(users_table.c.id == columns.user_id).scalar_subquery()
         statement = statement.where(owner == organization_id)
     return statement.order_by(columns.expires_at, columns.id).limit(limit)

@@ -1,4 +1,4 @@
-"""What falls with a thing, counted in SQL: each foreign key is followed as a removal would follow it."""
+"""Deletion impact in SQL: follows each foreign key as a deletion would."""
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
@@ -29,9 +29,9 @@ from identity.plugins.sql.tables import (
 from identity.storage.stores.deletion_impact import DeletionImpactStore
 from identity.storage.stores.users import UserKind
 
-#: Tells which rows a column refers to.
+#: Condition for the rows that a column refers to.
 ReferenceCondition = Callable[[ColumnElement[Any]], ColumnElement[bool]]
-#: Selects of what falls, by the name of the count; what several of them find is counted once.
+#: Selects of the rows to be deleted, by name of the count; rows found by several of them count once.
 DeletedRowSelects = Mapping[str, tuple[Select[Any], ...]]
 
 _ID_PARAM: BindParameter[str] = bindparam("key")
@@ -170,7 +170,7 @@ _STATEMENTS_BY_TARGET = {
 
 
 def _count_by_roles(grants: Table) -> Select[Any]:
-    """How many grants of a project hold the same roles."""
+    """Number of a project's grants with the same roles."""
     return select(grants.c.roles, func.count()).where(_equals_id(grants.c.project_id)).group_by(grants.c.roles)
 
 

@@ -17,7 +17,7 @@ ENTITY_TABLE = EntityTable[Manager](table)
 _RESOURCE_CONDITION = (table.c.level == bindparam("at_level"), table.c.resource_id == bindparam("at_id"))
 _NEWEST_FIRST = (table.c.created_at.desc(), table.c.id.desc())
 
-# The foreign keys by which a manager goes with the resource are looked up, so that they are only set where it exists.
+# The foreign keys that cascade from the resource are looked up, so that they are set only if it exists.
 _ADD = ENTITY_TABLE.insert.values(
     of_organization=select(organizations.c.id)
     .where(organizations.c.id == bindparam("in_organization"))
@@ -32,8 +32,8 @@ _LIST_FOR_USERS_OF_ORGANIZATION = (
     .order_by(*_NEWEST_FIRST)
 )
 _PAGE = ENTITY_TABLE.select.where(*_RESOURCE_CONDITION)
-# Users and organizations are locked as well, so that one who waits sees a deactivation too; FOR NO KEY UPDATE, so that
-# tokens can be issued to them meanwhile. SQLite has locked the whole database already.
+# Users and organizations are locked as well, so that a waiting transaction sees a deactivation, too; FOR NO KEY UPDATE,
+# so that tokens can be issued to them meanwhile. SQLite has locked the whole database already.
 _LOCK_BY_ROLE = (
     ENTITY_TABLE.select.join(users, users.c.id == table.c.user_id)
     .join(organizations, organizations.c.id == users.c.organization_id)
@@ -44,8 +44,6 @@ _LOCK_BY_ROLE = (
 
 
 class SqlManagerStore(SqlEntityStore[Manager], ManagerStore):
-    """One row each."""
-
     entity_table = ENTITY_TABLE
 
     def add(self, value: Manager) -> None:

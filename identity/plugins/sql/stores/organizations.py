@@ -41,7 +41,7 @@ _LIST_UNPROVEN_DOMAINS = (
 )
 _PROVE_DOMAIN = update(domains).where(*_DOMAIN_CONDITION, domains.c.challenge == bindparam("shown"))
 _DELETE_DOMAIN = delete(domains).where(*_DOMAIN_CONDITION)
-#: What waits goes with its organization; what counts stays bound to it.
+#: Pending domains are deleted with their organization; verified ones stay reserved for it.
 _DELETE_UNPROVEN = delete(domains).where(domains.c.organization_id == bindparam("key"), domains.c.proof.is_(None))
 
 _INSTANCE_TABLE = MappedTable[Instance](instance_table)
@@ -50,7 +50,7 @@ _BUMP_RULES_VERSION = update(instance_table).values(rules_version=instance_table
 
 
 class SqlOrganizationStore(SqlEntityStore[Organization], OrganizationStore):
-    """One row each; what belongs to it goes by foreign keys."""
+    """One row each; dependent rows are deleted by foreign keys."""
 
     entity_table = ENTITY_TABLE
 

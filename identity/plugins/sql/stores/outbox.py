@@ -23,7 +23,7 @@ _LIST_PENDING = (
 )
 _IS_DUE = (_KIND_CONDITION, table.c.expires_at > bindparam("at"), table.c.next_at <= bindparam("at"))
 _FIRST_AT = func.min(table.c.next_at)
-# What an organization has waiting is counted by no statement: it may be a hundred thousand messages.
+# Messages per organization are never counted: there may be a hundred thousand.
 _LANES = (
     select(table.c.bulk, table.c.organization_id)
     .where(*_IS_DUE)
@@ -77,7 +77,7 @@ class SqlOutboxStore(SqlStore, OutboxStore):
             lanes = self._fetch_all(
                 _LANES, {"kind": kind, "at": seconds_from_datetime(now), "limit": limit, "passed": passed}
             )
-            # One in which nothing can be read stays the first for ever, and takes no other's place.
+            # An organization whose first messages are unreadable must not block the others.
             turns += filter(None, (self._list_lane(kind, now, limit, *lane) for lane in lanes))
             if len(turns) >= limit or len(lanes) < limit:
                 break
@@ -123,7 +123,7 @@ class SqlOutboxStore(SqlStore, OutboxStore):
 
 
 def _earliest(stored: int | None) -> datetime | None:
-    """The least of several moments, if there is any; what is none comes after all others."""
+    """The least of several timestamps; None if there is none."""
     return None if stored is None else next(skip_unreadable(_read_created_at, [(stored,)]), None)
 
 

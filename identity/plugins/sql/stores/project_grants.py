@@ -13,12 +13,12 @@ ENTITY_TABLE = EntityTable[ProjectGrant](table)
 _FIND_FOR_ORGANIZATION = ENTITY_TABLE.select.where(
     table.c.project_id == bindparam("project"), table.c.organization_id == bindparam("organization")
 )
-#: What a search looks at.
+#: The column that a search looks at.
 _OTHER_FIELD = {"project_id": table.c.organization_id, "organization_id": table.c.project_id}
 
 
 class SqlProjectGrantStore(SqlEntityStore[ProjectGrant], ProjectGrantStore):
-    """One row each; user grants and managers that derive from it go by foreign keys."""
+    """One row each; user grants and managers derived from it are deleted by foreign keys."""
 
     entity_table = ENTITY_TABLE
 

@@ -58,7 +58,7 @@ _SORT_COLUMNS = {
 
 
 class SqlProjectStore(SqlEntityStore[Project], ProjectStore):
-    """One row each; what belongs to it goes by foreign keys."""
+    """One row each; dependent rows are deleted by foreign keys."""
 
     entity_table = ENTITY_TABLE
 
@@ -96,7 +96,9 @@ class SqlProjectStore(SqlEntityStore[Project], ProjectStore):
         return self._fetch_values(_ROLE_TABLE.from_row, _LIST_ROLES, {"project": project_id})
 
     def _remove_role_from_grants(self, grants: Table, project_id: str, key: str) -> None:
-        """Take the role out of grants; their version moves, so that nobody who read them before puts it back."""
+        """Remove the role from grants; their versions change, so that a caller who read them before cannot restore
+        it.
+        """
         locked = select(grants.c.id, grants.c.roles).where(grants.c.project_id == bindparam("project"))
         narrow = update(grants).where(grants.c.id == bindparam("grant")).values(version=grants.c.version + 1)
         read_grant = row_reader(grants.c.id, grants.c.roles)(lambda id_, roles: (id_, parse_set(roles)))

@@ -1,4 +1,4 @@
-"""What is deleted some time after it has served, in SQL: by an index of each moment, oldest first."""
+"""Purges in SQL: by an index of each expiry column, oldest first."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -37,21 +37,22 @@ from identity.plugins.sql.sql_store import SqlStore, upsert
 from identity.storage.stores.purges import LEGAL_HOLD_KINDS, PurgeCandidates, PurgeKind, PurgeStore
 
 _LEGAL_HOLDS_PARAM: BindParameter[str] = bindparam("held", expanding=True)
-#: Before all moments that are stored.
+#: Less than all stored timestamps.
 _BEFORE_ALL = -(2**62)
-#: How many rows are looked at for each that is counted at most: a hold may be on any number of those before.
+#: Rows scanned per counted row at most: any number of the oldest may be under a legal hold.
 _SCAN_FACTOR = 10
 
-#: A condition, of the columns of a table or of a look at it.
+#: A condition on the columns of a table or of a scan of it.
 Condition = Callable[[Any], ColumnElement[bool]]
 
 
 @dataclass(frozen=True, slots=True)
 class _PurgeRule:
-    """What is asked and done for one kind; ``expiry_column`` is a column of the table, or of one that its rows refer
+    """What is queried and deleted for one kind; ``expiry_column`` belongs to the table, or to one that its rows refer
     to.
 
-    Rows that do not fit the conditions stay. ``has_partial_index`` where the index has none of those, if it can be so.
+    Rows that do not match the conditions stay. ``has_partial_index`` says that the index omits them where the
+    database supports that.
     """
 
     table: Table
@@ -60,28 +61,27 @@ class _PurgeRule:
     has_partial_index: bool = False
 
     def with_condition(self, condition: Condition) -> "_PurgeRule":
-        """The same of those that fit this as well."""
+        """The rule with a further condition."""
         return replace(self, conditions=(*self.conditions, condition))
 
     @property
     def key(self) -> list[Column[Any]]:
-        """The columns of the table's key."""
+        """The columns of the primary key."""
         return list(self.table.primary_key)
 
     @property
     def is_joined(self) -> bool:
-        """True if another table says when rows are over."""
+        """True if another table has the expiry column."""
         return self.expiry_column.table is not self.table
 
     def matches(self, columns: Any) -> ColumnElement[bool]:
-        """What fits the conditions."""
         return and_(true(), *(condition(columns) for condition in self.conditions))
 
     def scanned_rows(self, *, whole_index: bool) -> Subquery:
-        """Rows that were over before, from a place on and whether they go or not, as many as ``scanned_rows`` says.
+        """Up to ``scanned_rows`` expired rows after a cursor, whether they are to be deleted or not.
 
-        So it takes no longer however many stay, and goes by the index alone; one that has what stays too is the
-        ``whole_index``.
+        So the cost does not grow with the rows that stay, and an index alone is enough; ``whole_index`` is one that
+        includes rows that stay.
         """
         table = self.expiry_column.table
         key: list[Any] = list(table.primary_key)
@@ -98,20 +98,20 @@ class _PurgeRule:
         return found.order_by(self.expiry_column, *key).limit(bindparam("looked_at")).subquery()
 
     def candidates_select(self, *, whole_index: bool) -> Select[Any]:
-        """Of all that are looked at: the moment, the key by which they are, the key of what goes or else NULL."""
+        """For each scanned row: expiry, its key, and the key of the row to delete or else NULL."""
         scanned = self.scanned_rows(whole_index=whole_index)
         at, position = (
             scanned.c[self.expiry_column.key],
             [scanned.c[column.key] for column in self.expiry_column.table.primary_key],
         )
         if self.is_joined:
-            # In no order: whoever sorts reads all of them first.
+            # Unordered: sorting would read all of them first.
             joined = select(at, *position, *self.key).outerjoin_from(scanned, self.table, self._join_condition(scanned))
             return joined.limit(bindparam("limit"))
         return select(at, *position, case((self.matches(scanned.c), 1), else_=None)).order_by(at, *position)
 
     def count_select(self, *, whole_index: bool) -> Select[Any]:
-        """How many go of those that are looked at, up to ``limit``."""
+        """Number of scanned rows to delete, up to ``limit``."""
         scanned = self.scanned_rows(whole_index=whole_index)
         if self.is_joined:
             rows = select(*self.key).join_from(scanned, self.table, self._join_condition(scanned))
@@ -120,12 +120,12 @@ class _PurgeRule:
         return _count_rows(rows.limit(bindparam("limit")))
 
     def _join_condition(self, scanned: Subquery) -> ColumnElement[bool]:
-        """What belongs to a row that is looked at, and goes with it; of one that stays nothing is read."""
+        """Joins the rows to delete with a scanned row; of one that stays nothing is read."""
         [reference] = [key for key in self.table.foreign_keys if key.references(self.expiry_column.table)]
         return reference.parent == case((self.matches(scanned.c), scanned.c[reference.column.key]), else_=None)
 
     def key_condition(self, *, keys_only: bool) -> ColumnElement[bool]:
-        """The rows with ``keys``; unless these are looked at alone, those of them that were over before."""
+        """The rows with ``keys``; unless ``keys_only``, only those that are still expired."""
         keys: BindParameter[Any] = bindparam("keys", expanding=True)
         among = self.key[0].in_(keys) if len(self.key) == 1 else tuple_(*self.key).in_(keys)
         if keys_only:
@@ -134,7 +134,7 @@ class _PurgeRule:
 
 
 class _PurgeStatements:
-    """Made once for each kind, and for indexes that are partial or whole."""
+    """Built once for each kind, for partial and for whole indexes."""
 
     def __init__(self, purge: _PurgeRule, *, whole_index: bool) -> None:
         self.is_joined = purge.is_joined
@@ -142,22 +142,21 @@ class _PurgeStatements:
         self.find = purge.candidates_select(whole_index=whole_index)
         self.count = purge.count_select(whole_index=whole_index)
         self.delete: Delete = delete(purge.table).where(purge.key_condition(keys_only=False))
-        #: Those that nobody else is changing, where a database has more than one writer.
+        #: Rows that nobody else is changing, for databases with more than one writer.
         self.lock = select(*purge.key).where(purge.key_condition(keys_only=False)).with_for_update(skip_locked=True)
         self.delete_locked: Delete = delete(purge.table).where(purge.key_condition(keys_only=True))
 
     @property
     def first_cursor(self) -> tuple[Any, ...]:
-        """The place before all others."""
+        """The cursor before all rows."""
         return (_BEFORE_ALL, *[None for _ in self.cursor_parameters])
 
     def bind_cursor(self, cursor: tuple[Any, ...]) -> Values:
-        """The parameters that say where to go on."""
+        """The parameters of a cursor."""
         return dict(zip(("since", *self.cursor_parameters), cursor, strict=True))
 
 
 def _limited(table: FromClause) -> Select[Any]:
-    """As many rows as ``limit`` says."""
     return select(*table.primary_key).limit(bindparam("limit"))
 
 
@@ -169,10 +168,10 @@ def _create_rule(expiry_column: Column[Any], *conditions: Condition, has_partial
     return _PurgeRule(expiry_column.table, expiry_column, conditions, has_partial_index)
 
 
-#: When rows are over, and which others never are.
+#: When rows expire, and which rows never do.
 _RULES: dict[PurgeKind, _PurgeRule] = {
     PurgeKind.ACCESS_TOKENS: _create_rule(tables.access_tokens.c.expires_at),
-    # They end with their family, and only that has an index of it: a refresh writes one less.
+    # They end with their family, and only its table has an index for it, which saves one in each refresh.
     PurgeKind.REFRESH_TOKENS: _PurgeRule(tables.refresh_tokens, tables.token_families.c.ends_at),
     PurgeKind.FAMILIES: _create_rule(tables.token_families.c.ends_at),
     PurgeKind.CODES: _create_rule(
@@ -190,7 +189,7 @@ _RULES: dict[PurgeKind, _PurgeRule] = {
 
 
 def _not_under_legal_hold(row: Any) -> ColumnElement[bool]:
-    """What is of nobody who is held, nor of anybody in the organizations that are."""
+    """Rows that belong neither to people under a legal hold nor to organizations under one."""
     people = select(tables.users.c.id).where(
         tables.users.c.id == row.user_id, tables.users.c.organization_id.in_(_LEGAL_HOLDS_PARAM)
     )
@@ -198,17 +197,17 @@ def _not_under_legal_hold(row: Any) -> ColumnElement[bool]:
 
 
 def _event_not_under_legal_hold(event: Any) -> ColumnElement[bool]:
-    """What is not held by whom it names."""
+    """Events that name nobody under a legal hold."""
     named = (event.organization_id, event.actor_id, event.object_id)
     return and_(*(or_(column.is_(None), column.not_in(_LEGAL_HOLDS_PARAM)) for column in named))
 
 
-#: What is of nobody and of no organization that is held.
+#: Conditions for rows that are not under a legal hold.
 _LEGAL_HOLD_CONDITIONS: dict[PurgeKind, Condition] = {
     **dict.fromkeys(LEGAL_HOLD_KINDS, _not_under_legal_hold),
     PurgeKind.AUDIT_EVENTS: _event_not_under_legal_hold,
 }
-#: By kind and by whether all indexes are whole, as MariaDB has them.
+#: By kind, and whether all indexes are whole, as in MariaDB.
 _STATEMENTS = {
     (purged, whole): _PurgeStatements(over, whole_index=whole)
     for purged, over in _RULES.items()
@@ -226,7 +225,7 @@ _ADVANCE_AUDIT_FLOOR = upsert(
 
 
 class SqlPurgeStore(SqlStore, PurgeStore):
-    """A look for each kind, and a statement that deletes by key; what goes with a row goes by foreign keys."""
+    """A search for each kind, and a deletion by key; dependent rows are deleted by foreign keys."""
 
     def find_candidates(
         self,
@@ -241,11 +240,12 @@ class SqlPurgeStore(SqlStore, PurgeStore):
         position = statements.first_cursor if cursor is None else cursor
         values |= {**statements.bind_cursor(position), "looked_at": limit, "limit": limit}
         rows = self._fetch_all(statements.find, values)
-        # Places are as they are stored: none need be a moment that can be told.
+        # Cursors hold stored values: they need not be valid timestamps.
         width = len(position)
         if statements.is_joined:
             keys = [_key_value(row[width:]) for row in rows if row[width] is not None]
-            # All that belongs to those rows may not have been found: the rest is, once this is gone.
+            # Not all rows that depend on the scanned ones may have been found: the rest is found once these are
+            # deleted.
             behind = position if keys else max((tuple(row[:width]) for row in rows), default=position)
         else:
             keys = [_key_value(row[1:width]) for row in rows if row[width]]
@@ -259,7 +259,7 @@ class SqlPurgeStore(SqlStore, PurgeStore):
             return 0
         statements, values = self._bind(kind, before, legal_holds)
         if kind is PurgeKind.AUDIT_EVENTS:
-            # The database itself lets nothing go that is newer.
+            # The database itself refuses to delete newer events.
             self._execute(_ADVANCE_AUDIT_FLOOR, {"id": 1, "kept_since": seconds_from_datetime(before)})
         values["keys"] = list(keys)
         if self._connection.is_sqlite:
@@ -292,5 +292,5 @@ class SqlPurgeStore(SqlStore, PurgeStore):
 
 
 def _key_value(row: Sequence[Any]) -> Any:
-    """One value, or several together: as ``keys`` wants them."""
+    """One value, or a tuple, as ``keys`` expects."""
     return row[0] if len(row) == 1 else tuple(row)

@@ -22,8 +22,8 @@ KEY_COLUMNS = (table.c.plugin, table.c.kind, table.c.key)
 _KIND_CONDITION = (table.c.plugin == bindparam("plugin_is"), table.c.kind == bindparam("kind_is"))
 _KEY_CONDITION = (*_KIND_CONDITION, table.c.key == bindparam("key_is"))
 
-# One statement that makes the row, or replaces an expired one. It waits for whoever is making the row; what is read
-# after a refusal is what that one stored. A moment that is none, which SQLite takes for later than all, is over.
+# One statement that inserts the row, or replaces an expired one. It waits for a concurrent insert; a read after a
+# refusal sees that row. A damaged timestamp, which SQLite sorts after all others, counts as expired.
 _ADD = insert_unless_exists(table, *KEY_COLUMNS)
 _REPLACE_EXPIRED = upsert(
     table,
@@ -54,7 +54,7 @@ _USER_CONDITION, _APPLICATION_CONDITION = (
     table.c.user_id == bindparam("user"),
     table.c.application_id == bindparam("application"),
 )
-#: By the names of the owners that are given.
+#: Conditions by owners given.
 _OWNER_CONDITIONS = {
     ("user",): (_USER_CONDITION,),
     ("application",): (_APPLICATION_CONDITION,),
@@ -67,19 +67,19 @@ _LIST_FOR_OWNER = {
 _DELETE = delete(table).where(*_KEY_CONDITION)
 _DELETE_FOR_OWNER = {names: delete(table).where(*_KIND_CONDITION, *owned) for names, owned in _OWNER_CONDITIONS.items()}
 
-#: How often a record is looked for that took the key and is gone when it is to be read.
+#: Maximum attempts when a conflicting record has disappeared before it can be read.
 _MAX_TRIES = 3
 
 
 class SqlRecordStore(SqlStore, RecordStore):
-    """One row each; it goes by foreign keys."""
+    """One row each; deleted by foreign keys."""
 
     def add(self, record: Record, *, replacing_expired: bool = False) -> Record | None:
         values = RECORD_TABLE.to_row(record)
         if replacing_expired:
             values["now"] = values["created_at"]
         statement = _REPLACE_EXPIRED if replacing_expired else _ADD
-        # Without an owner there is no rule that it could break.
+        # Without an owner there is no constraint to violate.
         send = self._execute if record.user_id is None and record.application_id is None else self._execute_in_savepoint
         for _ in range(_MAX_TRIES):
             if send(statement, values):

@@ -1,4 +1,4 @@
-"""What lies sealed, in SQL."""
+"""Sealed values in SQL."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -55,7 +55,7 @@ class _SealedValueStatements:
 
 
 def _other_prefix_select(batch: Subquery, column: Column[Any]) -> Select[Any]:
-    """The keys of all that are looked at, each with its value if that is sealed and does not begin so."""
+    """The keys of all scanned rows, each with its value if that is sealed and has another prefix."""
     sealed, keys = batch.c[column.key], [batch.c[key.key] for key in column.table.primary_key]
     length: BindParameter[int] = bindparam("length")
     other = func.substr(sealed, 1, length, type_=LargeBinary()) != bindparam("beginning", type_=LargeBinary())
@@ -70,7 +70,7 @@ _STATEMENTS = {
 
 
 class SqlSealedValueStore(SqlStore, SealedValueStore):
-    """In the order of primary keys, which leads through a table of any size."""
+    """Scans by primary key, so that tables of any size take batches of equal cost."""
 
     def list_with_other_prefix(
         self, kind: SealedValueKind, active_prefix: bytes, limit: int, *, cursor: PrimaryKey | None = None

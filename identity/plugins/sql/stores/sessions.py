@@ -1,4 +1,4 @@
-"""Sessions of people at their browsers in SQL."""
+"""Browser sessions in SQL."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -61,8 +61,6 @@ _END_FOR_USER = _END.where(*_USER_CONDITION, table.c.id != bindparam("but"))
 
 
 class SqlSessionStore(SqlStore, SessionStore):
-    """One row each."""
-
     def add(self, session: Session) -> None:
         self._execute_in_savepoint(_ADD, _MAPPED_TABLE.to_row(session))
 
@@ -72,7 +70,7 @@ class SqlSessionStore(SqlStore, SessionStore):
     def list_for_browser(self, digests: Collection[bytes]) -> tuple[SignedInAccount, ...]:
         if not digests:
             return ()
-        # Whose session or account cannot be read is not signed in; the others at this browser are.
+        # An account with a damaged session or user is not signed in; others at this browser are.
         return self._fetch_values(_read_signed_in_account, *_LIST_FOR_BROWSER.statement_for(digests))
 
     def list_for_user(self, user_id: str, now: datetime) -> tuple[Session, ...]:

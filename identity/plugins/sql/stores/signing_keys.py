@@ -1,4 +1,4 @@
-"""Signing keys of the service in SQL."""
+"""Signing keys in SQL."""
 
 from sqlalchemy import bindparam, delete, update
 
@@ -15,8 +15,6 @@ _DELETE = delete(table).where(table.c.id == bindparam("key"))
 
 
 class SqlSigningKeyStore(SqlStore, SigningKeyStore):
-    """One row each."""
-
     def add(self, key: SigningKey) -> None:
         self._execute_in_savepoint(_MAPPED_TABLE.insert, _MAPPED_TABLE.to_row(key))
 

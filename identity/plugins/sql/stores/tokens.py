@@ -47,7 +47,7 @@ _REFRESH_TOKEN_TABLE = MappedTable[RefreshToken](refresh)
 
 
 def _join_liveness(mapped_table: MappedTable[Any]) -> BatchedLookup:
-    """The row of this digest with its family, when its session ended, and its subject."""
+    """The row of this digest with its family, the end of its session, and its subject."""
     table = mapped_table.table
     return BatchedLookup(
         select(*mapped_table.columns, *FAMILY_TABLE.columns, sessions.c.ended_at, *users.SUBJECT_COLUMNS)
@@ -93,7 +93,7 @@ _CONNECTED_APPLICATIONS = (
     .order_by(families.c.started_at, families.c.id)
 )
 
-# A token is looked at together with all that decides over it. The user and the project may belong to different
+# A token is read together with everything needed to judge it. The user and the project may belong to different
 # organizations, so that table is joined twice.
 _owner = organizations_table.alias("owner")
 _ADD_ACCESS_TOKEN = CompiledStatement(UpdateWithInserts(None, access, key="access_tokens_digest"))
@@ -133,7 +133,7 @@ _REVOKE_ACCESS_TOKENS_FOR_USER = _REVOKE_ACCESS_TOKENS.where(
 _ADD_REFRESH_TOKEN = CompiledStatement(_REFRESH_TOKEN_TABLE.insert)
 _FIND_REFRESH_TOKEN = _REFRESH_TOKEN_TABLE.select.where(refresh.c.digest == bindparam("token"))
 _FIND_REFRESH_WITH_LIVENESS = _join_liveness(_REFRESH_TOKEN_TABLE)
-# Asked for this row's family, by its key. By EXISTS a planner that knows nothing of the tables yet reads all of them.
+# The row's family is looked up by key. With EXISTS, a planner without statistics reads all families.
 _IS_FAMILY_LIVE = (
     select(families.c.revoked_at.is_(None)).where(families.c.id == refresh.c.family_id).correlate(refresh)
 ).scalar_subquery()
@@ -151,9 +151,8 @@ _ROTATE = (
 )
 _ROTATE_WITHOUT_ACCESS_TOKEN = CompiledStatement(UpdateWithInserts(_ROTATE, refresh, key="token"))
 _ROTATE_WITH_ACCESS_TOKEN = CompiledStatement(UpdateWithInserts(_ROTATE, refresh, access, key="token"))
-# Whoever replaces a successor holds the predecessor's row first. Only then does the statement after it see the
-# successor that the one before put in the place of its own: on PostgreSQL each statement sees what was committed when
-# it began.
+# Replacing a successor locks the predecessor's row first. Only then does the next statement see the successor that a
+# concurrent replacement stored: on PostgreSQL each statement sees what was committed when it began.
 _LOCK = select(refresh.c.id).where(refresh.c.digest == bindparam("token")).with_for_update()
 _REVOKE_SUCCESSOR = (
     update(refresh)
@@ -173,11 +172,11 @@ _ADD_CODE = CompiledStatement(_CODE_TABLE.insert)
 _FIND_CODE = _join_liveness(_CODE_TABLE)
 _REDEEM_CODE = (
     update(codes)
-    # Not IS NULL: a planner that knows nothing of the table yet would go through the index of all unused codes.
+    # Not IS NULL: a planner without statistics would scan the index of all unused codes.
     .where(*_CODE_CONDITION, func.coalesce(codes.c.redeemed_at, 0) == 0, codes.c.expires_at > bindparam("at"))
     .values(redeemed_at=bindparam("at"))
 )
-#: By the names of the tables of what the code brings.
+#: By the names of the tables of the tokens obtained.
 _REDEEM = {
     tuple(table.name for table in brought): CompiledStatement(
         UpdateWithInserts(_REDEEM_CODE, *brought, key="code", returning=_CODE_TABLE.columns)
@@ -188,9 +187,9 @@ _FIND_CODE_FOR_CLIENT = _CODE_TABLE.select.where(*_CODE_CONDITION)
 
 
 class SqlTokenStore(SqlStore, TokenStore):
-    """One row each. Whether a token lives is judged by joining its family, never copied into the token.
+    """One row each. Whether a token is live is judged by joining its family, never copied into the token.
 
-    So a member that is written while its family is being revoked is dead, whichever commits first.
+    So a token that is stored while its family is being revoked is not live, whichever commits first.
     """
 
     def add_family(
@@ -311,7 +310,7 @@ class SqlTokenStore(SqlStore, TokenStore):
 
 
 def _new_token_rows(refresh_token: RefreshToken | None, access_token: AccessToken | None) -> Values:
-    """The rows that hold what a code or a refresh token brings, by their tables."""
+    """The rows of the tokens obtained with a code or a refresh token, by table."""
     new = {}
     if refresh_token is not None:
         new[refresh.name] = _REFRESH_TOKEN_TABLE.to_row(refresh_token)
@@ -320,7 +319,7 @@ def _new_token_rows(refresh_token: RefreshToken | None, access_token: AccessToke
     return new
 
 
-#: What is asked about is mostly asked about again.
+#: Recently introspected tokens are likely to be introspected again.
 _read_token = memoized(_ACCESS_TOKEN_TABLE.from_row)
 _read_claims = row_reader(families.c.userinfo_claims)(split_values)
 _read_authenticated_at = row_reader(families.c.authenticated_at)(datetime_from_seconds)
@@ -361,7 +360,7 @@ def _read_connected_application(row: Row) -> tuple[TokenFamily, ApplicationClien
 def _presented_reader(
     value_class: Callable[..., PresentedT], mapped_table: MappedTable[Any]
 ) -> Callable[[Row], PresentedT]:
-    """What makes this of a row that ``_join_liveness`` finds."""
+    """A reader for rows that ``_join_liveness`` returns."""
     own_slice, family, session, subject = row_slices(mapped_table, FAMILY_TABLE, 1, users.SUBJECT_COLUMNS)
 
     def read_row(row: Row) -> PresentedT:

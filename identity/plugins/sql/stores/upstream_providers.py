@@ -16,8 +16,6 @@ _AVAILABLE = ENTITY_TABLE.select.where(
 
 
 class SqlUpstreamProviderStore(SqlEntityStore[UpstreamProvider], UpstreamProviderStore):
-    """One row each."""
-
     entity_table = ENTITY_TABLE
 
     def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[UpstreamProvider]:

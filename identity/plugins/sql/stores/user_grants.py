@@ -29,8 +29,6 @@ _LIST_EFFECTIVE = (
 
 
 class SqlUserGrantStore(SqlEntityStore[UserGrant], UserGrantStore):
-    """One row each."""
-
     entity_table = ENTITY_TABLE
 
     def page(

@@ -1,4 +1,4 @@
-"""Users in SQL: people and programs share a table, since they share a name space."""
+"""Users in SQL: people and service users share a table, since they share a namespace."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -22,7 +22,7 @@ from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
 from identity.storage.stores.users import MAX_USERS_PER_EMAIL, UserKind, UserStore
 
 ENTITY_TABLE = EntityTable[User](table)
-#: What a subject is made of.
+#: Columns of a subject.
 SUBJECT_COLUMNS = (
     *ENTITY_TABLE.columns,
     *organizations.ENTITY_TABLE.columns,
@@ -58,7 +58,7 @@ _FIND_BY_USER_NAME_ALONE = (
     .order_by(case((_CREATED_BY_MANAGER, 0), else_=1), table.c.named_at, table.c.id)
     .limit(1)
 )
-#: How many of the people are looked through whose addresses look alike.
+#: Maximum number of people examined with similar addresses.
 _MAX_EMAIL_CANDIDATES = 10 * MAX_USERS_PER_EMAIL
 _FIND_BY_EMAIL = (
     _SELECT_SUBJECT.where(
@@ -79,7 +79,7 @@ _OTHER_USERS = table.alias()
 
 
 def _login_name_conflict(address: ColumnElement[Any]) -> Select[Any]:
-    """Somebody whose address is the login name of another, in an organization with this domain."""
+    """A person whose address is another person's login name, in an organization with this domain."""
     return (
         select(table.c.id)
         .join(
@@ -105,7 +105,7 @@ _EMAIL_KEYS_VERIFIED_IN_OTHER_ORGANIZATIONS = (
     .order_by(table.c.verified_email_key)
     .limit(bindparam("limit"))
 )
-# The kind is fixed: a value of the other kind finds no row.
+# The kind cannot change: a value of the other kind matches no row.
 _UPDATE = ENTITY_TABLE.versioned.where(table.c.kind == bindparam("same_kind"))
 _UPDATE_LAST_SIGN_IN = advance_timestamp(table.c.last_sign_in_at).where(table.c.kind == UserKind.HUMAN.value)
 
@@ -132,7 +132,7 @@ _SET_PASSWORD = upsert(
 
 
 class SqlUserStore(SqlEntityStore[User], UserStore):
-    """One row each; what belongs to it goes by foreign keys."""
+    """One row each; dependent rows are deleted by foreign keys."""
 
     entity_table = ENTITY_TABLE
 
@@ -162,7 +162,7 @@ class SqlUserStore(SqlEntityStore[User], UserStore):
     def find_by_email(self, organization_id: str, email: str) -> tuple[Subject, ...]:
         if email_key(email) is None:
             return ()
-        # The column is coarser than the rule, so that lists can be sorted by it.
+        # The column is normalized less strictly than the rule, so that lists can be sorted by it.
         in_dns, as_written = map(name_key, domain_spellings(email))
         values = {"organization": organization_id, "in_dns": in_dns, "as_written": as_written}
         found = map(read_subject, self._fetch_all(_FIND_BY_EMAIL, values))
@@ -191,7 +191,7 @@ class SqlUserStore(SqlEntityStore[User], UserStore):
         if active:
             query = query.where(_IS_ACTIVE)
         found = map(read_subject, self._fetch_all(query, values))
-        # A release before 0011 changes the profile alone.
+        # Releases before 0011 change only the profile.
         return tuple(
             subject
             for subject in found
@@ -213,7 +213,7 @@ class SqlUserStore(SqlEntityStore[User], UserStore):
 
     def update(self, value: User) -> None:
         values = ENTITY_TABLE.to_row(value)
-        # It moves by itself.
+        # Updated separately.
         del values["last_sign_in_at"]
         self._update_versioned(_UPDATE, {**values, "same_kind": values["kind"]})
 
@@ -241,7 +241,7 @@ class SqlUserStore(SqlEntityStore[User], UserStore):
         self._execute_in_savepoint(_SET_PASSWORD, _PASSWORD_TABLE.to_row(password))
 
     def lock_password_hash(self, user_id: str, hash: str) -> bool:  # noqa: A002
-        # The row is locked by being written as it is.
+        # Writing the row unchanged locks it.
         return self._execute(_LOCK_PASSWORD, {"user": user_id, "known": hash}) == 1
 
     def list_must_change_password(self, user_ids: Collection[str]) -> Mapping[str, bool]:
@@ -259,5 +259,5 @@ def read_subject(row: Row) -> Subject:
 
 
 def read_subject_or_none(row: Row) -> Subject | None:
-    """The same, where there may be none."""
+    """Like ``read_subject``, for an outer join."""
     return read_subject(row) if any(row[_USER]) else None
