@@ -1,4 +1,4 @@
-"""OverASGI: an ASGI application behind WebTest, in an event loop of a thread."""
+"""WsgiToAsgiAdapter: an ASGI application behind WebTest, in an event loop of a thread."""
 
 import asyncio
 import threading
@@ -11,27 +11,27 @@ from urllib.parse import quote_from_bytes
 from identity.http.environ_keys import PEER_KEY
 
 _LONGEST = 60.0
-#: Names of headers as tests compare them; ASGI has them in lower case.
+#: Header names as tests compare them; ASGI's are lower-case.
 _NAMES = {b"x-request-id": "X-Request-ID", b"www-authenticate": "WWW-Authenticate", b"etag": "ETag"}
 
 
 @cache
 def event_loop() -> asyncio.AbstractEventLoop:
-    """One that runs in a thread for as long as the process lives."""
+    """An event loop that runs in a thread until the process ends."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="event-loop", daemon=True).start()
     return loop
 
 
 class WsgiToAsgiAdapter:
-    """A WSGI application that sends each request through an ASGI application, and returns its whole answer."""
+    """A WSGI application that sends each request to an ASGI application and returns its whole response."""
 
     def __init__(self, application: Any) -> None:
         self.application = application
         self.registry = application.registry
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:
-        """Raises what the application raises."""
+        """Raises the application's exceptions."""
         length = environ.get("CONTENT_LENGTH") or ""
         body = environ["wsgi.input"].read(int(length)) if length else b""
         status, headers, content = send_request(self.application, scope_from_environ(environ), body)
@@ -42,14 +42,14 @@ class WsgiToAsgiAdapter:
 def send_request(
     application: Any, scope: dict[str, Any], body: bytes = b""
 ) -> tuple[int, list[tuple[str, str]], bytes]:
-    """Status, headers and body of the answer to one request."""
+    """Status, headers and body of the response to one request."""
     return asyncio.run_coroutine_threadsafe(request_in_loop(application, scope, body), event_loop()).result(_LONGEST)
 
 
 async def request_in_loop(
     application: Any, scope: dict[str, Any], body: bytes
 ) -> tuple[int, list[tuple[str, str]], bytes]:
-    """The same, in the running event loop."""
+    """Like ``send_request``, in the running event loop."""
     incoming = [{"type": "http.request", "body": body, "more_body": False}]
     sent: list[dict[str, Any]] = []
     disconnected = asyncio.Event()
@@ -74,7 +74,7 @@ async def request_in_loop(
 
 
 def scope_from_environ(environ: dict[str, Any]) -> dict[str, Any]:
-    """The ASGI scope of a request that a WSGI environment describes."""
+    """The ASGI scope for a WSGI environ."""
     headers = [
         (key.removeprefix("HTTP_").replace("_", "-").lower().encode(), str(value).encode("latin-1"))
         for key, value in environ.items()

@@ -1,4 +1,4 @@
-"""The service under test: assembled, bootstrapped, behind WebTest, with a clock that moves only when told."""
+"""The service under test: assembled, bootstrapped, behind WebTest, with a fake clock."""
 
 import itertools
 from collections.abc import Iterable, Mapping
@@ -30,7 +30,7 @@ from identity.testing.asgi_adapter import WsgiToAsgiAdapter
 from identity.testing.clock import FakeClock
 from identity.testing.service_test_client import ServiceTestClient
 
-#: All capabilities that come with the service; the plugin of the storage is put before them.
+#: All plugins that come with the service; the storage's plugin is put before them.
 DEFAULT_PLUGINS = (
     "client_secret_basic client_secret_post public_client authorization_code implicit refresh_token client_credentials"
     " jwt_bearer oidc_scopes project_audience project_roles organization_scopes manager_roles upstream ldap login"
@@ -46,7 +46,7 @@ THREE_HOST_SETTINGS = {
 
 
 class _CompiledTemplates(BytecodeCache):
-    """Templates as they were compiled for the first world of this process: it takes longer than drawing them."""
+    """Compiled templates, shared by all worlds of this process: compiling takes longer than rendering."""
 
     def __init__(self) -> None:
         self._bytecode: dict[str, bytes] = {}
@@ -63,7 +63,7 @@ _TEMPLATES = _CompiledTemplates()
 
 
 class _CheapCost(Argon2Cost):
-    """What a password costs here: a thousandth of what the settings say, since nobody is after it."""
+    """Password hashing parameters for tests: a thousandth of the configured cost."""
 
     def __post_init__(self) -> None:
         pass
@@ -74,21 +74,21 @@ class _CheapCost(Argon2Cost):
 
 
 class RsaKeyPool:
-    """A few RSA keys, handed out in turn: making one takes longer than a whole test."""
+    """A few RSA keys, handed out in turn: generating one takes longer than a whole test."""
 
     def __init__(self, size: int = 4) -> None:
         self._keys = [generate_private_key(public_exponent=65537, key_size=2048) for _ in range(size)]
         self._turn = itertools.cycle(self._keys)
 
     def next(self) -> RSAPrivateKey:
-        """Another key than the last one."""
+        """A key different from the last one."""
         return next(self._turn)
 
 
 class OperatorServices:
-    """The services as their operator uses them: each call is a transaction of its own.
+    """The services as used by the operator: each call is a transaction of its own.
 
-    world.operator.users.deactivate(person.id)
+    world.operator_services.users.deactivate(person.id)
     """
 
     def __init__(self, service: "AssembledService", *path: str) -> None:
@@ -98,7 +98,7 @@ class OperatorServices:
         return OperatorServices(self._service, *self._path, name)
 
     def __call__(self, *arguments: Any, **members: Any) -> Any:
-        """The answer of the use case that the path names, or any call below a service."""
+        """Call the service method that the path names, in a transaction."""
         with self._service.transaction_services() as services:
             use_case = attrgetter(".".join(self._path))(services)
             principal = {"principal": OPERATOR_PRINCIPAL} if "principal" in signature(use_case).parameters else {}
@@ -106,9 +106,9 @@ class OperatorServices:
 
 
 class AssembledService:
-    """One service with its storage and its clock, and ways to look into it."""
+    """A service with its storage and clock, and methods to inspect it."""
 
-    #: True if requests to those that are made from now on go through the ASGI application.
+    #: True if new worlds send their requests through the ASGI application.
     asgi: ClassVar[bool] = False
 
     def __init__(self, settings: Mapping[str, str], *, clock: FakeClock, key_pool: RsaKeyPool) -> None:
@@ -118,34 +118,34 @@ class AssembledService:
         self.key_pool = key_pool
         self.identity: IdentityApplication = create_application(self.settings, clock=clock)
         self.identity.process_state.hasher.cost = _CheapCost.of(self.identity.process_state.hasher.cost)
-        # Background work would meet tests at moments of its own choosing; they call it where they want it.
+        # No background work at unpredictable moments; tests call it where they need it.
         self.identity.background_worker = BackgroundWorker([])
 
     @cached_property
     def app(self) -> Router:
-        """The web application; made when it is first asked for, since that takes longer than most use cases."""
+        """The web application, created on first use, since that takes longer than most service calls."""
         app = create_wsgi_app(self.identity, self.settings)
         app.registry.pages.environment.bytecode_cache = _TEMPLATES
         return app
 
     @cached_property
     def web_application(self) -> Any:
-        """What answers requests: the web application itself, or with ``--asgi`` the ASGI application made of it."""
+        """The application that serves requests: WSGI, or with ``--asgi`` the ASGI application."""
         return WsgiToAsgiAdapter(AsgiApplication(self.app)) if self._by_asgi else self.app
 
     @cached_property
     def client(self) -> ServiceTestClient:
-        """A program that asks it."""
+        """A client program of the service."""
         return ServiceTestClient(TestApp(self.web_application), self.issuer)
 
     def bootstrap(self) -> None:
-        """Bring schema, instance and signing key into place, as far as they are missing."""
+        """Create schema, instance and signing key, as far as they are missing."""
         self.identity.backend.migrate()
         bootstrap.run_bootstrap(self.identity)
 
     @property
     def issuer(self) -> str:
-        """The issuer, as it stands in tokens."""
+        """The issuer in tokens."""
         return self.identity.settings.issuer_url
 
     @cached_property
@@ -158,11 +158,11 @@ class AssembledService:
 
     @property
     def operator_services(self) -> OperatorServices:
-        """What the operator does, one thing in one transaction."""
+        """The operator's services; each call is a transaction."""
         return OperatorServices(self)
 
     def transaction_services(self) -> AbstractContextManager[Services]:
-        """Services of the operator, committed at the end."""
+        """The operator's services in one transaction, which commits at the end."""
         return self.identity.transaction()
 
     def read_only_services(self) -> AbstractContextManager[Services]:
@@ -170,11 +170,11 @@ class AssembledService:
         return self.identity.read_session()
 
     def audience_scope(self, project_id: str | None = None, *, namespace: str = "urn:service:iam") -> str:
-        """The scope that adds a project to the audience; by default the own project."""
+        """The scope that adds a project to the audience; by default the service's own project."""
         return audience_scope(project_id or self.instance.project_id, namespace)
 
     def audit_events(self, **filters: Any) -> tuple[AuditEvent, ...]:
-        """Audit events that fit the filters, newest first; a thousand at most."""
+        """Audit events that match the filters, newest first; at most a thousand."""
         with self.read_only_services() as services:
             return services.storage.audit.page(PageRequest(limit=MAX_PAGE_ROWS), AuditFilter(**filters)).items
 
@@ -190,5 +190,5 @@ class AssembledService:
                 request = PageRequest(limit=MAX_PAGE_ROWS, cursor=page.next_cursor)
 
     def close(self) -> None:
-        """Give back connections."""
+        """Close connections."""
         self.identity.close()

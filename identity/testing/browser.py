@@ -1,13 +1,13 @@
 """Browser: a person's browser over WebTest, which keeps cookies, follows redirects and fills in forms.
 
     browser = Browser(world)
-    asked = party.ask(scope="openid profile")                    # identity.testing.relying_party
-    browser.open(asked.url, by=party.origin)                     # the application sends the person to us
-    answer = browser.sign_in(give_password(world, person))
-    tokens = party.tokens(answer, asked)                         # the redirect that leaves us, read by the application
+    sent = party.new_request(scope="openid profile")             # identity.testing.relying_party
+    browser.open(sent.url, initiator=party.origin)               # the application sends the person to us
+    answer = browser.sign_in(set_password(world, person))
+    tokens = party.obtain_tokens(answer, sent)                   # the redirect that leaves us, read by the application
 
-It stops at a redirect that leaves our hosts; that answer is what the application gets. Cookies are kept and sent as
-browsers do (RFC 6265, and SameSite): not even in a test can a service be signed in to by another site's form.
+It stops at a redirect that leaves our hosts; that response is for the application. Cookies are kept and sent as
+browsers do (RFC 6265, and SameSite): not even in a test can another site's form sign in to a service.
 """
 
 import re
@@ -32,9 +32,9 @@ from identity.testing.world import World
 
 PASSWORD = "correct horse battery staple"  # noqa: S105 - of people in tests
 
-#: Redirects after which a browser gives up.
+#: Maximum number of redirects.
 MOST_REDIRECTS = 20
-#: The id of the form that a page is for; others on it are buttons of their own.
+#: The id of a page's main form; other forms are single buttons.
 PAGE_FORM_ID = "page-form"
 USER_AGENT = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
@@ -56,13 +56,13 @@ def set_password(world: World, person: User, password: str = PASSWORD, *, must_c
 
 
 def origin(url: str) -> str:
-    """Scheme, host and port of an address, as browsers compare them."""
+    """Scheme, host and port of a URL, as browsers compare them."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}".lower()
 
 
 def sec_fetch_site(source: str | None, url: str) -> str:
-    """Sec-Fetch-Site of a request that the site ``source`` causes; ``none`` for what a person typed."""
+    """Sec-Fetch-Site of a request caused by the site ``source``; ``none`` for a URL that a person typed."""
     if source is None:
         return "none"
     if source == origin(url):
@@ -71,14 +71,14 @@ def sec_fetch_site(source: str | None, url: str) -> str:
 
 
 def _site(url: str) -> tuple[str, str]:
-    """Scheme and registrable domain, good enough for the names in tests."""
+    """Scheme and registrable domain, for the host names in tests."""
     parts = urlsplit(url)
     return parts.scheme, ".".join((parts.hostname or "").split(".")[-2:])
 
 
 @dataclass(frozen=True, slots=True)
 class BrowserRequest:
-    """What the browser sends: built by a person's act or a redirect. ``source`` is the site that caused it."""
+    """A request of the browser, caused by the person or a redirect. ``source`` is the site that caused it."""
 
     method: str
     url: str
@@ -92,8 +92,8 @@ class BrowserRequest:
 class Browser:
     """One window of one person's browser; ``tab()`` opens another one that shares its cookies.
 
-    ``page`` is the answer that is shown, ``answers`` all of the way there, redirects included, and ``url`` where the
-    window stands. Each browser has a network address of its own, so that attempts are counted apart.
+    ``page`` is the displayed response, ``answers`` are all responses that led there, including redirects, and
+    ``url`` is the current URL. Each browser has its own network address, so that attempts are counted separately.
     """
 
     def __init__(self, world: World, *, user_agent: str = USER_AGENT, languages: str = "en") -> None:
@@ -106,7 +106,7 @@ class Browser:
         settings = world.identity.settings
         self.login_url = settings.login_url
         self._ours = frozenset(map(origin, (settings.issuer_url, settings.base_url, settings.login_url)))
-        # WebTest's own cookies are not a browser's: ours are put in and taken out here.
+        # WebTest's cookie jar is not a browser's: cookies are added and stored here.
         no_cookies = _ForeignJar(policy=DefaultCookiePolicy(allowed_domains=[]))
         self._app = TestApp(world.web_application, cookiejar=no_cookies)
 
@@ -118,54 +118,56 @@ class Browser:
 
     @property
     def page(self) -> Any:
-        """The answer that is shown."""
+        """The displayed response."""
         assert self.answers, "nothing was opened yet"
         return self.answers[-1]
 
     @property
     def url(self) -> str:
-        """Where the window stands."""
+        """The current URL."""
         return str(self.page.request.url)
 
     @property
     def path(self) -> str:
-        """The path of that address."""
+        """The path of the current URL."""
         return urlsplit(self.url).path
 
     @property
     def sign_in_step(self) -> str | None:
-        """Which page of a sign-in is shown: what follows ``/login/{request}``, empty for the first; None for others."""
+        """The displayed page of a sign-in: what follows ``/login/{request}``, empty for the first; None for other
+        pages.
+        """
         found = _STEP.fullmatch(self.path) if self.external_redirect is None else None
         return None if found is None else found[1]
 
     @property
     def external_redirect(self) -> str | None:
-        """Where the shown answer sends the browser, off our hosts; None if it stays here."""
+        """The redirect of the displayed response to another host; None if there is none."""
         location = self.page.headers.get("Location") if self.page.status_int in _REDIRECTS else None
         return None if location is None else urljoin(self.url, location)
 
     def open(self, url: str, *, initiator: str | None = None) -> Any:
-        """Go to an address that the person typed, or by link or redirect of another site of origin ``initiator``."""
+        """Open a URL that the person typed, or by link or redirect of another site with origin ``initiator``."""
         return self._go(BrowserRequest("GET", self._absolute(url), source=initiator))
 
     def post_form(self, url: str, form: FormData, *, initiator: str) -> Any:
-        """A form that a page of the site ``initiator`` posts to us: without cookies, unless the site is our own."""
+        """Post a form from a page of the site ``initiator``: without cookies, unless it is our own."""
         return self._go(
             BrowserRequest("POST", self._absolute(url), encode_form(form), initiator, f"{initiator}/", initiator)
         )
 
     def reload(self) -> Any:
-        """Ask for the address anew that is shown."""
+        """Reload the current URL."""
         return self._go(BrowserRequest("GET", self.url, source=origin(self.url)))
 
     def click(self, text: str) -> Any:
-        """Follow the link of the shown page that holds these words."""
+        """Follow the link of the displayed page that contains this text."""
         found = [item for item in self.page.html.find_all("a", href=True) if text in item.get_text()]
         assert len(found) == 1, f"{len(found)} links hold {text!r} on\n{self.page}"
         return self._go(self._from_page("GET", urljoin(self.url, found[0]["href"])))
 
     def find_form(self, name: str | None = None) -> Any:
-        """A form of the shown page, WebTest's, by id; if none is named, what the page is for, or its only one."""
+        """A WebTest form of the displayed page by id; by default its main form, or its only one."""
         forms = {id(item): item for item in self.page.forms.values()}
         if name is not None or PAGE_FORM_ID in self.page.forms:
             return self.page.forms[name or PAGE_FORM_ID]
@@ -179,7 +181,7 @@ class Browser:
         button: tuple[str, str] | None = None,
         form: str | None = None,
     ) -> Any:
-        """Fill in the form and send it, by ``button`` (its name and value) or by its main one."""
+        """Fill in the form and submit it, with ``button`` (name and value) or its main button."""
         filled = self.find_form(form)
         for name, value in (fields or {}).items():
             filled[name] = value
@@ -200,14 +202,14 @@ class Browser:
         return self._go(self._from_page("POST", target, urlencode(pairs).encode()))
 
     def sign_in(self, login_name: str, password: str = PASSWORD) -> Any:
-        """Walk the login pages from the one that is shown: login name unless that is known already, and password."""
+        """Sign in from the displayed page: login name, unless it is known already, and password."""
         if "password" not in self.find_form().fields:
             self.submit({"login_name": login_name})
         assert "password" in self.find_form().fields, f"no page for the password, but\n{self.page}"
         return self.submit({"password": password})
 
     def select_account(self, text: str) -> Any:
-        """Press the button of the chooser that holds these words: an account, or another one."""
+        """Press the button of the account chooser that contains this text: an account, or another one."""
         found = [
             item for item in self.page.html.find_all("button", attrs={"name": "session"}) if text in item.get_text()
         ]
@@ -215,7 +217,7 @@ class Browser:
         return self.submit(button=("session", found[0]["value"]), form=found[0].get("form"))
 
     def start_session(self, person: User, *, at: datetime | None = None) -> Session:
-        """Sign a person in without a page, for tests about something else; ``at`` is when they gave the password."""
+        """Sign a person in without pages, for tests of something else; ``at`` is when they entered the password."""
         with self.world.transaction_services() as services:
             subject = services.storage.users.find_subject(person.id)
             assert subject is not None, "there is no such person"
@@ -229,32 +231,32 @@ class Browser:
 
     @property
     def session_cookies(self) -> frozenset[str]:
-        """The names of the cookies that hold sessions."""
+        """Names of the session cookies."""
         return frozenset(name for name in self.cookies.names if name.removeprefix(HOST_PREFIX).startswith("session-"))
 
     def _absolute(self, url: str) -> str:
         return urljoin(self.login_url, url)
 
     def _from_page(self, method: str, url: str, body: bytes = b"") -> BrowserRequest:
-        """A request that the shown page causes, with what its referrer policy lets through."""
+        """A request caused by the displayed page, subject to its referrer policy."""
         page_origin = origin(self.url)
         same = page_origin == origin(url)
         policy = self.page.headers.get("Referrer-Policy", "strict-origin-when-cross-origin")
         hidden = policy == "no-referrer" or (policy == "same-origin" and not same)
         sent = self.url.partition("#")[0] if same else f"{page_origin}/"
-        # What hides the referrer hides the origin too (Fetch, append a request Origin header).
+        # Hiding the referrer also hides the origin (Fetch, append a request Origin header).
         named = "null" if hidden else page_origin
         return BrowserRequest(
             method, url, body, page_origin, "" if hidden else sent, named if method == "POST" else None
         )
 
     def _go(self, request: BrowserRequest) -> Any:
-        """Send it, and follow where the answers lead as long as that is here."""
+        """Send the request, and follow redirects to our own hosts."""
         site = sec_fetch_site(request.source, request.url)
         answers: list[Any] = []
         while True:
             assert len(answers) < MOST_REDIRECTS, f"redirects without end: {[answer.location for answer in answers]}"
-            # Of all that a way went through, the most foreign site counts.
+            # The most foreign site of a redirect chain counts.
             site = max(site, sec_fetch_site(request.source, request.url), key=_FOREIGNNESS)
             answer = self._send(request, site)
             answers.append(answer)
@@ -303,7 +305,7 @@ _FOREIGNNESS: Callable[[str], int] = ("none", "same-origin", "same-site", "cross
 
 
 def _redirected(request: BrowserRequest, status: int, target: str) -> BrowserRequest:
-    """The request after a redirect (Fetch, HTTP-redirect fetch): 303 and its elder siblings make a POST a GET."""
+    """The request after a redirect (Fetch, HTTP-redirect fetch): 301, 302 and 303 turn POST into GET."""
     if status in _KEEPS_METHOD:
         return BrowserRequest(request.method, target, request.body, request.source, request.referrer, request.origin)
     return BrowserRequest("GET", target, source=request.source, referrer=request.referrer)

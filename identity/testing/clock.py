@@ -1,4 +1,4 @@
-"""A clock that moves only when told."""
+"""A clock that only tests move."""
 
 from datetime import datetime, timedelta
 
@@ -6,23 +6,23 @@ from identity import clock
 
 
 class FakeClock:
-    """The service's clock in tests: starts at the real now, in whole seconds, and stands still there."""
+    """The service's clock in tests: stands still at the time of its creation, in whole seconds."""
 
     def __init__(self, start: datetime | None = None) -> None:
         self.start = start or clock.now()
         self._now = self.start
 
     def __call__(self) -> datetime:
-        """The present moment, as the service asks for it."""
+        """The current time, as the service reads it."""
         return self._now
 
     @property
     def seconds(self) -> int:
-        """The present moment in seconds since 1970, as it stands in claims."""
+        """The current time in seconds since 1970, as in claims."""
         return int(self().timestamp())
 
     def advance(self, seconds: int = 0, **span: int) -> None:
-        """Move on by so many seconds, or by ``minutes=``, ``hours=``, ``days=``; back if negative."""
+        """Move by this many seconds, or by ``minutes=``, ``hours=``, ``days=``; back if negative."""
         self._now += timedelta(seconds=seconds, **span)
 
     def reset(self) -> None:
@@ -31,8 +31,8 @@ class FakeClock:
 
 
 class TickingClock(FakeClock):
-    """Goes with the real time, for clients that have a clock of their own; it can be moved on top of that."""
+    """Follows real time, for clients with a clock of their own; can be moved on top of that."""
 
     def __call__(self) -> datetime:
-        """The real moment, shifted by what the clock was moved."""
+        """The real time, shifted by the movements of the clock."""
         return clock.now() + (self._now - self.start)

@@ -1,4 +1,4 @@
-"""Cookies as browsers keep and show them (RFC 6265, and SameSite)."""
+"""Cookies as browsers store and send them (RFC 6265, and SameSite)."""
 
 import itertools
 from collections.abc import Iterator, Mapping
@@ -7,14 +7,14 @@ from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
-#: What the name of a cookie demands of the rest of it.
+#: Cookie name prefixes that require certain attributes.
 HOST_PREFIX, SECURE_PREFIX = "__Host-", "__Secure-"
 SAFE_METHODS = frozenset({"GET", "HEAD"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredCookie:
-    """A cookie as a browser keeps it; ``domain`` is empty for one that goes back to its host alone."""
+    """A stored cookie; ``domain`` is empty for one that is sent only to its own host."""
 
     name: str
     value: str = field(repr=False)
@@ -29,11 +29,11 @@ class StoredCookie:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What a later cookie of the same key replaces (RFC 6265 §5.3)."""
+        """Key by which a later cookie replaces it (RFC 6265 §5.3)."""
         return self.name, self.domain or self.host, self.path
 
     def matches_url(self, url: str) -> bool:
-        """True if the cookie is for this address (RFC 6265 §5.4)."""
+        """True if the cookie applies to this URL (RFC 6265 §5.4)."""
         parts = urlsplit(url)
         host, path = parts.hostname or "", parts.path or "/"
         if self.domain:
@@ -47,7 +47,7 @@ class StoredCookie:
 
 
 class CookieJar:
-    """What a browser keeps of Set-Cookie, and what it shows of that; shared by its tabs."""
+    """A browser's cookies, shared by its tabs."""
 
     def __init__(self) -> None:
         self._cookies: dict[tuple[str, str, str], StoredCookie] = {}
@@ -61,11 +61,11 @@ class CookieJar:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of all cookies, expired ones among them."""
+        """Names of all cookies, including expired ones."""
         return frozenset(cookie.name for cookie in self)
 
     def store(self, url: str, header: str, now: datetime) -> None:
-        """Take in one Set-Cookie of an answer from ``url``; what browsers ignore is ignored."""
+        """Store one Set-Cookie header of a response from ``url``, unless browsers would ignore it."""
         first, *attributes = (part.strip() for part in header.split(";"))
         name, separator, value = (part.strip() for part in first.partition("="))
         known = {
@@ -122,7 +122,7 @@ class CookieJar:
                 del self._cookies[cookie.key]
 
     def clear(self) -> None:
-        """Delete everything."""
+        """Delete all cookies."""
         self._cookies.clear()
 
 
@@ -132,7 +132,7 @@ def _default_path(path: str) -> str:
 
 
 def _end(attributes: Mapping[str, str], now: datetime) -> datetime | None:
-    """When the cookie ends; None for one that lives as long as the browser."""
+    """When the cookie expires; None for a session cookie."""
     seconds = attributes.get("max-age", "")
     if seconds.removeprefix("-").isdigit():
         return now + timedelta(seconds=int(seconds)) if int(seconds) > 0 else now

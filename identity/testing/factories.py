@@ -1,4 +1,4 @@
-"""Readable domain values for tests: the factories of the storage contract under the name that plugin authors know."""
+"""Readable domain values for tests: the factories of the storage contract, for plugin authors."""
 
 from identity.storage.contract.factories import (
     NOW,

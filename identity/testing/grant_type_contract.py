@@ -6,12 +6,12 @@
         grant_type = "urn:example:grant-type:ticket"
 
         @pytest.fixture
-        def right(self, world):
+        def valid_request(self, world):
             return lambda: ValidTokenRequest({"ticket": a_new_ticket()})
 
-``right`` makes a new right request each time it is called: a grant may accept its credentials once only. The tests
-speak to the token endpoint of the fixture ``world`` (``identity.testing.fixtures``), so they run on every storage.
-Override ``world`` where the grant needs other plugins or settings than the usual ones. No test is to be overridden.
+``valid_request`` creates a new valid request each time it is called: a grant may accept its credentials only once.
+The tests call the token endpoint of the fixture ``world`` (``identity.testing.fixtures``), so they run on every
+storage. Override ``world`` if the grant needs other plugins or settings. Do not override tests.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,7 +30,7 @@ from identity.provider.grant_type import ClientRequirement, GrantType, PreviewIn
 from identity.testing.response_checks import check_oauth_error, check_token_response
 from identity.testing.world import World
 
-#: Values that no grant can take for credentials, and that must not upset it.
+#: Values that are no valid credentials for any grant, and that must not cause an internal error.
 GARBAGE = (
     " ",
     "x",
@@ -50,7 +50,7 @@ GARBAGE = (
     "A" * 16_000,
 )
 
-#: Refusals that a request with wrong credentials may meet.
+#: Errors allowed for a request with wrong credentials.
 _REFUSALS = frozenset(
     {"invalid_request", "invalid_grant", "invalid_client", "invalid_scope", "invalid_target", "unauthorized_client"}
 )
@@ -58,7 +58,7 @@ _REFUSALS = frozenset(
 
 @dataclass(frozen=True)
 class ValidTokenRequest:
-    """A right request: the grant's own parameters (without grant_type and scope), and the headers it needs."""
+    """A valid request: the grant's own parameters (without grant_type and scope), and required headers."""
 
     form: Mapping[str, str]
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -69,39 +69,41 @@ TokenRequestFactory = Callable[[], ValidTokenRequest]
 
 @pytest.mark.every_storage
 class GrantTypeContract:
-    """What every grant must do and refuse, seen from outside."""
+    """What every grant must accept and refuse, tested through the endpoint."""
 
     grant_type: ClassVar[str]
-    #: The parameters without which there can be no token; by default all that the grant reads.
+    #: Parameters without which no token is issued; by default all that the grant reads.
     required: ClassVar[frozenset[str] | None] = None
     #: True if a scope parameter without openid is refused (service description §4.3); False if it is granted as it is.
     openid_required: ClassVar[bool] = True
-    #: The scope that a request without a scope parameter gets.
+    #: The scope granted to a request without a scope parameter.
     default_scope: ClassVar[str] = "openid"
-    #: False if the scopes were settled before, and a scope parameter is not read.
+    #: False if the scopes were decided before, and a scope parameter is not read.
     reads_scope: ClassVar[bool] = True
-    #: False if a scope parameter can only narrow what was granted before: then an unknown scope is refused.
+    #: False if a scope parameter can only narrow an earlier grant: then an unknown scope is refused.
     drops_unknown_scopes: ClassVar[bool] = True
-    #: True if credentials are good for one token answer.
+    #: True if credentials are valid for only one token response.
     is_single_use: ClassVar[bool] = False
-    #: Parameters whose wrong value uses up the right credentials beside it.
+    #: Parameters whose wrong value consumes valid credentials beside it.
     consuming_errors: ClassVar[frozenset[str]] = frozenset()
 
     @pytest.fixture
     def valid_request(self, world: World) -> TokenRequestFactory:
-        """A callable that makes a new right request; if scopes were settled before, with ``openid`` alone."""
+        """A callable that creates a new valid request; if scopes were decided before, with ``openid`` only."""
         raise NotImplementedError("override the fixture 'right': it returns a callable that makes a TokenCall")
 
     @pytest.fixture
     def grant_type_object(self, world: World) -> GrantType:
-        """The grant under test, as the plugins offer it."""
+        """The grant type under test, as the plugin provides it."""
         grants = world.identity.protocol_registry.grant_types
         assert self.grant_type in grants, f"no plugin of this world offers {self.grant_type}"
         return grants[self.grant_type]
 
     @pytest.fixture
     def send_request(self, world: World) -> Callable[..., Any]:
-        """``ask(call, scope="openid", **changed)`` sends the request; a changed parameter that is None is left out."""
+        """``send_request(call, scope="openid", **changed)`` sends the request; a changed parameter that is None is
+        left out.
+        """
 
         def ask(call: ValidTokenRequest, scope: str | None = "openid", **changed: str | None) -> Any:
             form = {"grant_type": self.grant_type, "scope": scope, **call.form, **changed}
@@ -232,10 +234,10 @@ class GrantTypeContract:
     ) -> None:
         call = valid_request()
         if grant_type_object.client_requirement is ClientRequirement.NONE:
-            # Common clients send one beside other credentials.
+            # Common clients send client_id beside other credentials.
             check_token_response(send_request(call, client_id="somebody"))
             return
-        # Public clients name themselves in the form, and others may send their secret there.
+        # Public clients send their client_id in the form, and others may send their secret there.
         nameless = {
             name: value for name, value in call.form.items() if name not in ("client_id", *CREDENTIAL_PARAMETERS)
         }
@@ -260,7 +262,7 @@ class GrantTypeContract:
     def test_only_success_consumes_credentials(
         self, valid_request: TokenRequestFactory, send_request: Callable[..., Any]
     ) -> None:
-        """A token answer, if they are good for one alone, and what is declared to be unforgiving; nothing else."""
+        """Only a token response, if credentials are single-use, and parameters in consuming_errors."""
         call = valid_request()
         check_token_response(send_request(call))
         if self.is_single_use:
@@ -273,7 +275,7 @@ class GrantTypeContract:
             check_oauth_error(send_request(call), "invalid_grant")
 
     def test_preview_matches_its_input(self, world: World, grant_type_object: GrantType) -> None:
-        """It may be silent, or not be for them. On a connection that only reads."""
+        """A preview may be unsupported or not apply. It runs on a read connection."""
         person, robot, credentials = (
             world.make_human_user(),
             world.make_service_user_program(),
@@ -298,7 +300,7 @@ class GrantTypeContract:
                         assert authorization.subject or authorization.client
 
     def _check_bad_scope(self, answer: Any) -> None:
-        """Refused, or overlooked where no scope parameter is read."""
+        """Refused, or ignored if no scope parameter is read."""
         if self.reads_scope:
             check_oauth_error(answer, "invalid_scope")
         else:

@@ -1,4 +1,4 @@
-"""A WSGI application behind a real HTTP server, with or without TLS, for clients that are not ours."""
+"""A WSGI application behind a real HTTP server, with or without TLS, for external clients."""
 
 import datetime
 import io
@@ -23,7 +23,7 @@ from waitress.server import create_server
 
 
 def loopback_socket() -> socket.socket:
-    """A socket bound to a free port of the loopback interface; the port is taken from then on."""
+    """A socket bound to a free loopback port, which is reserved from then on."""
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     bound.bind(("127.0.0.1", 0))
     return bound
@@ -31,7 +31,7 @@ def loopback_socket() -> socket.socket:
 
 @contextmanager
 def running_http_server(app: Any, bound: socket.socket, **settings: Any) -> Iterator[None]:
-    """Serve the application on the socket by waitress, from a thread, until the block ends; settings are waitress's."""
+    """Serve the application on the socket with waitress, in a thread, within the block; settings are waitress's."""
     bound.listen(1024)
     options = {"threads": 4, "ident": None, "clear_untrusted_proxy_headers": False, **settings}
     server = create_server(app, sockets=[bound], **options)
@@ -40,7 +40,7 @@ def running_http_server(app: Any, bound: socket.socket, **settings: Any) -> Iter
     try:
         yield
     finally:
-        # Its loop ends when it has nothing left to look at.
+        # Its loop ends when no socket is left.
         server.trigger.pull_trigger(partial(wasyncore.close_all, server._map))
         thread.join(30)
         server.task_dispatcher.shutdown(timeout=1)
@@ -48,13 +48,13 @@ def running_http_server(app: Any, bound: socket.socket, **settings: Any) -> Iter
 
 
 class _TlsServer(ThreadingMixIn, WSGIServer):
-    """A thread a request, all of which are over when it closes."""
+    """One thread per request; closing waits for all of them."""
 
     daemon_threads = False
 
 
 class _TlsRequestHandler(WSGIRequestHandler):
-    """Says that the request came over TLS, and keeps quiet about it."""
+    """Marks requests as TLS, and does not log them."""
 
     timeout = 30
 
@@ -66,7 +66,7 @@ class _TlsRequestHandler(WSGIRequestHandler):
 
 
 def _with_whole_body(app: Any) -> Any:
-    """The application with an input that ends where the body ends, as other servers have it."""
+    """The application with an input that ends with the body, as in other servers."""
 
     def read_first(environ: dict[str, Any], start_response: Any) -> Any:
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
@@ -77,13 +77,13 @@ def _with_whole_body(app: Any) -> Any:
 
 @contextmanager
 def running_https_server(app: Any, bound: socket.socket, certificate: Path) -> Iterator[None]:
-    """Serve the application over TLS on the socket, until the block ends; the file holds certificate and key."""
+    """Serve the application over TLS on the socket within the block; the file holds certificate and key."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     host, port = bound.getsockname()
     server = _TlsServer((host, port), _TlsRequestHandler, bind_and_activate=False)
     server.socket.close()
-    # Whoever connects and says nothing keeps its own thread waiting, and not the one that accepts.
+    # A client that connects and sends nothing blocks only its own thread, not the accepting one.
     server.socket = context.wrap_socket(bound, server_side=True, do_handshake_on_connect=False)
     server.server_name, server.server_port = host, port
     server.setup_environ()
@@ -100,7 +100,7 @@ def running_https_server(app: Any, bound: socket.socket, certificate: Path) -> I
 
 
 def self_signed_certificate(folder: Path, *hosts: str) -> Path:
-    """A new certificate for loopback names and the hosts, with its key in the same file; it trusts itself."""
+    """A new self-signed certificate for loopback names and the hosts, with its key in the same file."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     now = datetime.datetime.now(datetime.UTC)

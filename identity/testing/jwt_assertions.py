@@ -1,8 +1,9 @@
-"""Signed assertions, right and wrong in every way: JOSE put together by hand, as an attacker would, and taken apart.
+"""Signed assertions, valid and invalid: JOSE built by hand, as an attacker would, and decoded.
 
-assertion = signed(claims(user_id, issuer, now), key, key_id=key_id)                     # right
-assertion = signed(claims(user_id, issuer, now, exp=LEFT_OUT), key, key_id=key_id)       # without exp
-assertion = signed(claims(user_id, issuer, now), key, key_id=key_id, header={"alg": "none"}, sign=unsigned)
+claims = assertion_claims(user_id, issuer, now)
+assertion = sign_assertion(claims, key, key_id=key_id)                                            # valid
+assertion = sign_assertion(claims | {"exp": now - 1}, key, key_id=key_id)                         # expired
+assertion = sign_assertion(claims, key, key_id=key_id, header={"alg": "none"}, sign=no_signature) # unsigned
 """
 
 import base64
@@ -16,15 +17,15 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicNumbers
 
-#: Says that a claim or header parameter is not to be there.
+#: Marks a claim or header parameter to be left out.
 OMITTED: Final = object()
 
-#: Makes the signature of a signing input.
+#: Creates the signature of a signing input.
 Signer = Callable[[bytes], bytes]
 
 
 def assertion_claims(user_id: str, audience: object, now: int, **overrides: Any) -> dict[str, Any]:
-    """The claims of service description §2.3, good for five minutes; ``overrides`` change, add or leave out."""
+    """The claims of service description §2.3, valid for five minutes; ``overrides`` change, add or leave out claims."""
     right: dict[str, Any] = {"iss": user_id, "sub": user_id, "aud": audience, "iat": now, "exp": now + 300}
     return _without_left_out(right | overrides)
 
@@ -39,8 +40,8 @@ def sign_assertion(
 ) -> str:
     """The assertion in compact form.
 
-    ``header`` changes single parameters, or replaces the header if it is text. Claims and header may be given as text,
-    to be wrong in ways that no dictionary can be. ``sign`` signs in another way than RS256 with ``key``.
+    ``header`` changes single parameters, or replaces the header if it is a string. Claims and header may be strings,
+    to be invalid in ways that no dict can be. ``sign`` replaces RS256 with ``key``.
     """
     if header is None or isinstance(header, Mapping):
         header = _without_left_out({"alg": "RS256", "kid": key_id, **(header or {})})
@@ -50,7 +51,7 @@ def sign_assertion(
 
 
 def encode_jwt_segment(part: Mapping[str, Any] | str | bytes) -> str:
-    """A part of a JWT: JSON in base64url; text is taken as it is."""
+    """A segment of a JWT: JSON in base64url; a string is encoded as it is."""
     if isinstance(part, Mapping):
         part = json.dumps(part)
     return base64url(part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part)
@@ -62,13 +63,13 @@ def base64url(data: bytes) -> str:
 
 
 def decode_jwt_unverified(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Header and claims of a JWT, its signature not looked at."""
+    """Header and claims of a JWT, without verifying its signature."""
     header, claims, _ = token.split(".")
     return _json(header), _json(claims)
 
 
 def rs256(key: RSAPrivateKey) -> Signer:
-    """RSASSA-PKCS1-v1_5 with SHA-256, the one algorithm that is accepted."""
+    """RSASSA-PKCS1-v1_5 with SHA-256, the only accepted algorithm."""
     return lambda data: key.sign(data, padding.PKCS1v15(), hashes.SHA256())
 
 
@@ -89,7 +90,7 @@ def ps256(key: RSAPrivateKey) -> Signer:
 
 
 def hs256(secret: bytes) -> Signer:
-    """HMAC with SHA-256; over the public key it is the classic confusion of algorithms (RFC 8725 §2.1)."""
+    """HMAC with SHA-256; with the public key as secret it is the classic algorithm confusion attack (RFC 8725 §2.1)."""
     return lambda data: hmac.new(secret, data, hashlib.sha256).digest()
 
 
@@ -109,9 +110,9 @@ def left_half_hash(token: str) -> str:
 
 
 def verify_jwt(token: str, keys: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Header and claims of a JWT whose RS256 signature holds under one of these published keys.
+    """Header and claims of a JWT with an RS256 signature of one of these published keys.
 
-    Written from the RFCs alone, so that the service is not checked by its own code. Raises InvalidSignature.
+    Written from the RFCs, so that the service is not verified by its own code. Raises InvalidSignature.
     """
     signing_input, _, signature = token.rpartition(".")
     header, claims = decode_jwt_unverified(token)

@@ -1,4 +1,4 @@
-"""A real mail server on the loopback interface, and what came to it."""
+"""A real SMTP server on the loopback interface, and the messages it received."""
 
 import re
 import socket
@@ -18,7 +18,9 @@ USER, PASSWORD = "identity", "the mail server's own password"
 
 
 class MailServer:
-    """A mail server. ``received_messages`` are what it took, ``rcpt_response`` is what it says to each recipient."""
+    """An SMTP server. ``received_messages`` are the accepted messages, ``rcpt_response`` is the response to each
+    recipient.
+    """
 
     def __init__(self, *, tls: ssl.SSLContext | None = None, starttls: ssl.SSLContext | None = None) -> None:
         self._tls, self._starttls = tls, starttls
@@ -27,14 +29,14 @@ class MailServer:
         self.rcpt_response = "250 OK"
         self.arrived = threading.Event()
         self._bound = socket.socket()
-        # Taken from now on; nobody answers before it is opened.
+        # Reserves the port; nobody answers before ``start``.
         self._bound.bind(("127.0.0.1", 0))
         self.port: int = self._bound.getsockname()[1]
         self._controller: Controller | None = None
 
     @property
     def settings(self) -> dict[str, str]:
-        """How a service finds it."""
+        """Settings of a service that uses it."""
         security = "tls" if self._tls else "starttls" if self._starttls else "none"
         return {
             "identity.smtp.host": "localhost",
@@ -44,18 +46,18 @@ class MailServer:
         }
 
     def start(self) -> None:
-        """Let it answer."""
+        """Start to accept connections."""
         self._controller = _Controller(self, self._bound, self._tls, self._starttls)
         self._controller.start()
 
     def stop(self) -> None:
-        """End it."""
+        """Stop it."""
         if self._controller is not None:
             self._controller.stop()
         self._bound.close()
 
     def pop_only_message(self) -> EmailMessage:
-        """The one letter that came; it is taken out."""
+        """Remove and return the only message received."""
         assert len(self.received_messages) == 1, [
             str(received_message["To"]) for received_message in self.received_messages
         ]
@@ -64,13 +66,13 @@ class MailServer:
     async def handle_RCPT(  # noqa: N802 - the name is given by aiosmtpd
         self, server: Any, session: Any, envelope: Any, address: str, options: Any
     ) -> str:
-        """The answer to a recipient."""
+        """Respond to a recipient."""
         if self.rcpt_response.startswith("250"):
             envelope.rcpt_tos.append(address)
         return self.rcpt_response
 
     async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802
-        """Take a letter."""
+        """Accept a message."""
         self.recipients += envelope.rcpt_tos
         letter = message_from_bytes(envelope.content, policy=policy.default)
         assert isinstance(letter, EmailMessage)
@@ -80,7 +82,7 @@ class MailServer:
 
 
 class _Controller(Controller):
-    """Serves on a socket that is bound already."""
+    """Serves on a socket that is already bound."""
 
     def __init__(
         self, post: MailServer, bound: socket.socket, tls: ssl.SSLContext | None, starttls: ssl.SSLContext | None
@@ -106,7 +108,7 @@ def _authenticate(server: Any, session: Any, envelope: Any, mechanism: str, data
 
 
 def make_certificate(folder: Path) -> tuple[Path, ssl.SSLContext]:
-    """A certificate for localhost that vouches for itself, and a server's side of it."""
+    """A self-signed certificate for localhost, and a server-side SSL context."""
     file = self_signed_certificate(folder)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(file)
@@ -114,12 +116,12 @@ def make_certificate(folder: Path) -> tuple[Path, ssl.SSLContext]:
 
 
 def message_text(letter: EmailMessage) -> str:
-    """What somebody reads."""
+    """The text part."""
     return _part(letter, "plain")
 
 
 def message_html(letter: EmailMessage) -> str:
-    """The same as HTML."""
+    """The HTML part."""
     return _part(letter, "html")
 
 
@@ -132,7 +134,7 @@ def _part(letter: EmailMessage, kind: str) -> str:
 
 
 def extract_one_time_link(letter: EmailMessage) -> str:
-    """The link with a code."""
+    """The single-use link in the message."""
     found = re.findall(r"https://[^\s]+/[A-Za-z0-9]{43}", message_text(letter))
     assert len(found) == 1, message_text(letter)
     return str(found[0])

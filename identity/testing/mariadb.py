@@ -1,4 +1,4 @@
-"""A MariaDB server for tests: the one that is installed, with a folder and a socket of its own.
+"""A MariaDB server for tests: the installed version, with its own folder and socket.
 
 pytest_plugins = ["identity.testing.mariadb"]
 
@@ -26,10 +26,10 @@ from urllib.parse import urlencode, urlsplit
 import pymysql
 import pytest
 
-#: Set where tests with it fail instead of being skipped.
+#: Set it to fail tests without MariaDB instead of skipping them.
 REQUIRED_VARIABLE = "IDENTITY_MARIADB_TESTS"
 
-#: Tests do not outlive the machine: without waiting for its disk the server is several times faster.
+#: Tests need no durability: without waiting for its disk the server is several times faster.
 _OPTIONS = (
     "--skip-networking",
     "--skip-log-bin",
@@ -39,18 +39,18 @@ _OPTIONS = (
     "--max-connections=500",
     "--performance-schema=OFF",
 )
-#: Seconds that a server may take to start or to end on a busy machine.
+#: Seconds that a server may take to start or stop on a busy machine.
 _PATIENCE = 120
 _FOLDERS = "/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin"
 
 
 def find_program(name: str) -> str | None:
-    """Where a program of MariaDB's is; None if it is not installed."""
+    """Path of a MariaDB program; None if it is not installed."""
     return shutil.which(name, path=f"{os.environ.get('PATH', '')}:{_FOLDERS}")
 
 
 def require_program(name: str) -> str:
-    """The same. Skips the test if it is not installed, or fails it where that is demanded."""
+    """Path of a MariaDB program. Skips the test if it is not installed, or fails it if REQUIRED_VARIABLE is set."""
     found = find_program(name)
     if found is None:
         reason = f"MariaDB is not installed: there is no {name}"
@@ -61,15 +61,15 @@ def require_program(name: str) -> str:
 
 
 class MariadbServer:
-    """A server on a folder, reached by a socket in it, or by an address that the options name."""
+    """A server with its own folder, reached by a socket in it, or by an address in its options."""
 
     def __init__(self, folder: Path, options: Sequence[str] = _OPTIONS) -> None:
         self.folder = folder
         self._options = tuple(options)
         self._process: subprocess.Popen[bytes] | None = None
-        # As the package's own account: what sends one node's data to another does not work as root.
+        # As the package's user: the state transfer between nodes does not work as root.
         self._account = ("--user=mysql",) if os.geteuid() == 0 else ()
-        # A server that starts deletes temporary tables where it keeps its own, whosever they are.
+        # A starting server deletes temporary tables in its temporary folder, including those of other servers.
         self._environ = {**os.environ, "TMPDIR": str(folder / "tmp")}
         for path in (folder, folder / "tmp"):
             path.mkdir(parents=True, exist_ok=True)
@@ -80,18 +80,18 @@ class MariadbServer:
 
     @property
     def socket(self) -> Path:
-        """Where it listens."""
+        """Path of its Unix socket."""
         return self.folder / "socket"
 
     @property
     def process_id(self) -> int:
-        """Its process."""
+        """Its process id."""
         assert self._process is not None
         return self._process.pid
 
     @property
     def is_running(self) -> bool:
-        """True from its start until it ends, by itself or not."""
+        """False before the start and after it ended for any reason."""
         return self._process is not None and self._process.poll() is None
 
     def url(self, database: str) -> str:
@@ -99,7 +99,7 @@ class MariadbServer:
         return f"mariadb://root@localhost/{database}?{urlencode({'unix_socket': str(self.socket)})}"
 
     def execute(self, *statements: str) -> Any:
-        """Run administrative statements; the rows of the last one."""
+        """Run administrative statements; returns the rows of the last one."""
         opened = pymysql.connect(unix_socket=str(self.socket), user="root", autocommit=True)
         with closing(opened) as connection, connection.cursor() as cursor:
             for statement in statements:
@@ -107,12 +107,12 @@ class MariadbServer:
             return cursor.fetchall()
 
     def start(self, *options: str) -> None:
-        """Start it, and return when it answers."""
+        """Start it, and wait until it responds."""
         self.spawn(*options)
         self.wait_until_ready()
 
     def spawn(self, *options: str) -> None:
-        """Start it and do not wait."""
+        """Start it without waiting."""
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - a program that was found
                 [
@@ -131,7 +131,7 @@ class MariadbServer:
             )
 
     def wait_until_ready(self) -> None:
-        """Return when it answers. Raises RuntimeError if it does not."""
+        """Wait until it responds. Raises RuntimeError if it does not."""
         give_up_at = time.monotonic() + _PATIENCE
         while not self._answers():
             if not self.is_running or time.monotonic() > give_up_at:
@@ -139,7 +139,7 @@ class MariadbServer:
             time.sleep(0.1)
 
     def _answers(self) -> bool:
-        # PyMySQL leaves a socket open that nobody listens at.
+        # PyMySQL leaks a socket when connecting fails.
         with socket.socket(socket.AF_UNIX) as probe:
             try:
                 probe.connect(str(self.socket))
@@ -152,21 +152,21 @@ class MariadbServer:
         return True
 
     def kill(self) -> None:
-        """End it at once, as a crash would look to its clients; its data stays."""
+        """Kill it, which looks like a crash to its clients; its data stays."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
             self._process = None
 
     def stop(self) -> None:
-        """End it in order."""
+        """Shut it down."""
         if self._process is not None:
             self._process.terminate()
             self._process.wait(_PATIENCE)
             self._process = None
 
     def close(self) -> None:
-        """End it and delete its folder."""
+        """Stop it and delete its folder."""
         self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -192,9 +192,9 @@ class MariadbServer:
 
 @contextmanager
 def running_server() -> Iterator[MariadbServer]:
-    """A server of one's own, ended and deleted afterwards."""
+    """A new server, stopped and deleted afterwards."""
     require_program("mariadbd")
-    # Not below pytest's folders: the path of a socket is short.
+    # Not below pytest's folders: the path of a socket must be short.
     server = MariadbServer(Path(tempfile.mkdtemp(prefix="identity-mariadb-", dir=_room())))
     try:
         server.start()
@@ -222,7 +222,7 @@ def new_database(server: MariadbServer) -> str:
 
 
 def copy_database(server: MariadbServer, url: str) -> str:
-    """A copy of a database."""
+    """Copy a database; returns the URL of the copy."""
     copy = new_database(server)
     client = ["--no-defaults", "--user=root", f"--socket={server.socket}"]
     dump = subprocess.run(  # noqa: S603

@@ -1,6 +1,6 @@
-"""Nodes: several processes of one service, which do the same thing at the same moment.
+"""Nodes: several processes of one service that act at the same moment.
 
-What they do is a function of an importable module: processes of their own know nothing of a test's module.
+The action is a function of an importable module, since processes cannot import a test's module.
 """
 
 import itertools
@@ -22,14 +22,14 @@ Outcome = TypeVar("Outcome")
 
 PROCESSES = 3
 THREADS = 4
-#: Seconds after which nodes that do not come together are given up.
+#: Seconds after which nodes that do not synchronize are given up.
 TIMEOUT_SECONDS = 60
 
 _start: Barrier
 
 
 class NodePool:
-    """Processes that stand ready; started once, since that takes longer than what they do."""
+    """Worker processes; started once, since starting takes longer than the actions."""
 
     def __init__(self) -> None:
         context = multiprocessing.get_context("spawn")
@@ -37,18 +37,20 @@ class NodePool:
         self._pool = ProcessPoolExecutor(PROCESSES, mp_context=context, initializer=_join, initargs=(self._start,))
 
     def run_on_all(self, act: Callable[..., Outcome], *arguments: object) -> list[Outcome]:
-        """What ``act(*arguments)`` came to in each process; none goes on before all have opened their service."""
+        """Results of ``act(*arguments)`` in each process; all start after every process has opened its service."""
         self._start.reset()
         futures = [self._pool.submit(_told, act, *arguments) for _ in range(PROCESSES)]
         return [future.result(TIMEOUT_SECONDS * 2) for future in futures]
 
     def close(self) -> None:
-        """Let the processes go."""
+        """Stop the processes."""
         self._pool.shutdown(cancel_futures=True)
 
 
 def present_assertion(settings: Mapping[str, str], assertion: str, times: int) -> list[tuple[int, str]]:
-    """Show one assertion so many times from several threads; status and error (or scope) of each answer."""
+    """Present one assertion this many times from several threads; returns status and error (or scope) of each
+    response.
+    """
 
     def ask(client: ServiceTestClient) -> tuple[int, str]:
         answer = client.exchange_assertion(assertion)
@@ -60,9 +62,10 @@ def present_assertion(settings: Mapping[str, str], assertion: str, times: int) -
 def exchange_credential(
     settings: Mapping[str, str], form: Mapping[str, str], credentials: Credentials, times: int
 ) -> list[tuple[int, str]]:
-    """Show one code or refresh token so many times from several threads; status and error (or what it brought).
+    """Present one code or refresh token this many times from several threads; status and error (or result) of each
+    response.
 
-    That is the new refresh token, or the access token where there is none.
+    The result is the new refresh token, or the access token without one.
     """
     return exchange_credentials(settings, (form,), credentials, times)
 
@@ -70,7 +73,7 @@ def exchange_credential(
 def exchange_credentials(
     settings: Mapping[str, str], forms: Sequence[Mapping[str, str]], credentials: Credentials, times: int
 ) -> list[tuple[int, str]]:
-    """The same with several forms, each thread beginning with another one."""
+    """The same with several forms; each thread starts with a different one."""
     turn = itertools.count()
 
     def ask(client: ServiceTestClient) -> tuple[int, str]:
@@ -82,9 +85,9 @@ def exchange_credentials(
 
 
 def guess_passwords(settings: Mapping[str, str], login_names: Sequence[str], passwords: Sequence[str]) -> list[int]:
-    """Try passwords on the pages of signing in, from several threads, each at a browser of its own; the statuses.
+    """Try passwords on the sign-in pages from several threads, each with its own browser; returns the statuses.
 
-    Threads take the login names in turn.
+    Threads use the login names in turn.
     """
     turn = itertools.count()
     from identity.testing.browser import Browser
@@ -108,7 +111,7 @@ def guess_passwords(settings: Mapping[str, str], login_names: Sequence[str], pas
 
 
 def revoke_and_introspect(settings: Mapping[str, str], token: str, credentials: Credentials) -> list[tuple[int, str]]:
-    """Revoke a token and ask about it, over and over; status of the first, activity told by the second."""
+    """Revoke and introspect a token repeatedly; returns the status of the first and the activity in the second."""
 
     def ask(client: ServiceTestClient) -> tuple[int, str]:
         revoked = client.revoke(token, credentials)
@@ -119,7 +122,9 @@ def revoke_and_introspect(settings: Mapping[str, str], token: str, credentials: 
 
 
 def bootstrap_node(settings: Mapping[str, str]) -> tuple[str, str, bool, list[str]]:
-    """Migrate and bootstrap; own organization and project, whether this process made the owner, signing keys."""
+    """Migrate and bootstrap; returns own organization and project, whether this process created the owner, and
+    signing keys.
+    """
     world = _world(settings)
     try:
         _wait_for_others()
@@ -132,7 +137,7 @@ def bootstrap_node(settings: Mapping[str, str]) -> tuple[str, str, bool, list[st
 
 
 def rotate_signing_keys(settings: Mapping[str, str], times: int) -> list[tuple[str, ...]]:
-    """Rotate the signing key so many times; the published keys after each time."""
+    """Rotate the signing key this many times; returns the published keys after each rotation."""
     world = _world(settings)
     try:
         _wait_for_others()
@@ -147,7 +152,7 @@ def rotate_signing_keys(settings: Mapping[str, str], times: int) -> list[tuple[s
 
 
 def withdraw_signing_keys(settings: Mapping[str, str], key_ids: Sequence[str]) -> str:
-    """Withdraw signing keys, of which one is the active one; the id of the new one. It needs no Nodes."""
+    """Withdraw signing keys, including the active one; returns the id of the new one. Needs no NodePool."""
     world = _world(settings)
     try:
         with world.transaction_services() as services:
@@ -187,7 +192,7 @@ def _world(settings: Mapping[str, str]) -> World:
 
 
 def _told(act: Callable[..., Outcome], *arguments: object) -> Outcome:
-    """What the act came to; a failure as text, since not every exception can travel between processes."""
+    """The result of the action; an exception as text, since not every exception can be pickled."""
     try:
         return act(*arguments)
     except Exception:

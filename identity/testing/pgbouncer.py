@@ -1,4 +1,4 @@
-"""pgbouncer before a PostgreSQL server for tests: each transaction gets any of its connections."""
+"""pgbouncer in front of a PostgreSQL server for tests: each transaction may use another server connection."""
 
 import os
 import pwd
@@ -13,10 +13,10 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 _PATIENCE = 30.0
-#: The one that it has by itself, as the name of a socket in its own folder.
+#: The default port, which is part of the name of its Unix socket.
 _PORT = 6432
 
-#: So few that what one transaction leaves behind on its connection is soon met by another one.
+#: A small pool, so that state left on a connection soon affects another transaction.
 _CONFIGURATION = """
 [databases]
 * = host={socket_folder} user=postgres
@@ -35,18 +35,19 @@ logfile = {folder}/pgbouncer.log
 
 
 class PgbouncerUnavailable(Exception):
-    """pgbouncer does not run; the sentence says why."""
+    """pgbouncer does not run; the text says why."""
 
 
 def is_installed() -> bool:
-    """True if there is a pgbouncer."""
+    """True if pgbouncer is installed."""
     return _program() is not None
 
 
 @contextmanager
 def running_pgbouncer(server_url: str, *, connections: int = 4) -> Iterator[str]:
-    """The URL of the same database through a pgbouncer, which has so many connections for it. Raises
-    PgbouncerUnavailable."""
+    """The URL of the same database through a pgbouncer with this many server connections. Raises
+    PgbouncerUnavailable.
+    """
     program = _program()
     if program is None:
         raise PgbouncerUnavailable("pgbouncer is not installed")
@@ -58,7 +59,7 @@ def running_pgbouncer(server_url: str, *, connections: int = 4) -> Iterator[str]
         file.write_text(_CONFIGURATION.format(socket_folder=socket_folder, folder=folder, connections=connections))
         command = [program, str(file)]
         if os.geteuid() == 0:
-            # It refuses to be root. The server's socket lies in a folder of the server's own user.
+            # pgbouncer refuses to run as root. The server's socket is in a folder of the server's user.
             owner = Path(socket_folder).stat().st_uid
             os.chown(folder, owner, -1)
             os.chown(file, owner, -1)

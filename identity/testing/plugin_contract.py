@@ -25,9 +25,9 @@ from identity.settings_parser import InvalidSetting, describe_settings
 class PluginContract:
     """Installed, constructed from ini strings, verified, documented, and strict about its settings."""
 
-    #: The name of the entry point.
+    #: Name of the entry point.
     name: ClassVar[str]
-    #: Ini strings, without the prefix, with which the plugin can be constructed.
+    #: Ini strings, without prefix, with which the plugin can be constructed.
     settings: ClassVar[Mapping[str, str]] = {}
 
     @pytest.fixture
@@ -39,7 +39,7 @@ class PluginContract:
 
     @pytest.fixture
     def host(self) -> PluginHost:
-        """A host that has loaded this plugin alone."""
+        """A host that has loaded only this plugin."""
         return PluginHost.load([self.name], {self.name: self.settings})
 
     def test_its_name_fits_into_an_ini_file(self) -> None:
@@ -96,5 +96,5 @@ class PluginContract:
 
 
 def _own_docstring(kind: type) -> bool:
-    """True unless the docstring is missing or the signature that ``dataclass`` puts in its place."""
+    """False if the docstring is missing, or is the signature that ``dataclass`` generates."""
     return bool(kind.__doc__) and not str(kind.__doc__).startswith(f"{kind.__name__}(")

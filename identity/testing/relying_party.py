@@ -1,4 +1,4 @@
-"""RelyingParty: an application that has people sign in here; it takes no answer that is not exactly right."""
+"""RelyingParty: an application that signs people in with the service, and validates every response strictly."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from identity.testing.world import World
 
 @dataclass(frozen=True)
 class SentAuthorizationRequest:
-    """An authorization request that an application made: its address, and what the answer has to fit."""
+    """An authorization request that an application sent: its URL, and what the response must match."""
 
     endpoint: str
     parameters: Mapping[str, str]
@@ -29,14 +29,14 @@ class SentAuthorizationRequest:
 
     @property
     def mode(self) -> str:
-        """How the answer is to come: as asked, else as the response type has it."""
+        """The response mode: as requested, else the default of the response type."""
         fronts = {"token", "id_token"} & set(self.parameters.get("response_type", "").split())
         return self.parameters.get("response_mode") or ("fragment" if fronts else "query")
 
 
 @dataclass(frozen=True)
 class ReceivedTokens:
-    """What a sign-in brought; ``claims`` are those of the ID token, verified."""
+    """The tokens of a sign-in; ``claims`` are those of the verified ID token."""
 
     members: Mapping[str, Any] = field(repr=False)
     claims: Mapping[str, Any]
@@ -49,13 +49,13 @@ class ReceivedTokens:
 
     @property
     def id_token(self) -> str:
-        """The ID token as it came."""
+        """The encoded ID token."""
         token: str = self.members["id_token"]
         return token
 
     @property
     def refresh_token(self) -> str:
-        """The refresh token; there is one with offline_access alone."""
+        """The refresh token; there is one only with offline_access."""
         token: str = self.members["refresh_token"]
         return token
 
@@ -66,14 +66,15 @@ class ReceivedTokens:
 
 
 class RelyingParty:
-    """An application that has people sign in here, and checks everything that it is told.
+    """An application that signs people in here, and validates every response.
 
-        party = RelyingParty.of(world)
-        asked = party.opened(browser, scope="openid email")
-        tokens = party.tokens(browser.sign_in(login_name), asked)
-        assert tokens.claims["sub"] == party.signed_in(browser, prompt="none").claims["sub"] == person.id
+        party = RelyingParty.register(world)
+        sent = party.open_request(browser, scope="openid email")
+        tokens = party.obtain_tokens(browser.sign_in(login_name), sent)
+        assert tokens.claims["sub"] == party.sign_in_silently(browser, prompt="none").claims["sub"] == person.id
 
-    Methods that check raise AssertionError and show the answer. Answers of the token endpoint are returned as they are.
+    Methods that check raise AssertionError with the response. Responses of the token endpoint are returned
+    unchecked.
     """
 
     def __init__(
@@ -111,9 +112,9 @@ class RelyingParty:
         authentication_method: str = "client_secret_basic",
         **members: Any,
     ) -> "RelyingParty":
-        """A new application, by default of a new project and for all response types, and the program behind it.
+        """A new application, by default in a new project and with all response types.
 
-        It asks nobody for consent unless told otherwise: most people in tests belong to other organizations.
+        It asks for no consent by default: most people in tests belong to other organizations.
         """
         application, secret = world.register_application(
             project_id,
@@ -152,7 +153,7 @@ class RelyingParty:
     def new_request(
         self, response_type: str | None = "code", scope: str | None = "openid", *, pkce: bool = True, **parameters: Any
     ) -> SentAuthorizationRequest:
-        """A right request with fresh state, nonce and PKCE; further parameters replace these, None leaves one out."""
+        """A valid request with fresh state, nonce and PKCE; further parameters override these, None leaves one out."""
         verifier = token_urlsafe(48) if pkce and "code" in (response_type or "").split() else None
         right = {
             "client_id": self.client_id,
@@ -170,7 +171,9 @@ class RelyingParty:
     def check_response(
         self, response: Any, authorization: SentAuthorizationRequest, *, mode: str | None = None
     ) -> dict[str, str]:
-        """The members of an answer, checked: delivered as asked, with the state unchanged and our issuer (RFC 9207)."""
+        """The validated members of a response: delivered in the requested mode, with the same state and our issuer
+        (RFC 9207).
+        """
         mode = mode or authorization.mode
         assert response.headers.get("Cache-Control") == "no-store", format_response(response)
         assert response.headers.get("Referrer-Policy") == "no-referrer", format_response(response)
@@ -189,29 +192,27 @@ class RelyingParty:
     def open_request(
         self, browser: Browser, response_type: str | None = "code", scope: str | None = "openid", **parameters: Any
     ) -> SentAuthorizationRequest:
-        """A request as ``new_request`` makes it, with which the browser was sent to us; ``browser.page`` is what came
-        of it.
-        """
+        """Open a request from ``new_request`` in the browser; ``browser.page`` is the resulting response."""
         authorization = self.new_request(response_type, scope, **parameters)
         browser.open(authorization.url, initiator=self.origin)
         return authorization
 
     def sign_in_silently(self, browser: Browser, *scopes: str | None, **parameters: Any) -> ReceivedTokens:
-        """What such a request brings where no page comes before the answer."""
+        """The tokens from a request that is answered without a page."""
         authorization = self.open_request(browser, *scopes, **parameters)
         return self.obtain_tokens(browser.page, authorization)
 
     def expect_error_at_once(
         self, browser: Browser, error: str, *scopes: str | None, mode: str | None = None, **parameters: Any
     ) -> str:
-        """Check that such a request is answered with this error at once; returns its description."""
+        """Check that a request is answered with this error without a page; returns its description."""
         authorization = self.open_request(browser, *scopes, **parameters)
         return self.check_error_response(browser.page, authorization, error, mode=mode)
 
     def check_error_response(
         self, answer: Any, authorization: SentAuthorizationRequest, error: str, *, mode: str | None = None
     ) -> str:
-        """Check that the answer is this error and nothing else; returns its description."""
+        """Check that the response is this error; returns its description."""
         members = self.check_response(answer, authorization, mode=mode)
         assert set(members) == {"error", "error_description"}, format_response(answer)
         assert members["error"] == error, format_response(answer)
@@ -222,13 +223,13 @@ class RelyingParty:
         return description
 
     def extract_code(self, answer: Any, authorization: SentAuthorizationRequest) -> str:
-        """The code in the answer, which holds nothing else."""
+        """The code in the response, which contains nothing else."""
         members = self.check_response(answer, authorization)
         assert set(members) == {"code"}, format_response(answer)
         return members["code"]
 
     def redeem(self, code: str, authorization: SentAuthorizationRequest, **parameters: str | None) -> Any:
-        """The token endpoint's answer to a code; parameters replace the right ones, None leaves one out."""
+        """The token endpoint's response to a code; parameters override the valid ones, None leaves one out."""
         form = {
             "grant_type": "authorization_code",
             "code": code,
@@ -238,11 +239,11 @@ class RelyingParty:
         return self._ask_for_tokens(form | parameters)
 
     def refresh(self, refresh_token: str, **parameters: str | None) -> Any:
-        """The token endpoint's answer to a refresh token."""
+        """The token endpoint's response to a refresh token."""
         return self._ask_for_tokens({"grant_type": "refresh_token", "refresh_token": refresh_token} | parameters)
 
     def obtain_tokens(self, answer: Any, authorization: SentAuthorizationRequest) -> ReceivedTokens:
-        """What a sign-in brought, however it comes: a code is redeemed, an ID token verified against the request."""
+        """The tokens in a response of any kind: a code is redeemed, an ID token validated against the request."""
         response_type = set(authorization.parameters["response_type"].split())
         if response_type == {"code"}:
             redeemed = self.redeem(self.extract_code(answer, authorization), authorization)
@@ -267,10 +268,10 @@ class RelyingParty:
         access_token: str | None = None,
         code: str | None = None,
     ) -> dict[str, Any]:
-        """The claims of an ID token, once everything holds that OpenID Connect Core §3.1.3.7 and §3.2.2.11 ask for.
+        """The claims of an ID token, validated by OpenID Connect Core §3.1.3.7 and §3.2.2.11.
 
-        ``authorization`` is the request that it answers; None for a token of a refresh, which repeats an earlier
-        sign-in.
+        ``authorization`` is the request that it answers; None for an ID token from a refresh, which repeats an
+        earlier sign-in.
         """
         header, claims = verify_jwt(text, self.client.fetch_jwks().json["keys"])
         assert header["alg"] == "RS256"
@@ -294,7 +295,7 @@ class RelyingParty:
         return claims
 
     def fetch_userinfo(self, tokens: ReceivedTokens) -> dict[str, Any]:
-        """The claims that userinfo tells, about the very subject of the ID token (OpenID Connect Core §5.3.2)."""
+        """The claims from userinfo, whose subject must be the ID token's (OpenID Connect Core §5.3.2)."""
         answer = self.client.fetch_userinfo(tokens.access_token)
         assert answer.status_int == 200, format_response(answer)
         members: dict[str, Any] = answer.json
@@ -302,7 +303,7 @@ class RelyingParty:
         return members
 
     def logout_url(self, id_token: str | None = None, **parameters: str | None) -> str:
-        """Where to send the browser to sign out and come back; parameters replace the right ones, None leaves out."""
+        """The URL to sign out and return; parameters override the valid ones, None leaves one out."""
         right = {"id_token_hint": id_token, "post_logout_redirect_uri": self.post_logout_redirect_uri} | parameters
         query = urlencode({name: value for name, value in right.items() if value is not None})
         endpoint: str = self.client.discovery["end_session_endpoint"]
@@ -319,7 +320,7 @@ class RelyingParty:
 
 
 def _redirected(answer: Any, uri: str, mode: str) -> list[tuple[str, str]]:
-    """The members in the Location, which is the redirect URI, letter by letter, and nothing else."""
+    """The members in the Location, which must be exactly the redirect URI otherwise."""
     assert answer.status_int == 303, format_response(answer)
     location = answer.headers["Location"]
     separator = "#" if mode == "fragment" else "&" if "?" in uri else "?"

@@ -1,16 +1,16 @@
-"""What answers must look like, checked in one place: a failing check shows the whole answer."""
+"""Checks of responses; a failing check shows the whole response."""
 
 from typing import Any
 
 
 def check_not_cacheable(response: Any) -> None:
-    """The answer is never cached: it holds, or could hold, a secret (RFC 6749 §5.1)."""
+    """Check that the response is never cached: it contains, or could contain, a secret (RFC 6749 §5.1)."""
     assert response.headers.get("Cache-Control") == "no-store", format_response(response)
     assert response.headers.get("Pragma") == "no-cache", format_response(response)
 
 
 def check_token_response(response: Any) -> dict[str, Any]:
-    """A token answer of service description §2.4; returns its members."""
+    """Check a token response of service description §2.4; returns its members."""
     assert response.status_int == 200, format_response(response)
     assert response.content_type == "application/json", format_response(response)
     check_not_cacheable(response)
@@ -22,7 +22,7 @@ def check_token_response(response: Any) -> dict[str, Any]:
 
 
 def check_oauth_error(response: Any, error: str, *, status: int = 400, description: str | None = None) -> None:
-    """A protocol error of RFC 6749 §5.2: exactly error and error_description, never cached."""
+    """Check an error of RFC 6749 §5.2: exactly error and error_description, never cached."""
     assert response.status_int == status, format_response(response)
     assert response.content_type == "application/json", format_response(response)
     assert set(response.json) == {"error", "error_description"}, format_response(response)
@@ -33,14 +33,14 @@ def check_oauth_error(response: Any, error: str, *, status: int = 400, descripti
 
 
 def check_inactive_token(response: Any) -> None:
-    """Introspection's answer for a token that is not the client's business: active false and nothing else."""
+    """Check introspection's response for a token that is not the client's business: active false and nothing else."""
     assert response.status_int == 200, format_response(response)
     assert response.json == {"active": False}, format_response(response)
     check_not_cacheable(response)
 
 
 def check_api_error(response: Any, status: int, error: str) -> dict[str, Any]:
-    """The management API's error format; returns its members."""
+    """Check the management API's error format; returns its members."""
     assert response.status_int == status, format_response(response)
     assert response.content_type == "application/json", format_response(response)
     members: dict[str, Any] = response.json
@@ -53,7 +53,7 @@ def check_api_error(response: Any, status: int, error: str) -> dict[str, Any]:
 
 
 def check_page(response: Any, status: int = 200, title: str | None = None) -> Any:
-    """A page for a person: HTML that is never cached, framed or guessed at; returns it parsed."""
+    """Check an HTML page: never cached, framed or sniffed; returns it parsed."""
     assert response.status_int == status, format_response(response)
     assert response.content_type == "text/html", format_response(response)
     assert "Location" not in response.headers, format_response(response)
@@ -70,11 +70,11 @@ def check_page(response: Any, status: int = 200, title: str | None = None) -> An
 
 
 def format_response(response: Any) -> str:
-    """The whole answer, for the message of a failed check."""
+    """The whole response, for the message of a failed check."""
     lines = "\n".join(f"{name}: {value}" for name, value in response.headers.items())
     return f"\n{response.status}\n{lines}\n\n{response.body.decode('utf-8', 'replace')}"
 
 
 def comparable_headers(answer: Any) -> list[tuple[str, str]]:
-    """The headers of an answer, but for the one that no two answers have alike."""
+    """The headers of a response, except those that always differ."""
     return [item for item in answer.headerlist if item[0] != "X-Request-ID"]

@@ -1,4 +1,4 @@
-"""ServiceClient: speaks to the service through WebTest as a client program does, by addresses from discovery."""
+"""ServiceTestClient: calls the service through WebTest as a client program does, with URLs from discovery."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ FORM_CONTENT_TYPE = "application/x-www-form-urlencoded"
 DISCOVERY_PATH = "/.well-known/openid-configuration"
 MANAGEMENT_PATH = "/management/v1"
 
-#: What is sent as an assertion and is no longer than this is no secret: an identifier, or a test's idea of rubbish.
+#: An assertion no longer than this is not a secret: an identifier, or garbage from a test.
 _LONGER_THAN_NAMES = 100
 
 FormData = Mapping[str, str] | Sequence[tuple[str, str]] | bytes
@@ -41,19 +41,21 @@ def basic_auth_header(text: str | bytes) -> str:
 
 
 def bearer_headers(token: str) -> dict[str, str]:
-    """The headers that show an access token."""
+    """The headers with a bearer token."""
     return {"Authorization": f"Bearer {token}"}
 
 
 def encode_form(form: FormData) -> bytes:
-    """A form as it stands in a body; one given as bytes is left as it is."""
+    """A form as request body; bytes are sent as they are."""
     if isinstance(form, bytes):
         return form
     return urlencode(dict(form) if isinstance(form, Mapping) else list(form)).encode()
 
 
 class ServiceTestClient:
-    """Every answer is returned as it is, errors included; every secret that passes is remembered in ``secrets``."""
+    """Responses are returned as they are, including errors; every secret sent or received is collected in
+    ``secrets``.
+    """
 
     def __init__(self, app: TestApp, issuer_url: str) -> None:
         self.app = app
@@ -69,24 +71,24 @@ class ServiceTestClient:
         body: bytes = b"",
         environ: Mapping[str, str] | None = None,
     ) -> Any:
-        """The answer to any request; the Host header is that of the absolute ``url`` unless ``environ`` says other."""
+        """Send any request; the Host header is that of the absolute ``url`` unless ``environ`` overrides it."""
         request = self.app.RequestClass.blank(url, method=method)
         if body:
             request.body = body
         for name, value in (headers or {}).items():
             request.headers[name] = value
         request.environ["REMOTE_ADDR"] = "192.0.2.1"
-        # A program keeps no cookies; those of pages stay with Browser.
+        # A program keeps no cookies; those of pages belong to Browser.
         self.app.reset()
         request.environ.update(environ or {})
         return self.app.do_request(request, status="*", expect_errors=True)
 
     def get(self, url: str, headers: Mapping[str, str] | None = None) -> Any:
-        """The answer to a GET."""
+        """The response to a GET."""
         return self.request("GET", url, headers=headers)
 
     def post(self, url: str, form: FormData, headers: Mapping[str, str] | None = None) -> Any:
-        """The answer to a form-encoded POST; a form given as bytes is sent as it is."""
+        """The response to a form-encoded POST; a form given as bytes is sent as it is."""
         return self.request(
             "POST", url, headers={"Content-Type": FORM_CONTENT_TYPE, **(headers or {})}, body=encode_form(form)
         )
@@ -101,12 +103,12 @@ class ServiceTestClient:
 
     @property
     def management_url(self) -> str:
-        """Where the management API lives: on the host of the token endpoint."""
+        """The URL of the management API, on the host of the token endpoint."""
         parts = urlsplit(self.discovery["token_endpoint"])
         return f"{parts.scheme}://{parts.netloc}{MANAGEMENT_PATH}"
 
     def request_token(self, form: FormData, headers: Mapping[str, str] | None = None) -> Any:
-        """The token endpoint's answer."""
+        """The token endpoint's response."""
         answer = self.post(self.discovery["token_endpoint"], form, headers)
         assertion = "" if isinstance(form, bytes) else dict(form).get("assertion", "")
         if assertion.count(".") == 2 and len(assertion) > _LONGER_THAN_NAMES:
@@ -116,22 +118,22 @@ class ServiceTestClient:
         return answer
 
     def exchange_assertion(self, assertion: str, scope: str | None = "openid", **parameters: str) -> Any:
-        """The token endpoint's answer to an assertion (service description §4.3, JWT profile)."""
+        """The token endpoint's response to an assertion (service description §4.3, JWT profile)."""
         form = {"grant_type": JWT_BEARER, "assertion": assertion, **parameters}
         return self.request_token(form if scope is None else {**form, "scope": scope})
 
     def fetch_userinfo(self, token: str, method: str = "GET") -> Any:
-        """The userinfo endpoint's answer, the token in the header."""
+        """The userinfo endpoint's response, the token in the header."""
         return self.request(method, self.discovery["userinfo_endpoint"], headers=bearer_headers(token))
 
     def introspect(self, token: str, client: Credentials, **parameters: str) -> Any:
-        """The introspection endpoint's answer to this client."""
+        """The introspection endpoint's response to this client."""
         self._remember(client.secret)
         form = {"token": token, **parameters}
         return self.post(self.discovery["introspection_endpoint"], form, {"Authorization": client.header})
 
     def revoke(self, token: str, client: Credentials, **parameters: str) -> Any:
-        """The revocation endpoint's answer to this client."""
+        """The revocation endpoint's response to this client."""
         self._remember(client.secret)
         form = {"token": token, **parameters}
         return self.post(self.discovery["revocation_endpoint"], form, {"Authorization": client.header})
@@ -141,7 +143,7 @@ class ServiceTestClient:
         return self.get(self.discovery["jwks_uri"], headers)
 
     def call_management_api(self, path: str, token: str | None, method: str = "GET", members: object = None) -> Any:
-        """The management API's answer; ``path`` follows /management/v1, ``members`` are sent as JSON."""
+        """The management API's response; ``path`` follows /management/v1, ``members`` are sent as JSON."""
         headers = {} if token is None else bearer_headers(token)
         body = b""
         if members is not None:

@@ -1,4 +1,4 @@
-"""World: one assembled service under test, and short ways to what tests need in it."""
+"""World: an assembled service under test, with helpers for tests."""
 
 import uuid
 from collections.abc import Iterable, Mapping
@@ -39,12 +39,12 @@ from identity.testing.jwt_assertions import assertion_claims, pkce_challenge, si
 from identity.testing.response_checks import check_token_response
 from identity.testing.service_test_client import Credentials
 
-#: Where browsers are sent back to by web applications under test, and their PKCE verifier (RFC 7636 §4.1).
+#: Redirect URI of web applications under test, and their PKCE verifier (RFC 7636 §4.1).
 CALLBACK_URI = "https://app.example/callback"
 CODE_VERIFIER = "a-verifier-that-is-long-enough-for-RFC-7636"
 CODE_CHALLENGE = pkce_challenge(CODE_VERIFIER)
 
-#: A client as tests name it: with its secret, or by the client id alone if it is public.
+#: A client: credentials, or the client id of a public one.
 CredentialsOrClientId = Credentials | str
 
 
@@ -54,7 +54,7 @@ class FormCredentials(Credentials):
 
 @dataclass(frozen=True)
 class ServiceUserProgram:
-    """A service user with a key, seen from the program that logs on as it."""
+    """A service user with a key, as the program that authenticates as it."""
 
     world: "World"
     user: ServiceUser
@@ -68,15 +68,15 @@ class ServiceUserProgram:
         return self.user.id
 
     def claims(self, **overrides: Any) -> dict[str, Any]:
-        """Right claims, but for the overrides."""
+        """Valid claims with overrides."""
         return assertion_claims(self.user.id, self.world.issuer, self.world.clock.seconds, **overrides)
 
     def assertion(self, *, header: Mapping[str, Any] | None = None, **overrides: Any) -> str:
-        """A right assertion, but for the overrides of claims and header."""
+        """A valid assertion, with overrides of claims and header."""
         return sign_assertion(self.claims(**overrides), self.key, key_id=self.key_id, header=header)
 
     def request_token(self, scope: str | None = "openid", **overrides: Any) -> Any:
-        """The token endpoint's answer to an assertion with these claims."""
+        """The token endpoint's response to an assertion with these claims."""
         return self.world.client.exchange_assertion(self.assertion(**overrides), scope)
 
     def access_token(self, scope: str | None = "openid") -> str:
@@ -85,13 +85,13 @@ class ServiceUserProgram:
         return token
 
     def management_token(self) -> str:
-        """A new access token that is meant for the management API."""
+        """A new access token for the management API."""
         return self.access_token(f"openid {self.world.audience_scope()}")
 
 
 @dataclass(frozen=True)
 class IssuedAuthorization:
-    """What a person's log-on has brought an application: a family with its first tokens."""
+    """A family with its first tokens, from a person's sign-in to an application."""
 
     family_id: str
     access_token: str
@@ -100,7 +100,7 @@ class IssuedAuthorization:
 
 @dataclass(frozen=True)
 class BrowserSession:
-    """A person who is signed in at a browser, without the pages that lead there."""
+    """A person who is signed in at a browser, without pages."""
 
     world: "World"
     user: HumanUser
@@ -109,12 +109,12 @@ class BrowserSession:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The cookie that the browser shows."""
+        """The browser's cookie."""
         start = "__Host-" if self.world.identity.settings.login_url.startswith("https://") else ""
         return {"Cookie": f"{start}session-{self.id}={self.secret}"}
 
     def authorize(self, client: CredentialsOrClientId, **parameters: str | None) -> Any:
-        """The authorization endpoint's answer to this browser; a parameter that is None is left out."""
+        """The authorization endpoint's response to this browser; a parameter that is None is left out."""
         options = {
             "client_id": client if isinstance(client, str) else client.client_id,
             "redirect_uri": CALLBACK_URI,
@@ -130,7 +130,7 @@ class BrowserSession:
 
 @dataclass(frozen=True)
 class PresentableCode:
-    """An authorization code, with what has to be shown beside it."""
+    """An authorization code with what must be presented beside it."""
 
     text: str = field(repr=False)
     redirect_uri: str = CALLBACK_URI
@@ -143,18 +143,18 @@ class PresentableCode:
 
 
 class World(AssembledService):
-    """An assembled, bootstrapped service behind WebTest, whose clock moves only when told.
+    """An assembled, bootstrapped service behind WebTest with a fake clock.
 
-    What the methods make is named uniquely, so that tests sharing a world do not meet.
+    Created entities have unique names, so that tests sharing a world do not interfere.
     """
 
     @cached_property
     def introspector(self) -> Credentials:
-        """An API application of the own project: it may introspect and revoke what service users get."""
+        """An API application of the service's own project: it may introspect and revoke tokens of service users."""
         return self.make_application(self.instance.project_id)
 
     def make_organization(self, **overrides: Any) -> Organization:
-        """A new organization, in which people may register."""
+        """A new organization in which people may register."""
         with self.transaction_services() as services:
             return self._organization(services, **overrides)
 
@@ -166,7 +166,7 @@ class World(AssembledService):
         display_name: str = "Nightly Robot",
         expires_at: datetime | None = None,
     ) -> ServiceUserProgram:
-        """A new service user with a key, by default of a new organization."""
+        """A new service user with a key, by default in a new organization."""
         with self.transaction_services() as services:
             organization = organization or self._organization(services)
             command = CreateServiceUser.build(
@@ -178,7 +178,7 @@ class World(AssembledService):
     def add_service_user_key(
         self, robot: ServiceUserProgram, *, expires_at: datetime | None = None
     ) -> ServiceUserProgram:
-        """The same service user with one more key, seen from a program that holds that one."""
+        """The same service user with another key, as a program that holds only that one."""
         return self._with_key(robot.user, robot.organization, expires_at)
 
     def _with_key(
@@ -191,7 +191,7 @@ class World(AssembledService):
         return ServiceUserProgram(self, user, organization, stored.id, key)
 
     def make_service_user_secret(self, robot: ServiceUserProgram, *, in_form: bool = False) -> Credentials:
-        """A new secret of the service user, with its id: what it shows to be a client."""
+        """A new secret of the service user with its id: its client credentials."""
         with self.transaction_services() as services:
             _, secret = services.service_users.add_secret(robot.id, principal=OPERATOR_PRINCIPAL)
         self.client.secrets.add(secret)
@@ -206,7 +206,7 @@ class World(AssembledService):
         return text
 
     def make_manager_program(self, role: str = "ORG_OWNER", *, resource: Resource | None = None) -> ServiceUserProgram:
-        """A new service user that holds a manager role, by default at its own organization."""
+        """A new service user with a manager role, by default at its own organization."""
         robot = self.make_service_user_program()
         self.assign_manager_role(robot, role, resource=resource)
         return robot
@@ -214,7 +214,7 @@ class World(AssembledService):
     def assign_manager_role(
         self, user: ServiceUserProgram | HumanUser, role: str, *, resource: Resource | None = None
     ) -> Manager:
-        """The user as manager, by default of its own organization."""
+        """Make the user a manager, by default of its own organization."""
         home = user.organization.id if isinstance(user, ServiceUserProgram) else user.organization_id
         resource = resource or organization_resource(home)
         with self.transaction_services() as services:
@@ -251,7 +251,7 @@ class World(AssembledService):
         roles: Iterable[str] = (),
         principal: Principal = OPERATOR_PRINCIPAL,
     ) -> ProjectGrant:
-        """The project, with these of its roles, granted to the organization."""
+        """Grant the project with these roles to the organization."""
         command = AddProjectGrant(organization_id=organization.id, roles=frozenset(roles))
         with self.transaction_services() as services:
             return services.project_grants.add(project.id, command, principal=principal)
@@ -259,7 +259,7 @@ class World(AssembledService):
     def make_user_grant(
         self, user: User, project: Project, *roles: str, grant: ProjectGrant | None = None
     ) -> UserGrant:
-        """These roles of the project given to the user, where asked by way of a project grant."""
+        """Grant these roles of the project to the user, optionally through a project grant."""
         user_grant = make_user_grant(user, project, grant, roles=frozenset(roles))
         with self.transaction_services() as services:
             services.storage.user_grants.add(user_grant)
@@ -272,14 +272,14 @@ class World(AssembledService):
         type: ApplicationType = ApplicationType.API,  # noqa: A002
         **members: Any,
     ) -> Credentials:
-        """The credentials of a new application, by default of a new project, whose people are not asked for consent."""
+        """The credentials of a new application without consent, by default in a new project."""
         application, secret = self.register_application(project_id, type=type, **members)
         assert secret is not None, "the application is public"
         in_form = application.authentication_method == "client_secret_post"
         return (FormCredentials if in_form else Credentials)(application.id, secret)
 
     def make_upstream_provider(self, organization: Organization | None = None, **members: Any) -> UpstreamProvider:
-        """A new identity provider, by default of a new organization: nobody answers there."""
+        """A new identity provider, by default in a new organization: no server responds there."""
         with self.transaction_services() as services:
             organization = organization or self._organization(services)
             usual = {"name": _unique("Elsewhere"), "issuer": "https://login.elsewhere.example", "client_id": "identity"}
@@ -287,7 +287,7 @@ class World(AssembledService):
             return services.upstream_providers.create(organization.id, command, principal=OPERATOR_PRINCIPAL)
 
     def make_web_application(self, project_id: str | None = None, **members: Any) -> Credentials:
-        """A new application that people sign in to: it may use codes and refresh."""
+        """A new application for people: it may use codes and refresh tokens."""
         return self.make_application(project_id, **(_WEB | members))
 
     def make_public_application(self, project_id: str | None = None, **members: Any) -> str:
@@ -297,7 +297,7 @@ class World(AssembledService):
         return application.id
 
     def register_application(self, project_id: str | None = None, **members: Any) -> tuple[Application, str | None]:
-        """A new application and its secret, by default of a new project; its people are not asked for consent."""
+        """A new application without consent, and its secret, by default in a new project."""
         project_id = project_id or self.make_project().id
         command = RegisterApplication.build(
             **({"name": _unique("Application"), "consent": ConsentRule.NEVER} | members)
@@ -311,7 +311,7 @@ class World(AssembledService):
         return application, secret
 
     def make_browser_session(self, person: HumanUser | None = None) -> BrowserSession:
-        """A new session of the person, by default of a new one, who has just given a password."""
+        """A new session of the person, by default a new one, who has just entered a password."""
         person = person or self.make_human_user()
         with self.transaction_services() as services:
             subject = services.storage.users.find_subject(person.id)
@@ -338,22 +338,22 @@ class World(AssembledService):
         )
 
     def redeem(self, code: PresentableCode, client: CredentialsOrClientId, /, **changed: str | None) -> Any:
-        """The token endpoint's answer to a code; a changed parameter that is None is left out."""
+        """The token endpoint's response to a code; a changed parameter that is None is left out."""
         return self.post_token_request(client, {"grant_type": "authorization_code", **code.form(**changed)})
 
     def refresh(self, refresh_token: str, client: CredentialsOrClientId, /, **parameters: str) -> Any:
-        """The token endpoint's answer to a refresh token."""
+        """The token endpoint's response to a refresh token."""
         return self.post_token_request(
             client, {"grant_type": "refresh_token", "refresh_token": refresh_token, **parameters}
         )
 
     def post_token_request(self, client: CredentialsOrClientId, form: Mapping[str, str]) -> Any:
-        """The token endpoint's answer to this form of this client."""
+        """The token endpoint's response to this form of this client."""
         credentials, headers = self.client_credentials(client)
         return self.client.request_token({**credentials, **form}, headers)
 
     def client_credentials(self, client: CredentialsOrClientId) -> tuple[dict[str, str], dict[str, str]]:
-        """What the client sends to be known, by the method that it is registered with: form parameters and headers."""
+        """Form parameters and headers that authenticate the client by its registered method."""
         if isinstance(client, str):
             return {"client_id": client}, {}
         self.client.secrets.add(client.secret)
@@ -364,14 +364,14 @@ class World(AssembledService):
     def obtain_tokens(
         self, client: CredentialsOrClientId, session: BrowserSession | None = None, **parameters: str | None
     ) -> dict[str, Any]:
-        """The members of the answer to a new code; by default a refresh token is among them."""
+        """The members of the response to a new code; by default including a refresh token."""
         sent_parameters = {"scope": "openid offline_access", **parameters}
         return check_token_response(self.redeem(self.make_code(client, session, **sent_parameters), client))
 
     def make_authorization(
         self, person: HumanUser, client: Credentials, *, scope: tuple[str, ...] = ("openid", "offline_access")
     ) -> IssuedAuthorization:
-        """Tokens as the code grant leaves them, put straight into the storage."""
+        """Tokens as the code grant leaves them, stored directly."""
         now = self.clock()
         access_token, refresh_token = new_token(), new_token()
         with self.read_only_services() as services:
@@ -422,5 +422,5 @@ def _unique(prefix: str) -> str:
 
 
 def pkcs1_pem(key: RSAPrivateKey) -> str:
-    """The private key in the text form that key files carry."""
+    """The private key in the text format of key files."""
     return RsaPrivateKey(key).to_pkcs1_pem()

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: what requests, sign-ins, passwords, the database and the storage are like."""
+"""Prometheus metrics of requests, sign-ins, passwords, the database and the storage."""
 
 import os
 import stat
@@ -32,7 +32,7 @@ _MIN_TOKEN_LENGTH = 32
 
 @dataclass(frozen=True, kw_only=True)
 class MetricsPluginSettings:
-    """Where metrics are told, and to whom. Without an address and without a token nothing is counted."""
+    """Where metrics are served, and to whom. Without an address and a token nothing is counted."""
 
     listen: str = setting(
         "An address of their own, such as 127.0.0.1:9464, for all processes together: ``GET /metrics``. One that is not"
@@ -67,12 +67,12 @@ class MetricsPluginSettings:
 
     @property
     def is_enabled(self) -> bool:
-        """True if anybody can ask."""
+        """True if metrics are served anywhere."""
         return bool(self.listen) or self.token_file is not None
 
     @property
     def address(self) -> tuple[str, int]:
-        """Host and port to listen at. Raises InvalidSetting."""
+        """Host and port to listen on. Raises InvalidSetting."""
         host, _, port = self.listen.rpartition(":")
         try:
             ip_address(host.strip("[]"))
@@ -84,7 +84,7 @@ class MetricsPluginSettings:
         return host.strip("[]"), number
 
     def read_token(self) -> str | None:
-        """The token at this moment, None if none is asked for. Raises InvalidSetting, which quotes no token."""
+        """The current token, None if none is required. Raises InvalidSetting, whose text does not quote the token."""
         if self.token_file is None:
             return None
         try:
@@ -106,12 +106,12 @@ class MetricsPluginSettings:
         return token
 
 
-# Inside Plugin the name stands for the attribute that every plugin has.
+# Inside MetricsPlugin the name Settings is the attribute that every plugin has.
 _Settings = MetricsPluginSettings
 
 
 class MetricsPlugin:
-    """Counts what the service does, and tells it to Prometheus at an address of its own or behind a token."""
+    """Counts requests and events, and serves Prometheus metrics at their own address or behind a token."""
 
     hookspecs = 1
     Settings = MetricsPluginSettings
@@ -124,12 +124,12 @@ class MetricsPlugin:
 
     @hookimpl
     def identity_observers(self) -> Iterable[InstrumentationObserver]:
-        """What hears how long work takes; nothing unless somebody can ask."""
+        """Observe durations and outcomes, if metrics are enabled."""
         return [self.counters] if self.settings.is_enabled else []
 
     @hookimpl
     def identity_configure(self, config: Configurator) -> None:
-        """Count requests; where no address is set, tell the figures at one of the service's."""
+        """Count requests; without an address, serve metrics at a path of the service."""
         if not self.settings.is_enabled:
             return
         identity = config.registry.application
@@ -146,13 +146,15 @@ class MetricsPlugin:
 
     @hookimpl
     def identity_audit_event_recorded(self, event: AuditEvent) -> None:
-        """Count it."""
+        """Count the event."""
         if self.settings.is_enabled:
             self.counters.increment(AUDIT_EVENTS, event.event)
 
     @hookimpl
     def identity_lifespan(self, process: ServingProcess) -> AbstractContextManager[object]:
-        """Listen, and tell other processes. Raises InvalidSetting where the address is taken or the folder closed."""
+        """Listen, and publish to other processes. Raises InvalidSetting if the address is in use or the folder is
+        not accessible.
+        """
         return self._serve_metrics(process)
 
     @contextmanager
@@ -213,7 +215,7 @@ class MetricsPlugin:
 
 
 class _MetricsProcess:
-    """The figures of this process while it answers, and of those beside it."""
+    """The metrics of this running process, and of the others beside it."""
 
     def __init__(self, counts: ProcessCounters, noughts: ProcessSamples, running: ServingProcess, folder: Path) -> None:
         from identity.plugins.metrics.storage_gauges import StorageGauges
@@ -228,18 +230,18 @@ class _MetricsProcess:
         self._storage_gauges = StorageGauges(running.open_services)
 
     def start(self) -> None:
-        """Count, and tell others, from now on. Raises OSError."""
+        """Start to count and publish. Raises OSError."""
         self._counts.reset()
         self._publisher.start()
         self._counts.on_change = self._publisher.notify_change
 
     def stop(self) -> None:
-        """Tell them a last time."""
+        """Publish a last time."""
         self._counts.on_change = lambda: None
         self._publisher.stop()
 
     def render(self, accept: str) -> tuple[bytes, str]:
-        """All of them together, and the media type."""
+        """The metrics of all processes, and the media type."""
         from identity.plugins.metrics.exposition import render_exposition
 
         return render_exposition([self._noughts, *self._sample_folder.read_all()], self._storage_gauges.read(), accept)

@@ -1,4 +1,4 @@
-"""Counts: what one process has counted, cheap enough for the middle of a request, and added up over processes."""
+"""Counters of one process, cheap enough for the hot path, and their sum over processes."""
 
 import threading
 from bisect import bisect_left
@@ -25,12 +25,12 @@ from identity.plugins.metrics.families import (
     MetricFamily,
 )
 
-#: What a request for tokens can come to beside the error codes of the protocol; failed are those that failed by us.
+#: Outcomes of a token request besides the error codes of the protocol; failed means an internal error.
 GRANT_ISSUED, GRANT_FAILED = "issued", "failed"
-#: What is not among the words that were known beforehand: labels come from closed sets, never from a request.
+#: Label for unknown values: labels come from closed sets, never from a request.
 OTHER_LABEL = "other"
 
-#: The labels of a sample, and its values: a number, or of a histogram the sum and each bucket by itself.
+#: Labels of a sample, and its values: a number, or for a histogram the sum and each bucket's own count.
 Samples = dict[tuple[str, ...], list[float]]
 
 _FAMILIES_BY_NAME = {family.name: family for family in COUNTER_FAMILIES}
@@ -39,11 +39,11 @@ _MAX_CACHED_STATEMENTS = 2000
 
 
 class ProcessCounters(InstrumentationObserver):
-    """What this process has counted. ``on_change`` is called when there is something new since ``snapshot``."""
+    """Counters of this process. ``on_change`` is called when there are changes since the last ``snapshot``."""
 
     def __init__(self, on_change: Callable[[], object] = lambda: None) -> None:
         self.on_change = on_change
-        #: The ways to sign in that there are.
+        #: Names of the sign-in methods.
         self.methods: frozenset[str] = frozenset()
         self._samples: dict[str, Samples] = {family.name: {} for family in COUNTER_FAMILIES}
         self._lock = threading.Lock()
@@ -52,7 +52,7 @@ class ProcessCounters(InstrumentationObserver):
         self._requests_in_progress = 0
 
     def increment(self, family: MetricFamily, *labels: str) -> None:
-        """One more."""
+        """Add one."""
         samples = self._samples[family.name]
         with self._lock:
             cell = samples.get(labels)
@@ -62,7 +62,7 @@ class ProcessCounters(InstrumentationObserver):
         self._notify_change()
 
     def observe(self, family: MetricFamily, seconds: float, *labels: str) -> None:
-        """One more of so many seconds."""
+        """Add one observation of this duration."""
         samples = self._samples[family.name]
         with self._lock:
             cell = samples.get(labels)
@@ -73,31 +73,28 @@ class ProcessCounters(InstrumentationObserver):
         self._notify_change()
 
     def request_started(self) -> None:
-        """A request is at work. That is news: it may have nothing to count for long, and wait."""
+        """A request has started. Others are notified: it may count nothing for long."""
         with self._lock:
             self._requests_in_progress += 1
         self._notify_change()
 
     def request_ended(self) -> None:
-        """It is no longer."""
         with self._lock:
             self._requests_in_progress -= 1
 
     def is_busy(self) -> bool:
-        """True while a request is at work."""
+        """True while requests are being handled."""
         return self._requests_in_progress > 0
 
     def count_request(self, endpoint: str, status: int, seconds: float) -> None:
-        """A request was answered."""
         self.increment(REQUESTS, endpoint, str(status))
         self.observe(REQUEST_SECONDS, seconds, endpoint)
 
     def count_grant(self, grant_type: str, outcome: str) -> None:
-        """A request for tokens has come to this."""
         self.increment(GRANTS, grant_type, outcome)
 
     def record_duration(self, kind: str, name: str, seconds: float) -> None:
-        """A hash, a signature, a statement or a batch of a purge has ended."""
+        """Record the duration of a hash, a signature, a statement or a batch of a purge."""
         if kind == instrumentation.STATEMENT:
             self.observe(STATEMENT_SECONDS, seconds, *self._statement_verb(name))
         elif kind == instrumentation.SIGNATURE:
@@ -108,7 +105,9 @@ class ProcessCounters(InstrumentationObserver):
             self.observe(PURGE_SECONDS, seconds, name)
 
     def record_outcome(self, kind: str, name: str, outcome: str) -> None:
-        """A sign-in was tried, an endpoint has answered from here or there, or the web server has refused a request."""
+        """Record the outcome of a sign-in, the process that served an endpoint, or a request that the web server
+        refused.
+        """
         if kind == instrumentation.SIGN_IN:
             method = name if name in self.methods else OTHER_LABEL
             self.increment(SIGN_INS, method, outcome if outcome in OUTCOMES else OTHER_LABEL)
@@ -118,12 +117,12 @@ class ProcessCounters(InstrumentationObserver):
             self.increment(REQUESTS, name, outcome)
 
     def record_lag(self, kind: str, seconds: float) -> None:
-        """Something was read from a standby."""
+        """Record the lag of a read from a standby."""
         if kind == instrumentation.STANDBY_READ:
             self.observe(STANDBY_AGE, seconds)
 
     def snapshot(self) -> dict[str, Samples]:
-        """What was counted until now."""
+        """The current counters."""
         self._is_change_notified = False
         with self._lock:
             return {
@@ -132,7 +131,7 @@ class ProcessCounters(InstrumentationObserver):
             }
 
     def reset(self) -> None:
-        """Begin at nought: what was counted before a fork would otherwise be each process's own."""
+        """Reset to zero: otherwise every forked process would report what was counted before."""
         with self._lock:
             for samples in self._samples.values():
                 samples.clear()
@@ -153,7 +152,7 @@ class ProcessCounters(InstrumentationObserver):
 
 
 def initial_samples(grants: Iterable[str], methods: Iterable[str]) -> dict[str, Samples]:
-    """What can be counted by names that are known before: of a counter that begins at one, nobody sees that it grew."""
+    """Zero for all label values known in advance: a counter that starts at one shows no increase."""
     return {
         GRANTS.name: {(name, outcome): [0] for name in grants for outcome in (GRANT_ISSUED, GRANT_FAILED)},
         SIGN_INS.name: {(name, outcome): [0] for name in methods for outcome in OUTCOMES},
@@ -162,7 +161,7 @@ def initial_samples(grants: Iterable[str], methods: Iterable[str]) -> dict[str, 
 
 
 def sum_samples(counted: Sequence[Mapping[str, Samples]]) -> dict[str, Samples]:
-    """What several processes have counted, together."""
+    """The sum over several processes."""
     together: dict[str, Samples] = {family.name: {} for family in COUNTER_FAMILIES}
     for item in counted:
         for name, samples in item.items():
@@ -175,12 +174,12 @@ def sum_samples(counted: Sequence[Mapping[str, Samples]]) -> dict[str, Samples]:
 
 
 def serialize_samples(counted: Mapping[str, Samples]) -> dict[str, Any]:
-    """The same as JSON can hold it."""
+    """Samples as JSON values."""
     return {name: [[list(labels), cell] for labels, cell in samples.items()] for name, samples in counted.items()}
 
 
 def deserialize_samples(members: Mapping[str, Any]) -> dict[str, Samples]:
-    """What ``serialize_samples`` made; metrics that another version has counted otherwise are left out."""
+    """Inverse of ``serialize_samples``; metrics that another version counts differently are left out."""
     return {
         name: dict(_matching_rows(_FAMILIES_BY_NAME[name], rows))
         for name, rows in members.items()
@@ -191,6 +190,6 @@ def deserialize_samples(members: Mapping[str, Any]) -> dict[str, Samples]:
 def _matching_rows(family: MetricFamily, rows: Sequence[Any]) -> Iterator[tuple[tuple[str, ...], list[float]]]:
     size = len(family.buckets) + 2 if family.buckets else 1
     for labels, cell in rows:
-        # What is common has its generation beside its labels.
+        # Shared metrics have the worker generation as additional label.
         if len(cell) == size and len(labels) == len(family.labels) + family.is_shared:
             yield tuple(labels), cell

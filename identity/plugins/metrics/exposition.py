@@ -1,4 +1,4 @@
-"""Figures in the words of Prometheus."""
+"""The Prometheus exposition format."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -26,7 +26,7 @@ Gauges = Mapping[tuple[MetricFamily, tuple[str, ...]], float]
 
 
 def render_exposition(processes: Sequence[ProcessSamples], storage_gauges: Gauges, accept: str) -> tuple[bytes, str]:
-    """The figures of these processes and of the storage together, and the media type, by the Accept header."""
+    """The metrics of these processes and of the storage, and the media type, by the Accept header."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(
         _SnapshotCollector(
@@ -39,14 +39,14 @@ def render_exposition(processes: Sequence[ProcessSamples], storage_gauges: Gauge
 
 
 class _SnapshotCollector(Collector):
-    """What stands in one answer."""
+    """The metrics of one response."""
 
     def __init__(self, counted: Mapping[str, Samples], gauges: Gauges) -> None:
         self._counted = counted
         self._gauges = gauges
 
     def collect(self) -> Iterable[Metric]:
-        """Each family, also one that has no sample yet."""
+        """All families, including those without samples."""
         for family in FAMILIES:
             if family in COUNTER_FAMILIES:
                 yield _counter_family(family, self._counted[family.name])
@@ -77,7 +77,7 @@ def _counter_family(family: MetricFamily, samples: Samples) -> Metric:
 
 
 def _process_gauges(shares: Sequence[ProcessSamples]) -> dict[tuple[MetricFamily, tuple[str, ...]], float]:
-    """What is so in the processes that live."""
+    """Gauges of the live processes."""
     found: dict[tuple[MetricFamily, tuple[str, ...]], float] = {}
 
     def add(family: MetricFamily, value: float, *labels: str) -> None:
@@ -95,7 +95,7 @@ def _process_gauges(shares: Sequence[ProcessSamples]) -> dict[tuple[MetricFamily
 
 
 def _resident_bytes(process: int) -> int:
-    """Bytes of memory of a process; 0 where the system does not say."""
+    """Resident memory of a process in bytes; 0 if the system does not report it."""
     lines: Any = ()
     try:
         with open(f"/proc/{process}/status", encoding="ascii", errors="replace") as status:

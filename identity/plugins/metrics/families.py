@@ -1,13 +1,14 @@
-"""Every metric that there is: its name, what it counts, and by which labels."""
+"""All metrics: name, help text and labels."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class MetricFamily:
-    """A metric. With ``buckets`` it is a histogram of seconds, with ``is_gauge`` what there is now, else a counter.
+    """A metric: a histogram of seconds with ``buckets``, a gauge if ``is_gauge``, else a counter.
 
-    What is ``is_shared`` all workers of a generation tell alike, by that: of each generation it counts once.
+    All workers of a generation report the same value of a shared metric (``is_shared``): it counts once per
+    generation.
     """
 
     name: str
@@ -82,7 +83,7 @@ WORKERS_REPLACED = MetricFamily(
     "Workers of identity serve that took the place of one that ended unasked or was hanging.",
     is_shared=True,
 )
-#: What is counted while requests are answered.
+#: Counted while requests are handled.
 COUNTER_FAMILIES = (
     REQUESTS,
     REQUEST_SECONDS,
@@ -113,7 +114,7 @@ PROCESSES = MetricFamily("identity_processes", "Processes that answer requests a
 MEMORY = MetricFamily(
     "identity_process_resident_bytes", "Memory of these processes, what they share counted in each.", is_gauge=True
 )
-#: What is so in the processes when they are asked.
+#: Gauges of processes, read on scrape.
 PROCESS_FAMILIES = (POOL_IN_USE, POOL_SIZE, POOL_QUEUED, PROCESSES, MEMORY)
 
 STORAGE_UP = MetricFamily("identity_storage_up", "1 if the storage answered just now, else 0.", is_gauge=True)
@@ -159,7 +160,7 @@ EXPIRING_KEYS = MetricFamily(
     ("what",),
     is_gauge=True,
 )
-#: What stands in the storage.
+#: Gauges of the storage.
 STORAGE_FAMILIES = (
     STORAGE_UP,
     STORAGE_SECONDS,

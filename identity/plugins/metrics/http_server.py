@@ -1,4 +1,4 @@
-"""An address of the figures' own, apart from the service's."""
+"""HTTP server of the metrics' own address."""
 
 import logging
 import socket
@@ -10,15 +10,15 @@ from identity.plugins.metrics.response import METRICS_PATH, MetricsResponse, Scr
 
 log = logging.getLogger(__name__)
 
-#: Whoever says nothing for so many seconds is left, and no more than so many are heard at a time.
+#: Seconds until an idle client is disconnected, and maximum number of concurrent clients.
 _READ_TIMEOUT = 10
 _MAX_CONNECTIONS = 8
 
 
 class MetricsServer(ThreadingHTTPServer):
-    """Answers GET /metrics and nothing else, from threads of its own. Raises OSError if the address is taken.
+    """Serves GET /metrics from threads. Raises OSError if the address is in use.
 
-    All processes of a service listen at the same address, and the system gives each connection to one of them.
+    All processes of a service listen on the same address, and the system distributes the connections.
     """
 
     daemon_threads = True
@@ -33,38 +33,36 @@ class MetricsServer(ThreadingHTTPServer):
         self._thread = threading.Thread(target=self.serve_forever, name="identity-metrics-listener", daemon=True)
 
     def server_bind(self) -> None:
-        """Take the address, beside other processes of the same account."""
+        """Bind the address, together with other processes of the same user."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        # The one of http.server would ask the DNS for a name.
+        # http.server's method would query the DNS for a name.
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
 
     def start(self) -> None:
-        """Answer from now on."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Answer no longer."""
         self.shutdown()
         self._thread.join()
         self.server_close()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Hear it in a thread of its own, if there is room."""
+        """Handle the request in a thread, if one is free."""
         if not self._connection_slots.acquire(blocking=False):
             self.shutdown_request(request)
             return
         super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Hear it to its end."""
+        """Release the thread's slot afterwards."""
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._connection_slots.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Whoever went away is nobody's business."""
+        """Ignore clients that disconnected."""
         log.debug("somebody who asked for metrics went away", exc_info=True)
 
 

@@ -1,8 +1,8 @@
-"""Shares: what each process of a machine has counted, in a folder of theirs, so that each can tell the sum of all.
+"""Metrics of all processes of a machine, shared through a folder so that each can serve their sum.
 
-A process holds a lock on a file of its own for as long as it lives, and puts what it has counted beside it at most once
-a second, while it has anything new or anything under way. What dead processes have counted stays in the sum as long as
-another one lives: otherwise it would seem to shrink. The first process to begin where none lives begins at nought.
+A process holds a lock on a file of its own while it lives, and writes its counters beside it at most once a second,
+while they change or requests are running. Counters of dead processes stay in the sum while another one lives:
+otherwise it would decrease. The first process that starts when none is alive starts at zero.
 """
 
 import fcntl
@@ -28,7 +28,7 @@ _PUBLISH_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ProcessSamples:
-    """What a process says of itself: what it has counted, what it has in use, and its number while it lives."""
+    """The counters and gauges of a process, and its pid while it lives."""
 
     samples: Mapping[str, Samples] = field(default_factory=dict)
     pool_usages: Sequence[PoolUsage] = ()
@@ -36,7 +36,7 @@ class ProcessSamples:
 
 
 class ProcessSampleFolder:
-    """The folder, as one process uses it. ``own`` tells its share at any moment."""
+    """The folder, as used by one process. ``own`` returns its current samples."""
 
     def __init__(self, folder: Path, read_own: Callable[[], ProcessSamples]) -> None:
         self._folder = folder
@@ -45,7 +45,7 @@ class ProcessSampleFolder:
         self._lock_file: int | None = None
 
     def join(self) -> None:
-        """Take a place among the processes, and put what dead ones have left together. Raises OSError."""
+        """Register this process, and merge the counters of dead ones. Raises OSError."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._lock():
             self._lock_file = os.open(self._folder / f"{self._name}.alive", os.O_CREAT | os.O_RDWR, 0o600)
@@ -53,14 +53,14 @@ class ProcessSampleFolder:
             self._merge_dead_processes()
 
     def publish(self) -> ProcessSamples:
-        """Let the others know; returns what they do. Raises OSError."""
+        """Write this process's samples; returns them. Raises OSError."""
         with self._lock():
             return self._write_own(self._read_own())
 
     def read_all(self) -> list[ProcessSamples]:
-        """What this process has to say, and what others have said, those that are dead among them. Raises OSError.
+        """The samples of all processes, including dead ones. Raises OSError.
 
-        Nothing is told that does not stand in the folder: what somebody was told may never seem to shrink.
+        Only values from the folder are reported, so that no reported counter ever decreases.
         """
         with self._lock():
             process_samples = self._read_own()
@@ -91,7 +91,7 @@ class ProcessSampleFolder:
         return process_sampleses
 
     def leave(self) -> None:
-        """Leave: what was counted stays for as long as others live."""
+        """Unregister: the counters stay while other processes live."""
         if self._lock_file is not None:
             os.close(self._lock_file)
             self._lock_file = None
@@ -121,7 +121,7 @@ class ProcessSampleFolder:
         return False
 
     def _write(self, name: str, members: Mapping[str, Any]) -> None:
-        """A whole file or none."""
+        """Write the file atomically."""
         unfinished = self._folder / f"{self._name}.new"
         unfinished.write_text(json.dumps(members, separators=(",", ":")))
         unfinished.replace(self._folder / name)
@@ -137,9 +137,9 @@ class ProcessSampleFolder:
 
 
 class SamplePublisher:
-    """A thread that puts a process's share into the folder while there is anything new, or anything under way.
+    """A thread that writes a process's samples to the folder while they change or requests are running.
 
-    ``busy`` tells whether there is a request at work. An idle process is not woken.
+    ``busy`` returns whether a request is being handled. An idle process is not woken.
     """
 
     def __init__(self, shares: ProcessSampleFolder, busy: Callable[[], bool]) -> None:
@@ -150,17 +150,17 @@ class SamplePublisher:
         self._thread = threading.Thread(target=self._publish_loop, name="identity-metrics", daemon=True)
 
     def start(self) -> None:
-        """Tell from now on. Raises OSError."""
+        """Start publishing. Raises OSError."""
         self._shares.join()
         self._shares.publish()
         self._thread.start()
 
     def notify_change(self) -> None:
-        """There is something new."""
+        """Wake the thread after a change."""
         self._news.set()
 
     def stop(self) -> None:
-        """Tell a last time."""
+        """Publish a last time."""
         self._stopping.set()
         self._news.set()
         self._thread.join()
@@ -173,7 +173,7 @@ class SamplePublisher:
                 self._news.wait()
             self._stopping.wait(_PUBLISH_SECONDS)
             self._news.clear()
-            # Looked at first: whoever is done by then is told of here, whoever comes has news.
+            # Checked first: requests finished by then are included, later ones notify.
             busy = self._busy()
             try:
                 process_samples = self._shares.publish()
@@ -187,7 +187,7 @@ def _log_failure(problem: OSError) -> None:
 
 
 def _read_members(path: Path) -> Mapping[str, Any] | None:
-    """What a file holds; None if it is gone by now, or nothing that can be read."""
+    """The content of a file; None if it is gone or unreadable."""
     with suppress(OSError, ValueError):
         members = json.loads(path.read_text())
         return members if isinstance(members, dict) else None

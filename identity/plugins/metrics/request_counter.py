@@ -1,4 +1,4 @@
-"""Requests, counted by the names of their routes: addresses are as many as people like."""
+"""Counts requests by route name: the number of paths is unbounded."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ _NO_ROUTE_LABEL = "none"
 
 
 def create_request_observer(counts: ProcessCounters) -> RequestObserver:
-    """Counts each request; a run that is repeated is not counted."""
+    """An observer that counts each request, but not retried runs."""
 
     @contextmanager
     def counting(request: ObservedRequest) -> Iterator[None]:
@@ -32,6 +32,6 @@ def create_request_observer(counts: ProcessCounters) -> RequestObserver:
 def _grant_outcome(request: ObservedRequest) -> str:
     if request.status < 300:
         return GRANT_ISSUED
-    # By its class: what an object says may have come with the request.
+    # By class: an error object's text may come from the request.
     error = getattr(request.error, "error", None)
     return error if request.status < 500 and isinstance(error, str) else GRANT_FAILED

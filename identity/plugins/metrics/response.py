@@ -1,4 +1,4 @@
-"""What is answered to whoever asks for metrics, at whichever address."""
+"""The metrics response, at either address."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,13 +8,11 @@ METRICS_PATH = "/metrics"
 
 @dataclass(frozen=True, slots=True)
 class MetricsResponse:
-    """An answer as both addresses give it."""
-
     status: int
     body: bytes
     media_type: str = "text/plain; charset=utf-8"
     headers: tuple[tuple[str, str], ...] = field(default=())
 
 
-#: The answer for an Authorization and an Accept header.
+#: The response for an Authorization and an Accept header.
 ScrapeHandler = Callable[[str | None, str], MetricsResponse]

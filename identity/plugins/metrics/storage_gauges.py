@@ -1,4 +1,4 @@
-"""What stands in the storage: read when somebody asks, and not again for a while."""
+"""Gauges of the storage, read on scrape and cached."""
 
 import logging
 import threading
@@ -27,12 +27,12 @@ from identity.storage.errors import StorageError
 log = logging.getLogger(__name__)
 log.addFilter(RepeatedMessageFilter())
 
-#: Seconds for which what was read is told again.
+#: Cache lifetime in seconds.
 _CACHE_SECONDS = 15.0
 
 
 class StorageGauges:
-    """The figures of the storage; without an answer of it, that there is none."""
+    """The storage's statistics; only its unavailability if it does not respond."""
 
     def __init__(self, reading: ServicesFactory) -> None:
         self._reading = reading
@@ -41,7 +41,7 @@ class StorageGauges:
         self._read_at = float("-inf")
 
     def read(self) -> Gauges:
-        """What there is, a quarter of a minute old at most; one look at a time."""
+        """The gauges, at most 15 seconds old; one reader at a time."""
         with self._lock:
             if time.monotonic() - self._read_at >= _CACHE_SECONDS:
                 self._cached = self._query()

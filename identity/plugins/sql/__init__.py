@@ -14,6 +14,8 @@ _Settings = SqlPluginSettings
 
 
 class SqlPlugin:
+    """Stores everything in SQLite, PostgreSQL or MariaDB."""
+
     hookspecs = 1
     Settings = SqlPluginSettings
 

@@ -1,4 +1,4 @@
-"""Traces by OpenTelemetry: each request as a span, with its hashes, signatures and statements below it."""
+"""OpenTelemetry traces: each request is a span, with hashes, signatures and statements as its children."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class TracingPluginSettings:
-    """Where traces are sent, and of how many requests. Without an address nothing is traced."""
+    """Where traces are sent, and the sampling ratio. Without an address nothing is traced."""
 
     endpoint: str = setting(
         "The address of a collector that takes OTLP over HTTP, such as http://127.0.0.1:4318/v1/traces.", default=""
@@ -48,7 +48,7 @@ class TracingPluginSettings:
             raise InvalidSetting("endpoint", "needs OpenTelemetry, which the extra tracing of this package brings")
 
 
-# Inside Plugin the name stands for the attribute that every plugin has.
+# Inside TracingPlugin the name Settings is the attribute that every plugin has.
 _Settings = TracingPluginSettings
 
 
@@ -68,7 +68,7 @@ class TracingPlugin:
 
     @hookimpl
     def identity_observers(self) -> Iterable[InstrumentationObserver]:
-        """What hears of hashes, signatures and statements; nothing unless there is a collector."""
+        """Observe hashes, signatures and statements, if there is a collector."""
         return [] if self.spans is None else [self.spans]
 
     @hookimpl
@@ -80,7 +80,7 @@ class TracingPlugin:
 
     @hookimpl
     def identity_lifespan(self, process: ServingProcess) -> AbstractContextManager[object]:
-        """Send traces, from a thread, for as long as the process answers; what is left is sent at its end."""
+        """Export traces from a thread while the process serves; the rest is sent at its end."""
         return self._export_spans()
 
     @contextmanager

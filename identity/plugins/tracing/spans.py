@@ -1,4 +1,4 @@
-"""Spans: what a request was, and what took time in it. Without values: no address, parameter or header is told."""
+"""Spans of requests and of the work in them, without values: no URL, parameter or header is recorded."""
 
 import time
 from collections.abc import Iterator
@@ -24,13 +24,13 @@ _NANOSECONDS = 1_000_000_000
 
 
 class SpanObserver(InstrumentationObserver):
-    """Makes spans by a tracer, which makes none before the process answers."""
+    """Creates spans with a tracer, which is a no-op until the process serves."""
 
     def __init__(self) -> None:
         self.tracer: Tracer = NoOpTracer()
 
     def record_duration(self, kind: str, name: str, seconds: float) -> None:
-        """A hash, a signature or a statement of the request at hand has ended."""
+        """Add a span for a hash, signature or statement of the current request."""
         if not trace.get_current_span().is_recording():
             return
         ended = time.time_ns()
@@ -43,8 +43,8 @@ class SpanObserver(InstrumentationObserver):
 
     @contextmanager
     def observe_request(self, trusted_proxy: str, request: ObservedRequest) -> Iterator[None]:
-        """Around the work at a request."""
-        # What strangers say of traces is nothing to go by.
+        """Surround the handling of a request by a span."""
+        # Trace headers of untrusted clients are ignored.
         trusted = bool(trusted_proxy) and request.peer == trusted_proxy
         found = {name: request.header(name) for name in _TRACE_HEADERS} if trusted else {}
         around = _PROPAGATOR.extract(
@@ -73,7 +73,7 @@ class SpanObserver(InstrumentationObserver):
 def export_spans(
     spans: SpanObserver, endpoint: str, per_thousand: int, name: str, processor: SpanProcessor | None = None
 ) -> Iterator[None]:
-    """Within, what ``spans`` makes is sent to the collector."""
+    """Export spans to the collector within the block."""
     resource = Resource.create({SERVICE_NAME: name, SERVICE_VERSION: __version__})
     provider = TracerProvider(
         sampler=ParentBasedTraceIdRatio(per_thousand / 1000), resource=resource, shutdown_on_exit=False
