@@ -39,7 +39,7 @@ UNOPENED = {
     "upstream.signed_out": "only redirects",
     "upstream.go": "only redirects, to an identity provider",
     "upstream.answered": "comes from an identity provider; redirects, or shows an error page",
-    "branding.stylesheet": "a style sheet",
+    "branding.style": "a style sheet",
     "branding.logo": "a picture",
     "preview.style": "a style sheet",
     "login.again": "only takes a POST, from the page that says that the sign-in took too long",

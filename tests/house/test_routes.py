@@ -33,7 +33,7 @@ PUBLIC = {
     "readyz",
     "pages.static",
     # Colours and pictures of pages that people see before they are signed in.
-    *("branding.stylesheet", "branding.logo", "preview.style"),
+    *("branding.style", "branding.logo", "preview.style"),
     # The way in and out of a session.
     *("home", "login", "sign_out", "signed_out", "login.register.sent", "login.registered", "login.password.change"),
     *("login.factors", "login.factors.new", "login.totp", "login.totp.new"),

@@ -333,7 +333,7 @@ TAKES_NOTHING = {
     "upstream.signed_out": "takes nothing",
     **dict.fromkeys(("home", "login", "sign_out", "signed_out", "account.leaving"), "the browser's own sessions"),
     **dict.fromkeys(("password.reset.sent", "password.changed", "email.confirmed"), "takes nothing"),
-    **dict.fromkeys(("branding.stylesheet", "branding.logo", "preview.style"), "looks, which everybody sees"),
+    **dict.fromkeys(("branding.style", "branding.logo", "preview.style"), "looks, which everybody sees"),
     **dict.fromkeys(("healthz", "readyz", "pages.static", "management.openapi", "management.browse"), "takes nothing"),
 }
 
