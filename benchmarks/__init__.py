@@ -1,5 +1,5 @@
-"""How fast the service is and how much memory it takes: what ``make bench`` runs. Nothing here is installed.
+"""CPU and memory benchmarks of the service: what ``make bench`` runs. Not installed.
 
-node-oidc-provider runs beside in the same minutes, so that figures of different machines, and of the same machine on a
-bad day, can be compared.
+node-oidc-provider runs in turn with it, so that results of different machines, or of the same machine under other
+load, can be compared.
 """

@@ -1,4 +1,4 @@
-"""A person who signs in on the pages, as their browser does it without scripts."""
+"""A sign-in on the pages, as a browser without scripts does it."""
 
 import re
 from urllib.parse import urljoin
@@ -13,7 +13,7 @@ _TIMEOUT_SECONDS = 30.0
 
 
 def sign_in_visitor(known: RequestFixtures) -> None:
-    """The visitor signs in at a new browser: from the application's request to its code. Raises UnexpectedResponse."""
+    """Sign the visitor in at a new browser: from the application's request to its code. Raises UnexpectedResponse."""
     with requests.Session() as browser:
         browser.trust_env = False
         address = f"http://{known.host}{AUTHORIZE}"

@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: without a mode, what each request costs beside node-oidc-provider."""
+"""``python -m benchmarks``: without a mode, the cost of each request compared with node-oidc-provider."""
 
 import argparse
 import signal
@@ -39,7 +39,7 @@ MODES = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a mode and print what it found; returns the exit status: 1 for missed targets only with --strict."""
+    """Run a mode and print its results; returns the exit status: 1 for missed targets only with --strict."""
     options = _create_parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _exit_on_sigterm)
     try:

@@ -1,6 +1,6 @@
-"""In which functions a request's time goes: samples of the running service's stack while it is asked.
+"""CPU profile of a request: samples of the running service's stack under load.
 
-Sampling costs each function alike, so the shares are those of CPU time; what is written in C counts for its caller.
+Sampling slows every function equally, so shares are those of CPU time; time in C code counts for its caller.
 """
 
 import json
@@ -27,7 +27,7 @@ _PROGRAM = (
 
 
 def profile_case(storage: str, name: str, pool: Executor, seconds: float) -> tuple[list[str], list[TargetResult]]:
-    """The shares of packages and functions in a case. Raises NotServing, UnexpectedResponse."""
+    """Shares of packages and functions in a case. Raises ServiceStartError, UnexpectedResponse."""
 
     def sampled(deployment: Deployment) -> Deployment:
         command = (sys.executable, "-c", _PROGRAM, "serve", "-c", str(deployment.ini))
@@ -76,7 +76,7 @@ def _read_samples(samples: Path) -> Counter[tuple[str, ...]]:
 
 
 def _count_samples(stacks: Counter[tuple[str, ...]], names: Callable[[tuple[str, ...]], Iterable[str]]) -> Counter[str]:
-    """How many samples each name has that a stack counts for."""
+    """Number of samples per name; ``names`` returns the names that a stack counts for."""
     found: Counter[str] = Counter()
     for stack, number in stacks.items():
         found.update(dict.fromkeys(names(stack), number))
@@ -84,7 +84,7 @@ def _count_samples(stacks: Counter[tuple[str, ...]], names: Callable[[tuple[str,
 
 
 def _short_frame(frame: str) -> str:
-    """The frame with its file below the checkout, site-packages or the standard library."""
+    """The frame with its file relative to the checkout, site-packages or the standard library."""
     file, _, function = frame.partition(":")
     for root in (f"{ROOT}/.venv/", f"{ROOT}/"):
         file = file.removeprefix(root)

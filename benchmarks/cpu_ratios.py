@@ -1,4 +1,4 @@
-"""What a request costs beside node-oidc-provider, in one run, and whether that is what it has to be."""
+"""The cost of requests relative to node-oidc-provider, in one run, and whether targets are met."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -30,14 +30,14 @@ TITLES = {
     "code-flow": "code flow in a session",
 }
 STORAGES = {"sqlite": "SQLite", "postgresql": "PostgreSQL, database included"}
-#: Node.js compiles what it has run some thousand times: so long the first, uncounted round of a case is.
+#: Node.js compiles a function after some thousand calls: the uncounted first round of a case is this many times longer.
 _WARM_UP = 8
 
 
 def measure_ratios(
     storages: Iterable[str], names: Sequence[str], pool: Executor, amount: MeasurementPlan
 ) -> tuple[list[str], list[TargetResult]]:
-    """Measure these cases on these storages. Raises UnexpectedResponse, NotServing."""
+    """Measure these cases on these storages. Raises UnexpectedResponse, ServiceStartError."""
     lines = [f"{amount.connections} connections, {amount.rounds} rounds; load average before: {os.getloadavg()[0]:.1f}"]
     results = []
     with ExitStack() as stack:
@@ -74,7 +74,7 @@ def measure_ratios(
 
 
 def _open_node_provider(lines: list[str]) -> NodejsPackage | None:
-    """node-oidc-provider, if it can be had, and a line about it."""
+    """node-oidc-provider, if available, and a line about it."""
     try:
         node = find_nodejs_package()
     except NodejsMissing as problem:

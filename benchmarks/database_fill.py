@@ -1,6 +1,6 @@
-"""Fills the tables with copies of rows that the service itself has stored.
+"""Fills tables with copies of rows that the service itself has stored.
 
-They have other ids and digests, random as in life, so that indexes are as deep and as little in the cache.
+Their ids and digests are random, as in production, so that indexes have realistic depth and cache hit rates.
 """
 
 import os
@@ -16,14 +16,15 @@ from typing import Any
 
 from benchmarks.service_process import Deployment
 
-#: For each application so many tokens are stored, and for each refresh token and each user.
+#: Tokens stored per application, per refresh token and per user.
 PER_APPLICATION, _PER_FAMILY, _PER_USER = 100, 10, 500
-#: Bytes on the disk that a token takes at most, with its indexes.
+#: Maximum bytes on disk per token, including its indexes.
 _COPY_BATCH_SIZE = 900
-#: Seconds before the original's expiry at which expired copies did, and within which all copies expire.
+#: Seconds between the expiry of expired copies and of the original, and seconds over which the expiry of all copies is
+#: spread.
 _EXPIRED_SECONDS, _SPAN = 10 * 86400, 36000
 
-#: For columns that differ from the original's: the value of a copy, of its number and the original's value.
+#: For columns that differ from the original: a function of the copy's number and the original's value.
 _Changes = Mapping[str, Callable[[int, Any], Any]]
 
 
@@ -32,10 +33,10 @@ class DiskTooSmall(Exception):
 
 
 def fill_database(deployment: Deployment, tokens: int, *, expired: bool = False) -> None:
-    """Store so many tokens, with applications, users and refresh tokens in proportion.
+    """Store this many tokens, with applications, users and refresh tokens in proportion.
 
-    The tokens are good for hours, or have ``expired`` days ago, one after the other. There have to be some of each
-    kind, and nothing may use the database meanwhile. Raises DiskTooSmall.
+    The tokens expire in some hours or, with ``expired``, expired days ago, one after the other. There must be one of
+    each kind, and nothing may use the database meanwhile. Raises DiskTooSmall.
     """
     database = deployment.ini.parent / "data" / "identity.sqlite"
     folder = Path(tempfile.gettempdir()) if deployment.database_url else database.parent
@@ -47,7 +48,7 @@ def fill_database(deployment: Deployment, tokens: int, *, expired: bool = False)
         _fill_postgresql(deployment.database_url, tokens, expired=expired)
         return
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
-        # Nothing of it has to outlive a crash.
+        # No durability is needed.
         for pragma in ("journal_mode = OFF", "synchronous = OFF", "foreign_keys = OFF", "cache_size = -2000000"):
             connection.execute(f"PRAGMA {pragma}")
         connection.execute("BEGIN")
@@ -65,7 +66,7 @@ def _fill_postgresql(url: str, tokens: int, *, expired: bool) -> None:
     with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as connection:
         for kind in ("json", "jsonb"):
             connection.adapters.register_loader(kind, TextLoader)
-        # What is referred to is there: no need to look.
+        # References are known to be valid: skip the checks.
         connection.execute("SET session_replication_role = replica")
         for table, names, rows in _copy_rows(connection, tokens, expired=expired):
             with connection.cursor().copy(f"COPY {table} ({', '.join(names)}) FROM STDIN") as copy:
@@ -87,7 +88,7 @@ def _copy_rows(connection: Any, tokens: int, *, expired: bool) -> Iterator[tuple
 
 
 def _copy_plans(tokens: int, *, expired: bool) -> Iterator[tuple[str, str, int, _Changes]]:
-    """A table, which of its rows is copied, how often, and what differs."""
+    """For each table: the row to copy, how often, and what differs."""
     applications, users = max(1, tokens // PER_APPLICATION), max(1, tokens // _PER_USER)
     families = max(1, tokens // _PER_FAMILY)
     id_, application_id, name = "00000000-0000-7000-8000-{:012x}".format, "{:032x}".format, "robot{}".format

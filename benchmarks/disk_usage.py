@@ -1,4 +1,4 @@
-"""Bytes by which the database grows with each request, on PostgreSQL also those of its write-ahead log."""
+"""Growth of the database per request in bytes, on PostgreSQL including its write-ahead log."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ _POSTGRESQL = "SELECT pg_database_size(current_database()), pg_wal_lsn_diff(pg_c
 
 
 def measure_disk_usage(storage: str, pool: Executor, count: int) -> tuple[list[str], list[TargetResult]]:
-    """The bytes of each, sign-ins at most 150. Raises NotServing, UnexpectedResponse."""
+    """Bytes per request of each case; at most 150 sign-ins. Raises ServiceStartError, UnexpectedResponse."""
     lines = [f"{f'{storage}, {count:,} of each':<44}{'bytes':>8}{'log':>8}"]
     with install_service(ServiceConfiguration(storage), pool) as installation:
         for title, number, act in _perform_requests(installation, pool, count):

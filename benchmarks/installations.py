@@ -29,22 +29,22 @@ from benchmarks.request_cases import (
 from benchmarks.seed_data import create_seed_data
 from benchmarks.service_process import Deployment, ServiceConfiguration, ServiceProcesses
 
-#: As ``.ci/run`` installs it.
+#: The version that ``.ci/run`` installs.
 PACKAGE = "oidc-provider@9.13.3"
-#: For its storages: SQLite by a driver that npm has compiled for all systems, and PostgreSQL.
+#: Drivers of its storages: SQLite with a driver that npm has precompiled for all systems, and PostgreSQL.
 DRIVERS = ("libsql@0.5.29", "pg@8.23.1")
 _SCRIPT = Path(__file__).with_name("node_provider.mjs")
 _NPM_TIMEOUT = 600.0
 
 
 class NodejsMissing(Exception):
-    """node-oidc-provider cannot be run here."""
+    """node-oidc-provider cannot run here."""
 
 
 @dataclass(frozen=True)
 class Installation:
-    """A running side. ``start_cpu_seconds`` are CPU seconds until the first answer, ``memory_at_start`` the bytes after
-    it.
+    """A running side. ``start_cpu_seconds`` is the CPU time until the first response, ``memory_at_start`` the bytes
+    after it.
     """
 
     name: str
@@ -66,11 +66,10 @@ def install_service(
     starts: int = 1,
     change: Callable[[Deployment], Deployment] = lambda deployment: deployment,
 ) -> Iterator[Installation]:
-    """The service, with so many pending sign-ins; userinfo and introspection are asked about ``presented_tokens``
-    tokens in turn.
+    """The service, with this many pending sign-ins; userinfo and introspection use ``presented_tokens`` tokens in turn.
 
-    It is started so many times, in the place that ``change`` makes of its own; ``start`` is the median of them. Nothing
-    is left behind. Raises NotServing, UnexpectedResponse, DiskTooSmall.
+    It is started this many times, in the deployment that ``change`` returns for its own; ``start`` is the median.
+    Everything is deleted afterwards. Raises ServiceStartError, UnexpectedResponse, DiskTooSmall.
     """
     with create_deployment(setup) as deployment, ExitStack() as stack:
         known = create_seed_data(deployment.ini, deployment.host, pending_sign_ins)
@@ -89,7 +88,7 @@ def install_service(
 
 @dataclass(frozen=True)
 class NodejsPackage:
-    """Where oidc-provider and the drivers of its storages are installed; ``drivers`` is None where they are not."""
+    """The folder with oidc-provider and the drivers of its storages; ``drivers`` is None without them."""
 
     folder: Path
     version: str
@@ -98,18 +97,19 @@ class NodejsPackage:
 
 @contextmanager
 def install_node_provider(node: NodejsPackage, storage: str, pool: Executor) -> Iterator[Installation]:
-    """node-oidc-provider in one process of Node.js, on the same kind of storage. Raises NotServing, UnexpectedResponse.
+    """node-oidc-provider in one process of Node.js, on the same kind of storage. Raises ServiceStartError,
+    UnexpectedResponse.
 
-    Its adapter is a table of JSON by key, as in the package's examples, on SQLite (write-ahead log, synchronous FULL)
-    or on a PostgreSQL of its own, whose CPU time counts; each write is one durable commit. Without the drivers
-    everything is in memory, which is no fair comparison for what writes.
+    Its adapter is a table of JSON by key, as in the package's examples, on SQLite (write-ahead log, synchronous
+    FULL) or on its own PostgreSQL server, whose CPU time counts; each write is one durable commit. Without the
+    drivers everything is in memory, which is no fair comparison for writes.
 
-    What it does for each case: *opaque* authenticates a client by private_key_jwt, records the assertion's jti, reads
-    the grant, stores an opaque access token and signs an RS256 ID token (by a grant of its own: client_credentials has
-    no ID token). *jwt* signs an RS256 access token beside it, which it does not store. *introspection* authenticates a
-    confidential client and reads the token; *userinfo* reads token and grant. The *code flow* reads and writes the
-    session of a signed cookie, checks PKCE and consumes the code; *refresh* rotates at each use. Both bring an RS256
-    ID token and a refresh token, as the service does. Discovery and keys are built for each request.
+    What it does for each case: *opaque* authenticates a client by private_key_jwt, records the assertion's jti,
+    reads the grant, stores an opaque access token and signs an RS256 ID token (by a custom grant: client_credentials
+    has no ID token). *jwt* additionally signs an RS256 access token, which it does not store. *introspection*
+    authenticates a confidential client and reads the token; *userinfo* reads token and grant. The *code flow* reads
+    and writes the session of a signed cookie, checks PKCE and consumes the code; *refresh* rotates at each use. Both
+    return an RS256 ID token and a refresh token, as the service does. Discovery and keys are built for each request.
     """
     kind = storage if node.drivers else "memory"
     with temporary_folder_on_disk() as data, ExitStack() as stack:
@@ -155,7 +155,7 @@ def find_nodejs_package() -> NodejsPackage:
 
 
 def _npm_install(folder: Path, *packages: str) -> str:
-    """Let npm install these packages unless they are there; returns why that failed."""
+    """Install these packages with npm unless they are installed; returns the reason of a failure."""
     if all(_version(folder, package) for package in packages):
         return ""
     if shutil.which("npm") is None:
@@ -167,14 +167,14 @@ def _npm_install(folder: Path, *packages: str) -> str:
 
 
 def _version(folder: Path, package: str) -> str:
-    """The installed version of this package; empty if it is not there."""
+    """The installed version of this package; empty without one."""
     described = folder / "node_modules" / package.partition("@")[0] / "package.json"
     return str(json.loads(described.read_text("utf-8"))["version"]) if described.exists() else ""
 
 
 @contextmanager
 def create_deployment(setup: ServiceConfiguration) -> Iterator[Deployment]:
-    """An ini file and a new data folder, with a new PostgreSQL if that is the storage; deleted in the end."""
+    """An ini file and a new data folder, with a new PostgreSQL server for that storage; deleted afterwards."""
     with temporary_folder_on_disk() as folder, ExitStack() as stack:
         url, database = stack.enter_context(_start_postgresql()) if setup.storage == "postgresql" else (None, None)
         ini, port = folder / "benchmark.ini", service_process.find_free_port()
@@ -184,7 +184,7 @@ def create_deployment(setup: ServiceConfiguration) -> Iterator[Deployment]:
 
 @contextmanager
 def temporary_folder_on_disk() -> Iterator[Path]:
-    """A new folder beside the data folder of ``make run``, so on the same disk; deleted in the end."""
+    """A new folder beside the data folder of ``make run``, on the same disk; deleted afterwards."""
     parent = service_process.ROOT / "var"
     parent.mkdir(mode=0o700, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=f"benchmark-{os.getpid()}-", dir=parent))
@@ -197,7 +197,7 @@ def temporary_folder_on_disk() -> Iterator[Path]:
 def collect_responses(
     case: RequestCase, count: int, deployment: Deployment, pool: Executor, *, alone: bool = False
 ) -> list[bytes]:
-    """The bodies for so many requests of the case, after those of the case before unless ``alone``."""
+    """The bodies of responses to this many requests of the case, after those of its source case unless ``alone``."""
     if case.source_case is not None and not alone:
         collect_responses(case.source_case, count, deployment, pool)
     load = LoadSpec(deployment.address, case.next_requests(count), case.expected, stores_responses=True)
@@ -226,10 +226,10 @@ def _fill_database(setup: ServiceConfiguration, deployment: Deployment, known: R
 
 @contextmanager
 def _start_postgresql() -> Iterator[tuple[str, int]]:
-    """A new database of a server of our own that waits for its disk as in production, and the server's process id."""
+    """A new database on our own server, which waits for its disk as in production, and the server's process id."""
     from identity.testing.postgresql import PostgresqlServer, new_database
 
-    # Not below our own folder: the server may run as another user, who cannot enter it.
+    # Not below our own folder: the server may run as another user without access to it.
     server = PostgresqlServer(Path(tempfile.gettempdir()) / f"identity-benchmark-{secrets.token_hex(4)}")
     try:
         yield new_database(server), server.process_id

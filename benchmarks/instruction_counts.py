@@ -1,8 +1,8 @@
-"""Instructions of a request, counted by callgrind: the same within 1 % in each run, on a busy machine too.
+"""Instructions per request, counted by callgrind: reproducible within 1 %, even on a busy machine.
 
-``identity serve`` runs under valgrind, some fifty times slower, and is asked over one connection, so that no two
-requests share a commit or a query; hashing of names is fixed (``PYTHONHASHSEED``). Counting starts when the process has
-answered each case some times. What the kernel and the database's own processes do is not counted.
+``identity serve`` runs under valgrind, some fifty times slower, with a single connection, so that no two requests
+share a commit or a query; string hashing is fixed (``PYTHONHASHSEED``). Counting starts after each case has run
+several times. The kernel and the database's own processes are not counted.
 """
 
 import re
@@ -21,18 +21,18 @@ _SUBCASES = {CODE_FLOW: CODE_FLOW_PARTS}
 _WARM_UP, _COUNT = 15, 40
 _TOTALS = re.compile(r"^totals: (\d+)", re.MULTILINE)
 _START_LIMIT = 300.0
-#: valgrind does not know all instructions of the parser in C, and it is slow.
+#: valgrind does not support all instructions of the C parser, and is slow.
 _SERVER = (("http_parser", "python"), ("timeout", "300"))
 
 
 class ValgrindMissing(Exception):
-    """There is no valgrind, or it cannot be controlled."""
+    """valgrind is missing or cannot be controlled."""
 
 
 def count_instructions(
     storages: Iterable[str], names: Sequence[str], pool: Executor
 ) -> tuple[list[str], list[TargetResult]]:
-    """The instructions of each case, in thousands. Raises ValgrindMissing, NotServing, UnexpectedResponse."""
+    """Thousands of instructions of each case. Raises ValgrindMissing, ServiceStartError, UnexpectedResponse."""
     valgrind = shutil.which("valgrind")
     if valgrind is None:
         raise ValgrindMissing("valgrind is not installed")

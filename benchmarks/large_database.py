@@ -1,4 +1,4 @@
-"""Whether a request costs the same when much is stored: a small and a large database, asked in turn."""
+"""Whether the cost of a request grows with the database: a small and a large one in turn."""
 
 from concurrent.futures import Executor
 from contextlib import ExitStack
@@ -12,14 +12,14 @@ from benchmarks.targets import GROWTH, TargetResult
 
 CASES = ("opaque", "userinfo", "introspection", "refresh")
 SMALL_TOKEN_COUNT, LARGE_TOKEN_COUNT = 1_000, 10_000_000
-#: So many different tokens are shown that their pages do not all stay in a cache.
+#: Enough different tokens that their pages do not all stay in a cache.
 _PRESENTED_TOKENS = 1_000
 
 
 def measure_large_database(
     storage: str, pool: Executor, amount: MeasurementPlan, tokens: int
 ) -> tuple[list[str], list[TargetResult]]:
-    """Fill and measure. Raises UnexpectedResponse, NotServing, DiskTooSmall."""
+    """Fill the databases and measure. Raises UnexpectedResponse, ServiceStartError, DiskTooSmall."""
     with ExitStack() as stack:
         both = [
             ServiceConfiguration(storage, stored_tokens=SMALL_TOKEN_COUNT),

@@ -1,7 +1,7 @@
-"""The load generator: sends ready-made requests over kept-alive connections, from a process of its own.
+"""The load generator: sends prepared requests over keep-alive connections, from its own process.
 
-Without an HTTP library a request costs it some 20 µs. With ``run_load`` each connection sends its next request when the
-answer to the last one has come; with ``run_paced_load`` when it is time.
+Without an HTTP library a request costs it some 20 µs. With ``run_load`` each connection sends its next request after
+the last response; with ``run_paced_load`` at fixed intervals.
 """
 
 import re
@@ -23,19 +23,19 @@ _LOCATION = re.compile(rb"\r\nlocation: *([^\r]*)", re.IGNORECASE)
 _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3}) ")
 _TIMEOUT_SECONDS = 30.0
 
-#: What an expected answer of each status contains in its Location or body (JSON without spaces after names).
+#: What an expected response of each status contains in its Location or body (JSON without spaces after names).
 ExpectedBodies = Mapping[int, bytes]
 
 
 class UnexpectedResponse(Exception):
-    """An answer that the benchmark does not expect: its figures would mean nothing."""
+    """An unexpected response: the results would be meaningless."""
 
 
 @dataclass(frozen=True)
 class LoadSpec:
-    """What to send: each request once, for ``seconds`` at most.
+    """What to send: each request once, for at most ``seconds``.
 
-    With ``stores_responses`` the answers' contents are handed back. ``per_second`` is for ``run_paced_load``, over one
+    ``stores_responses`` returns the responses' contents. ``per_second`` is for ``run_paced_load``, over one
     connection.
     """
 
@@ -50,7 +50,7 @@ class LoadSpec:
 
 @dataclass
 class LoadResult:
-    """Latencies and total time in seconds; ``bodies`` are bodies, or Locations of answers that have one."""
+    """Latencies and total time in seconds; ``bodies`` are bodies, or Locations of responses that have one."""
 
     latencies: list[float] = field(default_factory=list)
     elapsed: float = 0.0
@@ -60,7 +60,7 @@ class LoadResult:
 
 @contextmanager
 def load_generator_process() -> Iterator[ProcessPoolExecutor]:
-    """A process for ``run_load`` and ``run_paced_load``; it ends with the block."""
+    """A process for ``run_load`` and ``run_paced_load`` within the block."""
     pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_leave_interrupts_to_parent)
     try:
         yield pool
@@ -69,7 +69,7 @@ def load_generator_process() -> Iterator[ProcessPoolExecutor]:
 
 
 def require_expected(expected: ExpectedBodies, status: int, content: bytes) -> None:
-    """Raise LoadFailed unless an answer with this body, or Location, is expected."""
+    """Raise UnexpectedResponse unless a response with this body, or Location, is expected."""
     if status not in expected:
         raise UnexpectedResponse(f"an answer has status {status}: {content[:300]!r}")
     if expected[status] not in content.replace(b'": ', b'":'):
@@ -77,7 +77,7 @@ def require_expected(expected: ExpectedBodies, status: int, content: bytes) -> N
 
 
 def run_load(load: LoadSpec) -> LoadResult:
-    """Send the load and wait for every answer. Raises UnexpectedResponse."""
+    """Send the load and wait for every response. Raises UnexpectedResponse."""
     answers, waiting = LoadResult(), iter(load.requests)
     selector = selectors.DefaultSelector()
     busy = min(load.connections, len(load.requests))
@@ -107,8 +107,8 @@ def run_load(load: LoadSpec) -> LoadResult:
 
 
 def run_paced_load(loads: Sequence[LoadSpec]) -> list[LoadResult]:
-    """The answers to each load, at its pace, all at the same time; latencies count from when requests were due."""
-    # Not all of them at the same moment.
+    """Run all loads concurrently, each at its own rate; latencies count from when requests were due."""
+    # Spread the starts of the loads.
     starts = [number / len(loads) / load.per_second for number, load in enumerate(loads)]
     with ThreadPoolExecutor(len(loads)) as threads:
         return list(threads.map(_run_paced, loads, starts))
@@ -133,7 +133,7 @@ def _run_paced(load: LoadSpec, start: float) -> LoadResult:
 
 
 class _Connection:
-    """One connection with at most one request under way."""
+    """A connection with at most one request in progress."""
 
     def __init__(self, load: LoadSpec, selector: selectors.BaseSelector) -> None:
         self._load, self._selector = load, selector
@@ -146,7 +146,7 @@ class _Connection:
         self._sent_at = 0.0
 
     def send(self, request: bytes, *, since: float | None = None) -> None:
-        """Send a request; its latency counts from now, or since a moment before."""
+        """Send a request; its latency counts from now, or from ``since``."""
         self._sent_at = since or time.perf_counter()
         if self._socket is None:
             self._socket = socket.create_connection(self._load.address, timeout=_TIMEOUT_SECONDS)
@@ -155,7 +155,7 @@ class _Connection:
         self._socket.sendall(request)
 
     def receive(self, answers: LoadResult) -> bool:
-        """Take what has come; true if the answer is complete."""
+        """Read available data; True if the response is complete."""
         assert self._socket is not None  # noqa: S101 - only what is registered is ever ready
         data = self._socket.recv(65536)
         if not data:

@@ -1,7 +1,6 @@
-"""How others are answered while logins are tried in great number: a steady load, alone and during the flood.
+"""Latency of other requests during a flood of password attempts: a steady load, alone and during the flood.
 
-Every password that is tried is really hashed: each name is tried less often than delays begin, and the limit for each
-address is lifted.
+Every attempt is really hashed: each name is tried less often than delays begin, and the limit per address is lifted.
 """
 
 import os
@@ -20,13 +19,13 @@ from benchmarks.service_process import ServiceConfiguration
 from benchmarks.targets import FLOOD, TargetResult
 from identity.domain.attempts import FREE_ATTEMPTS
 
-#: The cases that others ask for meanwhile.
+#: The cases of the steady load.
 MEASURED_CASES = ("userinfo", "introspection", "opaque")
 
 _CONNECTIONS = 8
 _PER_SECOND = 50
 _ROUND_SECONDS = 1.8
-#: The flood runs for so long before the others are looked at.
+#: Seconds of flood before the measurement starts.
 _LEAD_SECONDS = 0.3
 #: More than any machine hashes in that time over 8 connections.
 _ATTEMPTS = 500
@@ -35,14 +34,16 @@ _TIMEOUT_SECONDS = 60.0
 _SETTINGS = (("identity.attempts_per_address", "1000000"),)
 
 _PAGE = {200: b'name="csrf_token"'}
-#: Refused after the password was hashed, or told to come back later.
+#: Responses after hashing, or with the advice to retry later.
 _REFUSED = {422: b"the password is wrong", 503: b"busy just now"}
 
 
 def measure_flood(
     storages: Iterable[str], pools: tuple[Executor, Executor], rounds: int
 ) -> tuple[list[str], list[TargetResult]]:
-    """The 95th percentiles, idle and in the flood. Each of the pools is a load generator. Raises UnexpectedResponse."""
+    """The 95th percentiles, idle and during the flood. Each of the pools is a load generator. Raises
+    UnexpectedResponse.
+    """
     lines = [f"p95 in ms, 3 × {_PER_SECOND} requests a second; load average before: {os.getloadavg()[0]:.1f}"]
     results = []
     for storage in storages:
@@ -70,7 +71,7 @@ def measure_flood(
 def _measure_rounds(
     installation: Installation, pools: tuple[Executor, Executor], rounds: int
 ) -> tuple[list[list[LoadResult]], list[list[LoadResult]], list[LoadResult]]:
-    """Both loads in turn: the answers without the flood, in it, and its own."""
+    """Both loads in turn: the results without the flood, during it, and of the flood itself."""
     address = installation.deployment.address
     attempts = _login_attempts(installation.fixtures, address, pools[1])
     idle, busy, floods = [], [], []
@@ -96,9 +97,9 @@ def _p95(rounds: Iterable[LoadResult]) -> float:
 
 
 def _login_attempts(known: RequestFixtures, address: tuple[str, int], pool: Executor) -> Iterator[bytes]:
-    """Wrong passwords for each name in turn, a few for each: the pages are fetched before."""
+    """Wrong passwords for each name in turn, a few for each; the pages are fetched before."""
     pages = [build_get_request(known.host, path, Cookie=cookie) for path, cookie in known.pending_sign_ins]
-    # One connection, so that answers come in the order of requests.
+    # One connection, so that responses come in the order of requests.
     load = LoadSpec(address, pages, _PAGE, connections=1, seconds=_TIMEOUT_SECONDS, stores_responses=True)
     bodies = pool.submit(run_load, load).result(timeout=2 * _TIMEOUT_SECONDS).bodies
     tokens = [found[1].decode() for body in bodies if (found := CSRF_TOKEN_FIELD.search(body)) is not None]

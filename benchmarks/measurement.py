@@ -1,7 +1,7 @@
-"""Rounds: each case on each side in turn, so that whatever else the machine does meets all sides alike.
+"""Measurement rounds: each case on each side in turn, so that other load affects all sides alike.
 
-A request costs the CPU time, user and system, of all threads of all processes of its side while the load ran, divided
-by the number of answers; the database's processes belong to the side, the client does not.
+The cost of a request is the CPU time, user and system, of all threads of all processes of its side during the load,
+divided by the number of responses; the database's processes belong to the side, the client does not.
 """
 
 import statistics
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from benchmarks.installations import Installation
 from benchmarks.load_generator import LoadResult, LoadSpec, run_load, run_paced_load
 
-#: What a code costs and its tokens, together.
+#: The cost of a code and its tokens together.
 CODE_FLOW = "code-flow"
 CODE_FLOW_PARTS = ("authorize", "code")
 _TIMEOUT_SECONDS = 120.0
@@ -20,7 +20,7 @@ _TIMEOUT_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class MeasurementPlan:
-    """How much is sent in a round of a case: at most so many requests, for at most so many seconds."""
+    """Limits of a round of a case: number of requests, and seconds."""
 
     count: int = 3000
     seconds: float = 0.8
@@ -28,12 +28,12 @@ class MeasurementPlan:
     connections: int = 16
 
 
-#: Seconds of CPU a request in each round, by the place of the side among the sides, and the name of the case.
+#: CPU seconds per request in each round, by index of the side and name of the case.
 MeasuredRatios = Mapping[tuple[int, str], Sequence[float]]
 
 
 def median_ratio(ours: Sequence[float], reference: Sequence[float]) -> float:
-    """How many times as much a request costs as on the other side: the median of each round's ratio."""
+    """Cost relative to the other side: the median of the rounds' ratios."""
     return statistics.median(item / other for item, other in zip(ours, reference, strict=True))
 
 
@@ -45,7 +45,7 @@ def measure_cases(
     *,
     warm_up: int = 1,
 ) -> MeasuredRatios:
-    """Measure these cases of each side, after so many rounds that do not count. Raises UnexpectedResponse."""
+    """Measure these cases of each side, after this many warm-up rounds. Raises UnexpectedResponse."""
     selected = [_expand_cases(chosen) for chosen in names]
     order = [name for name in sides[0].cases if any(name in chosen for chosen in selected)]
     found: dict[tuple[int, str], list[float]] = {}
@@ -75,7 +75,7 @@ def _measure_cpu(side: Installation, name: str, pool: Executor, amount: Measurem
 
 
 def _next_requests(side: Installation, name: str, pool: Executor, amount: MeasurementPlan) -> list[bytes]:
-    """The next requests. If there is nothing to make them of, the case before is run for that."""
+    """The next requests. If their source responses are used up, its case is run first."""
     case = side.cases[name]
     requests = case.next_requests(amount.count)
     if not requests and case.source_case is not None:
@@ -105,7 +105,7 @@ def _run_case(
 def run_steady_load(
     side: Installation, names: Sequence[str], per_second: float, seconds: float, pool: Executor
 ) -> list[LoadResult]:
-    """The answers to these cases, each asked for so often over a connection of its own."""
+    """Results of these cases, each at this rate over its own connection."""
     number = int(per_second * seconds) + 1
     cases = [side.cases[name] for name in names]
     loads = [

@@ -1,4 +1,4 @@
-"""Memory of the service, and the CPU time of a start."""
+"""Memory of the service, and the CPU time of its start."""
 
 from collections.abc import Iterable
 from concurrent.futures import Executor
@@ -17,7 +17,7 @@ _MB = 1e6
 def measure_memory(
     storages: Iterable[str], pool: Executor, amount: MeasurementPlan
 ) -> tuple[list[str], list[TargetResult]]:
-    """Resident memory at the start, after all cases, and after a password's hash; of each process at the end."""
+    """Resident memory after the start, after all cases, and after hashing a password; at the end per process."""
     lines, results = [], []
     for storage in storages:
         with install_service(ServiceConfiguration(storage), pool, starts=_STARTS) as installation:

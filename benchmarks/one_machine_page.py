@@ -1,4 +1,4 @@
-"""The figures of the page "What one machine does", from one run, as the file that the page includes."""
+"""Writes the results for the page "What one machine does" from one run, as the file that the page includes."""
 
 import datetime
 import os
@@ -33,7 +33,7 @@ _ZITADEL_REQUESTS_PER_SECOND = 2334
 
 
 def write_one_machine_page(file: Path, pool: Executor, amount: MeasurementPlan) -> tuple[list[str], list[TargetResult]]:
-    """Measure, and write the file. Raises UnexpectedResponse, NotServing."""
+    """Measure, and write the file. Raises UnexpectedResponse, ServiceStartError."""
     load = os.getloadavg()[0]
     names = [name for name in _TITLES if name != "sign-in"]
     with ExitStack() as stack:
@@ -46,7 +46,7 @@ def write_one_machine_page(file: Path, pool: Executor, amount: MeasurementPlan) 
 
 
 def _measure_sign_in(side: Installation) -> float:
-    """Seconds of CPU of a sign-in at a new browser."""
+    """CPU seconds of a sign-in at a new browser."""
     sign_in_visitor(side.fixtures)
     before = side.service.cpu_seconds()
     for _ in range(_SIGN_INS):
@@ -78,7 +78,7 @@ def _format_lines(cpu: dict[tuple[int, str], float], amount: MeasurementPlan, lo
 
 
 def _requests_per_second(cpu: float) -> str:
-    """How many a second fit into one processor, to two digits."""
+    """Requests per second on one processor, to two digits."""
     rate = 1 / cpu
     return f"{float(f'{rate:.2g}'):,.0f}" if rate >= 10 else f"{rate:.1f}"
 

@@ -1,4 +1,4 @@
-"""How others are answered while what has expired is purged: a steady load, without and beside ``identity purge``."""
+"""Latency of other requests during a purge: a steady load, without and during ``identity purge``."""
 
 import os
 import re
@@ -16,22 +16,24 @@ ROWS = 1_000_000
 MEASURED_CASES = ("userinfo", "introspection", "opaque")
 PER_SECOND = 20
 _SLICE_SECONDS = 5.0
-#: How many slices without a purge there are at most before it, and as many after it: one for so many rows.
+#: Maximum number of slices without a purge before it, and as many after it: one for this many rows.
 _BASELINE_SLICES, _WARM_UP_ROWS = 6, 10_000
 _PATIENCE = 60.0
-#: The service itself leaves to the command what has expired.
+#: Set so high that the service itself leaves the expired rows to the command.
 _RETENTION_SETTING = "identity.token_retention"
 _DELETED_LINE = re.compile(r"^ *(\d+)  access tokens$", re.MULTILINE)
 _LONGEST_BATCH_LINE = re.compile(r"The longest batch took (\d+) ms")
 
 
 def measure_purge(storage: str, pool: Executor, rows: int) -> tuple[list[str], list[TargetResult]]:
-    """Fill, ask, purge meanwhile. Raises UnexpectedResponse, NotServing, DiskTooSmall."""
+    """Fill the database and measure the load during a purge. Raises UnexpectedResponse, ServiceStartError,
+    DiskTooSmall.
+    """
     load_before = os.getloadavg()[0]
     with install_service(
         ServiceConfiguration(storage, ((_RETENTION_SETTING, "3650d"),), stored_tokens=rows, expired=True), pool
     ) as installation:
-        # What the filling wrote would otherwise go to the disk beside the first requests.
+        # Otherwise the filled data would be written to disk during the first requests.
         os.sync()
         number = min(_BASELINE_SLICES, 1 + rows // _WARM_UP_ROWS)
         alone = [run_steady_load(installation, MEASURED_CASES, PER_SECOND, _SLICE_SECONDS, pool) for _ in range(number)]
@@ -71,7 +73,7 @@ def measure_purge(storage: str, pool: Executor, rows: int) -> tuple[list[str], l
 
 
 def _start_purge(installation: Installation) -> "subprocess.Popen[bytes]":
-    """The command, under way in a process of its own, with the default of what the service itself leaves alone."""
+    """The command in a process of its own, with the default retention."""
     deployment = installation.deployment
     path = deployment.ini.with_name("purge.ini")
     lines = deployment.ini.read_text("utf-8").splitlines(keepends=True)

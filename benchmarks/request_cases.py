@@ -1,4 +1,4 @@
-"""The requests to the service and to node-oidc-provider, made before they are sent: making them is not measured."""
+"""Requests to the service and to node-oidc-provider, prepared before they are sent: preparing them is not measured."""
 
 import json
 import re
@@ -30,7 +30,7 @@ _CODE = re.compile(rb"[?&]code=([^&]+)")
 
 @dataclass(frozen=True)
 class ProviderEndpoints:
-    """The paths of a provider, and the fields of its token request beside the assertion, which is the last one."""
+    """The paths of a provider, and the fields of its token request before the assertion, which comes last."""
 
     jwks: str = "/oauth/v2/keys"
     token: str = "/oauth/v2/token"  # noqa: S105 - an address
@@ -54,7 +54,7 @@ NODE_ENDPOINTS = ProviderEndpoints(
 
 @dataclass(frozen=True)
 class AssertionSigner:
-    """A service user, or client, that asks for tokens by assertions; the private key is PEM."""
+    """A service user, or client, that requests tokens with assertions; the private key is PEM."""
 
     user_id: str
     key_id: str
@@ -63,7 +63,7 @@ class AssertionSigner:
 
 @dataclass(frozen=True)
 class SignedInVisitor:
-    """A person who is signed in, and the parameters and Basic credentials of the application that sends them."""
+    """A signed-in person, and the parameters and Basic credentials of the application."""
 
     cookie: str = field(repr=False)
     authorization: dict[str, str]
@@ -73,8 +73,8 @@ class SignedInVisitor:
 
 @dataclass(frozen=True)
 class RequestFixtures:
-    """What requests are made of. ``introspection_credentials`` introspects (Basic); ``pending_sign_ins`` are pending
-    sign-ins: path and cookie.
+    """Data for requests. ``introspection_credentials`` are Basic credentials; ``pending_sign_ins`` are pairs of path
+    and cookie.
     """
 
     issuer: str
@@ -88,11 +88,10 @@ class RequestFixtures:
 
 
 class RequestCase:
-    """One kind of request; ``expected`` is what right answers contain, by status.
+    """A kind of request; ``expected`` is what valid responses contain, by status.
 
-    ``source_case`` is the case whose answers the requests are made of by ``make``. Each of those is good once, and what
-    is not used when the next answers come is dropped. A case that ``is_self_feeding`` makes them of its own answers
-    too.
+    ``make`` builds the requests from responses of ``source_case``. Each of those can be used once, and unused ones
+    are dropped when the next responses arrive. A case with ``is_self_feeding`` also uses its own responses.
     """
 
     def __init__(
@@ -114,32 +113,31 @@ class RequestCase:
 
     @property
     def stores_responses(self) -> bool:
-        """True if requests are made of its answers."""
+        """True if requests are built from its responses."""
         return bool(self._next)
 
     def next_requests(self, number: int) -> list[bytes]:
-        """The next requests."""
         return list(islice(self._requests, number))
 
     def return_requests(self, requests: Sequence[bytes]) -> None:
-        """Take these first the next time: they were not sent."""
+        """Put back requests that were not sent."""
         self._requests = chain(requests, self._requests)
 
     def feed_responses(self, contents: Sequence[bytes]) -> None:
-        """Make the next requests of these answers."""
+        """Build the next requests from these responses."""
         for case in self._next:
             assert case._make is not None  # noqa: S101 - it has a case before
             case._requests = iter([case._make(content) for content in contents])
 
 
 def create_token_case(known: RequestFixtures) -> RequestCase:
-    """Gets the tokens that userinfo and introspection are asked about."""
+    """Obtains the tokens for userinfo and introspection."""
     scope = SCOPE if known.endpoints is NODE_ENDPOINTS else f"{SCOPE} {OWN_AUDIENCE}"
     return RequestCase("tokens", _assertion_requests(known, known.opaque, scope), expected=_ID_TOKEN)
 
 
 def create_cases(known: RequestFixtures, tokens: Sequence[str]) -> list[RequestCase]:
-    """Each kind of request; these tokens are shown in turn. Token requests have a jti, so that both sides record it."""
+    """Each kind of request; these tokens are used in turn. Token requests have a jti, so that both sides record it."""
     host, paths, visitor = known.host, known.endpoints, known.visitor
     basic, asking = f"Basic {visitor.client}", f"Basic {known.introspection_credentials}"
     requests = [build_get_request(host, paths.userinfo, Authorization=f"Bearer {token}") for token in tokens]
@@ -206,12 +204,12 @@ def _assertion_requests(known: RequestFixtures, signer: AssertionSigner, scope: 
 
 
 def build_get_request(host: str, path: str, **headers: str) -> bytes:
-    """A request as it is sent."""
+    """A GET request as bytes."""
     return _request_head("GET", host, path, headers)
 
 
 def build_post_request(host: str, path: str, form: Mapping[str, str], **headers: str) -> bytes:
-    """The same with a form."""
+    """A POST request with a form, as bytes."""
     body = urlencode(form).encode()
     described = {"Content-Type": "application/x-www-form-urlencoded", "Content-Length": str(len(body))}
     return _request_head("POST", host, path, headers | described) + body

@@ -1,4 +1,4 @@
-"""Sets up, through the service's own services, the users and clients that requests are made of."""
+"""Creates, through the service's own services, the users and clients for the requests."""
 
 import base64
 import json
@@ -30,13 +30,13 @@ from identity.services.container import Services
 
 
 def create_seed_data(ini: Path, host: str, waiting: int) -> RequestFixtures:
-    """Fill a fresh data folder: what the first start creates, and what ``RequestFixtures`` holds."""
+    """Fill a new data folder: bootstrap, and create the contents of ``RequestFixtures``."""
     identity = create_application(get_appsettings(str(ini)))
     try:
         outcome = bootstrap.prepare_development(identity, print_getting_started=False)
         assert outcome.client_file is not None  # noqa: S101 - development.ini's first start writes one
         client = json.loads(outcome.client_file.read_text("utf-8"))
-        # A hash takes long on a busy machine, and a server ends a transaction that does nothing meanwhile.
+        # Hashing takes long on a busy machine, and a server ends idle transactions.
         with identity.read_session() as services:
             password = services.passwords.hash(VISITORS_PASSWORD)
         with identity.transaction() as services:
@@ -97,7 +97,7 @@ def _add_pending_sign_in(services: Services, visitor: SignedInVisitor, number: i
 
 
 def _cookie_header(kind: CookieKind, id_: str, secret: str) -> str:
-    """As it is named where the service is plain http."""
+    """The cookie name of a service without TLS."""
     return f"{kind.value}-{id_}={secret}"
 
 

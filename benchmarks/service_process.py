@@ -1,4 +1,4 @@
-"""The service in processes of its own, started by ``identity serve``: its settings, its CPU time, its memory."""
+"""The service in its own processes, started by ``identity serve``: settings, CPU time and memory."""
 
 import os
 import random
@@ -30,10 +30,10 @@ class ServiceStartError(Exception):
 
 @dataclass(frozen=True)
 class ServiceConfiguration:
-    """What is measured. ``settings`` are added to development.ini's ``[app:main]``.
+    """The measured configuration. ``settings`` are added to development.ini's ``[app:main]``.
 
-    ``stored_tokens`` tokens are in the database before the first request, and have ``expired``. ``server`` are settings
-    of gunicorn's.
+    ``stored_tokens`` tokens are in the database before the first request; with ``expired`` they have expired.
+    ``server`` holds gunicorn settings.
     """
 
     storage: str = "sqlite"
@@ -45,7 +45,9 @@ class ServiceConfiguration:
 
 @dataclass(frozen=True)
 class Deployment:
-    """Where a service runs. ``database`` is the process id of its PostgreSQL, ``command`` what starts it."""
+    """A folder in which a service runs. ``database`` is the process id of its PostgreSQL server, ``command`` what
+    starts it.
+    """
 
     ini: Path
     port: int
@@ -66,36 +68,36 @@ class Deployment:
 
 
 class ServiceProcesses:
-    """A running service, and the first process of its database, if it has one of its own."""
+    """A running service, and the main process of its own database server, if any."""
 
     def __init__(self, process: psutil.Popen, database: int | None = None) -> None:
         self._process = process
         self._database = None if database is None else psutil.Process(database)
 
     def cpu_seconds(self, *, database: bool = True) -> float:
-        """CPU seconds, user and system, of all processes so far, the database's included."""
+        """CPU seconds, user and system, of all processes so far, including the database's."""
         processes = self.list_processes()
         if database and self._database is not None:
             processes += [self._database, *self._database.children(recursive=True)]
         return sum(_cpu_seconds(process) for process in processes)
 
     def resident_bytes(self) -> int:
-        """Resident bytes of all processes."""
+        """Resident memory of all processes in bytes."""
         return sum(process.memory_info().rss for process in self.list_processes())
 
     def list_processes(self) -> list[psutil.Process]:
-        """The first process and all that it started."""
+        """The main process and its descendants."""
         try:
             return [self._process, *self._process.children(recursive=True)]
         except psutil.NoSuchProcess:
             return []
 
     def list_workers(self) -> list[psutil.Process]:
-        """The processes without children: those that answer."""
+        """The processes without children, which serve requests."""
         return [process for process in self.list_processes() if not process.children()]
 
     def stop(self) -> None:
-        """Stop all processes, by force after some seconds."""
+        """Stop all processes, after some seconds by SIGKILL."""
         processes = self.list_processes()
         with suppress(psutil.NoSuchProcess):
             self._process.send_signal(signal.SIGTERM)
@@ -108,7 +110,7 @@ class ServiceProcesses:
 
 @contextmanager
 def run_service(deployment: Deployment) -> Iterator[tuple[ServiceProcesses, float]]:
-    """The service, and the CPU seconds until its first answer; stopped at the end of the block. Raises
+    """The service, and the CPU seconds until its first response; stopped at the end of the block. Raises
     ServiceStartError.
     """
     added = {"PYTHONUNBUFFERED": "1", "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": ""}

@@ -1,7 +1,7 @@
-"""Samples the stack of a process and of its forks at each millisecond of CPU time.
+"""Samples the stack of a process and its forks every millisecond of CPU time.
 
-Of the main thread alone, where the event loop is. SIGRTMIN starts anew; SIGRTMIN+1 writes a file that BENCHMARK_SAMPLES
-and the process id name, each line JSON of a stack, outermost frame first, and how often it was found.
+Only the main thread is sampled, where the event loop runs. SIGRTMIN resets; SIGRTMIN+1 writes a file named by
+BENCHMARK_SAMPLES and the process id, each line JSON of a stack, outermost frame first, and its number of samples.
 """
 
 import json
@@ -32,7 +32,7 @@ def _dump(*_: object) -> None:
 
 
 def start_sampling() -> None:
-    """Sample this process, and those that it forks."""
+    """Sample this process, and its forks."""
     signal.signal(signal.SIGPROF, _sample)
     signal.signal(DUMP, _dump)
     signal.signal(RESET, lambda *_: _stacks.clear())

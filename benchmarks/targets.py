@@ -1,9 +1,9 @@
-"""What the figures are to reach, and the verdict on each."""
+"""Targets of the benchmarks, and whether they are met."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-#: CPU of a request as a multiple of node-oidc-provider's: on SQLite, and on PostgreSQL with the database's own.
+#: CPU of a request as a multiple of node-oidc-provider's: on SQLite, and on PostgreSQL including the database.
 RATIOS: Mapping[str, Mapping[str, float | None]] = {
     "discovery": {"sqlite": 0.6, "postgresql": None},
     "keys": {"sqlite": 0.6, "postgresql": None},
@@ -14,9 +14,9 @@ RATIOS: Mapping[str, Mapping[str, float | None]] = {
     "refresh": {"sqlite": 0.6, "postgresql": 0.9},
     "code-flow": {"sqlite": 0.45, "postgresql": 0.5},
 }
-#: Megabytes of one process on SQLite, after the load.
+#: Megabytes of one process on SQLite after the load.
 MEMORY = 105.0
-#: CPU seconds until the first answer.
+#: CPU seconds until the first response.
 START = 1.0
 #: The 95th percentile of tokens during a flood of sign-ins, as a multiple of the idle one.
 FLOOD = 2.0
@@ -24,13 +24,13 @@ FLOOD = 2.0
 WORKERS = 1.05
 #: CPU of a request with a large database, as a multiple of that with a small one.
 GROWTH = 1.15
-#: Milliseconds of the longest batch of a purge, and by which the slowest answer beside it is slower.
+#: Milliseconds of the longest batch of a purge, and of the increase of the slowest response during it.
 PURGE = 50.0
 
 
 @dataclass(frozen=True)
 class TargetResult:
-    """A figure, its target, and whether it holds."""
+    """A measured value and its target."""
 
     title: str
     value: float
@@ -38,7 +38,7 @@ class TargetResult:
 
     @property
     def is_met(self) -> bool:
-        """True if the figure is at most the target, as both are printed."""
+        """True if the value is at most the target, both rounded as printed."""
         return round(self.value, 2) <= self.target
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What a request costs with two workers on PostgreSQL, the database included, beside what it costs with one."""
+"""The cost of a request with two workers on PostgreSQL, including the database, relative to one worker."""
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
@@ -16,7 +16,7 @@ CASES = ("opaque", "introspection", "userinfo")
 def measure_worker_scaling(
     names: Sequence[str], pool: Executor, amount: MeasurementPlan
 ) -> tuple[list[str], list[TargetResult]]:
-    """CPU with one and two workers, and the memory of each process; the target is that of tokens. Raises
+    """CPU with one and two workers, and the memory of each process; the target is for tokens. Raises
     UnexpectedResponse.
     """
     with ExitStack() as stack:

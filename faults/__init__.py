@@ -1,1 +1,1 @@
-"""What goes wrong under a service that is asked all the while, and what becomes of what it has acknowledged."""
+"""Fault injection: faults under a service with load, and whether acknowledged data survives them."""

@@ -1,4 +1,4 @@
-"""The faults, one after the other, under load: `make faults`."""
+"""Inject the faults, one after the other, under load: `make faults`."""
 
 import argparse
 import itertools
@@ -24,12 +24,12 @@ from faults.service_nodes import create_nodes, exit_on_sigterm
 from faults.storages import DEFAULT_STORAGES, STORAGES, create_database, storage_with_same_faults, unavailable_reason
 
 FAULTS: Sequence[Fault] = (*NODE_FAULTS, *DATABASE_FAULTS, *CLIENT_FAULTS, *CLUSTER_FAULTS)
-#: Where a quick run has all of them.
+#: The storage on which a quick run tries all faults.
 _QUICK_STORAGE = "postgresql"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0 if all is well, 1 if something has to be mended."""
+    """Returns 0 if all faults passed, else 1."""
     parser = argparse.ArgumentParser(prog="python -m faults", description=__doc__)
     names = sorted({fault.name for fault in FAULTS} | {migration_fault.name for migration_fault in MIGRATION_FAULTS})
     parser.add_argument("--only", action="append", metavar="NAME", choices=names, help=", ".join(names))
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 with _temporary_folder() as folder:
                     reports.append(migration.run(storage, folder))
         faults = [fault for fault in FAULTS if _is_selected(fault, storage, options)]
-        # Those that need the same kind of place share one.
+        # Faults with the same requirements share an environment.
         for _, group in itertools.groupby(faults, key=lambda fault: fault.environment_key):
             reports += _run_all(list(group), storage, options.seconds, options.expired)
     print(format_reports(reports))
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def is_passed(reports: Sequence[FaultReport], left_out: Collection[str], options: argparse.Namespace) -> bool:
-    """True if nothing has to be mended, and nothing was left out that had to be tried."""
+    """True if nothing failed, and no required fault was skipped."""
     if options.strict and (left_out or any(report.skipped for report in reports)):
         return False
     return bool(reports) and all(report.is_passed for report in reports) and not (options.storage and left_out)
@@ -120,7 +120,7 @@ def _create_environment(fault: Fault, storage: str, span: float, expired: int) -
 
 @contextmanager
 def _temporary_folder() -> Iterator[Path]:
-    # Not below our own folder: the database server may run as another user, who cannot enter it.
+    # Not below our own folder: the database server may run as another user without access to it.
     folder = Path(tempfile.mkdtemp(prefix="identity-faults-"))
     folder.chmod(0o755)
     try:

@@ -1,4 +1,4 @@
-"""What clients do to the service, and what its operators do beside."""
+"""Faults caused by clients and operators."""
 
 import http.client
 import socket
@@ -22,16 +22,16 @@ from faults.service_nodes import PROGRAM
 from faults.wrong_clock import clock_environment, clock_offset, set_clock_offset
 
 _RESETS = 10_000
-#: How often keys are rotated, how many seconds more the clock goes meanwhile in each, and within how many of ours a new
-#: key signs.
+#: Number of key rotations, seconds that the clock gains during each, and seconds of real time until a new key must
+#: sign.
 _ROTATIONS, _FASTER, _ROTATION_TIMEOUT = 5, 9, 60.0
 _KEYS = "SELECT count(*) FROM signing_keys"
 _HOUR = 3600
-#: How many of each kind die before the clock is wrong.
+#: Tokens of each kind that expire before the clock is changed.
 _STEPS = 8
-#: The load's own clock is right, and the library looks ten times a second.
+#: The load's own clock is right, and the library checks ten times a second.
 _POLL_SECONDS = 0.2
-#: Less than one address may have open at a time, and other addresses than the load's.
+#: Fewer than the limit per address, and from other addresses than the load's.
 _SLOW = 90
 _RESET = struct.pack("ii", 1, 0)
 _AMBIGUOUS = b"Content-Length: 12\r\nTransfer-Encoding: chunked\r\n\r\ngrant_type=x"
@@ -53,7 +53,7 @@ def _reset_connections(scene: FaultEnvironment) -> None:
 
 
 def _send_malformed_requests(scene: FaultEnvironment) -> None:
-    """Clients that send a byte now and then, bodies without an end, and requests with two ends."""
+    """Clients that send slowly, endless bodies, and requests with ambiguous ends."""
     host = scene.nodes.host.encode()
     slow = []
     refused = 0
@@ -79,7 +79,7 @@ def _send_malformed_requests(scene: FaultEnvironment) -> None:
 
 
 def _send(scene: FaultEnvironment, request: bytes) -> bool:
-    """Send it; the answer is a refusal, which is told by True, or the connection ends."""
+    """Send the request; True for an error response, False if the connection ended."""
     with (
         suppress(OSError),
         socket.create_connection(("127.0.0.1", scene.nodes.ports[1]), 5, ("127.0.3.9", 0)) as client,
@@ -93,7 +93,7 @@ def _send(scene: FaultEnvironment, request: bytes) -> bool:
 
 
 def race_redemptions(scene: FaultEnvironment) -> None:
-    """A hundred at the same moment show one code, to all processes, and one refresh token; of three each."""
+    """A hundred clients redeem the same code at all processes at once, and the same refresh token; three of each."""
     for _ in range(3):
         for form in (_request_code(scene), _request_refresh_token(scene)):
             statuses = _race_form(scene, form)
@@ -150,7 +150,7 @@ def _race_form(scene: FaultEnvironment, form: Mapping[str, str]) -> Counter[int]
 
 
 def _race_key_rotations(scene: FaultEnvironment) -> None:
-    """Two nodes make the next signing key at the same time, by the operators' command, again and again."""
+    """Two nodes repeatedly create the next signing key at the same time, by the operators' command."""
     tally = ResponseTally()
     with ExitStack() as stack:
         nodes = [
@@ -168,7 +168,7 @@ def _race_key_rotations(scene: FaultEnvironment) -> None:
 
 
 def _wait_for_rotated_key(scene: FaultEnvironment, lane: IdTokenLane) -> None:
-    """Return when tokens are signed with the one key that both have made."""
+    """Wait until tokens are signed with the one key that both have created."""
     before = scene.database.query_number(_KEYS)
     commands = [
         subprocess.Popen(
@@ -189,7 +189,7 @@ def _wait_for_rotated_key(scene: FaultEnvironment, lane: IdTokenLane) -> None:
     added = scene.database.query_number(_KEYS) - before
     if added != 1:
         raise AssertionError(f"{added} keys were made: {outputs}")
-    # Half a minute is over sooner, and with it the seconds for which nodes may keep what they know.
+    # The fast clock shortens the announcement of half a minute, and the cache lifetimes of nodes.
     folder = scene.nodes[0].ini.parent
     set_clock_offset(folder, clock_offset(folder), faster=_FASTER)
     give_up_at = time.monotonic() + _ROTATION_TIMEOUT
@@ -201,7 +201,7 @@ def _wait_for_rotated_key(scene: FaultEnvironment, lane: IdTokenLane) -> None:
 
 
 def _step_clock(scene: FaultEnvironment) -> None:
-    """Forth by an hour, back by two, and right again. What was dead before stays dead at each of them."""
+    """Forward an hour, back two, and right again. What had expired before stays invalid throughout."""
     folder = scene.nodes[0].ini.parent
     ledger = Ledger()
     with closing(FailoverClient(scene.nodes.ports, scene.nodes.host, ResponseTally(), stays=1)) as client:

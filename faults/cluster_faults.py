@@ -1,4 +1,4 @@
-"""What happens to one server of a cluster, each of which takes writes of a process of its own."""
+"""Faults of one server of a Galera cluster; each process of the service writes to a server of its own."""
 
 import time
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from faults.node_faults import kill_all
 from identity.testing.galera import NODE_COUNT, GaleraCluster
 
 _GALERA = ("galera",)
-#: The one that it happens to.
+#: The node that is lost.
 _LAST_NODE = NODE_COUNT - 1
 _EXPECTED_RESPONSES = (ResponseClass.BUSY, ResponseClass.REFUSED)
 
@@ -19,7 +19,7 @@ _EXPECTED_RESPONSES = (ResponseClass.BUSY, ResponseClass.REFUSED)
 def _lose_server(
     begin: Callable[[GaleraCluster], None], end: Callable[[GaleraCluster], None]
 ) -> Callable[[FaultEnvironment], None]:
-    """One is gone for the others, which go on; its cause has ended when it has what it missed."""
+    """The others continue without it; the cause ends when it has caught up."""
 
     def happens(scene: FaultEnvironment) -> None:
         assert isinstance(scene.database, GaleraDatabase)  # noqa: S101 - the fault says so

@@ -1,4 +1,4 @@
-"""Databases whose disk can be filled up, and whose rows can be damaged."""
+"""Databases whose disks can be filled up, and whose rows can be damaged."""
 
 import errno
 import os
@@ -12,40 +12,40 @@ from typing import ClassVar
 
 
 class FaultUnavailable(Exception):
-    """The machine, or its user, cannot bring the fault about; the sentence says why."""
+    """The machine or user cannot inject the fault; the text says why."""
 
 
 class FaultDatabase:
-    """What a service keeps its data in."""
+    """The database of a service."""
 
     name: str
-    #: A binary value that no program has written, and the digest of a text, in its words.
+    #: SQL for an invalid binary value, and for the digest of a text.
     damaged_bytes_sql: ClassVar[str] = "X'00'"
     digest_sql: ClassVar[str]
-    #: Where it is for all nodes; None for the file beside their ini files.
+    #: The URL for all nodes; None for the file beside their ini files.
     url: str | None = None
-    #: What they are told besides.
+    #: Additional settings of the nodes.
     settings: Mapping[str, str] = {}
-    #: For how many seconds who asks about a token may hear what was so before.
+    #: Seconds for which introspection may return stale results.
     staleness = 0.0
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def url_for_node(self, node: int) -> str | None:
-        """What this node of the service is told."""
+        """The database URL of this node."""
         return self.url
 
     def execute(self, statement: str) -> None:
-        """Change something behind the service's back."""
+        """Change the database without the service."""
         raise NotImplementedError
 
     def query_number(self, query: str) -> int:
-        """What a query answers."""
+        """The number that a query returns."""
         raise NotImplementedError
 
     def fill_disk(self) -> None:
-        """Leave no room on its disk. Raises FaultUnavailable if that would be somebody else's disk too."""
+        """Fill up its disk. Raises FaultUnavailable if others use the disk, too."""
         if not os.path.ismount(self.folder):
             raise FaultUnavailable("only root can mount a small disk")
         with (self.folder / "ballast").open("wb", buffering=0) as ballast:
@@ -53,11 +53,11 @@ class FaultDatabase:
                 _write_until_full(ballast, size)
 
     def free_disk(self) -> None:
-        """The inverse of ``fill_disk``."""
+        """Inverse of ``fill_disk``."""
         (self.folder / "ballast").unlink(missing_ok=True)
 
     def close(self) -> None:
-        """End what runs for it."""
+        """Stop its processes."""
 
 
 def _write_until_full(file: RawIOBase, size: int) -> None:
@@ -70,18 +70,16 @@ def _write_until_full(file: RawIOBase, size: int) -> None:
 
 
 class SqliteDatabase(FaultDatabase):
-    """A file, in a folder that other things lie in too."""
+    """An SQLite file, in a folder with other files."""
 
     name = "sqlite"
     digest_sql = "randomblob(32)"
 
     def execute(self, statement: str) -> None:
-        """Change the file beside the service."""
         with self._connect() as connection:
             connection.execute(statement)
 
     def query_number(self, query: str) -> int:
-        """What a query answers."""
         with self._connect() as connection:
             return int(connection.execute(query).fetchone()[0])
 
@@ -93,7 +91,7 @@ class SqliteDatabase(FaultDatabase):
 
 @contextmanager
 def mount_small_disk(folder: Path, megabytes: int) -> Iterator[None]:
-    """The folder on a disk of its own, of this size. Raises FaultUnavailable."""
+    """Mount a small disk of this size at the folder. Raises FaultUnavailable."""
     options = f"size={megabytes}m,mode=0755"
     mounting = ["mount", "-t", "tmpfs", "-o", options, "identity-faults", str(folder)]
     done = subprocess.run(mounting, check=False, capture_output=True)

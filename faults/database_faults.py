@@ -1,4 +1,4 @@
-"""What happens to the database, and on the way to it."""
+"""Faults of the database and of connections to it."""
 
 import time
 from collections.abc import Callable
@@ -51,12 +51,12 @@ def _fill_disk(scene: FaultEnvironment) -> None:
     time.sleep(scene.fault_seconds)
     scene.database.free_disk()
     if isinstance(scene.database, FaultDatabaseServer):
-        # One ends by itself when there is no room for its log; then its operator starts it.
+        # A server without room for its log may have ended; its operator restarts it.
         scene.database.start()
 
 
 def _damage_keys(scene: FaultEnvironment) -> None:
-    """The private signing keys cannot be read; nodes that are started now have never seen them whole."""
+    """The private signing keys are damaged; restarted nodes have never cached them."""
     damage = scene.database.damaged_bytes_sql
     scene.database.execute("CREATE TABLE kept AS SELECT id, sealed_private_key AS kept FROM signing_keys")
     scene.database.execute(f"UPDATE signing_keys SET sealed_private_key = {damage}")  # noqa: S608 - constants
@@ -64,7 +64,7 @@ def _damage_keys(scene: FaultEnvironment) -> None:
     scene.nodes[0].start()
     scene.nodes[0].wait_until_serving()
     with closing(FailoverClient(scene.nodes.ports[:1], scene.nodes.host, ResponseTally())) as client:
-        # With the access token comes an ID token: 503, unless the next key is there by now, which takes over.
+        # The response includes an ID token: 503, unless the next key already exists and takes over.
         AuthorizationCodeLane(scene.stock, client, Ledger()).step()
     if "cannot sign" not in scene.nodes[0].log.read_text("utf-8", "replace"):
         raise AssertionError("no key was damaged for a node that has never seen one whole")
@@ -76,12 +76,12 @@ def _damage_keys(scene: FaultEnvironment) -> None:
     scene.database.execute("DROP TABLE kept")
 
 
-#: Texts whose form is ours, by their tables: all that are there are no longer of that form.
+#: Columns in formats of our own, by table: all values are damaged.
 _DAMAGED_COLUMNS = {"applications": "grant_types", "sessions": "proofs"}
 
 
 def _damage_rows(scene: FaultEnvironment) -> None:
-    """What stands in rows cannot be understood, and can again."""
+    """Rows are damaged, and repaired."""
     for table, column in _DAMAGED_COLUMNS.items():
         scene.database.execute(f"UPDATE {table} SET {column} = 'x' || {column}")  # noqa: S608 - constants
     time.sleep(scene.fault_seconds)
@@ -90,7 +90,7 @@ def _damage_rows(scene: FaultEnvironment) -> None:
         scene.database.execute(f"UPDATE {table} SET {column} = {whole}")  # noqa: S608 - constants
 
 
-#: A batch of copies of a token that is there, expired long ago.
+#: A batch of copies of an existing token that expired long ago.
 _BATCH = 2000
 _EXPIRED = """
     INSERT INTO access_tokens
@@ -103,14 +103,13 @@ _EXPIRED_COUNT = "SELECT count(*) FROM access_tokens WHERE expires_at = 2"
 
 
 def store_expired_tokens(database: FaultDatabase, many: int) -> None:
-    """Have so many of them stored."""
     for number in range(many // _BATCH):
         digest = database.digest_sql.format(text=f"'{number}-' || number")
         database.execute(_EXPIRED.format(batch=_BATCH, batch_id=number, digest=digest))
 
 
 def _purge_under_load(scene: FaultEnvironment) -> None:
-    """Tokens that have expired are deleted while others are issued."""
+    """Expired tokens are purged while others are issued."""
     if scene.database.query_number(_EXPIRED_COUNT) < min(scene.expired_tokens, _BATCH):
         raise AssertionError("there were no expired tokens")
     scene.nodes[0].run_command("purge")
@@ -152,8 +151,8 @@ DATABASE_FAULTS = (
         max_latency=10.0,
         is_quick_on_all_storages=True,
     ),
-    # Given up when it has been silent for ten seconds, and waited for as long again by who connects anew: nobody is
-    # answered sooner if it lasts longer.
+    # Requests give up after ten seconds of silence, and new connections take as long again: a longer fault would change
+    # nothing.
     Fault(
         "frozen",
         "the database does nothing (SIGSTOP)",

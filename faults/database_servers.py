@@ -1,4 +1,4 @@
-"""Database servers of our own that can be stopped, frozen, slowed down and cut off."""
+"""Our own database servers, which can be stopped, frozen, slowed down and disconnected."""
 
 import signal
 from contextlib import ExitStack, suppress
@@ -18,20 +18,20 @@ from identity.testing.process_tree import list_process_tree, signal_process_tree
 
 
 class FaultDatabaseServer(FaultDatabase):
-    """A server behind a relay, which waits for its disk as in production."""
+    """A server behind a proxy, which waits for its disk as in production."""
 
     proxy: TcpProxy
 
     def stop(self) -> None:
-        """Stop it as its operator would, throwing everybody out."""
+        """Stop it as its operator would, disconnecting all clients."""
         raise NotImplementedError
 
     def start(self) -> None:
-        """Return when it answers again; it may not have ended."""
+        """Start it unless it runs, and wait until it responds."""
         raise NotImplementedError
 
     def kill(self) -> None:
-        """End all its processes at once. Raises AssertionError if it does not run."""
+        """Kill all its processes at once. Raises AssertionError if it does not run."""
         processes = list_process_tree(self._list_processes())
         for process in processes:
             with suppress(psutil.NoSuchProcess):
@@ -41,22 +41,22 @@ class FaultDatabaseServer(FaultDatabase):
             raise AssertionError(f"there still are {alive}")
 
     def freeze(self) -> None:
-        """Have it do nothing, while its connections stay. Raises AssertionError if it does not run."""
+        """Suspend it; its connections stay open. Raises AssertionError if it does not run."""
         signal_process_tree(self._list_processes(), signal.SIGSTOP)
 
     @property
     def is_frozen(self) -> bool:
-        """True while it does nothing."""
+        """True while it is suspended."""
         return bool(psutil.Process(self._list_processes()).status() == psutil.STATUS_STOPPED)
 
     def thaw(self) -> None:
-        """The inverse of ``freeze``."""
+        """Inverse of ``freeze``."""
         number = self._main_process()
         if number is not None:
             signal_process_tree(number, signal.SIGCONT)
 
     def _main_process(self) -> int | None:
-        """The process whose children are the others, None if it does not run."""
+        """The parent of its processes; None if it does not run."""
         raise NotImplementedError
 
     def _list_processes(self) -> int:
@@ -67,8 +67,6 @@ class FaultDatabaseServer(FaultDatabase):
 
 
 class PostgresqlFaultServer(FaultDatabaseServer):
-    """PostgreSQL."""
-
     name = "postgresql"
     damaged_bytes_sql = r"'\x00'::bytea"
     digest_sql = "sha256(({text})::bytea)"
@@ -87,26 +85,21 @@ class PostgresqlFaultServer(FaultDatabaseServer):
             raise
 
     def execute(self, statement: str) -> None:
-        """Change it by a connection of its own."""
         with psycopg.connect(self.direct_url, autocommit=True) as connection:
             connection.execute(statement.encode())
 
     def query_number(self, query: str) -> int:
-        """What a query answers."""
         with psycopg.connect(self.direct_url, autocommit=True) as connection:
             row = connection.execute(query.encode()).fetchone()
             return int(row[0]) if row else 0
 
     def stop(self) -> None:
-        """Stop it as its operator would, throwing everybody out."""
         self._server.stop()
 
     def start(self) -> None:
-        """Return when it answers again; it may not have ended."""
         self._server.start()
 
     def close(self) -> None:
-        """End it and delete its data."""
         self.thaw()
         self.proxy.refuse_connections()
         self._server.close()
@@ -115,7 +108,7 @@ class PostgresqlFaultServer(FaultDatabaseServer):
         return self._server.process_id
 
     def _connect_proxy(self, server: str) -> None:
-        """Let the relay pass on to this socket."""
+        """Let the proxy forward to this socket."""
         self.proxy = TcpProxy(server)
         plain = "sslmode=disable&gssencmode=disable"
         self.url = f"postgresql://postgres@127.0.0.1:{self.proxy.port}/{self.database}?{plain}"
@@ -140,18 +133,15 @@ class PgbouncerFaultServer(PostgresqlFaultServer):
         self._connect_proxy(f"{query['host'][0]}/.s.PGSQL.{query['port'][0]}")
 
     def close(self) -> None:
-        """End both."""
         self._stack.close()
         super().close()
 
 
 class MariadbFaultServer(FaultDatabaseServer):
-    """MariaDB."""
-
     name = "mariadb"
     digest_sql = "unhex(sha2({text}, 256))"
     _OPTIONS = ("--skip-networking", "--skip-log-bin", "--innodb-log-file-size=48M")
-    #: How we speak to it: as the others do, and in nobody's way.
+    #: Our own connection: like the others', without blocking them.
     _CLIENT_ARGUMENTS: ClassVar[str] = (
         "SET SESSION sql_mode = 'PIPES_AS_CONCAT', tx_isolation = 'READ-COMMITTED', max_recursive_iterations = 1000000"
     )
@@ -169,24 +159,19 @@ class MariadbFaultServer(FaultDatabaseServer):
             raise
 
     def execute(self, statement: str) -> None:
-        """Change it by a connection of its own."""
         self._server.execute(f"USE {self._database}", self._CLIENT_ARGUMENTS, statement)
 
     def query_number(self, query: str) -> int:
-        """What a query answers."""
         return int(self._server.execute(f"USE {self._database}", query)[0][0])
 
     def stop(self) -> None:
-        """Stop it as its operator would, throwing everybody out."""
         self._server.stop()
 
     def start(self) -> None:
-        """Return when it answers again; it may not have ended."""
         if not self._server.is_running:
             self._server.start()
 
     def close(self) -> None:
-        """End it and delete its data."""
         self.proxy.refuse_connections()
         self._server.close()
 

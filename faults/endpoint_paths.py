@@ -1,4 +1,4 @@
-"""Where the service is asked."""
+"""Paths of the service's endpoints."""
 
 AUTHORIZE = "/oauth/v2/authorize"
 DISCOVERY = "/.well-known/openid-configuration"

@@ -1,4 +1,4 @@
-"""One service with its database under load, and what comes out of one fault."""
+"""Runs a service with its database under load, and reports the outcome of one fault."""
 
 import time
 from collections import Counter
@@ -13,46 +13,46 @@ from faults.mixed_load import run_mixed_load
 from faults.seed_data import SeedData
 from faults.service_nodes import ServiceNodes
 
-#: What the service has after the cause's end, in seconds (issue: "recovery within 5 s of the cause's end").
+#: Seconds within which the service has to recover after the cause's end.
 RECOVERY_LIMIT = 5.0
-#: Before it happens so many requests have been answered rightly; on a busy machine it takes longer, to be bounded.
+#: Number of successful requests before the fault, and minimum and maximum seconds for them on a busy machine.
 _MIN_REQUESTS_BEFORE, _BEFORE, _MAX_SECONDS_BEFORE = 150, 1.0, 20.0
-#: And so many where these are the measure of what comes.
+#: Number of requests needed for a latency comparison.
 _MIN_REQUESTS_TO_COMPARE = 600
-#: How many seconds one of a hundred requests, and the slowest, may wait beyond twice what one of a hundred waited
-#: before: what makes them wait is at work too, on a machine with two cores.
+#: Seconds by which the 99th percentile and the slowest request may exceed twice the 99th percentile from before: the
+#: cause of a fault itself uses CPU, on a machine with two cores.
 _MORE_OFTEN, _MORE_ONCE = 0.1, 0.5
-#: So long all has to be well after the end, and so long it is looked for at most.
+#: Seconds without errors that count as recovered, and maximum seconds of waiting for them.
 _CALM_SECONDS, _MAX_RECOVERY_WAIT = 2.0, 40.0
 
 
 @dataclass(frozen=True)
 class FaultEnvironment:
-    """Where a fault happens. ``start_seconds`` is how many seconds a node took to start when all was well."""
+    """The environment of a fault. ``start_seconds`` is how long a node took to start without faults."""
 
     database: FaultDatabase
     nodes: ServiceNodes
     stock: SeedData
     start_seconds: float
-    #: Seconds that a fault lasts, where it lasts at all.
+    #: Duration of a fault in seconds, if it has one.
     fault_seconds: float
-    #: How many expired tokens are purged.
+    #: Number of expired tokens to purge.
     expired_tokens: int = 0
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that goes wrong: ``inject`` returns when its cause has ended.
+    """A fault: ``inject`` returns when its cause has ended.
 
-    ``expected_classes``: clients must meet one of these answers at least, or it was not there; faults without them show
-    by themselves that they were. ``is_quiet``: no client may notice anything. ``is_compared``: nor may anybody wait
-    longer than before, as far as this can be measured. ``prepare``: what is done before, while nobody asks the service
-    anything. ``starts_nodes``: the cause has ended when nodes that were started again serve, however long a busy
-    machine takes. ``wait_until_restored`` returns when the service has started anew by itself what was lost; until then
-    it has not recovered. ``kills_processes``: it ends what answers, with no time to end an answer, so that half an
-    answer is all that some get. ``tolerated_statuses`` are words of requests, and statuses that are right for these
-    while the fault lasts. ``keeps_reads_available``: introspection may be away for a moment only.
-    ``is_quick_on_all_storages``: how it ends is up to the database, so that a quick run tries it on each, too.
+    ``expected_classes``: clients must get at least one of these responses, or the fault had no effect; faults
+    without them verify that themselves. ``is_quiet``: no client may notice anything. ``is_compared``: latencies may
+    not increase either, as far as that can be measured. ``prepare``: runs before, without load. ``starts_nodes``:
+    the cause ends when restarted nodes serve, however long that takes on a busy machine. ``wait_until_restored``
+    returns when the service has restarted what was lost; until then it has not recovered. ``kills_processes``: it
+    kills serving processes, so that some clients get only part of a response. ``tolerated_statuses`` are parts of
+    requests, and statuses allowed for them during the fault. ``keeps_reads_available``: introspection may fail only
+    for a moment. ``is_quick_on_all_storages``: the outcome depends on the database, so that a quick run tries it on
+    each, too.
     """
 
     name: str
@@ -69,25 +69,25 @@ class Fault:
     tolerated_statuses: Collection[tuple[str, int]] = ()
     keeps_reads_available: bool = False
     is_quick_on_all_storages: bool = False
-    #: How many megabytes its database's disk has, if it is to be a small one.
+    #: Megabytes of its database's disk, if it has to be small.
     disk_megabytes: int | None = None
     environment: Callable[[Path], dict[str, str]] | None = None
-    #: How many processes the service has, and how many workers each of them has.
+    #: Number of processes of the service, and of workers per process.
     nodes: int = 2
     workers: int = 1
     recovery_limit: float = RECOVERY_LIMIT
-    #: How many seconds the slowest request may take.
+    #: Maximum seconds of the slowest request.
     max_latency: float = TIMEOUT_SECONDS
 
     @property
     def environment_key(self) -> tuple[object, ...]:
-        """What the service has to be like: faults that are alike in it can share one."""
+        """Requirements on the service: faults with equal ones share an environment."""
         return self.disk_megabytes, self.environment, self.nodes, self.workers
 
 
 @dataclass(frozen=True)
 class FaultReport:
-    """What came of a fault."""
+    """The outcome of a fault."""
 
     fault: Fault
     storage: str
@@ -105,7 +105,7 @@ class FaultReport:
 
     @property
     def is_passed(self) -> bool:
-        """True if nothing has to be mended."""
+        """True if nothing failed."""
         on_time = self.recovery <= self.allowed and self.slowest <= self.fault.max_latency
         return on_time and not (self.lost or self.duplicated or self.violations)
 
@@ -113,9 +113,9 @@ class FaultReport:
 def run_fault(
     fault: Fault, scene: FaultEnvironment, mended: Callable[[FaultEnvironment], None] | None = None
 ) -> FaultReport:
-    """Let it happen under load, and ask for everything that was acknowledged.
+    """Inject the fault under load, and verify everything acknowledged.
 
-    ``mended`` returns when what was lost is there again; then all of it is asked for once more.
+    ``wait_until_restored`` returns when what was lost is back; then everything is verified again.
     """
     tolerated = {ResponseClass.CUT: fault.kills_processes, ResponseClass.FITTING: bool(fault.tolerated_statuses)}
     tally = ResponseTally([kind for kind, is_so in tolerated.items() if is_so])
@@ -125,7 +125,7 @@ def run_fault(
     with run_mixed_load(scene.stock, nodes.ports, nodes.host, tally, ledger, fault.tolerated_statuses):
         _wait_for(_MIN_REQUESTS_BEFORE, tally)
         if fault.is_compared:
-            # The first requests load what all others have.
+            # The first requests also load modules and caches.
             tally.before.clear()
             _wait_for(_MIN_REQUESTS_TO_COMPARE, tally)
         problems = list(tally.violations)
@@ -167,7 +167,7 @@ def run_fault(
         requests=tally.requests,
         counts=dict(tally.counts),
         recovery=max(tally.failing_since(ended), restored if fault.wait_until_restored else 0.0),
-        # On a machine that is so busy that a start takes long, another one does, too.
+        # On a machine that is so busy that starts take long, recovery does, too.
         allowed=max(fault.recovery_limit, 2 * scene.start_seconds)
         if fault.wait_until_restored
         else fault.recovery_limit,
@@ -181,7 +181,7 @@ def run_fault(
 
 
 def latency_violation(before: Sequence[float], since: Sequence[float]) -> Sequence[str]:
-    """What there is to say if requests took longer than they had before."""
+    """Violations if requests took longer than before."""
     was = 2 * _percentile(before, 0.99)
     limits = {
         "one of a hundred requests": (_percentile(since, 0.99), was + _MORE_OFTEN),
@@ -195,7 +195,7 @@ def latency_violation(before: Sequence[float], since: Sequence[float]) -> Sequen
 
 
 def _percentile(seconds: Sequence[float], part: float) -> float:
-    """What this part of all does not exceed."""
+    """The percentile of these durations."""
     return sorted(seconds)[min(len(seconds) - 1, int(part * len(seconds)))] if seconds else 0.0
 
 
@@ -207,8 +207,8 @@ def _wait_for(requests: int, tally: ResponseTally) -> None:
 
 
 def _verify_on_all_nodes(scene: FaultEnvironment, ledger: Ledger) -> LedgerFindings | None:
-    """What the ledger says to what each node answers; None if they do not."""
-    # Each node has to know all of it.
+    """Verify the ledger on each node; None if they do not respond."""
+    # Each node has to know everything.
     client = FailoverClient(scene.nodes.ports, scene.nodes.host, ResponseTally(), stays=1)
     try:
         return ledger.verify(scene.stock, client)

@@ -1,4 +1,4 @@
-"""Three MariaDB servers as one database, each process of the service at one of them."""
+"""Three MariaDB servers as one database, each used by one process of the service."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -8,7 +8,7 @@ from identity.testing.galera import NODE_COUNT, running_cluster
 
 
 class GaleraDatabase(FaultDatabase):
-    """A cluster in a folder of its own: its paths would be too long for sockets in ours."""
+    """A cluster in a folder of its own: in ours the paths of its sockets would be too long."""
 
     name = "galera"
 
@@ -23,9 +23,7 @@ class GaleraDatabase(FaultDatabase):
             raise
 
     def url_for_node(self, node: int) -> str:
-        """The server that is this node's own."""
         return self._urls[node % NODE_COUNT]
 
     def close(self) -> None:
-        """End all servers."""
         self._stack.close()

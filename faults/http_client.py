@@ -1,4 +1,6 @@
-"""One connection's worth of requests, and how each was answered: rightly, not now, not at all, or in a wrong way."""
+"""HTTP requests over a connection, and how responses are classified: right, temporarily unavailable, missing or
+wrong.
+"""
 
 import http.client
 import json
@@ -12,35 +14,33 @@ from enum import StrEnum
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
-#: Longer than the service lets anybody wait for its database: whoever hears nothing for so long was forgotten.
+#: Longer than the service lets a request wait for its database: a client without a response by then was forgotten.
 TIMEOUT_SECONDS = 20.0
 
 
 class ResponseClass(StrEnum):
-    """How a request was answered."""
+    """Classification of a response."""
 
     RIGHT = "right"
-    #: Refused with a word that fits a fault, such as an assertion from the future while a clock is wrong.
+    #: Refused with an error that the fault explains, such as an assertion from the future while a clock is wrong.
     FITTING = "fitting"
-    #: 503 with Retry-After, or its likeness in an answer to a browser.
+    #: 503 with Retry-After, or its equivalent in a response to a browser.
     BUSY = "503"
-    #: The connection was refused, or ended before the head of an answer was there.
+    #: The connection was refused, or ended before the head of a response was complete.
     REFUSED = "refused"
-    #: The connection ended within an answer: its head had come, or a part of its first line.
+    #: The connection ended within a response: after its head, or after part of its first line.
     CUT = "cut"
     SILENT = "silent"
     WRONG = "wrong"
 
     @property
     def is_allowed(self) -> bool:
-        """True if a client may meet it during any fault."""
+        """True if a client may get it during any fault."""
         return self in (ResponseClass.RIGHT, ResponseClass.BUSY, ResponseClass.REFUSED)
 
 
 @dataclass(frozen=True)
 class ReceivedResponse:
-    """What came back."""
-
     status: int
     body: bytes
     location: str
@@ -48,26 +48,25 @@ class ReceivedResponse:
 
     @property
     def json(self) -> Any:
-        """The body as JSON."""
         return json.loads(self.body)
 
     @property
     def asks_for_retry(self) -> bool:
-        """True if the client is to come back, in the way that its request allows."""
+        """True if the client is asked to retry, in the form for this kind of request."""
         if self.status == 503:
             return self.retry_after is not None
         return self.status in (302, 303) and "error=temporarily_unavailable" in self.location
 
 
 class ResponseTally:
-    """How all requests were answered, and when. ``tolerated`` is allowed besides, to requests sent during the fault."""
+    """Counts responses and their times. ``tolerated`` classes are allowed for requests sent during the fault."""
 
     def __init__(self, tolerated: Collection[ResponseClass] = ()) -> None:
         self.counts: Counter[ResponseClass] = Counter()
-        #: Seconds that requests took, by whether they ended before the fault began.
+        #: Durations of requests, by whether they ended before the fault began.
         self.before: list[float] = []
         self.since: list[float] = []
-        #: What a client must never meet, in words; a few of them.
+        #: Descriptions of some responses that a client must never get.
         self.violations: list[str] = []
         self._tolerated = tolerated
         self._lock = threading.Lock()
@@ -79,12 +78,12 @@ class ResponseTally:
         self._begin = time.monotonic()
 
     def mark_fault_end(self) -> float:
-        """The cause of the fault ends now: when that is, as ``time.monotonic`` has it."""
+        """The cause of the fault ends now; returns the time of ``time.monotonic``."""
         self._end = time.monotonic()
         return self._end
 
     def record(self, kind: ResponseClass, began: float, description: str) -> None:
-        """One request that began then has ended now."""
+        """Count a request that began then and has ended now."""
         now = time.monotonic()
         with self._lock:
             self.counts[kind] += 1
@@ -97,24 +96,24 @@ class ResponseTally:
 
     @property
     def requests(self) -> int:
-        """How many there were."""
+        """Number of requests."""
         return sum(self.counts.values())
 
     @property
     def slowest(self) -> float:
-        """Seconds that the slowest of them took."""
+        """Duration of the slowest request in seconds."""
         return max([*self.before, *self.since], default=0.0)
 
     def failing_since(self, moment: float) -> float:
-        """Seconds from this moment (of ``time.monotonic``) to the end of the last request that was not right."""
+        """Seconds from this moment (of ``time.monotonic``) to the end of the last failed request."""
         return max(0.0, self._last_failure - moment)
 
 
 class FailoverClient:
-    """Asks one node of several over a connection that is kept, and the next node when that one does not answer.
+    """Sends requests to one of several nodes over a persistent connection, and to the next node when that one fails.
 
-    ``stays``: the next one also after so many requests, over a new connection. ``fitting`` are words
-    of requests, and statuses of answers to them, such as ``ResponseClass.FITTING`` means.
+    ``stays``: switch to the next one also after this many requests, with a new connection. ``fitting`` maps parts of
+    requests to statuses that count as ``ResponseClass.FITTING``.
     """
 
     def __init__(
@@ -139,20 +138,20 @@ class FailoverClient:
     def post(
         self, path: str, form: Mapping[str, str], authorization: str | None, *expected: int
     ) -> ReceivedResponse | None:
-        """The answer to a form, None if it is not one of the expected."""
+        """The response to a form; None if its status is not expected."""
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         if authorization is not None:
             headers["Authorization"] = authorization
         return self.request("POST", path, headers, urlencode(form), *expected)
 
     def get(self, path: str, headers: Mapping[str, str], *expected: int) -> ReceivedResponse | None:
-        """The answer, None if it is not one of the expected."""
+        """The response; None if its status is not expected."""
         return self.request("GET", path, headers, None, *expected)
 
     def request(
         self, method: str, path: str, headers: Mapping[str, str], body: str | None, *expected: int
     ) -> ReceivedResponse | None:
-        """The answer, None if it is not one of the expected; either way it is counted."""
+        """The response, None if its status is not expected; counted in both cases."""
         began = time.monotonic()
         description = " ".join([method, path.partition("?")[0], *parse_qs(body or "").get("grant_type", ())])
         try:
@@ -166,7 +165,7 @@ class FailoverClient:
         except (OSError, http.client.HTTPException) as error:
             self._record_failure(ResponseClass.CUT, began, f"{description}: {error!r}")
             return None
-        # Before the status: a page that a browser is sent on to carries errors in its address.
+        # Before the status: redirects of a browser carry errors in their URLs.
         if answer.asks_for_retry:
             kind = ResponseClass.BUSY
         elif answer.status in expected:
@@ -180,11 +179,11 @@ class FailoverClient:
         return answer if kind is ResponseClass.RIGHT else None
 
     def record_violation(self, description: str) -> None:
-        """Count as wrong what was answered with a right status."""
+        """Count a response with a right status as wrong."""
         self._tally.record(ResponseClass.WRONG, time.monotonic(), description)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -196,7 +195,7 @@ class FailoverClient:
         self._connection.request(method, path, body, {"Host": self._host, **headers})
         answer = self._connection.getresponse()
         if answer.length is None and not answer.chunked:
-            # Each answer of the service says where it ends; the library takes a head that breaks off for a whole one.
+            # Every response of the service has a length; the library accepts a truncated head as complete.
             raise http.client.HTTPException(f"{answer.status}, and half a head")
         try:
             content = answer.read()

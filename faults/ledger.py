@@ -1,4 +1,4 @@
-"""What the service has acknowledged, and whether it all still holds: nothing lost, nothing twice, nothing revived."""
+"""The ledger records what the service has acknowledged, and verifies it: nothing lost, duplicated or revived."""
 
 import json
 import math
@@ -11,10 +11,9 @@ from faults.endpoint_paths import INTROSPECT, MANAGEMENT, TOKEN
 from faults.http_client import FailoverClient, ReceivedResponse
 from faults.seed_data import SeedData
 
-#: So many of each kind are looked at that were acknowledged just before the fault, while it lasted (all the while, one
-#: out of several), and last.
+#: Sample sizes of each kind: acknowledged just before the fault, during it (evenly spread), and last.
 _SAMPLED_BEFORE, _SAMPLED_DURING, _SAMPLED_LAST = 120, 240, 60
-#: So many of each of these are asked for a second time.
+#: Number of repeated requests per kind.
 _MAX_REPETITIONS = 10
 _KINDS = ("tokens", "revoked", "used_assertions", "unused_codes", "chains", "projects")
 _Entry = TypeVar("_Entry")
@@ -23,9 +22,9 @@ _ATTEMPTS = 40
 
 @dataclass
 class RefreshTokenChain:
-    """Refresh tokens of one family: the last that was acknowledged, and all that were used before it, the latest last.
+    """Refresh tokens of one family: the last acknowledged one, and the used ones before it, the latest last.
 
-    ``is_certain``: nobody has shown the last one. If it was shown and no answer came, it may be used up or not.
+    ``is_certain``: the last one was never sent. If it was sent without a response, it may be used or not.
     """
 
     current: str
@@ -35,19 +34,19 @@ class RefreshTokenChain:
 
 @dataclass
 class AcknowledgedProject:
-    """A project that was asked for under one idempotency key, and the names that it was given since."""
+    """A project requested with one idempotency key, and the names requested for it since."""
 
     key: str
     first_name: str
     id: str | None = None
-    #: The last name that was acknowledged, and those asked for since.
+    #: The last acknowledged name, and those requested since.
     name: str = ""
     possible_names: set[str] = field(default_factory=set)
 
 
 @dataclass
 class LedgerFindings:
-    """What the ledger found: sentences; empty is good."""
+    """Violations as sentences; empty if there are none."""
 
     checked: int = 0
     lost: list[str] = field(default_factory=list)
@@ -55,40 +54,41 @@ class LedgerFindings:
 
 
 class Ledger:
-    """Filled by the lanes of the load, each of which writes down what was acknowledged, and when it was."""
+    """Filled by the lanes of the load, each of which records what was acknowledged, and when."""
 
     def __init__(self, staleness: float = 0.0, *, keeps_time: bool = True) -> None:
         self.tokens: list[str] = []
-        #: Tokens, and when their revocation was acknowledged: so many seconds later they are dead wherever one asks.
+        #: Revoked tokens, and when their revocation was acknowledged: after the allowed staleness they are inactive
+        #: everywhere.
         self.revoked: dict[str, float] = {}
         self.staleness = staleness
-        #: Seconds of the longest time for which nobody could learn that a token is active.
+        #: Longest time in seconds during which no introspection succeeded.
         self.silence = 0.0
-        #: The forms of what was shown once with success, and must not succeed again.
+        #: Forms that succeeded once, and must not succeed again.
         self.used_assertions: list[Mapping[str, str]] = []
-        #: Forms of codes that nobody has shown yet.
+        #: Forms of codes that were never sent.
         self.unused_codes: list[Mapping[str, str]] = []
         self.chains: list[RefreshTokenChain] = []
         self.projects: list[AcknowledgedProject] = []
-        #: Unless clocks are right nobody can say for how long that lives which is issued during the fault.
+        #: With wrong clocks the lifetime of what is issued during the fault is unknown.
         self._keeps_time = keeps_time
         self._marks: list[Mapping[str, int]] = []
-        #: Codes that a judge has shown.
+        #: Codes that the verification has sent.
         self._judged: set[str] = set()
 
     def mark_phase(self) -> None:
-        """The fault begins now; or its cause has ended, when it is told for the second time."""
+        """Mark the beginning of the fault; on the second call, the end of its cause."""
         self._marks.append({name: len(vars(self)[name]) for name in _KINDS})
 
     def latest_certainly_revoked(self) -> str | None:
-        """The token that was revoked last among those that must be dead by now."""
+        """The token revoked last among those that must be inactive by now."""
         latest = time.monotonic() - self.staleness
         return next((token for token, at in reversed([*self.revoked.items()]) if at <= latest), None)
 
     def verify(self, stock: SeedData, client: FailoverClient) -> LedgerFindings:
-        """Ask the service, which has recovered, about all of it. Raises NotRecovered if it has not.
+        """Verify everything with the recovered service. Raises NotRecovered if it has not recovered.
 
-        It can be asked again: what was shown for the first time by then must not be accepted any more.
+        Can be repeated: what was sent for the first time then must be refused.
         """
         findings = LedgerFindings()
         self._judge_tokens(stock, client, findings)
@@ -98,7 +98,7 @@ class Ledger:
         return findings
 
     def find_revived(self, stock: SeedData, client: FailoverClient) -> Sequence[str]:
-        """What lives of all that is dead for good, in sentences: that is sure while clocks are wrong, too.
+        """Sentences about everything revived: this must not happen even while clocks are wrong.
 
         Raises NotRecovered.
         """
@@ -146,7 +146,7 @@ class Ledger:
                 if answer.status != 200:
                     findings.lost.append(f"a rotation: the successor is not there: {answer.body!r}")
             else:
-                # Of rotations that were lost the service knows nothing: then the one before them is good again.
+                # If a rotation was lost, the token before it is valid again.
                 used = chain.rotated[::-1]
             if any(_redeem(client, refresh_form(item), stock.application).status == 200 for item in used):
                 findings.duplicated.append("a refresh token was accepted after its successor")
@@ -181,7 +181,7 @@ class Ledger:
         during: int = _SAMPLED_DURING,
         last: int = _SAMPLED_LAST,
     ) -> Sequence[_Entry]:
-        """Those of a kind that are looked at."""
+        """A sample of a kind."""
         marks = [mark[name] for mark in self._marks] or [len(filled)]
         begin, end = marks[0], marks[-1]
         spread = filled[begin : end : max(1, math.ceil((end - begin) / during))] if during else ()
@@ -193,12 +193,11 @@ class NotRecovered(Exception):
 
 
 def refresh_form(token: str) -> Mapping[str, str]:
-    """The form that shows a refresh token."""
     return {"grant_type": "refresh_token", "refresh_token": token}
 
 
 def create_project_request(stock: SeedData, project: AcknowledgedProject) -> tuple[str, str, Mapping[str, str], str]:
-    """The request that makes a project, as ``Client.ask`` takes it."""
+    """The request that creates a project, as arguments of ``FailoverClient.request``."""
     headers = {**stock.management_headers, "Content-Type": "application/json", "Idempotency-Key": project.key}
     path = f"{MANAGEMENT}/organizations/{stock.organization_id}/projects"
     return "POST", path, headers, json.dumps({"name": project.first_name})

@@ -1,4 +1,4 @@
-"""Migrations of a filled database that are killed at any of their statements, again and again, until one is through."""
+"""Kills migrations of a filled database at any of their statements, until one completes."""
 
 import signal
 import subprocess
@@ -26,17 +26,17 @@ from identity.plugins.sql.engines import open_migration_engine
 from identity.plugins.sql.migrations.runner import upgrade
 from identity.plugins.sql.tables import metadata
 
-#: How often each lane writes down what must be there after the migration.
+#: Number of steps of each lane before the migration, recorded in the ledger.
 _STEPS = 12
-#: With so many expired tokens besides, whole tables take a while.
+#: Expired tokens that make full table scans take a while.
 _FILLED_ROWS = 20_000
-#: The revision that it begins with: MariaDB's first, and the first that knows each value of now.
+#: The initial revision: MariaDB's first one, and the first that has all of today's values.
 _OLD_REVISIONS = {"sqlite": "0004", "postgresql": "0004", "mariadb": "0008"}
-#: Killed at so many changes from the beginning, one attempt after the other: where all is one transaction, each begins
-#: anew, and where none is, each goes on. At every second of them the database is at work on it, for so many seconds.
+#: Numbers of changes after which successive attempts are killed: where all is one transaction, each attempt starts
+#: over, elsewhere it resumes. Every second one is killed while the database executes the change, for this many seconds.
 _KILLED_STATEMENTS = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89)
 _WORK_SECONDS = 0.01
-#: The command `identity migrate`, which ends itself like that.
+#: The command `identity migrate`, which kills itself at that point.
 _DYING_PROGRAM = """
 import os, signal, sys, threading
 from sqlalchemy import event
@@ -63,14 +63,14 @@ raise SystemExit(main())
 
 @dataclass(frozen=True)
 class KilledMigrationFault:
-    """A fault that has a database of its own, and no load: nothing serves before its migration is through."""
+    """A fault with a database of its own and no load: nothing serves before its migration is complete."""
 
     name: str
     title: str
     storages: Collection[str] = ("sqlite", "postgresql", "mariadb")
 
     def run(self, storage: str, folder: Path) -> FaultReport:
-        """What came of it."""
+        """Run it; returns the outcome."""
         fault = Fault(self.name, self.title, lambda scene: None)
         try:
             with create_database(storage, folder) as database, create_nodes(folder, database, 1, {}) as nodes:
@@ -89,7 +89,7 @@ class KilledMigrationFault:
         )
 
     def _kill_and_verify(self, database: FaultDatabase, nodes: ServiceNodes) -> tuple[int, LedgerFindings]:
-        """How many were killed, and what the ledger says after the last one."""
+        """Number of killed migrations, and the findings of the ledger after the last one."""
         stock = create_seed_data(nodes[0].ini)
         nodes.start()
         ledger, tally = Ledger(), ResponseTally()
@@ -113,7 +113,7 @@ class KilledMigrationFault:
             return killed, ledger.verify(stock, client)
 
 
-#: How all that is there goes.
+#: Statements that delete everything.
 _EMPTY = {
     "postgresql": ("DROP SCHEMA public CASCADE", "CREATE SCHEMA public"),
     "mariadb": ("SET FOREIGN_KEY_CHECKS = 0",),
@@ -121,7 +121,7 @@ _EMPTY = {
 
 
 def _downgrade_schema(url: str, revision: str) -> None:
-    """Let the database have the schema of this revision, and of its rows what that knows."""
+    """Recreate the database with the schema of this revision, and with the rows that it supports."""
     engine = open_migration_engine(SqlPluginSettings(url=url))
     try:
         with engine.connect() as connection:
@@ -147,7 +147,7 @@ def _downgrade_schema(url: str, revision: str) -> None:
 
 
 def _list_tables(connection: Connection) -> Sequence[Table]:
-    """Those that are there, with the columns that are written to, in an order in which none refers to a later one."""
+    """Existing tables with their writable columns, ordered so that none refers to a later one."""
     inspector = inspect(connection)
     return [
         Table(
@@ -169,7 +169,7 @@ def _read_rows(connection: Connection, table: Table) -> Sequence[Mapping[Any, An
 
 
 def _kill_until_done(node: ServiceNode) -> int:
-    """How many migrations were killed. Raises AssertionError if one ends in another way, or the last one fails."""
+    """Number of killed migrations. Raises AssertionError if one ends otherwise, or the last one fails."""
     killed = 0
     for number, change in enumerate(_KILLED_STATEMENTS):
         at_work = _WORK_SECONDS * (number % 2)

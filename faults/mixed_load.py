@@ -1,4 +1,4 @@
-"""The mixed load: lanes that each do one kind of thing over and over, and write down what was acknowledged."""
+"""The mixed load: lanes that each repeat one kind of request, and record what was acknowledged."""
 
 import threading
 import time
@@ -16,27 +16,27 @@ from faults.http_client import FailoverClient, ResponseTally
 from faults.ledger import AcknowledgedProject, Ledger, RefreshTokenChain, create_project_request, refresh_form
 from faults.seed_data import SeedData, code_form
 
-#: Between two steps of a lane: the load is steady and bounded, and leaves room to whoever else is at work.
+#: Pause between two steps of a lane: the load is steady and leaves CPU to others.
 _PAUSE_SECONDS = 0.02
 _JOIN_TIMEOUT = 60.0
-#: After so many requests a lane goes on to the next process, over a new connection: each is asked whatever happens.
+#: Requests after which a lane switches to the next process, with a new connection: every process gets load.
 _REQUESTS_PER_NODE = 25
-#: After so many rotations a chain rests, and is judged in the end.
+#: Rotations after which a chain is left alone, to be verified at the end.
 _MAX_CHAIN_LENGTH = 10
 
 
 class LoadLane:
-    """Something that is done over and over. Each lane has a connection of its own."""
+    """A repeated action. Each lane has its own connection."""
 
     def __init__(self, stock: SeedData, client: FailoverClient, ledger: Ledger) -> None:
         self.stock, self.client, self.ledger = stock, client, ledger
 
     def step(self) -> None:
-        """Do it once; what is not acknowledged is not written down."""
+        """Do it once; only what is acknowledged is recorded."""
         raise NotImplementedError
 
     def request_token(self, form: dict[str, str]) -> str | None:
-        """The access token that an assertion brings."""
+        """The access token for a new assertion."""
         answer = self.client.post(TOKEN, form, None, 200)
         return None if answer is None else str(answer.json["access_token"])
 
@@ -48,23 +48,22 @@ class LoadLane:
 
 
 class AssertionLane(LoadLane):
-    """Assertions for single use; each that brought a token is shown again at once."""
+    """Single-use assertions; each one that succeeded is repeated at once."""
 
     def step(self) -> None:
-        """One assertion."""
         form = self.stock.assertion(single_use=True)
         token = self.request_token(form)
         if token is not None:
             self.ledger.tokens.append(token)
             self.ledger.used_assertions.append(form)
-            # Right is to be refused.
+            # It must be refused.
             self.client.post(TOKEN, form, None, 400)
 
 
 class IdTokenLane(LoadLane):
-    """ID tokens whose signature must verify, when they arrive, by the keys that any of the nodes shows then."""
+    """ID tokens whose signatures must verify with the keys that any of the nodes publishes at that time."""
 
-    #: The key by which the last one was signed.
+    #: Key id of the last ID token.
     signed_by = ""
 
     def __init__(
@@ -74,7 +73,6 @@ class IdTokenLane(LoadLane):
         self._nodes = nodes
 
     def step(self) -> None:
-        """One token."""
         form = self.request_code_form()
         answer = None if form is None else self.client.post(TOKEN, form, self.stock.application, 200)
         if answer is None:
@@ -88,25 +86,25 @@ class IdTokenLane(LoadLane):
                 self.signed_by = token.header["kid"]
 
     def published_keys(self) -> Sequence[Any]:
-        """What each of the nodes shows, if it answers."""
+        """The keys that each node publishes, if it responds."""
         answers = [node.get(KEYS, {}, 200) for node in self._nodes]
         return [answer.json for answer in answers if answer is not None]
 
 
 class RefreshTokenLane(LoadLane):
-    """One refresh token after the other."""
+    """Chains of refresh tokens."""
 
     chain: RefreshTokenChain | None = None
 
     def step(self) -> None:
-        """The next of the chain, or the first of a new one."""
+        """Rotate the chain, or start a new one."""
         if self.chain is None or len(self.chain.rotated) == _MAX_CHAIN_LENGTH:
             self._begin()
             return
         presented = self.chain.current
         answer = self.client.post(TOKEN, refresh_form(presented), self.stock.application, 200)
         if answer is None:
-            # Whether it was used up is not known. That those before it are is.
+            # Unknown whether it was used; those before it were.
             self.chain.is_certain = False
             self.chain = None
         else:
@@ -128,7 +126,6 @@ class AuthorizationCodeLane(LoadLane):
     step_number = 0
 
     def step(self) -> None:
-        """One code."""
         form = self.request_code_form()
         if form is None:
             return
@@ -145,14 +142,13 @@ class RevocationLane(LoadLane):
     """Tokens that are revoked at once."""
 
     def step(self) -> None:
-        """One token."""
         token = self.request_token(self.stock.assertion(single_use=False))
         if token is not None and self.client.post(REVOKE, {"token": token}, self.stock.resource_server, 200):
             self.ledger.revoked[token] = time.monotonic()
 
 
 class ManagementLane(LoadLane):
-    """Projects that are made under idempotency keys, and renamed. What was not acknowledged is repeated."""
+    """Projects that are created with idempotency keys, and renamed. What was not acknowledged is repeated."""
 
     pending: AcknowledgedProject | None = None
 
@@ -180,7 +176,7 @@ class ManagementLane(LoadLane):
 
 
 class ReadLane(LoadLane):
-    """Public documents, and what APIs ask."""
+    """Public documents, and requests of APIs."""
 
     def __init__(self, stock: SeedData, client: FailoverClient, ledger: Ledger) -> None:
         super().__init__(stock, client, ledger)
@@ -226,7 +222,7 @@ def run_mixed_load(
     ledger: Ledger,
     fitting: Collection[tuple[str, int]] = (),
 ) -> Iterator[None]:
-    """The mixed load until the block ends. Raises what a lane raised."""
+    """Run the mixed load until the block ends. Raises the error of a lane."""
     over = threading.Event()
     problems: list[BaseException] = []
 

@@ -1,4 +1,4 @@
-"""What happens to the processes of the service."""
+"""Faults of the service's processes."""
 
 import signal
 import time
@@ -18,7 +18,7 @@ def _kill_one(scene: FaultEnvironment) -> None:
 
 
 def kill_all(scene: FaultEnvironment) -> None:
-    """All at once, under load."""
+    """Kill all at once, under load."""
     for node in scene.nodes:
         node.kill()
     time.sleep(scene.fault_seconds / 2)
@@ -41,7 +41,7 @@ def _kill_repeatedly(scene: FaultEnvironment) -> None:
 
 
 def _remove_master_key(scene: FaultEnvironment) -> None:
-    """A node that runs goes on; one that is started refuses, and starts when the file is back."""
+    """A running node continues; a restarted one refuses to start until the file is back."""
     folder = scene.nodes[0].ini.parent
     key, moved_key = folder / MASTER_KEY_FILE, folder / "master.key.elsewhere"
     key.rename(moved_key)
@@ -57,7 +57,7 @@ def _remove_master_key(scene: FaultEnvironment) -> None:
 
 
 def _kill_processes(processes: Sequence[psutil.Process]) -> None:
-    """End processes that others have started. Raises AssertionError if they do not end."""
+    """Kill processes that others have started. Raises AssertionError if they do not end."""
     for process in processes:
         process.kill()
     _, alive = psutil.wait_procs(processes, timeout=10)

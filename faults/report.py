@@ -1,4 +1,4 @@
-"""The table at the end, and what there is to say of what went wrong."""
+"""The final table, with details of failures."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ _COLUMNS = (
 
 
 def format_reports(reports: Sequence[FaultReport]) -> str:
-    """All reports as a table, with sentences below for those that are not good."""
+    """All reports as a table, followed by details of those that failed."""
     rows = [_COLUMNS, *(_format_row(report) for report in reports)]
     widths = [max(len(row[number]) for row in rows) for number in range(len(_COLUMNS))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
@@ -34,7 +34,7 @@ def format_reports(reports: Sequence[FaultReport]) -> str:
 
 
 def list_failures(report: FaultReport) -> Sequence[str]:
-    """What is not good, in lines; none if all is."""
+    """Failures as lines; empty without any."""
     lines = []
     if report.recovery > report.allowed:
         lines.append(f"  recovery took {report.recovery:.1f} s, {report.allowed:.1f} s are allowed")

@@ -1,4 +1,4 @@
-"""Whom the service knows before anything goes wrong, and what they show."""
+"""Users and clients that exist before the fault, and their credentials."""
 
 import hashlib
 import time
@@ -23,9 +23,9 @@ _ASSERTION = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
 @dataclass(frozen=True)
 class SeedData:
-    """A program with a key, an application with a person who is signed in, an API that introspects, and a manager.
+    """A service user with a key, an application with a signed-in person, an API that introspects, and a manager.
 
-    Each is what its requests show: an Authorization header, or headers.
+    Each is represented by what its requests contain: an Authorization header, or headers.
     """
 
     issuer: str
@@ -42,7 +42,7 @@ class SeedData:
     token: str = field(repr=False)
 
     def assertion(self, *, single_use: bool) -> dict[str, str]:
-        """The form of a token request with a new assertion, which is good once or as long as it lasts."""
+        """The form of a token request with a new assertion, which is single-use or valid until it expires."""
         extra = {"jti": uuid.uuid4().hex} if single_use else {}
         right = assertion_claims(self.service_user_id, self.issuer, int(time.time()) - 5, **extra)
         assertion = sign_assertion({**right, "exp": int(time.time()) + 600}, self.key, key_id=self.key_id)
@@ -50,7 +50,6 @@ class SeedData:
 
 
 def code_form(code: str) -> dict[str, str]:
-    """The form of a token request with this code."""
     return {
         "grant_type": "authorization_code",
         "code": code,
@@ -60,7 +59,7 @@ def code_form(code: str) -> dict[str, str]:
 
 
 def create_seed_data(ini: Path) -> SeedData:
-    """Let a fresh database have all that the load needs."""
+    """Create everything that the load needs in a new database."""
     settings = get_appsettings(str(ini))
     identity = create_application(settings)
     try:

@@ -1,4 +1,4 @@
-"""Several processes of one service, each behind a port of its own, as behind a load balancer."""
+"""Several processes of one service, each on its own port, as behind a load balancer."""
 
 import os
 import signal
@@ -17,23 +17,23 @@ from faults.database import FaultDatabase
 from identity.crypto.sealing import create_master_key_file
 
 MASTER_KEY_FILE = "master.key"
-#: The command `identity`, as it stands here.
+#: The command `identity` of this checkout.
 PROGRAM = (sys.executable, "-c", "from identity.cli import main; raise SystemExit(main())")
 
 _START_TIMEOUT = 90.0
 _STOP_TIMEOUT = 20.0
 _NOT_SERVING_ERRORS = (OSError, HTTPException)
 
-#: Codes outlive the faults, so that those which nobody has shown can be shown in the end.
+#: Codes outlive the faults, so that unused ones can be redeemed at the end.
 SETTINGS = {"identity.authorization_code_lifetime": "10m"}
 
 
 class NodeStartError(Exception):
-    """A node did not start."""
+    pass
 
 
 class ServiceNode:
-    """One `identity serve`. It is started and ended as often as a fault wants."""
+    """An `identity serve` process, started and stopped as often as a fault requires."""
 
     def __init__(self, ini: Path, port: int, host: str, environment: Mapping[str, str], workers: int) -> None:
         self.ini, self.port = ini, port
@@ -45,11 +45,11 @@ class ServiceNode:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Of all that runs in its place."""
+        """Environment variables of all its programs."""
         return {**os.environ, **self._extra_environment}
 
     def start(self) -> None:
-        """Start it; it serves a while later."""
+        """Start it without waiting."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*PROGRAM, "serve", "-c", str(self.ini)],
@@ -63,12 +63,12 @@ class ServiceNode:
 
     @property
     def workers(self) -> Sequence[psutil.Process]:
-        """The processes that answer."""
+        """The processes that serve requests."""
         assert self._process is not None  # noqa: S101 - it was started
         return psutil.Process(self._process.pid).children()
 
     def wait_for_workers(self, *, excluded: Sequence[psutil.Process] = ()) -> None:
-        """Return when there are as many as there should be, and none of these. Raises NodeStartError."""
+        """Wait until the configured number of workers runs, and none of these. Raises NodeStartError."""
         give_up_at = time.monotonic() + _START_TIMEOUT
         while time.monotonic() < give_up_at:
             workers = self.workers
@@ -79,7 +79,7 @@ class ServiceNode:
         raise NodeStartError("no other workers were started")
 
     def run_command(self, *arguments: str) -> str:
-        """What the command `identity` says in its place, by its clock. Raises AssertionError if it fails."""
+        """Output of the command `identity` in its folder, with its clock. Raises AssertionError if it fails."""
         command = [*PROGRAM, *arguments, "-c", str(self.ini)]
         done = subprocess.run(
             command,
@@ -95,12 +95,12 @@ class ServiceNode:
         return done.stdout
 
     def send_signal(self, number: int) -> None:
-        """Send it a signal, and go on."""
+        """Send it a signal without waiting."""
         assert self._process is not None  # noqa: S101 - it was started
         self._process.send_signal(number)
 
     def wait_until_serving(self) -> None:
-        """Return when it answers. Raises NodeStartError."""
+        """Wait until it responds. Raises NodeStartError."""
         give_up_at = time.monotonic() + _START_TIMEOUT
         while time.monotonic() < give_up_at and self.is_alive:
             with (
@@ -115,18 +115,17 @@ class ServiceNode:
 
     @property
     def is_alive(self) -> bool:
-        """True until it ends."""
         return self._process is not None and self._process.poll() is None
 
     def kill(self) -> None:
-        """End it and its workers with no time to put anything away."""
+        """Kill it and its workers."""
         if self._process is not None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
     def terminate(self) -> None:
-        """Ask it to stop, and wait until it has."""
+        """Terminate it, and wait until it has ended."""
         if self._process is None:
             return
         self._process.send_signal(signal.SIGTERM)
@@ -136,7 +135,7 @@ class ServiceNode:
             self.kill()
 
     def wait(self) -> int | None:
-        """How a process that ends by itself has ended; None if it goes on."""
+        """Exit status of a process that ends by itself; None if it still runs."""
         assert self._process is not None  # noqa: S101 - it was started
         try:
             return self._process.wait(_START_TIMEOUT)
@@ -159,11 +158,11 @@ class ServiceNodes(Sequence[ServiceNode]):
 
     @property
     def ports(self) -> Sequence[int]:
-        """Where they listen."""
+        """The ports they listen on."""
         return [node.port for node in self._nodes]
 
     def start(self) -> float:
-        """Start all and wait until all serve; seconds that took. Raises NodeStartError."""
+        """Start all and wait until all serve; returns the seconds that took. Raises NodeStartError."""
         began = time.monotonic()
         for node in self._nodes:
             node.start()
@@ -171,7 +170,7 @@ class ServiceNodes(Sequence[ServiceNode]):
         return time.monotonic() - began
 
     def wait_until_serving(self) -> None:
-        """Return when all answer. Raises NodeStartError."""
+        """Wait until all respond. Raises NodeStartError."""
         for node in self._nodes:
             node.wait_until_serving()
 
@@ -180,7 +179,7 @@ class ServiceNodes(Sequence[ServiceNode]):
 def create_nodes(
     folder: Path, database: FaultDatabase, number: int, environment: Mapping[str, str], workers: int = 1
 ) -> Iterator[ServiceNodes]:
-    """So many nodes, each with so many workers; in the end none runs any more."""
+    """Nodes of a service with this many workers each, killed afterwards."""
     first = find_free_port()
     key = folder / MASTER_KEY_FILE
     create_master_key_file(key)
@@ -188,7 +187,7 @@ def create_nodes(
         **SETTINGS,
         **database.settings,
         "identity.issuer_url": f"http://localhost:{first}",
-        # As in production: what is not there is not made.
+        # As in production: missing files are not created.
         "identity.master_keys": f"1:{key}",
     }
     nodes = []
@@ -210,5 +209,5 @@ def create_nodes(
 
 
 def exit_on_sigterm() -> None:
-    """Have SIGTERM end what was started, as Ctrl-C does: it would go on for ever."""
+    """End child processes on SIGTERM, as on Ctrl-C: they would run forever."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))

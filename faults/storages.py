@@ -1,4 +1,4 @@
-"""What the service can keep its data in here."""
+"""The storages available here."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,12 +15,12 @@ _DATABASE_CLASSES: Mapping[str, type[FaultDatabase]] = {
     for kind in (SqliteDatabase, PostgresqlFaultServer, PgbouncerFaultServer, MariadbFaultServer, GaleraDatabase)
 }
 STORAGES = tuple(_DATABASE_CLASSES)
-#: Those that are tried unless one is asked for.
+#: Storages tested by default.
 DEFAULT_STORAGES = tuple(name for name in STORAGES if name != PgbouncerFaultServer.name)
 
 
 def unavailable_reason(kind: str) -> str | None:
-    """Why it cannot be tried here; None if it can."""
+    """Why the storage cannot be tested here; None if it can."""
     if kind == GaleraDatabase.name:
         return galera.missing_requirement()
     if kind == MariadbFaultServer.name and find_program("mariadbd") is None:
@@ -29,7 +29,7 @@ def unavailable_reason(kind: str) -> str | None:
 
 
 def storage_with_same_faults(kind: str) -> str:
-    """The storage whose faults it has."""
+    """The storage with the same faults."""
     return PostgresqlFaultServer.name if kind == PgbouncerFaultServer.name else kind
 
 

@@ -1,7 +1,7 @@
-"""Bytes on their way between a service and its database, which can be cut, held up or refused.
+"""A proxy between a service and its database, which can cut, delay and refuse connections.
 
-The connection is cut when the service sends something for the n-th time: before a statement, while it runs, at the
-commit, at the rollback.
+A connection is cut when the service sends data for the n-th time: before a statement, while it runs, at the commit,
+at the rollback.
 """
 
 import select
@@ -14,7 +14,7 @@ _CHUNK_SIZE = 1 << 16
 
 
 class TcpProxy:
-    """Passes bytes between clients on a loopback port and a server's socket, and cuts when told to."""
+    """Forwards bytes between clients on a loopback port and a server's socket."""
 
     def __init__(self, server: str) -> None:
         self._server = server
@@ -22,29 +22,29 @@ class TcpProxy:
         self._live: set[socket.socket] = set()
         self._listener: socket.socket | None = None
         self.port = 0
-        #: How often clients have to send before the cut; None for never.
+        #: Number of sends before the cut; None for never.
         self._left: int | None = None
         self._delivered = self._for_good = False
-        #: How many seconds each piece takes that clients send.
+        #: Delay in seconds of each chunk that clients send.
         self.delay = 0.0
-        #: How many were held up by it.
+        #: Number of chunks delayed.
         self.is_paused = 0
         self.restore()
 
     def cut(self, after: int, *, delivered: bool, for_good: bool) -> None:
-        """Cut when clients send for the n-th time from now: what they sent is ``delivered`` to the server or not.
+        """Cut when clients send for the n-th time from now, after their data is ``delivered`` to the server or not.
 
-        ``for_good``: afterwards nobody is let in until ``restore``.
+        ``for_good``: refuse connections afterwards, until ``restore``.
         """
         self._left, self._delivered, self._for_good = after, delivered, for_good
 
     @property
     def has_cut(self) -> bool:
-        """True if the cut came."""
+        """True after the cut."""
         return self._left == 0
 
     def restore(self) -> None:
-        """Pass on all again."""
+        """Forward everything again."""
         with self._lock:
             self._left = None
             if self._listener is None:
@@ -56,10 +56,10 @@ class TcpProxy:
                 threading.Thread(target=self._accept, args=[self._listener], daemon=True).start()
 
     def refuse_connections(self) -> None:
-        """Let nobody in, and cut all connections."""
+        """Refuse new connections, and cut all existing ones."""
         with self._lock:
             if self._listener is not None:
-                # Closing alone does not wake who accepts.
+                # Closing alone does not wake an accepting thread.
                 self._listener.shutdown(socket.SHUT_RDWR)
                 self._listener.close()
                 self._listener = None

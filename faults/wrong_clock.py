@@ -1,4 +1,4 @@
-"""A wall clock that is wrong by as much as a fault wants, for the service alone."""
+"""A wrong wall clock for the processes of the service."""
 
 import shutil
 import subprocess
@@ -11,7 +11,7 @@ _SOURCE = Path(__file__).with_suffix(".c")
 
 
 def clock_environment(folder: Path) -> dict[str, str]:
-    """What a process has to find in its environment. Raises FaultUnavailable."""
+    """Environment variables of a process with such a clock. Raises FaultUnavailable."""
     compiler = shutil.which("cc")
     if compiler is None:
         raise FaultUnavailable("there is no C compiler `cc`")
@@ -23,13 +23,13 @@ def clock_environment(folder: Path) -> dict[str, str]:
 
 
 def set_clock_offset(folder: Path, seconds: int, faster: int = 0) -> None:
-    """Let the clock be wrong by so many seconds, within a tenth of one, and by so many more each second."""
+    """Set the clock off by this many seconds, within a tenth of one, gaining ``faster`` seconds per second."""
     waiting = folder / "clock.new"
     waiting.write_text(f"{seconds} {faster} {int(time.monotonic())}")
     waiting.replace(folder / "clock.txt")
 
 
 def clock_offset(folder: Path) -> int:
-    """By how many seconds it is wrong now."""
+    """The current offset in seconds."""
     seconds, faster, since = map(int, (folder / "clock.txt").read_text().split())
     return seconds + int(faster * (time.monotonic() - since))

@@ -1,1 +1,1 @@
-"""PostgreSQL on three machines under Patroni, played in network namespaces of this one."""
+"""PostgreSQL on three machines under Patroni, simulated by network namespaces."""

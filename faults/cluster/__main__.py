@@ -1,4 +1,4 @@
-"""Servers of a Patroni cluster are lost under load, in each way that there is: `make cluster`."""
+"""Lose servers of a Patroni cluster under load, in each possible way: `make cluster`."""
 
 import argparse
 import shutil
@@ -18,7 +18,7 @@ from faults.service_nodes import create_nodes, exit_on_sigterm
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0 if all is well, 1 if something has to be mended."""
+    """Returns 0 if all faults passed, else 1."""
     parser = argparse.ArgumentParser(prog="python -m faults.cluster", description=__doc__)
     parser.add_argument("--only", action="append", metavar="NAME", choices=[fault.name for fault in _FAULTS])
     options = parser.parse_args(arguments)
@@ -66,7 +66,7 @@ def _print_progress(text: str) -> None:
 
 
 def _restore_machines(scene: FaultEnvironment) -> None:
-    """Let a machine that was killed or cut off be there again, and have what it missed."""
+    """Restart or reconnect the machine, and wait until it has caught up."""
     cluster = scene.database
     assert isinstance(cluster, PatroniCluster)  # noqa: S101 - there is no other here
     for name in NAMES:
@@ -103,7 +103,7 @@ def _switch_over(scene: FaultEnvironment) -> None:
 
 
 def _kill_standby(scene: FaultEnvironment) -> None:
-    """Commits wait for the standby that is gone, until Patroni has named the other one."""
+    """Commits wait for the lost standby until Patroni has promoted the other one to synchronous."""
     cluster, _ = _find_cluster(scene)
     standby = cluster.synchronous_standby()
     assert standby is not None  # noqa: S101 - it was whole

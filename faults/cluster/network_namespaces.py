@@ -1,4 +1,4 @@
-"""Machines that are network namespaces of this one, on a switch that lies in a namespace too: nobody else sees them."""
+"""Machines simulated by network namespaces, on a switch in a namespace of its own, invisible from outside."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ _SWITCH = "switch"
 
 
 class NamespaceMachine:
-    """One namespace with an address, and what runs there."""
+    """A namespace with an address, and its processes."""
 
     def __init__(self, space: str, address: str, link: str, folder: Path) -> None:
         self.space, self.address, self.folder = space, address, folder
@@ -22,7 +22,7 @@ class NamespaceMachine:
         self._started: list[subprocess.Popen[bytes]] = []
 
     def start(self, command: Sequence[str], *, user: str | None = None, **environment: str) -> None:
-        """Have a program run there until it is killed."""
+        """Start a program there; it runs until it is killed."""
         prefix = ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", "--"] if user else []
         with (self.folder / f"{Path(command[0]).name}.log").open("ab") as log:
             self._started.append(
@@ -39,11 +39,11 @@ class NamespaceMachine:
 
     @property
     def is_running(self) -> bool:
-        """True if anything runs there."""
+        """True if any process runs there."""
         return bool(_command_output("ip", "netns", "pids", self.space).split())
 
     def kill(self) -> None:
-        """End all that runs there, as if the power failed."""
+        """Kill all its processes, like a power failure."""
         for _ in range(100):
             numbers = _command_output("ip", "netns", "pids", self.space).split()
             if not numbers:
@@ -57,17 +57,17 @@ class NamespaceMachine:
         self._started.clear()
 
     def disconnect(self) -> None:
-        """Have nothing go in or out any more; nobody is told."""
+        """Drop all traffic silently."""
         _run("ip", "-n", self.space, "link", "set", self._link, "down")
 
     def connect(self) -> None:
-        """The inverse of ``disconnect``."""
+        """Inverse of ``disconnect``."""
         _run("ip", "-n", self.space, "link", "set", self._link, "up")
 
 
 @contextmanager
 def create_machines(names: Sequence[str], folder: Path) -> Iterator[Mapping[str, NamespaceMachine]]:
-    """So many machines, and one called ``switch`` between them. Raises FaultUnavailable."""
+    """These machines, and one called ``switch`` between them. Raises FaultUnavailable."""
     prefix = f"idf{os.getpid()}"
     spaces = {name: f"{prefix}-{name}" for name in (_SWITCH, *names)}
     machines: dict[str, NamespaceMachine] = {}

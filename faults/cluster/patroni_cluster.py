@@ -1,4 +1,4 @@
-"""Three PostgreSQL servers under Patroni and etcd, with HAProxy before them, which knows primary and standbys."""
+"""Three PostgreSQL servers under Patroni and etcd, behind HAProxy, which knows primary and standbys."""
 
 import json
 import os
@@ -17,12 +17,13 @@ from faults.cluster.network_namespaces import NamespaceMachine, create_machines
 from faults.database import FaultDatabase, FaultUnavailable
 
 NAMES = ("one", "two", "three")
-#: Seconds of silence that Patroni takes for death, and how often it looks: a lost primary is replaced after their sum.
+#: Seconds of silence until Patroni considers a server dead, and between its checks: a lost primary is replaced after
+#: their sum.
 PATRONI_TTL, PATRONI_LOOP_WAIT = 20, 5
 _SYSTEM_USER = "postgres"
 _PG_HBA_DATABASES = ("all", "replication")
 _TIMEOUT_SECONDS = 90.0
-#: For how many seconds introspection may lag behind: for longer than a primary is away that is cut off.
+#: Seconds that introspection may lag: longer than a disconnected primary is away.
 _STALENESS = 45
 
 _HAPROXY = """
@@ -54,11 +55,11 @@ listen standby
 
 
 class ClusterTimeout(Exception):
-    """The cluster does not come to where it should be."""
+    """The cluster does not reach the expected state."""
 
 
 class PatroniCluster(FaultDatabase):
-    """All of it. The service reaches the primary and its standbys by HAProxy's sockets, wherever they are."""
+    """The cluster. The service reaches the primary and its standbys through HAProxy's sockets."""
 
     name = "patroni"
     staleness = _STALENESS
@@ -72,11 +73,11 @@ class PatroniCluster(FaultDatabase):
             "identity.plugin.sql.standby_url": f"{self.url}&port=5433",
             "identity.plugin.sql.standby_staleness": f"{_STALENESS}s",
         }
-        #: Seconds that Patroni took for the last change of the primary.
+        #: Seconds that Patroni took for the last failover.
         self.start_seconds = 0.0
 
     def start(self) -> None:
-        """Return when there is a primary, a synchronous standby and a database. Raises ClusterTimeout."""
+        """Wait until there are a primary, a synchronous standby and a database. Raises ClusterTimeout."""
         for name in NAMES:
             self.start_machine(name)
         servers = "\n".join(
@@ -90,7 +91,7 @@ class PatroniCluster(FaultDatabase):
         self._create_database()
 
     def start_machine(self, name: str) -> None:
-        """Have everything run there that does."""
+        """Start all programs of a machine."""
         machine = self._machines[name]
         peers = ",".join(
             f"{item}=http://{namespace_machine.address}:2380" for item, namespace_machine in self._machines.items()
@@ -115,25 +116,24 @@ class PatroniCluster(FaultDatabase):
         machine.start([_find_program("patroni"), str(configuration)], user=_SYSTEM_USER, HOME=str(machine.folder))
 
     def primary(self) -> str | None:
-        """Which machine is the primary, as HAProxy would find it."""
+        """The machine that is primary according to HAProxy's check."""
         return next((name for name in NAMES if self._has_role(name, "primary")), None)
 
     def synchronous_standby(self) -> str | None:
-        """Which machine has all that is acknowledged, besides the primary."""
+        """The standby that has everything acknowledged."""
         return next((name for name in NAMES if self._has_role(name, "synchronous")), None)
 
     def machine(self, name: str) -> NamespaceMachine:
-        """One of the three."""
         return self._machines[name]
 
     def wait_for_primary(self, *, other_than: str) -> None:
-        """Return when another machine is the primary. Raises ClusterTimeout."""
+        """Wait until another machine is the primary. Raises ClusterTimeout."""
         began = time.monotonic()
         self._wait_until(lambda: self.primary() not in (None, other_than), "another primary")
         self.start_seconds = time.monotonic() - began
 
     def wait_until_healthy(self) -> None:
-        """Return when there are a primary, a synchronous standby, and another standby. Raises ClusterTimeout."""
+        """Wait until there are a primary, a synchronous standby, and another standby. Raises ClusterTimeout."""
 
         def is_whole() -> bool:
             replicas = [name for name in NAMES if self._has_role(name, "replica?lag=1MB")]
@@ -142,7 +142,7 @@ class PatroniCluster(FaultDatabase):
         self._wait_until(is_whole, "a primary and two standbys")
 
     def switch_over(self) -> None:
-        """Have the synchronous standby be the primary, as an operator would. Raises ClusterTimeout."""
+        """Switch over to the synchronous standby, as an operator would. Raises ClusterTimeout."""
         leader, candidate = self.primary(), self.synchronous_standby()
         body = json.dumps({"leader": leader, "candidate": candidate})
         began = time.monotonic()
@@ -165,7 +165,7 @@ class PatroniCluster(FaultDatabase):
         return self._request_status(f"http://{self._machines[name].address}:8008/{role}", "-X", "OPTIONS") == "200"
 
     def _request_status(self, url: str, *arguments: str) -> str:
-        """The status of the answer, as whoever stands at the switch gets it."""
+        """The response status, requested from the switch."""
         command = ["curl", "-s", "-o", "/dev/null", "-m", "30" if arguments[0] == "-d" else "1", "-w", "%{http_code}"]
         asking = ["ip", "netns", "exec", self._switch.space, *command, *arguments, url]
         return subprocess.run(asking, check=False, capture_output=True, text=True).stdout
@@ -231,7 +231,7 @@ class PatroniCluster(FaultDatabase):
 
 @contextmanager
 def create_cluster(folder: Path) -> Iterator[PatroniCluster]:
-    """A new cluster, which is gone in the end. Raises FaultUnavailable, ClusterTimeout."""
+    """A new cluster, deleted afterwards. Raises FaultUnavailable, ClusterTimeout."""
     for name in ("etcd", "patroni", "haproxy", "curl", "setpriv", "ip"):
         _find_program(name)
     with create_machines(NAMES, folder) as present:
