@@ -38,6 +38,7 @@ class SecurityPolicy:
         return principal
 
     def authenticated_userid(self, request: Request) -> str | None:
+        """The id of the principal's user, for Pyramid; None without one."""
         principal = request.identity
         return None if principal is None else principal.id
 

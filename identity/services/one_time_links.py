@@ -116,6 +116,7 @@ class OneTimeLinkService(Service):
         return used.user_id, self._content(used)
 
     def revoke_all(self, kind: OneTimeLinkKind, user_id: str) -> None:
+        """Make the user's links of this kind stop working."""
         self._storage.records.delete_for_owner(CORE_NAMESPACE, kind, user_id=user_id)
 
     def _content(self, code: Record) -> dict[str, str]:

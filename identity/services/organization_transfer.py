@@ -108,6 +108,7 @@ class StreamedOrganizationImport(AbstractContextManager["StreamedOrganizationImp
 
     @property
     def user_count(self) -> int:
+        """Number of people in the document."""
         return self._lists["organization", "users"].count
 
     def document(self, values: Mapping[str, Any]) -> OrganizationDocument:

@@ -145,6 +145,7 @@ class OutboxService(Service):
         return self._storage.outbox.get_backlog(kind, self._now)
 
     def unseal(self, message: OutboxMessage) -> bytes:
+        """The content of the message. Raises UnsealingError."""
         return self._sealer.open(message.sealed, associated_data=sealing_context(message.id))
 
     def postpone(self, message: OutboxMessage) -> bool:

@@ -316,6 +316,7 @@ class PolicyService(Service):
         self._records.delete(_KIND, organization_id)
 
     def requires_second_factor(self, subject: Subject) -> bool:
+        """True if the person's policy requires a second factor."""
         rule = self.subject_policy(subject).second_factor
         if rule in (SecondFactorRule.REQUIRED_FOR_IAM, SecondFactorRule.REQUIRED_FOR_MANAGERS):
             with self._look() as storage:
@@ -361,6 +362,7 @@ class PolicyService(Service):
         return _allows(self.effective_policy(owner), factor)
 
     def instance_allows_factor(self, factor: str) -> bool:
+        """True if the instance's policy allows this factor."""
         return _allows(self.instance_policy(), factor)
 
     def filter_valid_proofs(self, subject: Subject, proofs: Iterable[Proof]) -> tuple[Proof, ...]:

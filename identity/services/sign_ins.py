@@ -66,6 +66,7 @@ class SignInService(Service):
 
     @property
     def lifetime(self) -> timedelta:
+        """Time until a pending sign-in expires."""
         return self._settings.sign_in_lifetime
 
     def begin(

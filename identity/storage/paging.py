@@ -14,7 +14,7 @@ ItemT = TypeVar("ItemT")
 class Identified(Protocol):
     @property
     def id(self) -> str:
-        pass
+        """The primary key."""
 
 
 IdentifiedRowT = TypeVar("IdentifiedRowT", bound=Identified)

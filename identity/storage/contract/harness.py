@@ -158,6 +158,7 @@ class StorageHarness:
 
     @cached_property
     def organization(self) -> Organization:
+        """A stored organization."""
         return self.store_value(make_organization())
 
     @cached_property
@@ -167,26 +168,32 @@ class StorageHarness:
 
     @cached_property
     def project(self) -> Project:
+        """A stored project of ``organization``."""
         return self.store_value(make_project(self.organization))
 
     @cached_property
     def application(self) -> Application:
+        """A stored application of ``project``."""
         return self.store_value(make_application(self.project))
 
     @cached_property
     def human_user(self) -> HumanUser:
+        """A stored person of ``organization``."""
         return self.store_value(make_human_user(self.organization))
 
     @cached_property
     def service_user(self) -> ServiceUser:
+        """A stored service user of ``organization``."""
         return self.store_value(make_service_user(self.organization))
 
     @cached_property
     def session(self) -> Session:
+        """A stored session of ``human_user``."""
         return self.store_value(make_session(self.human_user))
 
     @cached_property
     def family(self) -> TokenFamily:
+        """A stored token family of ``human_user`` at ``application``."""
         return self.store_value(make_token_family(self.human_user, self.application))
 
 

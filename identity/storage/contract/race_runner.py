@@ -58,6 +58,7 @@ class RaceResult:
 
     @property
     def committed(self) -> list[AttemptOutcome]:
+        """The outcomes that were committed."""
         return [outcome for outcome in self.outcomes if not outcome.error]
 
     @property

@@ -30,7 +30,7 @@ class AuditStore(ABC):
 
     @abstractmethod
     def find(self, event_id: str) -> AuditEvent | None:
-        pass
+        """The event with this id; None if there is none."""
 
     @abstractmethod
     def page(self, request: PageRequest = FIRST_PAGE, filter: AuditFilter = UNFILTERED) -> ResultPage[AuditEvent]:  # noqa: A002

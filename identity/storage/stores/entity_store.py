@@ -10,11 +10,11 @@ class VersionedEntity(Protocol):
 
     @property
     def id(self) -> str:
-        pass
+        """The primary key."""
 
     @property
     def version(self) -> int:
-        pass
+        """Grows by one with each change."""
 
 
 EntityT = TypeVar("EntityT", bound=VersionedEntity)
@@ -25,11 +25,11 @@ class EntityStore(ABC, Generic[EntityT]):
 
     @abstractmethod
     def add(self, value: EntityT) -> None:
-        pass
+        """Store a new value. Raises DuplicateValue, RowNotFound."""
 
     @abstractmethod
     def find(self, id: str) -> EntityT | None:  # noqa: A002
-        pass
+        """The value with this id; None if there is none."""
 
     @abstractmethod
     def find_many(self, ids: Collection[str]) -> Mapping[str, EntityT]:
@@ -37,7 +37,7 @@ class EntityStore(ABC, Generic[EntityT]):
 
     @abstractmethod
     def update(self, value: EntityT) -> None:
-        pass
+        """Replace the stored value by its next version. Raises StaleRow, RowNotFound, DuplicateValue."""
 
     @abstractmethod
     def delete(self, id: str) -> None:  # noqa: A002

@@ -16,7 +16,7 @@ class ProjectGrantStore(EntityStore[ProjectGrant]):
 
     @abstractmethod
     def find_for_organization(self, project_id: str, organization_id: str) -> ProjectGrant | None:
-        pass
+        """The grant of this project to this organization."""
 
     @abstractmethod
     def page(

@@ -38,7 +38,7 @@ class ProjectStore(EntityStore[Project]):
 
     @abstractmethod
     def add_role(self, role: ProjectRole) -> None:
-        pass
+        """Store a new role. Raises RowNotFound, DuplicateValue("key")."""
 
     @abstractmethod
     def update_role(self, role: ProjectRole) -> None:

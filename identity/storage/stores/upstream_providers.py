@@ -12,7 +12,7 @@ class UpstreamProviderStore(EntityStore[UpstreamProvider]):
 
     @abstractmethod
     def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[UpstreamProvider]:
-        pass
+        """The providers of this organization, newest first."""
 
     @abstractmethod
     def list_available(self, organization_id: str | None) -> tuple[UpstreamProvider, ...]:

@@ -53,7 +53,7 @@ class UserStore(EntityStore[User]):
 
     @abstractmethod
     def find_by_name(self, organization_id: str, user_name: str) -> User | None:
-        pass
+        """The organization's user with this name; compared by name_key."""
 
     @abstractmethod
     def find_by_login_name(self, login_name: str) -> Subject | None:
@@ -118,7 +118,7 @@ class UserStore(EntityStore[User]):
 
     @abstractmethod
     def find_password(self, user_id: str) -> PasswordHash | None:
-        pass
+        """The user's password hash; None without a password."""
 
     @abstractmethod
     def set_password(self, password: PasswordHash) -> None:
