@@ -90,8 +90,8 @@ class RequestFixtures:
 class RequestCase:
     """A kind of request; ``expected`` is what valid responses contain, by status.
 
-    ``make`` builds the requests from responses of ``source_case``. Each of those can be used once, and unused ones
-    are dropped when the next responses arrive. A case with ``is_self_feeding`` also uses its own responses.
+    ``make`` builds the requests from responses of ``before``. Each of those can be used once, and unused ones
+    are dropped when the next responses arrive. A case with ``feeds_itself`` also uses its own responses.
     """
 
     def __init__(

@@ -74,7 +74,7 @@ def organization_scope(organization_id: str, *, known_browser: bool = False) -> 
 class FairSemaphore:
     """A semaphore with fair shares, and a quarter more slots for browsers that an account knows.
 
-    Set ``limits_organizations`` to False where all requests serve one organization.
+    Set ``by_organization`` to False where all requests serve one organization.
     """
 
     def __init__(self, slots: int, *, by_organization: bool = True) -> None:

@@ -280,7 +280,7 @@ class PasswordService(Service):
 
     def find_subjects_by_email(self, key: str, organization_id: str) -> tuple[Subject, ...]:
         """Accounts that the address with this ``email_key`` can recover: those that verified it themselves, and
-        those of the organization, if given, that have it verified. Oldest first, at most MOST_WITH_ONE_EMAIL.
+        those of the organization, if given, that have it verified. Oldest first, at most MAX_USERS_PER_EMAIL.
         """
         users = self._storage.users
         subjects = users.find_by_verified_email(key, is_proven=True, active=True)

@@ -105,7 +105,7 @@ class ProcessCounters(InstrumentationObserver):
             self.observe(PURGE_SECONDS, seconds, name)
 
     def record_outcome(self, kind: str, name: str, outcome: str) -> None:
-        """Record the outcome of a sign-in, the process that served an endpoint, or a request that the web server
+        """Record the outcome of a sign-in, the server that an endpoint has read from, or a request that the web server
         refused.
         """
         if kind == instrumentation.SIGN_IN:

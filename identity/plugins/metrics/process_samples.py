@@ -36,7 +36,7 @@ class ProcessSamples:
 
 
 class ProcessSampleFolder:
-    """The folder, as used by one process. ``own`` returns its current samples."""
+    """The folder, as used by one process. ``read_own`` returns its current samples."""
 
     def __init__(self, folder: Path, read_own: Callable[[], ProcessSamples]) -> None:
         self._folder = folder

@@ -38,7 +38,7 @@ class _Waiter(Event):
 class ConnectionPool:
     """At most ``size`` open connections, which stay open while idle.
 
-    If all are in use, or the server has none left (``is_full`` recognizes its error), callers queue for at most
+    If all are in use, or the server has none left (``is_limit_error`` recognizes its error), callers queue for at most
     ``wait`` seconds.
     """
 

@@ -67,7 +67,7 @@ class _CommitGroup:
 class GroupCommitWriter(Writer):
     """The only write connection of a process, used by one writer at a time.
 
-    ``share`` says whether writers share commits, ``wait`` how long one waits for writers of other processes.
+    ``is_grouping`` says whether writers share commits, ``wait`` how long one waits for writers of other processes.
     """
 
     def __init__(self, pool: ConnectionPool, *, wait: timedelta, is_grouping: bool = True) -> None:

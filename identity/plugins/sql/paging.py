@@ -34,7 +34,7 @@ class PagedSqlStore(SqlStore):
     ) -> ResultPage[ValueT]:
         """A page of the selected rows in one of the orders, by default the first one, and then by id.
 
-        ``by`` refers to the searched rows if these are not the listed ones.
+        ``search_column`` refers to the searched rows if these are not the listed ones.
         """
         table = rows.table
         sort = request.sort or usual or SortOrder(next(iter(orders)))

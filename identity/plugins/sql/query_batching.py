@@ -166,7 +166,7 @@ def _pad_parameters(values: list[Any], names: Sequence[str]) -> Values:
 
 
 class BatchedQuery(CompiledStatement):
-    """A select with these parameters; with ``shared``, several requests get their ``rows``."""
+    """A select with parameters of these names; ``rows`` runs ``batch_select`` for several requests at once."""
 
     def __init__(
         self, statement: Select[Any], names: Iterable[str], batch_select: Select[Any], rows: FetchBatchRows

@@ -61,8 +61,8 @@ class PurgeStore(ABC):
         legal_holds: Collection[str] = (),
         cursor: Any = None,
     ) -> PurgeCandidates:
-        """The candidates among ``limit`` rows that expired before the moment, oldest first; ``cursor`` continues after
-        the ``last`` of the previous search.
+        """The candidates among ``limit`` rows that expired before the moment, oldest first; ``cursor`` is that of
+        the previous search.
 
         Rows under a legal hold count towards ``limit``: a search takes no longer because of them, and may find
         nothing although there is more behind. Refresh tokens of a family may take several searches with the same

@@ -14,7 +14,7 @@ UserGrantFilterField = Literal["user_id", "project_id", "project_grant_id"]
 class UserGrantStore(EntityStore[UserGrant]):
     """Unique: one grant per user, project and project grant (DuplicateValue("user_id")). Lists are newest first.
 
-    A search matches only users of the organizations ``within``; None means all.
+    A search matches only users of the organizations with ``organization_ids``; None means all.
     """
 
     @abstractmethod

@@ -78,7 +78,7 @@ class _PurgeRule:
         return and_(true(), *(condition(columns) for condition in self.conditions))
 
     def scanned_rows(self, *, whole_index: bool) -> Subquery:
-        """Up to ``scanned_rows`` expired rows after a cursor, whether they are to be deleted or not.
+        """Up to ``looked_at`` expired rows after a cursor, whether they are to be deleted or not.
 
         So the cost does not grow with the rows that stay, and an index alone is enough; ``whole_index`` is one that
         includes rows that stay.
