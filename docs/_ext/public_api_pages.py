@@ -1,8 +1,10 @@
-"""Reference pages of the public modules, read from their source: what stands there is what a plugin sees."""
+"""Reference pages of the public modules, read from importlib import import_module
+from their source: what stands there is what a plugin sees."""
 
 import ast
 import inspect
 from collections.abc import Container, Iterator
+from importlib import import_module
 from pathlib import Path
 
 import identity
@@ -86,11 +88,8 @@ class _Module:
 
     def _function(self, node: _Function, within: ast.ClassDef | None) -> Iterator[str]:
         decorators = {ast.unparse(item).rpartition(".")[2] for item in node.decorator_list}
-        # An override is documented where the overridden method is; a service, by its class.
-        is_documented = (
-            not within or ast.get_docstring(node) or (within.name == "Services" and "cached_property" in decorators)
-        )
-        if node.name.startswith("test_") or not is_documented:
+        is_undocumented_override = within and not ast.get_docstring(node) and self._overrides(within.name, node.name)
+        if node.name.startswith("test_") or is_undocumented_override:
             return
         returns = f" -> {ast.unparse(self._qualify(node.returns))}" if node.returns else ""
         if decorators & {"property", "cached_property"}:
@@ -108,6 +107,11 @@ class _Module:
         ]
         signature = f"{node.name}({ast.unparse(node.args)}){returns}"
         yield from _entry("method" if within else "function", signature, _doc(node), options)
+
+    def _overrides(self, class_name: str, name: str) -> bool:
+        """True if a base class defines the method, and so documents it."""
+        cls = getattr(import_module(self._name), class_name, object)
+        return any(name in vars(base) for base in cls.__mro__[1:])
 
     def _comment(self, node: ast.stmt) -> list[str]:
         """The lines above that begin with ``#:``."""
