@@ -1,5 +1,4 @@
-"""Reference pages of the public modules, read from importlib import import_module
-from their source: what stands there is what a plugin sees."""
+"""Reference pages of the public modules, read from their source."""
 
 import ast
 import inspect
