@@ -87,7 +87,7 @@ class AnonymousScenario:
     def of(cls, world: World, *, straight: bool) -> "AnonymousScenario":
         """One with an identity provider, to which people are sent ``straight`` by the domain of their login names."""
         desk, elsewhere = world.app.registry.upstream, FakeProvider(world.clock)
-        desk._asked, desk.known = ProviderHttpClient(elsewhere), ProviderMetadataCache()
+        desk._http_client, desk.known = ProviderHttpClient(elsewhere), ProviderMetadataCache()
         organization = world.make_organization()
         provider = world.make_upstream_provider(
             organization, issuer=ISSUER, client_id=CLIENT_ID, client_secret=SECRET, by_domain=straight

@@ -181,7 +181,7 @@ def test_one_network_that_asks_all_the_time_leaves_the_directory_to_others(direc
     search = LdapClient(settings_of(directory))
     with client_network_scope("192.0.2.0/24"):
         for _ in range(4):
-            search._places.acquire()
+            search._slots.acquire()
         with pytest.raises(DirectoryUnavailable):
             proved(search, "ada", PASSWORD)
     with client_network_scope("198.51.100.0/24"):
