@@ -226,4 +226,4 @@ def keep(scene: BrowserScenario) -> None:
 def account_menu(scene: BrowserScenario) -> None:
     scene.site.start_session(scene.profile, scene.make_user("Bert", "Sommer"))
     profile(scene)
-    scene.tab.one(".menu--end > summary").click()
+    scene.tab.find(".menu--end > summary").click()

@@ -6,7 +6,7 @@ from identity.domain.organizations import Organization
 from identity.services.access_control import OPERATOR_PRINCIPAL
 from identity.services.commands.branding import ChangeBranding
 from identity.testing.relying_party import RelyingParty
-from tests.browser.console_pages import APPLICATION, ORGANIZATION, enter, keep, sent, shown
+from tests.browser.console_pages import APPLICATION, ORGANIZATION, enter, keep, sent, show_page
 from tests.browser.page_scenarios import LONG, LONG_WORD, BrowserScenario, page
 
 #: A word mark, wide and dark, of which the script is left out.
@@ -82,13 +82,13 @@ def branded_reset(scene: BrowserScenario) -> None:
 
 _ORGANIZATION, _APPLICATION = f"{ORGANIZATION}/branding", f"{APPLICATION}/branding"
 
-shown("console-branding", _ORGANIZATION, main=True, names=True)
-shown("console-application-branding", _APPLICATION, names=True)
+show_page("console-branding", _ORGANIZATION, main=True, names=True)
+show_page("console-application-branding", _APPLICATION, names=True)
 sent("console-branding-refused", _ORGANIZATION, accent="#ffcc00", accent_dark="#2540ad", support="nobody")
-shown("console-logo", f"{_ORGANIZATION}/logo")
-shown("console-application-logo", f"{_APPLICATION}/logo")
-shown("console-logo-dark", f"{_ORGANIZATION}/logo-dark")
-shown("console-application-logo-dark", f"{_APPLICATION}/logo-dark")
+show_page("console-logo", f"{_ORGANIZATION}/logo")
+show_page("console-application-logo", f"{_APPLICATION}/logo")
+show_page("console-logo-dark", f"{_ORGANIZATION}/logo-dark")
+show_page("console-application-logo-dark", f"{_APPLICATION}/logo-dark")
 sent("console-logo-missing", f"{_ORGANIZATION}/logo")
 
 
@@ -97,7 +97,7 @@ def _previewed(scene: BrowserScenario) -> None:
     tab = scene.tab
     tab.fill(display_name="Northwind", accent="#6d1247", accent_dark="#f0b8d6", support="help@northwind.example")
     with tab.leaving():
-        tab.one("button[name=preview]").click()
+        tab.find("button[name=preview]").click()
 
 
 keep("console-branding-preview", _previewed, _ORGANIZATION, main=True)

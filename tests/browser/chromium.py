@@ -178,17 +178,17 @@ class ChromiumProfile:
 
     def close(self) -> None:
         """Close all tabs and forget everything. Raises AssertionError if a page was broken."""
-        said = self.console
+        messages = self.console
         self.chromium.put_back(self._context, self._first_window)
-        assert not said, "the console of the browser says:\n" + "\n".join(said)
+        assert not messages, "the console of the browser says:\n" + "\n".join(messages)
 
     def _ask(self, method: str, **parameters: Any) -> None:
         self.chromium.ask(method, browserContextId=self._context, **parameters)
 
     def _read_console(self) -> None:
         entries = self.chromium.driver.get_log("browser")  # type: ignore[no-untyped-call]
-        said = (str(entry["message"]) for entry in entries if entry["level"] != "DEBUG")
-        self._console += [item for item in said if _STATUS_REMARK not in item]
+        messages = (str(entry["message"]) for entry in entries if entry["level"] != "DEBUG")
+        self._console += [item for item in messages if _STATUS_REMARK not in item]
 
 
 #: Makes browsers of different people: ``make_profile(languages="de")``.

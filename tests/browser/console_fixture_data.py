@@ -54,7 +54,9 @@ class ConsoleFixtureData:
 def estate(site: ExampleCompany, long: bool) -> ConsoleFixtureData:
     """Made once for all scenes, which only look at it or try what is not taken; ``long`` with the longest names."""
     world = site.world
-    name, word, person_name = (LONG, LONG_WORD, (LONG, LONG_WORD)) if long else ("Northwind Traders", "Invoices", ())
+    name, project_name, person_name = (
+        (LONG, LONG_WORD, (LONG, LONG_WORD)) if long else ("Northwind Traders", "Invoices", ())
+    )
     organization, partner, empty = (world.make_organization() for _ in range(3))
     user_names = (f"{LONG_WORD[:190]}{number}" if long else "" for number in range(10))
     manager, owner, person = (
@@ -68,29 +70,31 @@ def estate(site: ExampleCompany, long: bool) -> ConsoleFixtureData:
     )
     world.add_service_user_key(robot)
     with world.transaction_services() as services:
-        for one, called in ((organization, name), (partner, f"Partner {name}"[:200]), (empty, "Seedlings")):
-            services.organizations.change(one.id, ChangeOrganization(name=called))
-        for project_id, called in ((project.id, word), (granted.id, f"Fleet {name}"[:200])):
+        for renamed, called in ((organization, name), (partner, f"Partner {name}"[:200]), (empty, "Seedlings")):
+            services.organizations.change(renamed.id, ChangeOrganization(name=called))
+        for project_id, called in ((project.id, project_name), (granted.id, f"Fleet {name}"[:200])):
             services.projects.change(project_id, ChangeProject(name=called), principal=OPERATOR_PRINCIPAL)
         proven, asserted = (f"{item}-{organization.id}.example" for item in ("proven", "asserted"))
         for domain in (DOMAIN, proven, asserted):
             services.domains.add(organization.id, AddDomain(domain=domain))
         services.domains.verify(services.domains.get(organization.id, proven), DomainProof.DNS)
         services.domains.assert_domain(organization.id, asserted, principal=OPERATOR_PRINCIPAL)
-        web = RegisterApplication(name=word, type=ApplicationType.WEB, redirect_uris=(CALLBACK,))
+        web = RegisterApplication(name=project_name, type=ApplicationType.WEB, redirect_uris=(CALLBACK,))
         application, _ = services.applications.register_with_secret(project.id, web, principal=OPERATOR_PRINCIPAL)
         services.applications.register_with_secret(
             project.id, RegisterApplication(name="Reports", type=ApplicationType.API), principal=OPERATOR_PRINCIPAL
         )
         described = ChangeServiceUser(description="Deploys the shop each night.")
         services.service_users.change(robot.id, described, principal=OPERATOR_PRINCIPAL)
-        add_personal_access_token = AddPersonalAccessToken(name=word, expires_at=world.clock() + timedelta(days=90))
+        add_personal_access_token = AddPersonalAccessToken(
+            name=project_name, expires_at=world.clock() + timedelta(days=90)
+        )
         token, _ = services.service_users.add_personal_access_token(
             robot.id, add_personal_access_token, principal=OPERATOR_PRINCIPAL
         )
         secret, _ = services.service_users.add_secret(robot.id, principal=OPERATOR_PRINCIPAL)
         provider = CreateUpstreamProvider.build(
-            name=word, issuer="https://login.elsewhere.example", client_id="identity", client_secret=new_token()
+            name=project_name, issuer="https://login.elsewhere.example", client_id="identity", client_secret=new_token()
         )
         ids = {
             "provider": services.upstream_providers.create(organization.id, provider, principal=OPERATOR_PRINCIPAL).id,
@@ -110,7 +114,7 @@ def estate(site: ExampleCompany, long: bool) -> ConsoleFixtureData:
     with world.transaction_services() as services:
         holder = services.storage.users.find_subject(person.user.id)
         assert holder is not None
-        services.factors.enrol(holder, "totp", {"secret": "A" * 32, "step": 0}, name=word)
+        services.factors.enrol(holder, "totp", {"secret": "A" * 32, "step": 0}, name=project_name)
         services.factors.enrol(holder, "recovery_codes", {"codes": {}})
     ids["locked"] = _a_locked_person(site, organization, next(user_names)).id
     ids["leaving"] = _a_leaving_person(site, organization, next(user_names)).id
@@ -160,9 +164,9 @@ def _a_held_person(
     person = site.make_user("Hanna", "Kraus", organization=organization, user_name=user_name)
     reason = "Case 12/2027 before the regional court: keep until the lawyers say otherwise."
     with site.world.transaction_services() as services:
-        place = services.legal_holds.create
-        hold = place(CreateLegalHold(kind=LegalHoldKind.USER, held_id=person.user.id, reason=reason))
-        place(CreateLegalHold(kind=LegalHoldKind.ORGANIZATION, held_id=partner.id, reason="Tax audit"))
+        create_hold = services.legal_holds.create
+        hold = create_hold(CreateLegalHold(kind=LegalHoldKind.USER, held_id=person.user.id, reason=reason))
+        create_hold(CreateLegalHold(kind=LegalHoldKind.ORGANIZATION, held_id=partner.id, reason="Tax audit"))
     return {"held": person.user.id, "hold": hold.id}
 
 

@@ -102,9 +102,9 @@ class InvoicesApplication:
                 if name != "to"
             )
             return f'<h1>Invoices</h1><form method="post" action="{to}">{fields}<button>Win a prize</button></form>'
-        shown = html.escape(json.dumps(members, indent=1))
+        members_json = html.escape(json.dumps(members, indent=1))
         fragment = "<pre id=fragment></pre><script>fragment.innerText = location.hash</script>"
-        return f"<h1>Welcome to Invoices</h1><pre>{shown}</pre>{fragment}"
+        return f"<h1>Welcome to Invoices</h1><pre>{members_json}</pre>{fragment}"
 
 
 class ExampleCompany:

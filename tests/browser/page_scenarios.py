@@ -38,9 +38,9 @@ class BrowserScenario:
         """The organization of people and application."""
         if not self.long:
             return self.site.organization
-        made = self.site.world.make_organization()
+        organization = self.site.world.make_organization()
         with self.site.world.transaction_services() as services:
-            return services.organizations.change(made.id, ChangeOrganization(name=LONG))
+            return services.organizations.change(organization.id, ChangeOrganization(name=LONG))
 
     @cached_property
     def party(self) -> RelyingParty:

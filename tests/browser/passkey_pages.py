@@ -45,7 +45,7 @@ def add_a_passkey_that_is_there(scene: BrowserScenario) -> None:
     device.present(False)
     add_a_passkey(scene)
     device.present(True)
-    scene.tab.one(".button--primary").click()
+    scene.tab.find(".button--primary").click()
     scene.tab.wait(lambda: "has a passkey for your account already" in scene.tab.text)
 
 

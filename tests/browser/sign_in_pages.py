@@ -293,8 +293,8 @@ def email_ask(scene: BrowserScenario) -> None:
 
 
 def _logout(scene: BrowserScenario) -> str:
-    asked = {"client_id": scene.party.client_id, "post_logout_redirect_uri": scene.site.application.goodbye}
-    return urlencode(asked)
+    parameters = {"client_id": scene.party.client_id, "post_logout_redirect_uri": scene.site.application.goodbye}
+    return urlencode(parameters)
 
 
 @page("/sign-out", main=True, names=True)

@@ -16,7 +16,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 PATIENCE = 60
 
 #: The elements of a selector that are drawn and hold these words; if there are any, those that hold nothing else.
-_SHOWN = """
+_VISIBLE_ELEMENTS = """
 const [selector, words] = arguments;
 const text = (one) => one.textContent.trim().replace(/\\s+/g, ' ');
 const found = Array.from(document.querySelectorAll(selector)).filter(one =>
@@ -129,9 +129,9 @@ class Tab:
     @property
     def text(self) -> str:
         """What can be read."""
-        return self.one("body").text
+        return self.find("body").text
 
-    def one(self, selector: str) -> WebElement:
+    def find(self, selector: str) -> WebElement:
         """The only element of the CSS selector."""
         elements = self.all(selector)
         assert len(elements) == 1, (
@@ -145,11 +145,11 @@ class Tab:
 
     def field(self, name: str) -> WebElement:
         """The control of a form's field."""
-        return self.one(f"#field-{name}")
+        return self.find(f"#field-{name}")
 
-    def words(self, selector: str) -> str:
+    def text_of(self, selector: str) -> str:
         """The words of the only element of the selector, hidden ones too, with single spaces."""
-        text: str = self.one(selector).get_property("textContent")  # type: ignore[assignment]
+        text: str = self.find(selector).get_property("textContent")  # type: ignore[assignment]
         return " ".join(text.split())
 
     def value(self, name: str) -> str:
@@ -190,15 +190,15 @@ class Tab:
         """Type into fields, and press the main button of the page."""
         self.fill(**values)
         with self.leaving():
-            self.one(".button--primary, .button--danger").click()
+            self.find(".button--primary, .button--danger").click()
 
-    def press(self, words: str) -> None:
+    def press(self, text: str) -> None:
         """Press the button that shows these words."""
-        self._act("button, summary", words)
+        self._act("button, summary", text)
 
-    def follow(self, words: str, *, inside: str = "body") -> None:
+    def follow(self, text: str, *, inside: str = "body") -> None:
         """Follow the link that shows these words."""
-        self._act(f"{inside} a[href]", words)
+        self._act(f"{inside} a[href]", text)
 
     def type(self, *keys: str) -> None:
         """Press keys, wherever the focus is."""
@@ -217,9 +217,9 @@ class Tab:
         waiting = WebDriverWait(self.driver, PATIENCE, poll_frequency=0.02, ignored_exceptions=[WebDriverException])
         waiting.until(lambda _: condition())
 
-    def _act(self, selector: str, words: str) -> None:
-        found = self.run(_SHOWN, selector, words)
-        assert len(found) == 1, f"{len(found)} of {selector} show {words!r} at {self.url}\n{self.text}"
+    def _act(self, selector: str, text: str) -> None:
+        found = self.run(_VISIBLE_ELEMENTS, selector, text)
+        assert len(found) == 1, f"{len(found)} of {selector} show {text!r} at {self.url}\n{self.text}"
         # Neither a menu nor a button for script leads anywhere.
         if found[0].tag_name == "summary" or found[0].get_attribute("type") == "button":
             found[0].click()

@@ -14,7 +14,7 @@ def test_the_profile_is_saved(site: ExampleCompany, profile: ChromiumProfile, ta
     assert (tab.heading, tab.value("given_name"), tab.focused) == ("Profile", "Anna", "body")
     tab.send(given_name="Änne <b>", phone="+49 30 1234567", locale="de", zoneinfo="Europe/Berlin")
     # From now on the account speaks the person's own language.
-    assert tab.one("html").get_attribute("lang") == "de"
+    assert tab.find("html").get_attribute("lang") == "de"
     assert len(tab.all(".notice--success")) == 1
     assert (tab.value("given_name"), tab.value("phone")) == ("Änne <b>", "+49 30 1234567")
     with site.world.read_only_services() as services:
@@ -53,8 +53,8 @@ def test_the_password_is_changed_and_other_sessions_end(
     site: ExampleCompany, profile: ChromiumProfile, tab: Tab, make_profile: MakeProfile
 ) -> None:
     anna = site.make_user()
-    elsewhere = make_profile()
-    for chromium_profile in (profile, elsewhere):
+    other_profile = make_profile()
+    for chromium_profile in (profile, other_profile):
         site.start_session(chromium_profile, anna)
     tab.open(f"{site.url}/account/password")
     assert tab.focused == "field-current_password"
@@ -65,7 +65,7 @@ def test_the_password_is_changed_and_other_sessions_end(
     assert tab.value("new_password") == ""
     tab.send(current_password=anna.password, new_password=new, new_password_again=new)
     assert "Your password is changed. All your other sessions are ended." in tab.text
-    other = elsewhere.tab()
+    other = other_profile.tab()
     other.open(f"{site.url}/account/profile")
     assert other.heading == "Sign in"
     other.send(login_name=anna.login_name)
@@ -77,13 +77,13 @@ def test_the_session_of_another_browser_is_ended(
     site: ExampleCompany, profile: ChromiumProfile, tab: Tab, make_profile: MakeProfile
 ) -> None:
     anna = site.make_user()
-    elsewhere = make_profile()
-    other = elsewhere.tab()
+    other_profile = make_profile()
+    other = other_profile.tab()
     other.open(f"{site.url}/account")
     site.sign_in(other, anna)
     site.start_session(profile, anna)
     tab.open(f"{site.url}/account/sessions")
-    assert tab.words(".badge") == "This one"
+    assert tab.text_of(".badge") == "This one"
     (row,) = (element for element in tab.all("tbody tr") if "Chrome on Linux" in element.text)
     assert "127.0.0.1" in row.text
     with tab.leaving():
@@ -98,7 +98,7 @@ def test_ending_ones_own_session_leads_to_the_end(site: ExampleCompany, profile:
     site.start_session(profile, site.make_user())
     tab.open(f"{site.url}/account/sessions")
     with tab.leaving():
-        tab.one("tbody button").click()
+        tab.find("tbody button").click()
     assert tab.heading == "You are signed out"
 
 
@@ -108,14 +108,14 @@ def test_a_connected_application_is_disconnected(site: ExampleCompany, profile: 
     tab.press("Allow")
     tokens = site.tokens(tab, authorization)
     tab.open(f"{site.url}/account/applications")
-    assert "Invoices" in tab.one("tbody tr").text
+    assert "Invoices" in tab.find("tbody tr").text
     tab.follow("Disconnect …")
     assert tab.heading == "Disconnect Invoices?"
     tab.follow("Keep it")
     tab.follow("Disconnect …")
     tab.press("Disconnect application")
     assert "The application is disconnected." in tab.text
-    assert tab.words(".empty h2") == "No applications yet"
+    assert tab.text_of(".empty h2") == "No applications yet"
     assert site.party.refresh(tokens.refresh_token).json["error"] == "invalid_grant"
 
 
@@ -124,14 +124,14 @@ def test_the_menu_opens_and_closes(site: ExampleCompany, profile: ChromiumProfil
     tab.open(f"{site.url}/account/profile")
     menu = ".menu--end"
     tab.press("Account menu for Anna Berg")
-    assert tab.one(menu).get_attribute("open")
+    assert tab.find(menu).get_attribute("open")
     tab.type(Keys.TAB, Keys.ESCAPE)
-    assert not tab.one(menu).get_attribute("open")
+    assert not tab.find(menu).get_attribute("open")
     assert tab.run("return document.activeElement.localName") == "summary"
     tab.type(Keys.ENTER)
-    assert tab.one(menu).get_attribute("open")
-    tab.one("h1").click()
-    assert not tab.one(menu).get_attribute("open")
+    assert tab.find(menu).get_attribute("open")
+    tab.find("h1").click()
+    assert not tab.find(menu).get_attribute("open")
 
 
 def test_one_switches_to_another_account(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
@@ -151,7 +151,7 @@ def test_the_skip_link_leads_past_the_navigation(site: ExampleCompany, profile: 
     site.start_session(profile, site.make_user())
     tab.open(f"{site.url}/account/sessions")
     tab.type(Keys.TAB)
-    assert tab.words(":focus") == "Skip to the content"
+    assert tab.text_of(":focus") == "Skip to the content"
     tab.type(Keys.ENTER)
     assert tab.focused == "main"
 
@@ -170,12 +170,12 @@ def test_times_are_shown_in_the_viewers_zone(site: ExampleCompany, profile: Chro
     site.start_session(profile, site.make_user())
     tab.command("Emulation.setTimezoneOverride", timezoneId="Asia/Kathmandu")
     tab.open(f"{site.url}/account/sessions")
-    time = tab.one("time[data-local]")
+    time = tab.find("time[data-local]")
     assert str(time.get_attribute("title")).endswith(" UTC")
-    shown = tab.run(
+    expected = tab.run(
         "const at = new Date(arguments[0].dateTime); return at.toLocaleTimeString('en', {timeZone: 'Asia/Kathmandu',"
         " hour: 'numeric', minute: '2-digit', timeZoneName: 'short'})",
         time,
     )
-    assert time.text.endswith(shown)
+    assert time.text.endswith(expected)
     assert "GMT+5:45" in time.text

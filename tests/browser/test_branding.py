@@ -33,7 +33,7 @@ def test_a_sign_in_has_the_colours_and_the_logo_of_the_organization(scene: Brows
     for dark, colour in ((False, GREEN), (True, LIGHT_GREEN)):
         tab.look(dark=dark)
         assert tab.run(_COLOUR, ".button--primary", "backgroundColor") == colour
-    logo = tab.one(".brand__logo")
+    logo = tab.find(".brand__logo")
     assert tab.run("return arguments[0].complete && arguments[0].naturalWidth > 0", logo)
     assert logo.size["height"] == 40
     # Opened by itself it is a document, in which nothing runs.
@@ -50,14 +50,14 @@ def test_logo_is_seen_on_dark_pages(scene: BrowserScenario) -> None:
     tab.look(dark=True)
     site.ask(tab, party)
     assert tab.run(_COLOUR, ".brand__logo", "backgroundColor") == "rgb(255, 255, 255)"
-    light = tab.run("return arguments[0].currentSrc", tab.one(".brand__logo"))
+    light = tab.run("return arguments[0].currentSrc", tab.find(".brand__logo"))
     with site.world.transaction_services() as services:
         command = ChangeBranding(logo_dark=base64.b64encode(MARK.replace("#12261d", "#ffffff").encode()).decode())
         services.branding.change(organization, command, principal=OPERATOR_PRINCIPAL)
     for dark in (True, False):
         tab.look(dark=dark)
         tab.reload()
-        logo = tab.one(".brand__logo")
+        logo = tab.find(".brand__logo")
         assert tab.run("return arguments[0].complete && arguments[0].naturalWidth > 0", logo)
         assert (tab.run("return arguments[0].currentSrc", logo) != light) is dark
         assert tab.run(_COLOUR, ".brand__logo", "backgroundColor") == "rgba(0, 0, 0, 0)"
@@ -74,7 +74,7 @@ def test_a_logo_is_uploaded(scene: BrowserScenario, tmp_path: Path) -> None:
     tab.field("logo").send_keys(str(file))
     with tab.leaving():
         tab.press("Upload")
-    assert tab.run("return arguments[0].naturalHeight", tab.one("#looks .brand__logo")) in (48, 72, 96, 144, 192)
+    assert tab.run("return arguments[0].naturalHeight", tab.find("#looks .brand__logo")) in (48, 72, 96, 144, 192)
     # One that is too large is refused before it is read, by a page.
     file.write_bytes(bytes(3_000_000))
     tab.follow("Change", inside="#looks")
@@ -82,7 +82,7 @@ def test_a_logo_is_uploaded(scene: BrowserScenario, tmp_path: Path) -> None:
     tab.field("logo").send_keys(str(file))
     with tab.leaving():
         tab.press("Upload")
-    assert "The picture is larger than 512 KiB." in tab.words("#error-logo")
+    assert "The picture is larger than 512 KiB." in tab.text_of("#error-logo")
 
 
 def test_the_preview_follows_what_is_typed(scene: BrowserScenario) -> None:
@@ -95,7 +95,7 @@ def test_the_preview_follows_what_is_typed(scene: BrowserScenario) -> None:
     assert tab.run(_COLOUR, ".looks--dark .looks__button", "backgroundColor") == LIGHT_GREEN
     tab.fill(accent="#6d1247", display_name="Southwind")
     tab.wait(lambda: tab.run(_COLOUR, button, "backgroundColor") == "rgb(109, 18, 71)")
-    tab.wait(lambda: "Southwind" in tab.words("#preview .mail__name"))
+    tab.wait(lambda: "Southwind" in tab.text_of("#preview .mail__name"))
     # What cannot be taken changes nothing, and nothing was saved.
     tab.fill(accent="#ffcc0")
     tab.fill(accent_dark="#ffffff")
@@ -140,5 +140,5 @@ def test_nothing_is_left_of_looks_that_are_taken_back(scene: BrowserScenario) ->
         services.branding.change(organization, nothing, principal=OPERATOR_PRINCIPAL)
     site.ask(tab, party)
     assert tab.heading == "Sign in"
-    assert tab.one(".brand__name").text == "Identity"
+    assert tab.find(".brand__name").text == "Identity"
     assert not tab.all("link[href^='/branding/']")

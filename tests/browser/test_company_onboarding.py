@@ -30,13 +30,13 @@ def company(chromium: Chromium, on_memory: dict[str, str], key_pool: RsaKeyPool)
 
 
 @pytest.fixture
-def elsewhere(chromium: Chromium, on_memory: dict[str, str], key_pool: RsaKeyPool) -> Iterator[ExampleCompany]:
+def provider_site(chromium: Chromium, on_memory: dict[str, str], key_pool: RsaKeyPool) -> Iterator[ExampleCompany]:
     """Another service, at which people have accounts."""
     with acme(on_memory, key_pool) as site:
         yield site
 
 
-def seen(tab: Tab, name: str) -> None:
+def save_picture(tab: Tab, name: str) -> None:
     """Keep a picture of the page."""
     if PICTURES:
         (Path(PICTURES) / f"{name}.png").write_bytes(tab.picture())
@@ -67,29 +67,29 @@ def test_an_owner_asks_all_managers_for_a_second_factor(company: ExampleCompany,
     tab.open(f"{company.url}/console/instance/policy/edit")
     company.sign_in(tab, owner)
     tab.fill(second_factor=SecondFactorRule.REQUIRED_FOR_MANAGERS.value)
-    seen(tab, "1-policy")
+    save_picture(tab, "1-policy")
     tab.send()
     # Theirs is the only session here that began without one.
     assert "These rules end 1 session. Your own session is among them. Save again to confirm." in tab.text
     tab.send()
     assert tab.heading == "Set up a second factor", tab.text
-    seen(tab, "2-set-up")
+    save_picture(tab, "2-set-up")
     tab.press("Passkey")
-    seen(tab, "3-passkey")
+    save_picture(tab, "3-passkey")
     tab.send()
     assert tab.heading == "Sign-in policy of the instance"
     assert "All managers need one" in tab.text
-    seen(tab, "4-policy-saved")
+    save_picture(tab, "4-policy-saved")
     tab.open(f"{company.url}/login?target=/account/security&enrol=totp")
     app = set_up_an_app(tab)
-    seen(tab, "5-app")
+    save_picture(tab, "5-app")
     tab.send(code=code(company, app))
     assert "Authenticator app" in tab.text
-    seen(tab, "6-security")
+    save_picture(tab, "6-security")
     sign_out(company, tab)
     device.present(False)
     tab.open(f"{company.url}/login?target=/console/instance/policy")
-    seen(tab, "7-sign-in")
+    save_picture(tab, "7-sign-in")
     device.present(True)
     tab.press("Sign in with a passkey")
     assert tab.heading == "Sign-in policy of the instance"
@@ -100,7 +100,7 @@ def test_an_owner_asks_all_managers_for_a_second_factor(company: ExampleCompany,
     company.sign_in(tab, owner)
     tab.follow("Use another way")
     assert tab.heading == "Verify it's you"
-    seen(tab, "8-choice")
+    save_picture(tab, "8-choice")
 
 
 def test_a_lost_phone_is_replaced_by_a_recovery_code(company: ExampleCompany, tab: Tab) -> None:
@@ -115,9 +115,9 @@ def test_a_lost_phone_is_replaced_by_a_recovery_code(company: ExampleCompany, ta
     assert tab.heading == "Security"
     tab.open(f"{company.url}/login?target=/account/security&enrol=recovery_codes")
     tab.send()
-    codes = tab.words("#codes").split()
+    codes = tab.text_of("#codes").split()
     assert len(codes) == 10
-    seen(tab, "9-recovery-codes")
+    save_picture(tab, "9-recovery-codes")
     tab.follow("I have saved the codes")
     assert tab.heading == "Security"
     sign_out(company, tab)
@@ -126,7 +126,7 @@ def test_a_lost_phone_is_replaced_by_a_recovery_code(company: ExampleCompany, ta
     if tab.heading != "Verify it's you":
         tab.follow("Use another way")
     tab.press("Recovery codes")
-    seen(tab, "10-recovery-code")
+    save_picture(tab, "10-recovery-code")
     tab.send(code=codes[3].lower().replace("-", ""))
     if "/consent" in tab.url:
         tab.send()
@@ -137,21 +137,21 @@ def test_a_lost_phone_is_replaced_by_a_recovery_code(company: ExampleCompany, ta
     tab.open(f"{company.url}/login?target=/account/security&enrol=totp")
     tab.send(code=code(company, set_up_an_app(tab)), name="New phone")
     assert "New phone" in tab.text
-    seen(tab, "11-new-phone")
+    save_picture(tab, "11-new-phone")
 
 
 def test_somebody_of_another_provider_lands_in_the_application(
-    company: ExampleCompany, elsewhere: ExampleCompany, tab: Tab
+    company: ExampleCompany, provider_site: ExampleCompany, tab: Tab
 ) -> None:
     """For the first time: an account is made here, and the application gets its tokens."""
     provider = company.world.make_upstream_provider(
         company.organization,
         name="Elsewhere",
-        issuer=elsewhere.world.issuer,
+        issuer=provider_site.world.issuer,
         client_id="unknown-yet",
         create_accounts=True,
     )
-    registered = elsewhere.world.make_application(
+    registered = provider_site.world.make_application(
         type=ApplicationType.WEB,
         redirect_uris=(f"{company.url}{provider.callback_path}",),
         authentication_method="client_secret_basic",
@@ -160,17 +160,17 @@ def test_somebody_of_another_provider_lands_in_the_application(
     company.world.operator_services.upstream_providers.change(
         provider.id, ChangeUpstreamProvider.build(client_id=registered.client_id, client_secret=registered.secret)
     )
-    carla = elsewhere.make_user("Carla", "Rossi")
+    carla = provider_site.make_user("Carla", "Rossi")
     authorization = company.ask(tab, scope="openid profile")
-    seen(tab, "12-buttons")
+    save_picture(tab, "12-buttons")
     tab.follow("Sign in with Elsewhere")
-    assert tab.url.startswith(elsewhere.url)
-    seen(tab, "13-elsewhere")
-    elsewhere.sign_in(tab, carla)
+    assert tab.url.startswith(provider_site.url)
+    save_picture(tab, "13-elsewhere")
+    provider_site.sign_in(tab, carla)
     if "/consent" in tab.url:
         tab.send()
     assert tab.heading == "Welcome to Invoices", tab.text
     claims = company.tokens(tab, authorization).claims
-    made = company.world.operator_services.users.get(claims["sub"])
-    assert (made.profile.given_name, made.profile.family_name) == ("Carla", "Rossi")
-    assert made.organization_id == company.organization.id
+    user = company.world.operator_services.users.get(claims["sub"])
+    assert (user.profile.given_name, user.profile.family_name) == ("Carla", "Rossi")
+    assert user.organization_id == company.organization.id

@@ -95,10 +95,10 @@ def test_a_newcomer_gets_from_nothing_to_the_api(
     tab.follow("CI runner")
     (scope,) = set(re.findall(r"openid urn:\S+:aud", tab.text))
 
-    told = run_their_script(site, tmp_path, scope)
-    assert told["me"]["id"] == user_id
-    assert told["me"]["roles"][0]["roles"] == ["ORG_OWNER"]
-    assert (told["organization"]["name"], told["organization"]["id"]) == (name, home.rpartition("/")[2])
+    output = run_their_script(site, tmp_path, scope)
+    assert output["me"]["id"] == user_id
+    assert output["me"]["roles"][0]["roles"] == ["ORG_OWNER"]
+    assert (output["organization"]["name"], output["organization"]["id"]) == (name, home.rpartition("/")[2])
 
 
 def register_a_web_application(site: ExampleCompany, tab: Tab) -> None:
@@ -107,8 +107,8 @@ def register_a_web_application(site: ExampleCompany, tab: Tab) -> None:
     tab.follow("Web")
     tab.send(name="Web shop", redirect_uris="https://shop.example/callback")
     assert len(tab.all("[data-copy-from]")) == 1
-    client_id, secret = tab.words(".identifier code"), tab.words("#secret-value")
-    assert tab.one("[data-copy-from]").is_displayed() is tab.script
+    client_id, secret = tab.text_of(".identifier code"), tab.text_of("#secret-value")
+    assert tab.find("[data-copy-from]").is_displayed() is tab.script
     tab.follow("I have saved it")
     assert tab.heading == "Web shop"
     assert client_id in tab.text
@@ -133,12 +133,12 @@ def add_a_key(tab: Tab, user_name: str, folder: Path) -> dict[str, str]:
     assert tab.focused == "field-expiration_date"
     tab.send()
     assert (tab.heading, tab.status, tab.focused) == ("Key added", 200, "key-file")
-    shown = str(tab.one("#key-file-text").get_property("textContent"))
+    key_json = str(tab.find("#key-file-text").get_property("textContent"))
     tab.type(Keys.ENTER)
     tab.wait(lambda: list(folder.glob("*.json")))
     (path,) = folder.iterdir()
-    assert path.read_text() == shown
-    content: dict[str, str] = json.loads(shown)
+    assert path.read_text() == key_json
+    content: dict[str, str] = json.loads(key_json)
     assert path.name == f"{user_name}-{content['keyId'][:8]}.json"
     # The answer to the form is all that there is: the same form makes no second key.
     tab.reload()
@@ -174,8 +174,8 @@ def run_their_script(site: ExampleCompany, folder: Path, scope: str) -> dict[str
         [sys.executable, script, site.world.issuer, key_file], capture_output=True, text=True, check=False, timeout=60
     )
     assert run.returncode == 0, run.stderr
-    told: dict[str, Any] = json.loads(run.stdout)
-    return told
+    output: dict[str, Any] = json.loads(run.stdout)
+    return output
 
 
 # --- comfort ----------------------------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ def test_ids_and_secrets_are_copied(
     tab.open(f"{site.url}/console/service-users/{robot.id}/secrets/new")
     tab.send()
     tab.press("Copy")
-    assert copied(tab) == tab.words("#secret-value")
+    assert copied(tab) == tab.text_of("#secret-value")
 
 
 def copied(tab: Tab) -> str:
@@ -242,19 +242,19 @@ def test_on_a_phone_the_navigation_is_a_menu(
 def test_two_tabs_in_two_organizations_do_not_disturb_each_other(
     site: ExampleCompany, profile: ChromiumProfile, manager: CompanyUser, organization: Organization
 ) -> None:
-    one, other = profile.tab(), profile.tab()
-    one.open(of_organization(site, organization, "/projects/new"))
+    first, other = profile.tab(), profile.tab()
+    first.open(of_organization(site, organization, "/projects/new"))
     other.open(of_organization(site, site.organization, "/projects/new"))
-    one.send(name="Rockets")
+    first.send(name="Rockets")
     # What was done is told to the tab that did it.
-    assert one.words(".notice--success").startswith("Project created.")
+    assert first.text_of(".notice--success").startswith("Project created.")
     other.reload()
     assert not other.all(".notice")
     other.send(name=f"Planes of {organization.name}")
-    for tab, here in ((one, organization), (other, site.organization)):
+    for tab, tab_organization in ((first, organization), (other, site.organization)):
         tab.follow("Projects", inside=".navigation")
-        assert tab.url == of_organization(site, here, "/projects")
-    assert [row.text for row in one.all("tbody .table__name")] == ["Rockets"]
+        assert tab.url == of_organization(site, tab_organization, "/projects")
+    assert [row.text for row in first.all("tbody .table__name")] == ["Rockets"]
 
 
 def test_a_form_that_is_gone_back_to_makes_nothing_twice(
@@ -296,11 +296,13 @@ def test_who_loses_the_role_meanwhile_is_told_and_changes_nothing(
     site: ExampleCompany, profile: ChromiumProfile, tab: Tab, organization: Organization
 ) -> None:
     person = site.make_user()
-    held = site.world.assign_manager_role(person.user, "ORG_OWNER", resource=organization_resource(organization.id))
+    manager_role = site.world.assign_manager_role(
+        person.user, "ORG_OWNER", resource=organization_resource(organization.id)
+    )
     site.start_session(profile, person)
     tab.open(of_organization(site, organization, "/projects/new"))
     with site.world.transaction_services() as services:
-        services.managers.remove(held.id, principal=OPERATOR_PRINCIPAL)
+        services.managers.remove(manager_role.id, principal=OPERATOR_PRINCIPAL)
     tab.send(name="Rockets")
     assert tab.status in (403, 404)
     with site.world.read_only_services() as services:
@@ -342,9 +344,9 @@ def enter(tab: Tab) -> None:
         tab.type(Keys.ENTER)
 
 
-def reach(tab: Tab, words: str) -> None:
+def reach(tab: Tab, text: str) -> None:
     """Press Tab until the focus is at what begins with these words."""
-    reach_where(tab, "return document.activeElement.textContent.trim().startsWith(arguments[0])", words)
+    reach_where(tab, "return document.activeElement.textContent.trim().startsWith(arguments[0])", text)
 
 
 def reach_field(tab: Tab, name: str) -> None:
@@ -352,13 +354,13 @@ def reach_field(tab: Tab, name: str) -> None:
     reach_where(tab, "return document.activeElement.id === arguments[0]", f"field-{name}")
 
 
-def reach_where(tab: Tab, condition: str, wanted: str) -> None:
+def reach_where(tab: Tab, condition: str, argument: str) -> None:
     for _ in range(MANY):
         tab.type(Keys.TAB)
         # Between two rounds the whole page has the focus.
-        if tab.focused != "body" and tab.run(condition, wanted):
+        if tab.focused != "body" and tab.run(condition, argument):
             return
-    raise AssertionError(f"the Tab key does not reach {wanted}")
+    raise AssertionError(f"the Tab key does not reach {argument}")
 
 
 def test_addresses_break_between_words_alone(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:

@@ -37,18 +37,18 @@ def test_a_form_of_ours_that_another_origin_posts_is_refused(
 
 
 @pytest.mark.parametrize("path", ["/sign-out", "/account/sessions", "/account/switch", "/password/reset"])
-@pytest.mark.parametrize("by", ["origin", "other_origin"])
+@pytest.mark.parametrize("origin_name", ["origin", "other_origin"])
 def test_no_form_is_taken_from_others(
-    site: ExampleCompany, profile: ChromiumProfile, tab: Tab, path: str, by: str
+    site: ExampleCompany, profile: ChromiumProfile, tab: Tab, path: str, origin_name: str
 ) -> None:
     anna = site.make_user()
     site.start_session(profile, anna)
     sessions = len(site.world.audit_events(event="session.ended"))
-    origin = getattr(site.application, by)
+    origin = getattr(site.application, origin_name)
     fields = {"login_name": anna.login_name, "others": "yes", "session": "new"}
     tab.open(site.application.form_to(f"{site.url}{path}", fields, origin=origin))
     tab.press("Win a prize")
-    if by == "other_origin":
+    if origin_name == "other_origin":
         assert (tab.status, tab.heading) == (403, "We did not take this form")
     assert len(site.world.audit_events(event="session.ended")) == sessions
     tab.open(f"{site.url}/account")
@@ -58,12 +58,12 @@ def test_no_form_is_taken_from_others(
 def test_another_site_cannot_sign_somebody_in(site: ExampleCompany, tab: Tab, make_profile: MakeProfile) -> None:
     """Login CSRF: the attacker's own sign-in, token included, sent from the browser of somebody else."""
     mallory = site.make_user("Mallory", "Moor")
-    own = make_profile().tab()
-    site.ask(own)
-    own.send(login_name=mallory.login_name)
-    token = str(own.one("#page-form [name=csrf_token]").get_property("value"))
+    attacker_tab = make_profile().tab()
+    site.ask(attacker_tab)
+    attacker_tab.send(login_name=mallory.login_name)
+    token = str(attacker_tab.find("#page-form [name=csrf_token]").get_property("value"))
     fields = {"csrf_token": token, "password": mallory.password}
-    tab.open(site.application.form_to(own.url, fields))
+    tab.open(site.application.form_to(attacker_tab.url, fields))
     tab.press("Win a prize")
     assert tab.status in (400, 403)
     tab.open(f"{site.url}/account")
@@ -74,11 +74,11 @@ def test_another_site_cannot_sign_somebody_in(site: ExampleCompany, tab: Tab, ma
 def test_no_page_is_shown_within_another(site: ExampleCompany, profile: ChromiumProfile, tab: Tab, path: str) -> None:
     site.start_session(profile, site.make_user())
     tab.open(site.application.frame_of(f"{site.url}{path}"))
-    tab.wait(lambda: any("frame" in said for said in profile.console))
-    said = "\n".join(profile.console)
-    assert "frame-ancestors 'none'" in said or "X-Frame-Options" in said
+    tab.wait(lambda: any("frame" in message for message in profile.console))
+    message = "\n".join(profile.console)
+    assert "frame-ancestors 'none'" in message or "X-Frame-Options" in message
     driver = tab.driver
-    driver.switch_to.frame(tab.one("iframe"))
+    driver.switch_to.frame(tab.find("iframe"))
     try:
         assert driver.execute_script("return location.href") == "chrome-error://chromewebdata/"
     finally:
@@ -97,7 +97,7 @@ def test_script_of_others_does_not_run(site: ExampleCompany, profile: ChromiumPr
         script.textContent = 'document.title = 2';
         document.body.append(script);"""
     )
-    tab.wait(lambda: sum("Content Security Policy" in said for said in profile.console) >= 2)
+    tab.wait(lambda: sum("Content Security Policy" in message for message in profile.console) >= 2)
     assert tab.title.startswith("Sign in")
     profile.console.clear()
 
@@ -109,8 +109,8 @@ def test_a_form_of_ours_cannot_be_made_to_post_elsewhere(
     site.start_session(profile, site.make_user())
     tab.open(f"{site.url}/account/password")
     tab.run("document.getElementById('page-form').action = arguments[0]", f"{site.application.origin}/steal")
-    tab.one(".button--primary").click()
-    tab.wait(lambda: any("form-action" in said for said in profile.console))
+    tab.find(".button--primary").click()
+    tab.wait(lambda: any("form-action" in message for message in profile.console))
     assert all(received_response.path != "/steal" for received_response in site.application.received)
     profile.console.clear()
 
@@ -126,8 +126,8 @@ def test_the_application_never_learns_the_address_of_a_page(site: ExampleCompany
     site.ask(tab)
     site.sign_in(tab, site.make_user())
     assert tab.run("return document.referrer") == ""
-    asked = {"client_id": site.party.client_id, "post_logout_redirect_uri": site.application.goodbye}
-    tab.open(f"{site.url}/oauth/v2/endsession?{urlencode(asked)}")
+    parameters = {"client_id": site.party.client_id, "post_logout_redirect_uri": site.application.goodbye}
+    tab.open(f"{site.url}/oauth/v2/endsession?{urlencode(parameters)}")
     # The page at the end knows of the same request that waits.
     tab.open(tab.url.replace("/sign-out?", "/signed-out?"))
     tab.follow("Back to Invoices")

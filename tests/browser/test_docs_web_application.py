@@ -35,8 +35,8 @@ def example(site: ExampleCompany) -> Iterator[DocsExample]:
         post_logout_redirect_uris=(docs_example.home,),
         development=True,
     )
-    words = [site.world.identity.settings.issuer_url, client.client_id, client.secret, str(docs_example.port)]
-    with subprocess.Popen([sys.executable, SCRIPT, *words], stdout=subprocess.PIPE, text=True) as process:
+    arguments = [site.world.identity.settings.issuer_url, client.client_id, client.secret, str(docs_example.port)]
+    with subprocess.Popen([sys.executable, SCRIPT, *arguments], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             assert docs_example.home in process.stdout.readline()

@@ -36,8 +36,8 @@ def test_the_application_signs_out_and_gets_the_person_back(
 
 def test_without_a_hint_the_person_is_asked(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     anna, _ = signed_in(site, tab)
-    asked = {"client_id": site.party.client_id, "post_logout_redirect_uri": site.application.goodbye}
-    tab.open(f"{site.world.client.discovery['end_session_endpoint']}?{urlencode(asked)}")
+    parameters = {"client_id": site.party.client_id, "post_logout_redirect_uri": site.application.goodbye}
+    tab.open(f"{site.world.client.discovery['end_session_endpoint']}?{urlencode(parameters)}")
     assert tab.heading == "Sign out?"
     assert "Invoices asks to sign you out." in tab.text
     assert f"You are signed in as {anna.login_name} on this browser." in tab.text

@@ -87,7 +87,7 @@ def test_the_account(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -
     tab.send(current_password=anna.password, new_password="another password", new_password_again="another password")
     assert "Your password is changed." in tab.text
     tab.follow("Sessions")
-    assert tab.one("tbody time[data-local]").text.endswith(" UTC")
+    assert tab.find("tbody time[data-local]").text.endswith(" UTC")
     tab.follow("Applications")
     tab.press("Account menu for Anna Berg")
     tab.press("Sign out")

@@ -38,7 +38,7 @@ SIZES = ((1280, 860), (390, 844), (320, 640))
 PHONE = 640
 
 #: The addresses that links led to so far.
-ASKED: set[str] = set()
+CHECKED_LINKS: set[str] = set()
 
 MakeScene = Callable[..., BrowserScenario]
 
@@ -77,9 +77,9 @@ def in_language(scene: BrowserScenario, page: PageUnderTest, language: str, make
     before = (tab.url, tab.status)
     tab.languages(language)
     tab.reload()
-    if (tab.url, tab.status) != before or tab.one("html").get_attribute("lang") != language:
+    if (tab.url, tab.status) != before or tab.find("html").get_attribute("lang") != language:
         tab = make_scenario(page, languages=language).tab
-    assert tab.one("html").get_attribute("lang") == language
+    assert tab.find("html").get_attribute("lang") == language
     return tab
 
 
@@ -88,7 +88,7 @@ def looked_at(tab: Tab, check: str, *arguments: Any) -> Any:
     return tab.run(f"return ({CHECKS}).{check}(...arguments);", *arguments)
 
 
-def violations(tab: Tab, asked: dict[str, Any]) -> list[str]:
+def violations(tab: Tab, rules: dict[str, Any]) -> list[str]:
     """What axe-core finds by these rules."""
     if tab.run("return typeof axe === 'undefined';"):
         tab.run(AXE)
@@ -96,7 +96,7 @@ def violations(tab: Tab, asked: dict[str, Any]) -> list[str]:
         "const [what, options, done] = arguments; axe.run(what, options).then((found) => done(found.violations));",
         # What is in a closed part is drawn nowhere, but axe-core judges it as if it lay on what follows.
         {"exclude": ["details:not([open]) > :not(summary)"]},
-        {**asked, "resultTypes": ["violations"], "preload": False},
+        {**rules, "resultTypes": ["violations"], "preload": False},
     )
     return [
         f"{item['id']}: {item['help']}: {node['html']} {node['failureSummary']}"
@@ -118,11 +118,11 @@ def layout_problems(tab: Tab) -> list[str]:
 
 def tab_problems(tab: Tab) -> list[str]:
     """What the Tab key does not reach, or not in order, or without showing it."""
-    wanted = looked_at(tab, "places")
+    focusable = looked_at(tab, "places")
     looked_at(tab, "watchFocus")
     reached: dict[int, Any] = {}
     for _ in range(5):
-        tab.type(*[Keys.TAB] * (len(wanted) + 2))
+        tab.type(*[Keys.TAB] * (len(focusable) + 2))
         reached, around = once_around(looked_at(tab, "watched"))
         if around:
             break
@@ -130,18 +130,18 @@ def tab_problems(tab: Tab) -> list[str]:
     problems += [f"out of sight: {item['name']}" for item in reached.values() if not item["inView"]]
     order = list(reached)
     start = order.index(min(order))
-    if order[start:] + order[:start] != sorted(wanted):
-        problems.append(f"the Tab key goes to {order}, not {sorted(wanted)}")
+    if order[start:] + order[:start] != sorted(focusable):
+        problems.append(f"the Tab key goes to {order}, not {sorted(focusable)}")
     return problems
 
 
-def once_around(seen: list[Any]) -> tuple[dict[int, Any], bool]:
+def once_around(focused: list[Any]) -> tuple[dict[int, Any], bool]:
     """Where the focus was by then, by place, and whether it came back to one of them.
 
     After the last element it leaves the page, and comes back to the first. A date has several parts.
     """
     reached: dict[int, Any] = {}
-    for before, found in pairwise([{"place": -1}, *seen]):
+    for before, found in pairwise([{"place": -1}, *focused]):
         if found["place"] in reached and found["place"] != before["place"]:
             return reached, True
         if found["place"] >= 0:
@@ -151,8 +151,8 @@ def once_around(seen: list[Any]) -> tuple[dict[int, Any], bool]:
 
 def link_problems(tab: Tab) -> list[str]:
     """What leads to errors."""
-    found = looked_at(tab, "links", sorted(ASKED))
-    ASKED.update(found["asked"])
+    found = looked_at(tab, "links", sorted(CHECKED_LINKS))
+    CHECKED_LINKS.update(found["asked"])
     wrong: list[str] = found["wrong"]
     return wrong
 
@@ -172,10 +172,10 @@ FIRST = {
     *("branded-login-name", "console-branding-preview"),
     *("console-application-errors", "console-application", "console-audit-events", "console-token-preview"),
 }
-EACH = [pytest.param(name, marks=() if name in FIRST else pytest.mark.thorough) for name in PAGES]
+PAGE_PARAMETERS = [pytest.param(name, marks=() if name in FIRST else pytest.mark.thorough) for name in PAGES]
 
 
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", PAGE_PARAMETERS)
 def test_the_page_is_sound(name: str, make_scenario: MakeScene, thorough: bool) -> None:
     page = PAGES[name]
     scene = make_scenario(page)

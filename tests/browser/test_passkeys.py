@@ -138,7 +138,7 @@ def test_a_passkey_is_not_added_twice_to_a_device(site: ExampleCompany, tab: Tab
     add_passkey(site, tab, anna)
     tab.open(site.url + ADD)
     assert tab.heading == "Add a passkey"
-    tab.one(".button--primary").click()
+    tab.find(".button--primary").click()
     tab.wait(lambda: "This device has a passkey for your account already." in tab.text)
     assert len(passkeys(site, anna)) == 1
 
@@ -205,6 +205,6 @@ def test_another_language_is_no_passkey(site: ExampleCompany, tab: Tab) -> None:
     tab.open(site.url + ADD)
     device.clear()
     tab.press("Deutsch")
-    assert tab.one("html").get_attribute("lang") == "de"
+    assert tab.find("html").get_attribute("lang") == "de"
     tab.send()
     assert len(passkeys(site, anna)) == 2

@@ -45,10 +45,10 @@ def test_all_that_is_wrong_is_told_at_once(site: ExampleCompany, tab: Tab) -> No
     authorization = site.ask(tab, prompt="create")
     tab.send(**(grace(3) | {"email": "grace", "family_name": "", "password_again": "something else"}))
     assert (tab.status, tab.focused) == (422, "errors")
-    assert tab.words("#errors h2") == "Check 3 fields"
+    assert tab.text_of("#errors h2") == "Check 3 fields"
     for link in tab.all("#errors a"):
         name = str(link.get_attribute("hash")).removeprefix("#field-")
-        assert tab.words(f"#error-{name}") == f"Error: {link.text}"
+        assert tab.text_of(f"#error-{name}") == f"Error: {link.text}"
         assert tab.field(name).get_attribute("aria-invalid") == "true"
         link.click()
         assert tab.focused == f"field-{name}"
@@ -64,9 +64,9 @@ def test_another_language_keeps_the_whole_form(site: ExampleCompany, tab: Tab) -
     site.ask(tab, prompt="create")
     tab.fill(**grace(4))
     tab.press("Deutsch")
-    assert tab.one("html").get_attribute("lang") == "de"
-    kept = {name: value for name, value in grace(4).items() if "password" not in name}
-    assert {name: tab.value(name) for name in kept} == kept
+    assert tab.find("html").get_attribute("lang") == "de"
+    kept_values = {name: value for name, value in grace(4).items() if "password" not in name}
+    assert {name: tab.value(name) for name in kept_values} == kept_values
     assert tab.value("password") == ""
 
 
@@ -87,9 +87,9 @@ def test_with_mail_a_link_finishes_the_account(
     assert (other.heading, "grace5@acme.example" in other.text) == ("Enter your password", True)
     other.send(password=GRACE["password"])
     assert other.heading == "Profile"
-    told = site.mail()
-    assert (told["To"], told["Subject"]) == ("grace5@navy.example", "Your account is ready")
-    assert "grace5@acme.example" in message_text(told)
+    mail = site.mail()
+    assert (mail["To"], mail["Subject"]) == ("grace5@navy.example", "Your account is ready")
+    assert "grace5@acme.example" in message_text(mail)
 
 
 def test_in_the_browser_where_it_began_the_sign_in_goes_on(

@@ -37,12 +37,12 @@ def test_by_keyboard_alone(site: ExampleCompany, tab: Tab) -> None:
         tab.type(Keys.ENTER)
     assert tab.focused == "field-password"
     tab.type(anna.password, Keys.TAB)
-    assert tab.words(":focus") == "Show Password"
+    assert tab.text_of(":focus") == "Show Password"
     tab.type(Keys.SPACE)
     assert tab.value("password") == anna.password
     assert tab.field("password").get_attribute("type") == "text"
     tab.type(Keys.TAB)
-    assert tab.words(":focus") == "Sign in"
+    assert tab.text_of(":focus") == "Sign in"
     with tab.leaving():
         tab.type(Keys.SPACE)
     site.tokens(tab, authorization)
@@ -58,7 +58,7 @@ def test_a_wrong_password_is_told_at_its_field(site: ExampleCompany, tab: Tab) -
     field = tab.field("password")
     assert (field.get_attribute("aria-invalid"), tab.value("password")) == ("true", "")
     first, *_ = str(field.get_attribute("aria-describedby")).split()
-    assert tab.words(f"#{first}") == f"Error: {WRONG}"
+    assert tab.text_of(f"#{first}") == f"Error: {WRONG}"
     assert tab.focused == "field-password"
     tab.send(password=anna.password)
     site.tokens(tab, authorization)
@@ -143,10 +143,10 @@ def test_another_language_keeps_what_was_typed(site: ExampleCompany, tab: Tab) -
     tab.fill(login_name=anna.login_name)
     tab.press("Deutsch")
     assert (tab.heading, tab.value("login_name")) == ("Anmelden", anna.login_name)
-    assert tab.one("html").get_attribute("lang") == "de"
+    assert tab.find("html").get_attribute("lang") == "de"
     tab.send()
     # The pages that follow speak it too.
-    assert tab.one("html").get_attribute("lang") == "de"
+    assert tab.find("html").get_attribute("lang") == "de"
     tab.send(password=anna.password)
     site.tokens(tab, authorization)
 
@@ -157,7 +157,7 @@ def test_pages_speak_the_language_of_the_browser(
 ) -> None:
     tab = make_profile(languages=languages).tab()
     site.ask(tab)
-    spoken = tab.one("html").get_attribute("lang")
+    spoken = tab.find("html").get_attribute("lang")
     assert spoken in languages
     assert spoken != "en"
 
@@ -177,7 +177,7 @@ def test_the_answer_comes_in_the_fragment(site: ExampleCompany, tab: Tab) -> Non
     site.sign_in(tab, site.make_user())
     address, _, fragment = tab.url.partition("#")
     assert address == authorization.parameters["redirect_uri"]
-    assert tab.words("#fragment") == f"#{fragment}"
+    assert tab.text_of("#fragment") == f"#{fragment}"
     assert site.application.received[-1].members == {}
     assert "id_token=" in fragment
 
@@ -203,8 +203,8 @@ def test_a_password_can_be_looked_at(site: ExampleCompany, tab: Tab) -> None:
     authorization = site.ask(tab)
     tab.send(login_name=anna.login_name)
     tab.fill(password=anna.password)
-    for shown, kind in (("Show", "text"), ("Hide", "password"), ("Show", "text")):
-        (button,) = (element for element in tab.all("#page-form button[type=button]") if shown in element.text)
+    for label, kind in (("Show", "text"), ("Hide", "password"), ("Show", "text")):
+        (button,) = (element for element in tab.all("#page-form button[type=button]") if label in element.text)
         button.click()
         assert tab.field("password").get_attribute("type") == kind
     tab.send()

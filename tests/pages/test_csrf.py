@@ -8,19 +8,22 @@ from identity.http import csrf
 
 from .conftest import PageBrowser, SamplePage
 
-OWN = "https://id.example.com"
+OWN_ORIGIN = "https://id.example.com"
 
 
 @pytest.mark.parametrize(
     ("site", "origin", "status"),
     [
-        *(("same-origin", origin, 303) for origin in ("", "null", OWN, "https://evil.example")),
+        *(("same-origin", origin, 303) for origin in ("", "null", OWN_ORIGIN, "https://evil.example")),
         ("none", "", 303),
-        *(("same-site", origin, 403) for origin in ("", OWN)),
-        *(("cross-site", origin, 403) for origin in ("", "null", OWN)),
-        ("nonsense", OWN, 403),
-        *(("", origin, 303) for origin in ("", "null", OWN, OWN.upper().replace("HTTPS", "https"))),
-        *(("", origin, 403) for origin in ("https://evil.example", "http://id.example.com", f"{OWN}:8443", f"{OWN}.x")),
+        *(("same-site", origin, 403) for origin in ("", OWN_ORIGIN)),
+        *(("cross-site", origin, 403) for origin in ("", "null", OWN_ORIGIN)),
+        ("nonsense", OWN_ORIGIN, 403),
+        *(("", origin, 303) for origin in ("", "null", OWN_ORIGIN, OWN_ORIGIN.upper().replace("HTTPS", "https"))),
+        *(
+            ("", origin, 403)
+            for origin in ("https://evil.example", "http://id.example.com", f"{OWN_ORIGIN}:8443", f"{OWN_ORIGIN}.x")
+        ),
     ],
 )
 def test_what_the_browser_says_of_the_sender(browser: PageBrowser, site: str, origin: str, status: int) -> None:

@@ -47,9 +47,9 @@ def test_invalid_query_page_links_path_without_query(browser: PageBrowser) -> No
     assert answer.html.find("main").find("a", href="/failing/conflict") is not None
 
 
-@pytest.mark.parametrize(("language", "said"), [("en", "This needs the permission user.read."), ("de", "Dafür ist")])
-def test_a_missing_right_is_named(browser: PageBrowser, language: str, said: str) -> None:
-    assert said in browser.get("/failing/denied", accept_language=language).text
+@pytest.mark.parametrize(("language", "message"), [("en", "This needs the permission user.read."), ("de", "Dafür ist")])
+def test_a_missing_right_is_named(browser: PageBrowser, language: str, message: str) -> None:
+    assert message in browser.get("/failing/denied", accept_language=language).text
 
 
 def test_domain_error_is_translated(browser: PageBrowser) -> None:

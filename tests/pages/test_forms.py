@@ -19,7 +19,7 @@ TYPED = {"name": 'Ünï "<x>', "note": "a\r\n<b>\r\n c", "kind": "a", "agreed": 
 SECRET = "hunter2-hunter2"
 
 
-def shown(answer: Any) -> dict[str, Any]:
+def form_values(answer: Any) -> dict[str, Any]:
     """What stands in the fields of the page's form."""
     return dict(answer.forms["page-form"].submit_fields())
 
@@ -29,7 +29,7 @@ def tree(answer: Any) -> Any:
 
 
 def check_kept(answer: Any) -> None:
-    values = shown(answer)
+    values = form_values(answer)
     assert {name: values[name] for name in ("name", "kind", "agreed")} == {
         name: TYPED[name] for name in ("name", "kind", "agreed")
     }
@@ -106,7 +106,7 @@ def test_a_conflict_shows_what_others_saved(browser: PageBrowser) -> None:
     check_kept(answer)
     assert "Somebody changed this meanwhile." in answer.text
     assert "Saved now: Stored &lt;name&gt;" in answer.text
-    assert shown(answer)["version"] == "7"
+    assert form_values(answer)["version"] == "7"
     assert browser.organizations() == 0
 
 
@@ -127,19 +127,19 @@ def test_form_redisplay_shows_message_above_form(browser: PageBrowser) -> None:
     assert browser.organizations() == 0
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_changes_are_dropped_unless_the_refusal_keeps_them(browser: PageBrowser, kept: bool) -> None:
-    SamplePage.raises.append(FormRedisplay("Counted.", keep_changes=kept))
+@pytest.mark.parametrize("keep_changes", [True, False])
+def test_changes_are_dropped_unless_the_refusal_keeps_them(browser: PageBrowser, keep_changes: bool) -> None:
+    SamplePage.raises.append(FormRedisplay("Counted.", keep_changes=keep_changes))
     send(browser)
-    assert browser.organizations() == int(kept)
+    assert browser.organizations() == int(keep_changes)
 
 
 def test_an_id_for_creating_stays_while_the_form_is_drawn_again(browser: PageBrowser) -> None:
-    once = shown(browser.get("/things/new"))["once"]
-    assert once != shown(browser.get("/things/new"))["once"]
+    once = form_values(browser.get("/things/new"))["once"]
+    assert once != form_values(browser.get("/things/new"))["once"]
     SamplePage.raises.append(Invalid({"name": "No."}))
-    assert shown(send(browser, {"once": once}))["once"] == once
-    assert "once" not in shown(browser.get("/one"))
+    assert form_values(send(browser, {"once": once}))["once"] == once
+    assert "once" not in form_values(browser.get("/one"))
 
 
 # --- what is not a form -----------------------------------------------------------------------------------------------

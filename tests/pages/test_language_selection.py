@@ -65,7 +65,7 @@ def test_the_language_line(browser: PageBrowser) -> None:
     assert 'href="?a=%26&amp;ui_locales=de"' in browser.get("/nowhere?a=%26&ui_locales=fr").text
 
 
-def words(**messages: Any) -> Translator:
+def german_translator(**messages: Any) -> Translator:
     return Translator("de", MessageCatalog({key.replace("_", " "): value for key, value in messages.items()}))
 
 
@@ -81,7 +81,7 @@ def test_sentences_are_translated_with_their_values_escaped() -> None:
 def test_markup_in_a_place_stays_markup() -> None:
     from markupsafe import Markup
 
-    assert words().gettext("Go to {link}.", link=Markup("<a>b</a>")) == "Go to <a>b</a>."
+    assert german_translator().gettext("Go to {link}.", link=Markup("<a>b</a>")) == "Go to <a>b</a>."
 
 
 def test_a_sentence_made_in_code_knows_its_plural_in_every_language() -> None:

@@ -83,8 +83,8 @@ def luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def contrast(one: str, other: str) -> float:
-    dark, light = sorted((luminance(one), luminance(other)))
+def contrast(colour: str, other: str) -> float:
+    dark, light = sorted((luminance(colour), luminance(other)))
     return (light + 0.05) / (dark + 0.05)
 
 

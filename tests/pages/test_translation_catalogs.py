@@ -15,7 +15,7 @@ from identity.pages import catalog_update
 from identity.pages.catalog_update import extract_messages, update_catalog, write_catalog
 from identity.pages.translation import CATALOG_FILE, LOCALE_DIR, MessageCatalogs, read_catalog
 
-OTHERS = LANGUAGES[1:]
+TRANSLATED_LANGUAGES = LANGUAGES[1:]
 
 
 def several(text: Any) -> tuple[str, ...]:
@@ -31,7 +31,7 @@ def ids(catalog: Any) -> set[tuple[str, ...]]:
     return {several(item.id) for item in catalog if item.id}
 
 
-def places(text: str) -> set[str]:
+def placeholders(text: str) -> set[str]:
     return {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
 
 
@@ -40,7 +40,7 @@ def source() -> Any:
     return extract_messages()
 
 
-@pytest.mark.parametrize("language", OTHERS)
+@pytest.mark.parametrize("language", TRANSLATED_LANGUAGES)
 def test_a_catalog_has_exactly_the_sentences_of_code_and_templates(language: str, source: Any) -> None:
     """Otherwise: python -m identity.pages.catalog_update"""
     catalog = read(language)
@@ -49,22 +49,24 @@ def test_a_catalog_has_exactly_the_sentences_of_code_and_templates(language: str
     assert not [item.id for item in catalog if item.id and item.fuzzy]
 
 
-@pytest.mark.parametrize("language", OTHERS)
+@pytest.mark.parametrize("language", TRANSLATED_LANGUAGES)
 def test_every_sentence_is_translated(language: str) -> None:
     assert [item.id for item in read(language) if item.id and not all(several(item.string))] == []
 
 
-@pytest.mark.parametrize("language", OTHERS)
+@pytest.mark.parametrize("language", TRANSLATED_LANGUAGES)
 def test_translation_placeholders_match_source(language: str) -> None:
     """A form for one thing may say "one" instead of the number; nothing else may be left out or made up."""
     for item in read(language):
         texts = several(item.id) if item.id else ()
         for translated in several(item.string) if texts else ():
             may_lack = {"n"} if len(texts) > 1 else set()
-            assert places(texts[-1]) - may_lack <= places(translated) <= set().union(*map(places, texts)), item.id
+            assert (
+                placeholders(texts[-1]) - may_lack <= placeholders(translated) <= set().union(*map(placeholders, texts))
+            ), item.id
 
 
-@pytest.mark.parametrize("language", OTHERS)
+@pytest.mark.parametrize("language", TRANSLATED_LANGUAGES)
 def test_translations_are_read(language: str) -> None:
     catalog = read_catalog(LOCALE_DIR / language / CATALOG_FILE, language)
     for forms in catalog.messages.values():
@@ -72,7 +74,7 @@ def test_translations_are_read(language: str) -> None:
     assert MessageCatalogs().translator(language).ngettext("{n} day ago", "{n} days ago", 3).count("3") == 1
 
 
-@pytest.mark.parametrize("language", OTHERS)
+@pytest.mark.parametrize("language", TRANSLATED_LANGUAGES)
 def test_plurals_have_the_forms_of_the_language(language: str) -> None:
     catalog = read(language)
     assert catalog.num_plurals == (1 if language == "zh" else 2)
@@ -107,7 +109,7 @@ def words_of(text: str) -> list[str]:
     return re.findall(r"[^\W\d_]+(?:[’'][^\W\d_]+)*", re.sub(r"\{\w*\}|“[^”]*”|«[^»]*»|„[^“]*“", " ", text).lower())
 
 
-def said_alike(languages: dict[str, dict[str, str]]) -> list[tuple[str, str, str]]:
+def identical_translations(languages: dict[str, dict[str, str]]) -> list[tuple[str, str, str]]:
     """Sentences of three words and more that two languages say alike."""
     found = []
     for left, right in itertools.combinations(languages, 2):
@@ -120,8 +122,8 @@ def said_alike(languages: dict[str, dict[str, str]]) -> list[tuple[str, str, str
 def foreign(language: str, text: str) -> list[str]:
     """The words that tell of another language."""
     mine = set(TELLING.get(language, "").split())
-    others = set(" ".join(texts for item, texts in TELLING.items() if item != language).split()) - mine
-    return [token for token in words_of(text) if token in others]
+    foreign_words = set(" ".join(texts for item, texts in TELLING.items() if item != language).split()) - mine
+    return [token for token in words_of(text) if token in foreign_words]
 
 
 def in_its_script(language: str, text: str) -> bool:
@@ -143,16 +145,16 @@ def sentences_by_id(language: str) -> dict[str, str]:
 
 def test_no_two_languages_say_the_same_sentence() -> None:
     """A catalog once held the German sentences of a page in every language."""
-    assert said_alike({language: sentences_by_id(language) for language in OTHERS}) == []
+    assert identical_translations({language: sentences_by_id(language) for language in TRANSLATED_LANGUAGES}) == []
 
 
-@pytest.mark.parametrize("language", OTHERS)
+@pytest.mark.parametrize("language", TRANSLATED_LANGUAGES)
 def test_nothing_is_left_in_english(language: str) -> None:
     texts = sentences_by_id(language).items()
     assert {text for text, form in texts if text == form and " " in text and words_of(text)} == ALIKE[language]
 
 
-@pytest.mark.parametrize("language", OTHERS)
+@pytest.mark.parametrize("language", TRANSLATED_LANGUAGES)
 def test_every_sentence_is_in_its_language(language: str) -> None:
     texts = sentences_by_id(language).values()
     assert [(text, foreign(language, text)) for text in texts if foreign(language, text)] == []
@@ -161,7 +163,7 @@ def test_every_sentence_is_in_its_language(language: str) -> None:
 
 def test_a_sentence_of_another_language_is_noticed() -> None:
     german = "Die IDs des Dokuments behalten"
-    assert said_alike({"fr": {"a": german}, "it": {"a": german}}) == [("fr", "it", german)]
+    assert identical_translations({"fr": {"a": german}, "it": {"a": german}}) == [("fr", "it", german)]
     assert foreign("it", "Das ist kein UTF-8.")
     assert foreign("de", "Nothing was saved.")
     assert not in_its_script("es", "Das ist zu groß")
@@ -204,4 +206,4 @@ def test_catalog_update_keeps_and_drops_translations(tmp_path: Path, monkeypatch
     monkeypatch.setattr(catalog_update, "LOCALE_DIR", tmp_path)
     monkeypatch.setattr(catalog_update, "extract_messages", lambda: before)
     assert catalog_update.main() == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(OTHERS)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(TRANSLATED_LANGUAGES)

@@ -48,12 +48,15 @@ def test_code_and_tokens_in_one_answer(world: World, response_type: str) -> None
     party = RelyingParty.register(world, response_types=frozenset({response_type}))
     authorization = party.new_request(response_type=response_type)
     members = party.check_response(browser.open(authorization.url, initiator=party.origin), authorization)
-    words = response_type.split()
-    assert ("access_token" in members, "id_token" in members) == ("token" in words, "id_token" in words)
+    response_types = response_type.split()
+    assert ("access_token" in members, "id_token" in members) == (
+        "token" in response_types,
+        "id_token" in response_types,
+    )
     if "id_token" in members:
         _, claims = decode_jwt_unverified(members["id_token"])
         assert claims["c_hash"] == left_half_hash(members["code"], "RS256")
-        assert ("at_hash" in claims) == ("token" in words)
+        assert ("at_hash" in claims) == ("token" in response_types)
     answer = party.redeem(members["code"], authorization)
     assert answer.status_int == 200
     # One sign-in, one family: a replayed code ends what came beside it, too.

@@ -18,7 +18,7 @@ from identity.testing.fixtures import DatabaseFactory
 from identity.testing.process_tree import list_process_tree
 from tests.house.service_processes import DEVELOPMENT, free_port
 from tests.plugins.metrics.conftest import ReadMetrics
-from tests.plugins.metrics.test_http_server import asked
+from tests.plugins.metrics.test_http_server import request_metrics
 from tests.serving.conftest import LONG, PROGRAM, ServeProcess, wait_for
 
 pytestmark = pytest.mark.storages("postgresql")
@@ -66,7 +66,7 @@ def test_tokens_and_metrics_over_a_killed_worker_and_a_reload(service: ServeProc
     def is_shown(requests: int, replaced: int) -> None:
         def look() -> tuple[float, float, float]:
             with suppress(http.client.HTTPException):
-                metrics = ReadMetrics(asked(metrics_port)[1])
+                metrics = ReadMetrics(request_metrics(metrics_port)[1])
                 labels = {"endpoint": "protocol.metadata", "status": "200"}
                 counted = metrics.value("identity_requests_total", **labels)
                 shown.append((counted, metrics.value("identity_workers_replaced_total")))
@@ -109,7 +109,7 @@ def test_tokens_and_metrics_over_a_killed_worker_and_a_reload(service: ServeProc
         assert client.recv(1000).startswith(b"HTTP/1.1 400 ")
     refused = {"endpoint": "server", "status": "400"}
     wait_for(
-        lambda: ReadMetrics(asked(metrics_port)[1]).value("identity_requests_total", **refused),
+        lambda: ReadMetrics(request_metrics(metrics_port)[1]).value("identity_requests_total", **refused),
         lambda found: found == 1,
     )
     assert service.log.count("first owner") == 1

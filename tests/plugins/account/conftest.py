@@ -14,7 +14,7 @@ from identity.testing.world import World
 
 OLD, NEW = "the old password of Ada", "a new and longer password"
 #: Whose forms these pages take.
-HERE = "https://id.example.com"
+ACCOUNT_ORIGIN = "https://id.example.com"
 
 
 def make_user_with_password(world: World) -> HumanUser:
@@ -68,4 +68,4 @@ def press(browser: Browser, **hidden: str) -> None:
     [(name, value)] = hidden.items()
     forms = browser.page.forms.values()
     form = next(form for form in forms if name in form.fields and form[name].value == value)
-    browser.post_form(form.action, dict(form.submit_fields()), initiator=HERE)
+    browser.post_form(form.action, dict(form.submit_fields()), initiator=ACCOUNT_ORIGIN)

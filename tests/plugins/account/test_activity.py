@@ -15,7 +15,15 @@ from identity.testing.browser import Browser
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 from tests.pages.html_checks import check_page
-from tests.plugins.account.conftest import HERE, NEW, OLD, login_name_of, make_user_with_password, sessions_of, token_of
+from tests.plugins.account.conftest import (
+    ACCOUNT_ORIGIN,
+    NEW,
+    OLD,
+    login_name_of,
+    make_user_with_password,
+    sessions_of,
+    token_of,
+)
 
 NOT_ME = "/account/activity/not-me"
 
@@ -69,7 +77,7 @@ def test_refused_sign_in_is_disowned(world: World, browser: Browser, ada: HumanU
 
 def test_times_are_in_the_readers_format_and_zone(world: World, ada: HumanUser) -> None:
     """Without script, too: the zone is that of the profile, else UTC; it stands beside the time."""
-    for zone, seen in (("", "UTC"), ("Asia/Kathmandu", "UTC+0545"), ("Europe/Berlin", "CE")):
+    for zone, abbreviation in (("", "UTC"), ("Asia/Kathmandu", "UTC+0545"), ("Europe/Berlin", "CE")):
         with world.transaction_services() as services:
             command = ChangeProfile.build(given_name="Ada", family_name="Lovelace", zoneinfo=zone)
             services.users.change_profile(ada.id, command)
@@ -80,7 +88,7 @@ def test_times_are_in_the_readers_format_and_zone(world: World, ada: HumanUser) 
             browser = Browser(world, languages=language)
             browser.start_session(ada)
             time = browser.open("/account/activity").html.select_one("tbody time")
-            assert re.fullmatch(rf"{pattern} {re.escape(seen)}\w*", time.get_text()), time
+            assert re.fullmatch(rf"{pattern} {re.escape(abbreviation)}\w*", time.get_text()), time
             # Script may only turn to the browser's zone what nobody has chosen.
             assert time.has_attr("data-local") is not bool(zone)
             assert time["title"].endswith(" UTC")
@@ -218,15 +226,15 @@ def test_entries_of_others_are_not_there(world: World, browser: Browser, ada: Hu
     other.open("/account")
     other.sign_in(eve.user_name, OLD)
     [event] = events_of(world, eve, "session.started")
-    token, shown = token_of(browser), set()
+    token, pages = token_of(browser), set()
     for event_id in (event.id, "0192f3a7-5b1e-7c44-9d0e-3f2a8b61c7d5", "x", "%00"):
         for answer in (
             browser.open(f"{NOT_ME}?event={event_id}"),
-            browser.post_form(f"{NOT_ME}?event={event_id}", {"csrf_token": token}, initiator=HERE),
+            browser.post_form(f"{NOT_ME}?event={event_id}", {"csrf_token": token}, initiator=ACCOUNT_ORIGIN),
         ):
             assert answer.status_int == 404
-            shown.add(re.sub(r"<code>[0-9a-f-]{36}</code>|\?[^\"]*ui_locales", "", answer.text))
-    assert len(shown) == 1
+            pages.add(re.sub(r"<code>[0-9a-f-]{36}</code>|\?[^\"]*ui_locales", "", answer.text))
+    assert len(pages) == 1
     assert len(sessions_of(world, ada)) == 1
 
 

@@ -16,7 +16,7 @@ from tests.plugins.account.conftest import OLD, login_name_of, make_user_with_pa
 MANAGER = Actor(kind=ActorKind.USER, id="0192f3a7-5b1e-7c44-9d0e-3f2a8b61c7d5", client_address="198.51.100.7")
 
 
-def taken(browser: Browser) -> dict[str, Any]:
+def download_export(browser: Browser) -> dict[str, Any]:
     browser.open("/account/data")
     answer = browser.submit(form="page-form")
     assert answer.status_int == 200
@@ -33,7 +33,7 @@ def test_data_export_contains_all_user_data(world: World, ada: HumanUser) -> Non
     browser = Browser(world)
     browser.open("/account")
     browser.sign_in(login_name_of(world, ada), OLD)
-    document = taken(browser)
+    document = download_export(browser)
     assert document["login_name"] == login_name_of(world, ada)
     assert document["account"]["id"] == ada.id
     assert document["account"]["profile"]["given_name"] == ada.profile.given_name
@@ -55,7 +55,7 @@ def test_no_secret_and_nothing_of_others_is_in_it(world: World, browser: Browser
         services.users.change(eve.id, ChangeHumanUser(given_name="Evelyn"), principal=OPERATOR_PRINCIPAL)
         stored = services.storage.users.find_password(ada.id)
     assert stored is not None
-    document = taken(browser)
+    document = download_export(browser)
     text = json.dumps(document)
     assert "Augusta" in text
     for secret in (stored.hash, "Evelyn", eve.id, "198.51.100.7", str(MANAGER.id), *browser.session_cookies):
@@ -66,7 +66,7 @@ def test_no_secret_and_nothing_of_others_is_in_it(world: World, browser: Browser
 def test_plugins_add_what_they_keep(world: World, browser: Browser, ada: HumanUser) -> None:
     world.app.registry.pages.account_data["pets"] = lambda request, subject: [{"of": subject.user.id}]
     try:
-        assert taken(browser)["pets"] == [{"of": ada.id}]
+        assert download_export(browser)["pets"] == [{"of": ada.id}]
     finally:
         del world.app.registry.pages.account_data["pets"]
 

@@ -23,7 +23,7 @@ from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 from tests.pages.html_checks import check_page
 from tests.plugins.account.conftest import (
-    HERE,
+    ACCOUNT_ORIGIN,
     OLD,
     login_name_of,
     make_user_with_password,
@@ -120,7 +120,7 @@ def test_the_name_has_to_be_typed(world: World, browser: Browser, ada: HumanUser
 def test_who_signed_in_long_ago_signs_in_again(world: World, browser: Browser, ada: HumanUser) -> None:
     token = token_of(browser)
     world.clock.advance(minutes=10)
-    browser.post_form(DELETE, {"csrf_token": token, "confirm_name": ada.user_name}, initiator=HERE)
+    browser.post_form(DELETE, {"csrf_token": token, "confirm_name": ada.user_name}, initiator=ACCOUNT_ORIGIN)
     assert browser.sign_in_step == "password"
     assert stored(world, ada).deletion_at is None
 
@@ -135,7 +135,7 @@ def test_deletion_page_is_404_without_policy(world: World, browser: Browser, ada
     assert "Delete your account" not in browser.open("/account/data").text
     assert browser.open(DELETE).status_int == 404
     sent = {"csrf_token": token_of(browser), "confirm_name": ada.user_name}
-    assert browser.post_form(DELETE, sent, initiator=HERE).status_int == 404
+    assert browser.post_form(DELETE, sent, initiator=ACCOUNT_ORIGIN).status_int == 404
     assert stored(world, ada).deletion_at is None
 
 
@@ -200,7 +200,9 @@ def test_before_anybody_has_proved_who_they_are_nothing_is_kept(world: World, br
     form = other.find_form("page-form")
     other.open(f"/login/{request_id}/keep")
     assert "/keep" not in other.path
-    answer = other.post_form(f"/login/{request_id}/keep", {"csrf_token": form["csrf_token"].value}, initiator=HERE)
+    answer = other.post_form(
+        f"/login/{request_id}/keep", {"csrf_token": form["csrf_token"].value}, initiator=ACCOUNT_ORIGIN
+    )
     assert answer.status_int == 200
     assert stored(world, ada).deletion_at is not None
 
@@ -226,7 +228,7 @@ def test_the_password_alone_keeps_nothing_where_there_is_a_second_factor(
     other.submit({"password": OLD}, form="page-form")
     assert other.sign_in_step == "pager"
     request_id = other.path.split("/")[2]
-    other.post_form(f"/login/{request_id}/keep", {"csrf_token": token}, initiator=HERE)
+    other.post_form(f"/login/{request_id}/keep", {"csrf_token": token}, initiator=ACCOUNT_ORIGIN)
     assert other.sign_in_step == "pager"
     assert stored(world, ada).deletion_at is not None
 

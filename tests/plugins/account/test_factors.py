@@ -12,7 +12,7 @@ from identity.provider.factor import Factor
 from identity.testing.browser import Browser
 from identity.testing.world import World
 from tests.pages.html_checks import check_page
-from tests.plugins.account.conftest import HERE, OLD, form_of, make_user_with_password, stored, token_of
+from tests.plugins.account.conftest import ACCOUNT_ORIGIN, OLD, form_of, make_user_with_password, stored, token_of
 
 
 def make_factor(world: World, person: HumanUser, name: str = "My phone") -> Enrolment:
@@ -102,30 +102,30 @@ def test_factor_is_removed(world: World, browser: Browser, ada: HumanUser) -> No
     assert factors_of(world, ada) == []
 
 
-@pytest.mark.parametrize("deed", ["rename", "remove"])
-def test_factors_of_other_users_are_404(world: World, browser: Browser, ada: HumanUser, deed: str) -> None:
+@pytest.mark.parametrize("action", ["rename", "remove"])
+def test_factors_of_other_users_are_404(world: World, browser: Browser, ada: HumanUser, action: str) -> None:
     eve = make_user_with_password(world)
-    enrolment, token, shown = make_factor(world, eve), token_of(browser), set()
+    enrolment, token, pages = make_factor(world, eve), token_of(browser), set()
     for factor_id in (enrolment.id, "0192f3a7-5b1e-7c44-9d0e-3f2a8b61c7d5", "x", "%00"):
-        path = f"/account/factors/{factor_id}/{deed}"
+        path = f"/account/factors/{factor_id}/{action}"
         for answer in (
             browser.open(path),
-            browser.post_form(path, {"csrf_token": token, "name": "Mine"}, initiator=HERE),
+            browser.post_form(path, {"csrf_token": token, "name": "Mine"}, initiator=ACCOUNT_ORIGIN),
         ):
             assert answer.status_int == 404
-            shown.add(re.sub(r"<code>[0-9a-f-]{36}</code>|\?[^\"]*ui_locales", "", answer.text))
-    assert len(shown) == 1
+            pages.add(re.sub(r"<code>[0-9a-f-]{36}</code>|\?[^\"]*ui_locales", "", answer.text))
+    assert len(pages) == 1
     assert factors_of(world, eve) == ["My phone"]
 
 
-@pytest.mark.parametrize("deed", ["rename", "remove"])
-def test_who_signed_in_long_ago_signs_in_again(world: World, browser: Browser, ada: HumanUser, deed: str) -> None:
+@pytest.mark.parametrize("action", ["rename", "remove"])
+def test_who_signed_in_long_ago_signs_in_again(world: World, browser: Browser, ada: HumanUser, action: str) -> None:
     enrolment = make_factor(world, ada)
-    path, token = f"/account/factors/{enrolment.id}/{deed}", token_of(browser)
+    path, token = f"/account/factors/{enrolment.id}/{action}", token_of(browser)
     world.clock.advance(minutes=10)
     for begin in (
         lambda: browser.open(path),
-        lambda: browser.post_form(path, {"csrf_token": token, "name": "Mine"}, initiator=HERE),
+        lambda: browser.post_form(path, {"csrf_token": token, "name": "Mine"}, initiator=ACCOUNT_ORIGIN),
     ):
         begin()
         assert browser.sign_in_step == "password"
@@ -159,9 +159,11 @@ def test_remembered_browsers_are_listed_and_forgotten(world: World, browser: Bro
     token = token_of(browser)
     other = Browser(world)
     other.start_session(make_user_with_password(world))
-    answer = other.post_form("/account/browsers", {"csrf_token": token_of(other), "browser": id_}, initiator=HERE)
+    answer = other.post_form(
+        "/account/browsers", {"csrf_token": token_of(other), "browser": id_}, initiator=ACCOUNT_ORIGIN
+    )
     assert answer.status_int == 404
-    browser.post_form("/account/browsers", {"csrf_token": token, "browser": id_}, initiator=HERE)
+    browser.post_form("/account/browsers", {"csrf_token": token, "browser": id_}, initiator=ACCOUNT_ORIGIN)
     assert "The browser is asked again." in browser.page.text
     assert "No remembered browsers" in browser.page.text
 
@@ -187,7 +189,7 @@ def test_another_address_needs_the_strongest_factor(
     browser.open("/account/profile")
     assert "Needed only for another email address." not in browser.page.text
     typed = {**dict(form_of(browser).submit_fields()), "email": "eve@acme.example", "current_password": OLD}
-    browser.post_form("/account/profile", typed, initiator=HERE)
+    browser.post_form("/account/profile", typed, initiator=ACCOUNT_ORIGIN)
     assert browser.page.status_int == 422
     assert "This asks for a sign-in of the last ten minutes." in browser.page.text
     assert stored(world, ada).profile.email == ada.profile.email

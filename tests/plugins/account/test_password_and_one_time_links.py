@@ -11,7 +11,7 @@ from identity.password_hashing import PasswordHasher, ServerBusy
 from identity.testing.browser import Browser
 from identity.testing.world import World
 from tests.pages.html_checks import check_page
-from tests.plugins.account.conftest import HERE, NEW, OLD, make_user_with_password, sessions_of
+from tests.plugins.account.conftest import ACCOUNT_ORIGIN, NEW, OLD, make_user_with_password, sessions_of
 
 # --- password ---------------------------------------------------------------------------------------------------------
 
@@ -137,7 +137,7 @@ def test_password_reset_without_mail_names_contact(world: World) -> None:
     check_page(browser.open("/password/reset"), 200, "Choose a new password")
     assert "Ask a manager of your organization for a link." in browser.page.text
     assert not browser.page.forms
-    answer = browser.post_form("/password/reset", {"login_name": "ada"}, initiator=HERE)
+    answer = browser.post_form("/password/reset", {"login_name": "ada"}, initiator=ACCOUNT_ORIGIN)
     assert (answer.status_int, answer.text) == (200, browser.open("/password/reset").text)
     assert browser.open("/password/reset/sent").request.path == "/password/reset"
 

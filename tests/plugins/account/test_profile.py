@@ -9,7 +9,7 @@ from identity.services.commands.users import ChangeAddress, ChangeProfile
 from identity.testing.browser import Browser
 from identity.testing.world import World
 from tests.pages.html_checks import check_page
-from tests.plugins.account.conftest import HERE, NEW, OLD, form_of, stored
+from tests.plugins.account.conftest import ACCOUNT_ORIGIN, NEW, OLD, form_of, stored
 
 #: What people say of themselves, and what cannot be said here.
 PROFILE = {
@@ -41,12 +41,12 @@ ADDRESS = {
 # --- who may see them -------------------------------------------------------------------------------------------------
 
 _SECTIONS = ("profile", "security", "password", "sessions", "applications", "activity", "data")
-OWN = ["/account", *(f"/account/{page}" for page in _SECTIONS)]
+ACCOUNT_PATHS = ["/account", *(f"/account/{page}" for page in _SECTIONS)]
 
 
 def test_anonymous_request_signs_in_and_returns(world: World, ada: HumanUser) -> None:
     deeper = ["/account/profile/email", "/account/applications/x/disconnect?a=b"]
-    for path in (*OWN, *deeper):
+    for path in (*ACCOUNT_PATHS, *deeper):
         browser = Browser(world)
         browser.open(path)
         assert browser.answers[0].status_int == 303
@@ -59,7 +59,7 @@ def test_post_after_logout_redirects_to_sign_in(world: World, browser: Browser) 
     browser.open("/account/profile")
     form = form_of(browser)
     browser.cookies.clear()
-    browser.post_form("/account/profile", dict(form.submit_fields()), initiator=HERE)
+    browser.post_form("/account/profile", dict(form.submit_fields()), initiator=ACCOUNT_ORIGIN)
     assert browser.path.startswith("/login/")
 
 
@@ -72,13 +72,13 @@ def test_pages_are_whole_and_their_titles_unique(browser: Browser) -> None:
         "/account/activity": "Activity",
         "/account/data": "Data",
     }
-    seen = set()
+    page_titles = set()
     for path, title in titles.items():
         tree = check_page(browser.open(path), 200, title)
-        seen.add(tree.findtext(".//title"))
+        page_titles.add(tree.findtext(".//title"))
         current = [item for item in tree.iter("a") if item.attrib.get("aria-current") == "page"]
         assert {item.attrib["href"] for item in current} == {path}
-    assert seen == {f"{title} – Your account – Identity" for title in titles.values()}
+    assert page_titles == {f"{title} – Your account – Identity" for title in titles.values()}
     assert browser.open("/account").request.path == "/account/profile"
 
 
@@ -144,7 +144,7 @@ def test_profile_form_ignores_managed_fields(world: World, browser: Browser, ada
     browser.open("/account/profile")
     sent = dict(form_of(browser).submit_fields()) | tried
     sent |= {"email": "ada@acme.example", "phone": "+44 20 1", "current_password": OLD}
-    answer = browser.post_form("/account/profile", sent, initiator=HERE)
+    answer = browser.post_form("/account/profile", sent, initiator=ACCOUNT_ORIGIN)
     assert answer.status_int == 200
     after = stored(world, ada)
     assert after.profile == type(after.profile)(
@@ -257,5 +257,5 @@ def test_a_form_without_a_version_changes_nothing(world: World, browser: Browser
     fields = dict(form_of(browser).submit_fields())
     for version in ("", "x", "-1", "9" * 30, "²"):
         sent = fields | {"version": version, "nickname": "A."}
-        assert browser.post_form("/account/profile", sent, initiator=HERE).status_int == 409
+        assert browser.post_form("/account/profile", sent, initiator=ACCOUNT_ORIGIN).status_int == 409
         assert stored(world, ada).profile.nickname == ""

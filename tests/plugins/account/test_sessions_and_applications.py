@@ -10,7 +10,16 @@ from identity.pages.user_agents import describe_user_agent
 from identity.testing.browser import Browser
 from identity.testing.world import World
 from tests.pages.html_checks import check_page
-from tests.plugins.account.conftest import HERE, NEW, OLD, make_user_with_password, press, sessions_of, stored, token_of
+from tests.plugins.account.conftest import (
+    ACCOUNT_ORIGIN,
+    NEW,
+    OLD,
+    make_user_with_password,
+    press,
+    sessions_of,
+    stored,
+    token_of,
+)
 
 # --- sessions ---------------------------------------------------------------------------------------------------------
 
@@ -48,7 +57,9 @@ def test_all_other_sessions_can_be_ended(world: World, browser: Browser, ada: Hu
 
 def test_current_session_can_be_ended(world: World, browser: Browser, ada: HumanUser) -> None:
     [session] = sessions_of(world, ada)
-    browser.post_form("/account/sessions", {"csrf_token": token_of(browser), "session": session.id}, initiator=HERE)
+    browser.post_form(
+        "/account/sessions", {"csrf_token": token_of(browser), "session": session.id}, initiator=ACCOUNT_ORIGIN
+    )
     assert browser.path == "/signed-out"
     assert not browser.session_cookies
     assert sessions_of(world, ada) == ()
@@ -59,7 +70,7 @@ def test_sessions_of_other_users_are_404(world: World, browser: Browser, ada: Hu
     session = eve.start_session(world.make_human_user())
     token = token_of(browser)
     answers = [
-        browser.post_form("/account/sessions", {"csrf_token": token, "session": item}, initiator=HERE)
+        browser.post_form("/account/sessions", {"csrf_token": token, "session": item}, initiator=ACCOUNT_ORIGIN)
         for item in (session.id, "0192f3a7-5b1e-7c44-9d0e-3f2a8b61c7d5", "")
     ]
     assert {answer.status_int for answer in answers} == {404}
@@ -104,15 +115,15 @@ def test_unconnected_application_is_404(world: World, browser: Browser, ada: Hum
     client, person = world.make_web_application(), world.make_human_user()
     world.make_authorization(person, client)
     world.make_authorization(ada, world.make_web_application())
-    shown = set()
+    pages = set()
     for client_id in (client.client_id, "0" * 32, "x", "%00"):
         answer = browser.open(f"/account/applications/{client_id}/disconnect")
         assert answer.status_int == 404
-        shown.add(re.sub(r"<code>[0-9a-f-]{36}</code>|\?ui_locales", "", answer.text))
+        pages.add(re.sub(r"<code>[0-9a-f-]{36}</code>|\?ui_locales", "", answer.text))
         sent = {"csrf_token": token_of(browser)}
-        answer = browser.post_form(f"/account/applications/{client_id}/disconnect", sent, initiator=HERE)
+        answer = browser.post_form(f"/account/applications/{client_id}/disconnect", sent, initiator=ACCOUNT_ORIGIN)
         assert answer.status_int == 404
-    assert len(shown) == 1
+    assert len(pages) == 1
     with world.read_only_services() as services:
         assert [len(services.users.list_connected_applications(user.id)) for user in (person, ada)] == [1, 1]
 
@@ -138,7 +149,7 @@ def test_another_account_of_this_browser(world: World, browser: Browser, ada: Hu
 def test_one_more_account(world: World, browser: Browser, ada: HumanUser) -> None:
     grace = make_user_with_password(world)
     sent = {"csrf_token": token_of(browser), "session": "new"}
-    browser.post_form("/account/switch", sent, initiator=HERE)
+    browser.post_form("/account/switch", sent, initiator=ACCOUNT_ORIGIN)
     assert browser.path.startswith("/login/")
     world.clock.advance(1)
     browser.sign_in(grace.user_name, OLD)
@@ -149,7 +160,7 @@ def test_one_more_account(world: World, browser: Browser, ada: HumanUser) -> Non
 def test_accounts_of_other_browsers_cannot_be_switched_to(world: World, browser: Browser) -> None:
     session = Browser(world).start_session(world.make_human_user())
     sent = {"csrf_token": token_of(browser), "session": session.id}
-    assert browser.post_form("/account/switch", sent, initiator=HERE).status_int == 404
+    assert browser.post_form("/account/switch", sent, initiator=ACCOUNT_ORIGIN).status_int == 404
     assert browser.open("/account/switch").request.path == "/account/profile"
 
 
@@ -175,7 +186,7 @@ def test_a_form_needs_its_token(world: World, browser: Browser, ada: HumanUser) 
     before = stored(world, ada), len(sessions_of(world, ada))
     for token in tokens:
         for path, fields in FORMS.items():
-            answer = browser.post_form(path, fields | {"csrf_token": token}, initiator=HERE)
+            answer = browser.post_form(path, fields | {"csrf_token": token}, initiator=ACCOUNT_ORIGIN)
             if path == "/account/switch":
                 assert answer.request.path == "/account/profile"
             else:

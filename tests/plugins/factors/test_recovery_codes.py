@@ -25,7 +25,7 @@ ENROL = "/login?target=/account/security&enrol=recovery_codes"
 WRONG = "This is none of your recovery codes, or it was used already."
 
 
-def made(browser: Browser) -> list[str]:
+def shown_codes(browser: Browser) -> list[str]:
     """The codes of the shown page."""
     return str(browser.page.html.find(id="codes").get_text()).split()
 
@@ -36,7 +36,7 @@ def with_codes(world: World, browser: Browser, person: LoginUser) -> list[str]:
     browser.open(ENROL)
     assert browser.sign_in_step == "recovery_codes/new"
     browser.submit()
-    return made(browser)
+    return shown_codes(browser)
 
 
 def at_the_page(world: World, party: RelyingParty, person: LoginUser) -> Browser:
@@ -107,7 +107,7 @@ def test_new_ones_end_all_others(world: World, browser: Browser, party: RelyingP
     browser.open(ENROL)
     assert "The codes that you have now stop working." in browser.page.text
     browser.submit()
-    new = made(browser)
+    new = shown_codes(browser)
     assert not set(old) & set(new)
     (stored,) = world.operator_services.factors.list_enrolments(ada.user.id, "recovery_codes")
     assert set(stored.value["codes"]) == {code_prefix(item) for item in new}
@@ -169,7 +169,7 @@ def test_each_has_fifty_secret_bits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("left", "said"),
+    ("left", "warning"),
     [
         (4, "4 codes left"),
         (3, "Only 3 codes left. Make new ones."),
@@ -177,10 +177,10 @@ def test_each_has_fifty_secret_bits() -> None:
         (0, "No code is left. Make new ones."),
     ],
 )
-def test_few_are_warned_of(world: World, browser: Browser, ada: LoginUser, left: int, said: str) -> None:
+def test_few_are_warned_of(world: World, browser: Browser, ada: LoginUser, left: int, warning: str) -> None:
     enrol(browser, ada)
     with world.transaction_services() as services:
         subject = services.storage.users.find_subject(ada.user.id)
         assert subject is not None
         services.factors.enrol(subject, "recovery_codes", {"codes": {str(item): "" for item in range(left)}})
-    assert said in browser.open("/account/security").text
+    assert warning in browser.open("/account/security").text

@@ -69,11 +69,11 @@ def test_it_is_asked_for_after_the_password(
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "message"),
     [("", "Enter the six digits that your app shows."), ("12345", WRONG), ("一二三四五六", WRONG), ("1" * 5000, WRONG)],
 )
 def test_what_is_no_code_proves_nothing(
-    world: World, browser: Browser, party: RelyingParty, ada: LoginUser, typed: str, said: str
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser, typed: str, message: str
 ) -> None:
     enrol(browser, ada)
     other = Browser(world)
@@ -81,7 +81,7 @@ def test_what_is_no_code_proves_nothing(
     other.sign_in(ada.login_name)
     other.submit({"code": typed})
     assert other.page.status_int == 422
-    assert said in other.page.text
+    assert message in other.page.text
     assert other.sign_in_step == "totp"
     assert not other.session_cookies
 
@@ -118,15 +118,15 @@ def test_the_code_that_set_the_app_up_is_used(
     assert other.page.status_int == 422
 
 
-@pytest.mark.parametrize(("seconds", "taken"), [(-60, False), (-30, True), (30, True), (60, False)])
+@pytest.mark.parametrize(("seconds", "accepted"), [(-60, False), (-30, True), (30, True), (60, False)])
 def test_clocks_may_differ_by_one_step(
-    world: World, browser: Browser, party: RelyingParty, ada: LoginUser, seconds: int, taken: bool
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser, seconds: int, accepted: bool
 ) -> None:
     app = enrol(browser, ada)
     world.clock.advance(minutes=5)
     other = signing_in(world, party, ada)
     other.submit({"code": app.code(seconds // 30)})
-    assert (other.external_redirect is not None) is taken
+    assert (other.external_redirect is not None) is accepted
 
 
 def test_the_page_is_not_reached_before_the_password(

@@ -75,7 +75,7 @@ def test_whatever_the_names_the_address_fits_into_a_picture(login_name: str, iss
 
 
 @pytest.mark.parametrize(
-    ("issuer", "label", "told"),
+    ("issuer", "label", "issuer_parameter"),
     [
         ("Acme GmbH", "Acme%20GmbH:ada%40acme.example", "Acme%20GmbH"),
         ("Acme: Sales", "Acme%20Sales:ada%40acme.example", "Acme%20Sales"),
@@ -85,6 +85,8 @@ def test_whatever_the_names_the_address_fits_into_a_picture(login_name: str, iss
         (":", "ada%40acme.example", None),
     ],
 )
-def test_names_in_an_address_are_encoded_as_apps_read_them(issuer: str, label: str, told: str | None) -> None:
-    said = f"secret={SECRET}" + ("" if told is None else f"&issuer={told}")
-    assert otpauth_uri(SECRET, "ada@acme.example", issuer) == f"otpauth://totp/{label}?{said}"
+def test_names_in_an_address_are_encoded_as_apps_read_them(
+    issuer: str, label: str, issuer_parameter: str | None
+) -> None:
+    query = f"secret={SECRET}" + ("" if issuer_parameter is None else f"&issuer={issuer_parameter}")
+    assert otpauth_uri(SECRET, "ada@acme.example", issuer) == f"otpauth://totp/{label}?{query}"

@@ -107,11 +107,11 @@ def scene(make_world: WorldFactory, directory: Slapd) -> LdapScenario:
     return LdapScenario(world, directory, world.make_organization(primary_domain=DOMAIN))
 
 
-@pytest.mark.parametrize("way", ["tls", "start_tls"])
-def test_ldap_sign_in_works_over_tls(directory: Slapd, way: str) -> None:
+@pytest.mark.parametrize("transport", ["tls", "start_tls"])
+def test_ldap_sign_in_works_over_tls(directory: Slapd, transport: str) -> None:
     name = make_user_name()
     directory.person(name, mail="ada@people.example")
-    search = LdapClient(settings_of(directory, servers=(getattr(directory, way),)))
+    search = LdapClient(settings_of(directory, servers=(getattr(directory, transport),)))
     entry = proved(search, name, PASSWORD)
     assert entry is not None
     assert (entry.attributes["sn"], entry.attributes["mail"]) == ("Lovelace", "ada@people.example")
@@ -119,11 +119,11 @@ def test_ldap_sign_in_works_over_tls(directory: Slapd, way: str) -> None:
     assert proved(search, "nobody", PASSWORD) is None
 
 
-@pytest.mark.parametrize("way", ["tls", "start_tls"])
-def test_a_certificate_of_strangers_or_for_another_name_is_not_believed(directory: Slapd, way: str) -> None:
+@pytest.mark.parametrize("transport", ["tls", "start_tls"])
+def test_a_certificate_of_strangers_or_for_another_name_is_not_believed(directory: Slapd, transport: str) -> None:
     name = make_user_name()
     directory.person(name)
-    server = getattr(directory, way)
+    server = getattr(directory, transport)
     with pytest.raises(DirectoryUnavailable):
         proved(LdapClient(settings_of(directory, servers=(server,), ca_file=None)), name, PASSWORD)
     # The same server by a name that is not in its certificate.
@@ -347,15 +347,15 @@ def test_groups_give_roles_of_projects(scene: LdapScenario) -> None:
 @pytest.fixture
 def binds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The entries whose passwords were tried."""
-    seen: list[str] = []
+    bound_dns: list[str] = []
     original = LdapClient._can_bind
 
     def note(search: LdapClient, server: Any, dn: str, password: str) -> bool:
-        seen.append(dn)
+        bound_dns.append(dn)
         return original(search, server, dn, password)
 
     monkeypatch.setattr(LdapClient, "_can_bind", note)
-    return seen
+    return bound_dns
 
 
 def spellings(name: str, domain: str = DOMAIN) -> list[str]:
@@ -548,10 +548,10 @@ def test_a_directory_that_is_slow_holds_up_no_account_that_is_kept_here(director
         search = LdapClient(settings_of(directory, servers=(f"ldaps://localhost:{silent.getsockname()[1]}",)))
         search.simulate_query("ada")
         assert search._failed_at > 0
-    asked: list[object] = []
-    search._query_servers = lambda *_, **__: asked.append(1)  # type: ignore[method-assign,assignment,return-value]
+    queries: list[object] = []
+    search._query_servers = lambda *_, **__: queries.append(1)  # type: ignore[method-assign,assignment,return-value]
     search.simulate_query("ada")
-    assert not asked, "it is not asked again so soon"
+    assert not queries, "it is not asked again so soon"
 
 
 def test_without_the_setting_nobody_gets_an_account(scene: LdapScenario) -> None:

@@ -47,7 +47,7 @@ def test_managers_land_in_the_console(world: World, browser: Browser, ada: Login
 def test_targets_stay_on_this_host() -> None:
     for good in ("/account/sessions?a=1", "/"):
         assert parse_target_path(good) == good
-    elsewhere = (
+    other_hosts = (
         "//evil.example",
         "/\\evil.example",
         "https://evil.example",
@@ -55,7 +55,7 @@ def test_targets_stay_on_this_host() -> None:
         "javascript:alert(1)",
         "account",
     )
-    for bad in (*elsewhere, "", "/a\nb", "/a b", "/" + "x" * 3000, "/a\\b", "/é"):
+    for bad in (*other_hosts, "", "/a\nb", "/a b", "/" + "x" * 3000, "/a\\b", "/é"):
         assert parse_target_path(bad) == "/"
 
 

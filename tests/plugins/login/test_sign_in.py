@@ -71,11 +71,11 @@ def test_the_password_is_asked_again(
 
 
 def test_two_tabs_do_not_disturb_each_other(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
-    one, other = browser, browser.tab()
-    first, second = opened(one, party), opened(other, party)
-    one.submit({"login_name": ada.login_name}, form="page-form")
+    tab, other = browser, browser.tab()
+    first, second = opened(tab, party), opened(other, party)
+    tab.submit({"login_name": ada.login_name}, form="page-form")
     party.obtain_tokens(other.sign_in(ada.login_name, PASSWORD), second)
-    party.obtain_tokens(one.submit({"password": PASSWORD}, form="page-form"), first)
+    party.obtain_tokens(tab.submit({"password": PASSWORD}, form="page-form"), first)
 
 
 # --- what is wrong ----------------------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ class MetricsService:
         sent = headers if token is None else {"Authorization": f"Bearer {token}", **headers}
         return self.world.client.app.get("/metrics", headers=sent, expect_errors=True)
 
-    def told(self) -> ReadMetrics:
+    def scrape(self) -> ReadMetrics:
         answer = self.ask()
         assert answer.status_int == 200, answer
         return ReadMetrics(answer.text)
@@ -68,11 +68,11 @@ def make_watched(make_world: WorldFactory, tmp_path: Path) -> Iterator[MakeWatch
     with ExitStack() as stack:
 
         def make(**settings: str) -> MetricsService:
-            own = {
+            defaults = {
                 "identity.plugin.metrics.token_file": str(make_token_file(tmp_path)),
                 "identity.plugin.metrics.directory": str(tmp_path / "metrics"),
             }
-            world = make_world(**own, **settings)
+            world = make_world(**defaults, **settings)
             assert world.app is not None
             stack.enter_context(world.identity.lifespan())
             return MetricsService(world)

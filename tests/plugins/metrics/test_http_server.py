@@ -27,7 +27,9 @@ from tests.plugins.metrics.conftest import TOKEN, ReadMetrics, make_token_file
 from tests.serving.conftest import wait_for
 
 
-def asked(port: int, path: str = "/metrics", method: str = "GET", token: str | None = None) -> tuple[int, str]:
+def request_metrics(
+    port: int, path: str = "/metrics", method: str = "GET", token: str | None = None
+) -> tuple[int, str]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     try:
         connection.request(method, path, headers={} if token is None else {"Authorization": f"Bearer {token}"})
@@ -40,8 +42,8 @@ def asked(port: int, path: str = "/metrics", method: str = "GET", token: str | N
 @contextmanager
 def listening(make_world: WorldFactory, folder: Path, **settings: str) -> Iterator[tuple[World, int]]:
     port = free_port()
-    own = {"listen": f"127.0.0.1:{port}", "directory": str(folder / "metrics"), **settings}
-    world = make_world(**{f"identity.plugin.metrics.{name}": value for name, value in own.items()})
+    plugin_settings = {"listen": f"127.0.0.1:{port}", "directory": str(folder / "metrics"), **settings}
+    world = make_world(**{f"identity.plugin.metrics.{name}": value for name, value in plugin_settings.items()})
     assert world.app is not None
     with world.identity.lifespan():
         yield world, port
@@ -49,27 +51,27 @@ def listening(make_world: WorldFactory, folder: Path, **settings: str) -> Iterat
 
 def test_there_are_metrics_and_nothing_else(make_world: WorldFactory, tmp_path: Path) -> None:
     with listening(make_world, tmp_path) as (world, port):
-        status, text = asked(port)
+        status, text = request_metrics(port)
         assert status == 200
         assert ReadMetrics(text).value("identity_storage_up") == 1
-        assert asked(port, "/")[0] == 404
-        assert asked(port, "/metrics", "POST")[0] == 501
+        assert request_metrics(port, "/")[0] == 404
+        assert request_metrics(port, "/metrics", "POST")[0] == 501
         assert world.client.get(f"{world.issuer}/metrics").status_int == 404
     with pytest.raises(OSError, match="refused"):
-        asked(port)
+        request_metrics(port)
 
 
 def test_a_token_is_asked_for_there_too(make_world: WorldFactory, tmp_path: Path) -> None:
     with listening(make_world, tmp_path, token_file=str(make_token_file(tmp_path))) as (_, port):
-        assert asked(port)[0] == 401
-        assert asked(port, token=f"{TOKEN}.")[0] == 401
-        assert asked(port, token=TOKEN)[0] == 200
+        assert request_metrics(port)[0] == 401
+        assert request_metrics(port, token=f"{TOKEN}.")[0] == 401
+        assert request_metrics(port, token=TOKEN)[0] == 200
 
 
 def test_whoever_says_nothing_keeps_nobody_waiting(make_world: WorldFactory, tmp_path: Path) -> None:
     with listening(make_world, tmp_path) as (_, port):
         silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(4)]
-        assert asked(port)[0] == 200
+        assert request_metrics(port)[0] == 200
         for item in silent:
             item.close()
 
@@ -80,8 +82,8 @@ def test_an_address_that_is_taken_stops_the_start(make_world: WorldFactory, tmp_
         other.listen()
         listen = f"127.0.0.1:{other.getsockname()[1]}"
         world = make_world(**{"identity.plugin.metrics.listen": listen})
-        told = re.escape(f"identity.plugin.metrics.listen: {listen}")
-        with pytest.raises(InvalidSetting, match=told), world.identity.lifespan():
+        message = re.escape(f"identity.plugin.metrics.listen: {listen}")
+        with pytest.raises(InvalidSetting, match=message), world.identity.lifespan():
             pass
 
 
@@ -129,12 +131,12 @@ class Process:
         self.counts, self.loads = ProcessCounters(), [PoolUsage("reading", 0, 4, 0)]
         self.generation, self.replaced = generation, 0
         #: How often it was asked what it has to say.
-        self.asked = 0
-        self.shares = ProcessSampleFolder(folder, self.own)
+        self.snapshots = 0
+        self.shares = ProcessSampleFolder(folder, self.read_samples)
         self.telling = SamplePublisher(self.shares, self.counts.is_busy)
 
-    def own(self) -> ProcessSamples:
-        self.asked += 1
+    def read_samples(self) -> ProcessSamples:
+        self.snapshots += 1
         common = {(self.generation,): [float(self.replaced)]} if self.generation else {}
         return ProcessSamples(self.counts.snapshot() | {WORKERS_REPLACED.name: common}, self.loads, os.getpid())
 
@@ -242,20 +244,20 @@ def test_what_a_busy_process_has_in_use_is_told_though_it_counts_nothing(
     try:
         # It waits for something else first, and nothing is in use.
         busy.counts.request_started()
-        wait_for(lambda: busy.asked, lambda found: found > 5)
+        wait_for(lambda: busy.snapshots, lambda found: found > 5)
         for waiting in (3, 5):
             busy.loads = [PoolUsage("reading", 4, 4, waiting)]
-            wait_for(lambda: watching.total(POOL_QUEUED, "reading"), lambda found, wanted=waiting: found == wanted)
+            wait_for(lambda: watching.total(POOL_QUEUED, "reading"), lambda found, expected=waiting: found == expected)
         # The request is over, nothing of it was counted, and work in the background waits in its place.
         busy.counts.request_ended()
-        asked = busy.asked
-        wait_for(lambda: busy.asked, lambda found: found > asked + 5)
+        sampled = busy.snapshots
+        wait_for(lambda: busy.snapshots, lambda found: found > sampled + 5)
         busy.loads = [PoolUsage("reading", 0, 4, 0)]
         wait_for(lambda: watching.total(POOL_QUEUED, "reading"), lambda found: not found)
-        asked = busy.asked
+        sampled = busy.snapshots
         time.sleep(0.3)
         # It may have been at it.
-        assert busy.asked - asked <= 1, "an idle process is not woken"
+        assert busy.snapshots - sampled <= 1, "an idle process is not woken"
     finally:
         busy.telling.stop()
 

@@ -64,7 +64,7 @@ def test_requests_are_counted_by_route_and_status_and_never_by_address(watched: 
     for number in range(20):
         world.client.get(f"{world.issuer}/nowhere/{number}")
     world.client.get(f"{world.issuer}/.well-known/openid-configuration")
-    metrics = watched.told()
+    metrics = watched.scrape()
     assert metrics.value("identity_requests_total", endpoint="none", status="404") == 20
     assert metrics.value("identity_requests_total", endpoint="protocol.metadata", status="200") == 1
     assert metrics.value("identity_request_seconds_count", endpoint="none") == 20
@@ -79,7 +79,7 @@ def test_grants_are_counted_by_outcome(watched: MetricsService) -> None:
     robot.request_token(exp=1)
     world.client.exchange_assertion("no assertion", "openid")
     world.client.post(f"{world.issuer}/oauth/v2/token", {"grant_type": "made up"})
-    metrics, grant = watched.told(), "urn:ietf:params:oauth:grant-type:jwt-bearer"
+    metrics, grant = watched.scrape(), "urn:ietf:params:oauth:grant-type:jwt-bearer"
     assert metrics.value("identity_grants_total", grant_type=grant, outcome="issued") == 1
     assert metrics.value("identity_grants_total", grant_type=grant, outcome="invalid_grant") == 2
     counted = {dict(labels)["grant_type"] for name, labels in metrics.counted if name == "identity_grants_total"}
@@ -89,27 +89,27 @@ def test_grants_are_counted_by_outcome(watched: MetricsService) -> None:
 
 def test_what_is_known_to_come_is_told_before_it_comes(watched: MetricsService) -> None:
     """Of a counter that begins at one, Prometheus does not see that it grew."""
-    metrics, protocol = watched.told(), watched.world.identity.protocol_registry
+    metrics, protocol = watched.scrape(), watched.world.identity.protocol_registry
     assert metrics.labels("identity_audit_events_total", "event") == EVENTS
     for grant in protocol.grant_types:
         assert metrics.samples["identity_grants_total", (("grant_type", grant), ("outcome", "issued"))] == 0
-    for way in ("password", *protocol.factors):
+    for method in ("password", *protocol.factors):
         for outcome in ("succeeded", "refused", "held back", "busy", "failed"):
-            assert metrics.samples["identity_sign_ins_total", (("method", way), ("outcome", outcome))] == 0
+            assert metrics.samples["identity_sign_ins_total", (("method", method), ("outcome", outcome))] == 0
 
 
 def test_a_request_is_at_work_until_it_is_answered(watched: MetricsService, monkeypatch: pytest.MonkeyPatch) -> None:
     """Meanwhile its process goes on telling what it has in use: where all wait for the database, nothing is counted."""
-    robot, seen = watched.world.make_service_user_program(), []
+    robot, busy_states = watched.world.make_service_user_program(), []
     [counts] = (observer for observer in watched.world.identity.observers if isinstance(observer, ProcessCounters))
 
     def waiting(*_: object, **__: object) -> Any:
-        seen.append(counts.is_busy())
+        busy_states.append(counts.is_busy())
         raise StorageUnavailable("away")
 
     monkeypatch.setattr("identity.provider.endpoints.token.issue_tokens", waiting)
     assert robot.request_token().status_int == 503
-    assert seen == [True]
+    assert busy_states == [True]
     assert not counts.is_busy()
 
 
@@ -120,7 +120,7 @@ def test_a_grant_that_fails_by_us_is_told_apart(watched: MetricsService, monkeyp
     robot = watched.world.make_service_user_program()
     monkeypatch.setattr("identity.provider.endpoints.token.issue_tokens", away)
     assert robot.request_token().status_int == 503
-    metrics, grant = watched.told(), "urn:ietf:params:oauth:grant-type:jwt-bearer"
+    metrics, grant = watched.scrape(), "urn:ietf:params:oauth:grant-type:jwt-bearer"
     assert metrics.value("identity_grants_total", grant_type=grant, outcome="failed") == 1
     assert metrics.value("identity_grants_total", grant_type=grant, outcome="issued") == 0
 
@@ -130,12 +130,12 @@ def test_sign_ins_are_counted_by_way_and_outcome(watched: MetricsService) -> Non
     person = world.make_human_user()
     name = set_password(world, person)
     party = RelyingParty.register(world, name="Invoices")
-    before = watched.told().value("identity_password_seconds_count")
+    before = watched.scrape().value("identity_password_seconds_count")
     for password in ("wrong", PASSWORD):
         browser = Browser(world)
         browser.open(party.new_request().url, initiator=party.origin)
         browser.sign_in(name, password)
-    metrics = watched.told()
+    metrics = watched.scrape()
     assert metrics.value("identity_sign_ins_total", method="password", outcome="refused") == 1
     assert metrics.value("identity_sign_ins_total", method="password", outcome="succeeded") == 1
     assert metrics.value("identity_password_seconds_count") == before + 2
@@ -150,7 +150,7 @@ def test_a_flood_of_wrong_passwords_is_counted_each_time(watched: MetricsService
         browser = Browser(world)
         browser.open(party.new_request().url, initiator=party.origin)
         browser.sign_in(name, "wrong")
-    metrics = watched.told()
+    metrics = watched.scrape()
     counted = {
         outcome: metrics.value("identity_sign_ins_total", method="password", outcome=outcome)
         for outcome in ("refused", "held back")
@@ -167,18 +167,18 @@ def test_what_stands_in_the_storage_is_told(watched: MetricsService, anew: None)
         robot.access_token()
     world.add_service_user_key(robot, expires_at=world.clock() + timedelta(days=6))
     world.add_service_user_key(robot, expires_at=world.clock() + timedelta(days=8))
-    metrics = watched.told()
+    metrics = watched.scrape()
     assert metrics.value("identity_storage_up") == 1
     assert metrics.value("identity_kept", what="access tokens") == 3
     assert metrics.value("identity_expiring_keys", what="service user keys") == 1
     assert metrics.value("identity_signing_key_due_seconds") == timedelta(days=90).total_seconds()
     assert metrics.value("identity_purge_backlog", what="access tokens") == 0
     world.clock.advance(days=3)
-    metrics = watched.told()
+    metrics = watched.scrape()
     assert metrics.value("identity_signing_key_age_seconds") >= timedelta(days=3).total_seconds()
     assert metrics.value("identity_purge_backlog", what="access tokens") == 3
     world.identity.background_jobs.purge()
-    metrics = watched.told()
+    metrics = watched.scrape()
     assert metrics.value("identity_purge_backlog", what="access tokens") == 0
     assert metrics.value("identity_kept", what="access tokens") == 0
     assert metrics.value("identity_purge_batch_seconds_count", what="access tokens") == 1
@@ -189,7 +189,7 @@ def test_a_storage_that_is_away_is_told(watched: MetricsService, monkeypatch: py
         raise StorageUnavailable("away")
 
     monkeypatch.setattr(watched.world.identity.backend, "read_session", away)
-    metrics = watched.told()
+    metrics = watched.scrape()
     assert metrics.samples["identity_storage_up", ()] == 0
     assert metrics.value("identity_requests_total", endpoint="metrics", status="200") == 0
     assert "identity_kept" in metrics.families
@@ -197,22 +197,22 @@ def test_a_storage_that_is_away_is_told(watched: MetricsService, monkeypatch: py
 
 
 def test_the_storage_is_asked_once_for_many_answers(watched: MetricsService, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    sessions = []
     reading = watched.world.identity.backend.read_session
-    monkeypatch.setattr(watched.world.identity.backend, "read_session", lambda: asked.append(1) or reading())
+    monkeypatch.setattr(watched.world.identity.backend, "read_session", lambda: sessions.append(1) or reading())
     for _ in range(5):
-        watched.told()
-    assert len(asked) == 1
+        watched.scrape()
+    assert len(sessions) == 1
 
 
 @pytest.mark.storages("sqlite", "postgresql")
 def test_statements_signatures_and_connections_are_told(watched: MetricsService) -> None:
     watched.world.make_service_user_program().access_token()
-    metrics = watched.told()
-    words = metrics.labels("identity_statement_seconds_count", "statement")
+    metrics = watched.scrape()
+    statements = metrics.labels("identity_statement_seconds_count", "statement")
     assert (
         {"SELECT", "INSERT", "COMMIT"}
-        <= words
+        <= statements
         <= {"SELECT", "INSERT", "UPDATE", "DELETE", "COMMIT", "other"}
         | {
             "WITH",
@@ -255,7 +255,7 @@ def test_hostile_requests_add_no_label_of_their_own(watched: MetricsService) -> 
     instrumentation.record_outcome(instrumentation.SIGN_IN, "password", evil)
     text = watched.ask().text
     assert evil not in text.lower()
-    metrics = watched.told()
+    metrics = watched.scrape()
     assert metrics.value("identity_sign_ins_total", method="other", outcome="other") == 1
     assert metrics.labels("identity_sign_ins_total", "method") <= {
         *watched.world.identity.process_state.capabilities.sign_in_methods, "recovery_codes", "other"

@@ -56,7 +56,7 @@ class SoftwareAuthenticator:
             "attestationObject": base64url.encode(attestation),
             "transports": otherwise.get("transports", ["internal"]),
         }
-        return self._told(credential, response)
+        return self._credential_json(credential, response)
 
     def get(self, options: dict[str, Any], **otherwise: Any) -> str:
         """The answer to navigator.credentials.get."""
@@ -72,7 +72,7 @@ class SoftwareAuthenticator:
         }
         if handle is not None:
             response["userHandle"] = base64url.encode(handle)
-        return self._told(credential, response)
+        return self._credential_json(credential, response)
 
     def _chosen(self, options: dict[str, Any]) -> SoftwareCredential:
         allowed = {item["id"] for item in options["allowCredentials"]}
@@ -96,6 +96,6 @@ class SoftwareAuthenticator:
         }
         return json.dumps(members).encode()
 
-    def _told(self, credential: SoftwareCredential, response: dict[str, Any]) -> str:
+    def _credential_json(self, credential: SoftwareCredential, response: dict[str, Any]) -> str:
         id_ = base64url.encode(credential.id)
         return json.dumps({"id": id_, "rawId": id_, "type": "public-key", "response": response})

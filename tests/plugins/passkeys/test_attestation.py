@@ -83,10 +83,10 @@ def test_a_known_model_is_added(strict: PasskeyUser, maker: Maker, model: str | 
     strict.add(statement=maker.attests(model))
 
 
-def refused(person: PasskeyUser, words: str, **otherwise: Any) -> None:
+def refused(person: PasskeyUser, message: str, **otherwise: Any) -> None:
     person.browser.submit({"answer": person.device.create(person.to_add(), **otherwise)})
     check_page(person.browser.page, 422, "Add a passkey")
-    assert words in person.browser.page.text
+    assert message in person.browser.page.text
     assert person.passkeys == ()
 
 
@@ -117,12 +117,12 @@ def test_an_authenticator_attests_nothing_of_itself(strict: PasskeyUser) -> None
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("settings", "message"),
     [
         ({"authenticators": (MODEL,)}, "an AAGUID by itself proves nothing"),
         ({"attestation_roots": Path("/nowhere.pem"), "authenticators": (MODEL,)}, "cannot be read"),
     ],
 )
-def test_settings_that_would_prove_nothing(settings: dict[str, Any], words: str) -> None:
-    with pytest.raises(InvalidSetting, match=words):
+def test_settings_that_would_prove_nothing(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidSetting, match=message):
         PasskeysPluginSettings(**settings)

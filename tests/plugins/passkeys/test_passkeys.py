@@ -380,17 +380,17 @@ def test_challenge_is_bound_to_ceremony_within_a_sign_in(world: World, ada: Pass
     ada.to_alone(party)
     root = browser.path.removesuffix("/passkeys/alone")
 
-    def shown() -> tuple[str, dict[str, Any]]:
+    def form_ticket_and_options() -> tuple[str, dict[str, Any]]:
         return browser.find_form()["ticket"].value, options_of(browser)
 
     def is_stale(person: PasskeyUser, ticket: str, options: dict[str, Any]) -> bool:
         browser.submit({"answer": person.device.get(options), "ticket": ticket})
         return STALE in browser.page.text
 
-    alone = shown()
+    alone = form_ticket_and_options()
     browser.open(root)
     browser.sign_in(ada.login_name, PASSWORD)
-    hers = shown()
+    hers = form_ticket_and_options()
     assert is_stale(ada, *alone)
     browser.open(f"{root}/passkeys/alone")
     assert is_stale(ada, *hers)

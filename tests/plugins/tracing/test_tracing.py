@@ -39,8 +39,8 @@ class Collector:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 if self.headers.get("Content-Encoding") is None:
                     collector.bodies += body
-                    told = ExportTraceServiceRequest.FromString(body)
-                    for resource in told.resource_spans:
+                    export_request = ExportTraceServiceRequest.FromString(body)
+                    for resource in export_request.resource_spans:
                         for scope in resource.scope_spans:
                             collector.spans += scope.spans
                 self.send_response(200)
@@ -64,20 +64,20 @@ class Collector:
 
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    made = Collector()
-    yield made
-    made.server.shutdown()
-    made.thread.join()
-    made.server.server_close()
+    fake_collector = Collector()
+    yield fake_collector
+    fake_collector.server.shutdown()
+    fake_collector.thread.join()
+    fake_collector.server.server_close()
 
 
 def make_traced_world(make_world: WorldFactory, collector: Collector, **more: str) -> World:
     settings = {"endpoint": collector.url, "per_thousand": "1000", **more}
-    own = {f"identity.plugin.tracing.{name}": value for name, value in settings.items()}
-    return make_world(**own, **{"identity.trusted_proxy": PROXY})
+    plugin_settings = {f"identity.plugin.tracing.{name}": value for name, value in settings.items()}
+    return make_world(**plugin_settings, **{"identity.trusted_proxy": PROXY})
 
 
-def said_to_storage(world: World) -> tuple[str, ...]:
+def expected_statements(world: World) -> tuple[str, ...]:
     """The beginnings of statements; memory takes none."""
     if world.identity.backend.name == "memory":
         return ()
@@ -96,12 +96,12 @@ def test_a_request_is_a_span_with_its_signatures_and_statements(make_world: Worl
     with world.identity.lifespan():
         answer = robot.request_token()
     [request] = collector.named("POST protocol.token")
-    told = members(request)
-    assert told["http.response.status_code"] == 200
-    assert told["identity.request_id"] == answer.headers["X-Request-ID"]
+    attributes = members(request)
+    assert attributes["http.response.status_code"] == 200
+    assert attributes["identity.request_id"] == answer.headers["X-Request-ID"]
     below = [span for span in collector.spans if span.parent_span_id == request.span_id]
     names = {span.name for span in below}
-    assert {"signature", *(f"statement {item}" for item in said_to_storage(world))} <= names
+    assert {"signature", *(f"statement {item}" for item in expected_statements(world))} <= names
     for span in below:
         assert span.trace_id == request.trace_id
         assert request.start_time_unix_nano - 10_000_000 <= span.start_time_unix_nano <= span.end_time_unix_nano
@@ -118,7 +118,7 @@ def test_no_value_is_told(make_world: WorldFactory, collector: Collector) -> Non
         browser.sign_in(name, PASSWORD)
         world.make_service_user_program().access_token()
     assert collector.named("hash")
-    assert (b"db.query.text" in collector.bodies) is bool(said_to_storage(world))
+    assert (b"db.query.text" in collector.bodies) is bool(expected_statements(world))
     for secret in {name, PASSWORD, person.id, *world.client.secrets}:
         assert secret.encode() not in collector.bodies
 
@@ -165,15 +165,15 @@ def test_each_line_in_the_log_names_the_request_and_its_trace_also_of_forked_wor
     tmp_path: Path, collector: Collector
 ) -> None:
     text = DEVELOPMENT.read_text().replace("%(here)s", str(tmp_path)).replace("PlainFormatter", "JsonFormatter")
-    own = f"identity.plugin.tracing.endpoint = {collector.url}\nidentity.plugin.tracing.per_thousand = 1000"
+    settings_lines = f"identity.plugin.tracing.endpoint = {collector.url}\nidentity.plugin.tracing.per_thousand = 1000"
     ini, log = tmp_path / "development.ini", tmp_path / "log"
-    ini.write_text(text.replace("identity.plugin.tracing.endpoint =", own))
-    words = [str(Path(sys.executable).with_name("identity")), "serve", "-c", str(ini)]
+    ini.write_text(text.replace("identity.plugin.tracing.endpoint =", settings_lines))
+    command = [str(Path(sys.executable).with_name("identity")), "serve", "-c", str(ini)]
     with log.open("w") as output:
-        process = subprocess.Popen([*words, f"http_port={(port := free_port())}"], stdout=output, stderr=output)
+        process = subprocess.Popen([*command, f"http_port={(port := free_port())}"], stdout=output, stderr=output)
     served = ServiceProcess(process, port, log)
 
-    def asked() -> str:
+    def request_id_of_discovery() -> str:
         request = urllib.request.Request(f"http://localhost:{port}/.well-known/openid-configuration")
         with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
             request_id: str = answer.headers["X-Request-ID"]
@@ -181,7 +181,7 @@ def test_each_line_in_the_log_names_the_request_and_its_trace_also_of_forked_wor
 
     try:
         served.wait()
-        ids = {asked() for _ in range(30)}
+        ids = {request_id_of_discovery() for _ in range(30)}
     finally:
         assert served.stop() == 0
     lines = [json.loads(line) for line in served.output.splitlines() if line.startswith('{"time"')]

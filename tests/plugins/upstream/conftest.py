@@ -21,7 +21,7 @@ class UpstreamScenario:
     """An organization with an application and a provider, and a browser at which nobody is signed in."""
 
     world: World
-    elsewhere: FakeProvider
+    fake_provider: FakeProvider
     organization: Organization
     provider: UpstreamProvider
     party: RelyingParty
@@ -49,11 +49,11 @@ class UpstreamScenario:
 
     def back(self, url: str, browser: Browser | None = None) -> Any:
         """They come back from there."""
-        return (browser or self.browser).open(url, initiator=self.elsewhere.issuer)
+        return (browser or self.browser).open(url, initiator=self.fake_provider.issuer)
 
     def sign_in(self, **changed: str | None) -> Any:
         """All of it, but for what the application makes of the answer."""
-        return self.back(self.elsewhere.approve(self.go(), **changed))
+        return self.back(self.fake_provider.approve(self.go(), **changed))
 
     def change(self, **members: Any) -> None:
         from identity.services.commands.upstream_providers import ChangeUpstreamProvider
@@ -64,7 +64,7 @@ class UpstreamScenario:
 
 
 @pytest.fixture
-def elsewhere(world: World) -> FakeProvider:
+def fake_provider(world: World) -> FakeProvider:
     fake_provider = FakeProvider(world.clock)
     desk = world.app.registry.upstream
     desk._http_client, desk.known = ProviderHttpClient(fake_provider), ProviderMetadataCache()
@@ -72,10 +72,10 @@ def elsewhere(world: World) -> FakeProvider:
 
 
 @pytest.fixture
-def scene(world: World, elsewhere: FakeProvider) -> UpstreamScenario:
+def scene(world: World, fake_provider: FakeProvider) -> UpstreamScenario:
     organization = world.make_organization()
     provider = world.make_upstream_provider(
         organization, issuer=ISSUER, client_id=CLIENT_ID, client_secret=SECRET, create_accounts=True
     )
     party = RelyingParty.register(world, project_id=world.make_project(organization).id)
-    return UpstreamScenario(world, elsewhere, organization, provider, party, Browser(world))
+    return UpstreamScenario(world, fake_provider, organization, provider, party, Browser(world))

@@ -32,7 +32,7 @@ class FakeProvider:
     userinfo: dict[str, Any] = field(default_factory=dict)
     metadata: dict[str, Any] = field(default_factory=dict)
     answers: dict[str, Any] = field(default_factory=dict)
-    asked: list[tuple[str, str, dict[str, str], Mapping[str, str]]] = field(default_factory=list)
+    requests: list[tuple[str, str, dict[str, str], Mapping[str, str]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.keys = {"one": rsa.generate_private_key(public_exponent=65537, key_size=2048)}
@@ -46,16 +46,16 @@ class FakeProvider:
 
     def approve(self, url: str, **changed: str | None) -> str:
         """Somebody signs in there; returns the address to which they are sent back, with changed parameters."""
-        asked = dict(parse_qsl(urlsplit(url).query))
+        request = dict(parse_qsl(urlsplit(url).query))
         assert url.startswith(f"{self.issuer}/authorize?"), url
-        assert asked["client_id"] == CLIENT_ID
-        assert asked["response_type"] == "code"
-        assert asked["code_challenge_method"] == "S256"
+        assert request["client_id"] == CLIENT_ID
+        assert request["response_type"] == "code"
+        assert request["code_challenge_method"] == "S256"
         code = new_token()
-        self.codes[code] = asked
-        said = {"code": code, "state": asked["state"], "iss": self.issuer} | changed
-        query = urlencode({name: value for name, value in said.items() if value is not None})
-        return f"{asked['redirect_uri']}?{query}"
+        self.codes[code] = request
+        response = {"code": code, "state": request["state"], "iss": self.issuer} | changed
+        query = urlencode({name: value for name, value in response.items() if value is not None})
+        return f"{request['redirect_uri']}?{query}"
 
     # --- what the service asks ---------------------------------------------------------------------------------------
 
@@ -71,7 +71,7 @@ class FakeProvider:
         """The way out of the service, which ends here."""
         path = url.removeprefix(self.issuer)
         form = dict(parse_qsl((body or b"").decode(), keep_blank_values=True))
-        self.asked.append((method, path, form, dict(headers)))
+        self.requests.append((method, path, form, dict(headers)))
         if path in self.answers:
             answer = self.answers[path]
             if isinstance(answer, Exception):
@@ -108,15 +108,15 @@ class FakeProvider:
         return {"keys": [*keys, {"kty": "EC", "crv": "P-256", "kid": "elliptic", "use": "sig", **point}]}
 
     def token(self, form: Mapping[str, str], headers: Mapping[str, str]) -> OutboundResponse:
-        asked = self.codes.pop(form.get("code", ""), None)
+        auth_request = self.codes.pop(form.get("code", ""), None)
         right = (
-            asked is not None
-            and form.get("redirect_uri") == asked["redirect_uri"]
-            and pkce_challenge(form.get("code_verifier", "")) == asked["code_challenge"]
+            auth_request is not None
+            and form.get("redirect_uri") == auth_request["redirect_uri"]
+            and pkce_challenge(form.get("code_verifier", "")) == auth_request["code_challenge"]
         )
-        if not right or asked is None:
+        if not right or auth_request is None:
             return _json({"error": "invalid_grant"}, 400)
-        self.dates = "max_age" in asked
+        self.dates = "max_age" in auth_request
         access_token = new_token()
         self.tokens[access_token] = self.subject
         return _json(
@@ -124,7 +124,7 @@ class FakeProvider:
                 "access_token": access_token,
                 "token_type": "Bearer",
                 "expires_in": 300,
-                "id_token": self.id_token(asked["nonce"]),
+                "id_token": self.id_token(auth_request["nonce"]),
             }
         )
 

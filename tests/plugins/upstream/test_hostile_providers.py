@@ -62,60 +62,60 @@ def test_id_token_with_wrong_claims_is_refused(scene: UpstreamScenario, claims: 
         name: now + value if name in ("exp", "iat", "nbf") and type(value) is int else value
         for name, value in claims.items()
     }
-    scene.elsewhere.claims = moved
+    scene.fake_provider.claims = moved
     scene.ask()
     assert refused(scene, scene.sign_in()) == reason
 
 
-def of_another_key(elsewhere: FakeProvider) -> None:
+def of_another_key(fake_provider: FakeProvider) -> None:
     from cryptography.hazmat.primitives.asymmetric import rsa
 
     stranger = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    shown = elsewhere.key_set
-    elsewhere.keys["one"], published = stranger, shown()
-    elsewhere.key_set = lambda: published  # type: ignore[method-assign]
+    original_key_set = fake_provider.key_set
+    fake_provider.keys["one"], published = stranger, original_key_set()
+    fake_provider.key_set = lambda: published  # type: ignore[method-assign]
 
 
-def unknown_key(elsewhere: FakeProvider) -> None:
-    elsewhere.header = {"kid": "unknown"}
+def unknown_key(fake_provider: FakeProvider) -> None:
+    fake_provider.header = {"kid": "unknown"}
 
 
-def no_algorithm(elsewhere: FakeProvider) -> None:
-    elsewhere.header = {"alg": "none"}
+def no_algorithm(fake_provider: FakeProvider) -> None:
+    fake_provider.header = {"alg": "none"}
 
 
-def shared_secret(elsewhere: FakeProvider) -> None:
+def shared_secret(fake_provider: FakeProvider) -> None:
     """The public key, taken for a shared secret."""
     import hashlib
     import hmac
 
     from identity.crypto.rsa_keys import RsaPrivateKey
 
-    pem = RsaPrivateKey(elsewhere.keys["one"]).public_key().to_pem().encode()
-    right = elsewhere.id_token
+    pem = RsaPrivateKey(fake_provider.keys["one"]).public_key().to_pem().encode()
+    right = fake_provider.id_token
 
     def forged(nonce: str) -> str:
         claims = right(nonce).split(".")[1]
         text = f"{base64url.encode(json.dumps({'alg': 'HS256', 'kid': 'one'}).encode())}.{claims}"
         return f"{text}.{base64url.encode(hmac.digest(pem, text.encode(), hashlib.sha256))}"
 
-    elsewhere.id_token = forged  # type: ignore[method-assign]
+    fake_provider.id_token = forged  # type: ignore[method-assign]
 
 
-def brings_its_key(elsewhere: FakeProvider) -> None:
-    elsewhere.header = {"jwk": {"kty": "RSA"}}
+def brings_its_key(fake_provider: FakeProvider) -> None:
+    fake_provider.header = {"jwk": {"kty": "RSA"}}
 
 
-def points_to_a_key(elsewhere: FakeProvider) -> None:
-    elsewhere.header = {"jku": "https://evil.example/keys"}
+def points_to_a_key(fake_provider: FakeProvider) -> None:
+    fake_provider.header = {"jku": "https://evil.example/keys"}
 
 
-def no_id_token(elsewhere: FakeProvider) -> None:
-    elsewhere.header = {"typ": "at+jwt"}
+def no_id_token(fake_provider: FakeProvider) -> None:
+    fake_provider.header = {"typ": "at+jwt"}
 
 
-def other_algorithm(elsewhere: FakeProvider) -> None:
-    elsewhere.metadata["id_token_signing_alg_values_supported"] = ["ES256"]
+def other_algorithm(fake_provider: FakeProvider) -> None:
+    fake_provider.metadata["id_token_signing_alg_values_supported"] = ["ES256"]
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def other_algorithm(elsewhere: FakeProvider) -> None:
 )
 def test_an_id_token_that_is_not_signed_by_the_provider_is_refused(scene: UpstreamScenario, lie: Any) -> None:
     scene.ask()
-    lie(scene.elsewhere)
+    lie(scene.fake_provider)
     assert refused(scene, scene.sign_in())
 
 
@@ -153,7 +153,7 @@ def test_an_id_token_that_is_not_signed_by_the_provider_is_refused(scene: Upstre
     ],
 )
 def test_metadata_that_cannot_be_is_refused(scene: UpstreamScenario, metadata: dict[str, Any]) -> None:
-    scene.elsewhere.metadata = metadata
+    scene.fake_provider.metadata = metadata
     scene.ask()
     scene.browser.click(scene.button)
     assert refused(scene, scene.browser.page)
@@ -161,14 +161,14 @@ def test_metadata_that_cannot_be_is_refused(scene: UpstreamScenario, metadata: d
 
 
 def test_userinfo_of_another_subject_is_refused(scene: UpstreamScenario) -> None:
-    scene.elsewhere.userinfo = {"sub": "another"}
+    scene.fake_provider.userinfo = {"sub": "another"}
     scene.ask()
     assert refused(scene, scene.sign_in()) == "user info tells of somebody else than the ID token"
 
 
 def test_the_id_token_counts_before_user_info(scene: UpstreamScenario) -> None:
-    scene.elsewhere.claims = {"email": "right@people.example"}
-    scene.elsewhere.userinfo = {"email": "wrong@people.example", "iss": "https://evil.example"}
+    scene.fake_provider.claims = {"email": "right@people.example"}
+    scene.fake_provider.userinfo = {"email": "wrong@people.example", "iss": "https://evil.example"}
     authorization = scene.ask()
     person = scene.world.operator_services.users.get(
         scene.party.obtain_tokens(scene.sign_in(), authorization).claims["sub"]
@@ -180,20 +180,22 @@ def test_the_id_token_counts_before_user_info(scene: UpstreamScenario) -> None:
 def test_an_answer_of_another_provider_is_refused(scene: UpstreamScenario, issuer: str | None) -> None:
     scene.ask()
     assert refused(scene, scene.sign_in(iss=issuer))
-    assert not [path for _, path, _, _ in scene.elsewhere.asked if path == "/token"], "the code was shown to somebody"
+    assert not [path for _, path, _, _ in scene.fake_provider.requests if path == "/token"], (
+        "the code was shown to somebody"
+    )
 
 
 def test_an_answer_that_comes_to_another_providers_address_is_refused(scene: UpstreamScenario) -> None:
     provider = scene.world.make_upstream_provider(scene.organization, issuer=ISSUER, client_id=CLIENT_ID)
     scene.ask()
-    url = scene.elsewhere.approve(scene.go())
+    url = scene.fake_provider.approve(scene.go())
     assert refused(scene, scene.back(url.replace(scene.provider.id, provider.id))) == ""
     assert scene.party.redirect_uri in str(scene.back(url).location), "the state was burnt by a stranger"
 
 
 def test_the_state_of_another_browser_is_refused_and_goes_on_in_its_own(scene: UpstreamScenario) -> None:
     scene.ask()
-    url = scene.elsewhere.approve(scene.go())
+    url = scene.fake_provider.approve(scene.go())
     victim = Browser(scene.world)
     scene.ask(victim)
     assert scene.back(url, victim).status_int == 400
@@ -203,22 +205,22 @@ def test_the_state_of_another_browser_is_refused_and_goes_on_in_its_own(scene: U
 
 def test_a_state_counts_once(scene: UpstreamScenario) -> None:
     scene.ask()
-    url = scene.elsewhere.approve(scene.go())
+    url = scene.fake_provider.approve(scene.go())
     scene.back(url)
     assert scene.back(url).status_int == 400
-    assert len([path for _, path, _, _ in scene.elsewhere.asked if path == "/token"]) == 1
+    assert len([path for _, path, _, _ in scene.fake_provider.requests if path == "/token"]) == 1
 
 
 def test_a_state_is_used_up_by_an_answer_that_is_refused_too(scene: UpstreamScenario) -> None:
     scene.ask()
     sent = scene.go()
-    scene.elsewhere.answers["/token"] = OutboundResponse(400, b"{}")
-    assert scene.back(scene.elsewhere.approve(sent)).status_int == 400
-    scene.elsewhere.answers.clear()
-    answer = scene.back(scene.elsewhere.approve(sent))
+    scene.fake_provider.answers["/token"] = OutboundResponse(400, b"{}")
+    assert scene.back(scene.fake_provider.approve(sent)).status_int == 400
+    scene.fake_provider.answers.clear()
+    answer = scene.back(scene.fake_provider.approve(sent))
     assert answer.status_int == 400
     assert not scene.browser.session_cookies
-    assert len([path for _, path, _, _ in scene.elsewhere.asked if path == "/token"]) == 1
+    assert len([path for _, path, _, _ in scene.fake_provider.requests if path == "/token"]) == 1
 
 
 @pytest.mark.parametrize("state", ["", "unknown", "x" * 5000])
@@ -229,7 +231,7 @@ def test_an_unknown_state_is_refused(scene: UpstreamScenario, state: str) -> Non
 
 def test_a_state_gets_old(scene: UpstreamScenario) -> None:
     scene.ask()
-    url = scene.elsewhere.approve(scene.go())
+    url = scene.fake_provider.approve(scene.go())
     scene.world.clock.advance(minutes=16)
     assert scene.back(url).status_int == 400
 
@@ -238,13 +240,15 @@ def test_a_foreign_code_brings_nobody(scene: UpstreamScenario) -> None:
     """The code that somebody else got there is bound to their challenge and to the nonce of their request."""
     attacker = Browser(scene.world)
     scene.ask(attacker)
-    stolen = dict(pair.split("=") for pair in scene.elsewhere.approve(scene.go(attacker)).partition("?")[2].split("&"))
+    stolen = dict(
+        pair.split("=") for pair in scene.fake_provider.approve(scene.go(attacker)).partition("?")[2].split("&")
+    )
     scene.ask()
     assert refused(scene, scene.sign_in(code=stolen["code"])) == "the provider answered 400 (invalid_grant)"
 
 
 def test_a_code_that_was_used_brings_nobody(scene: UpstreamScenario) -> None:
-    scene.elsewhere.answers["/token"] = OutboundResponse(
+    scene.fake_provider.answers["/token"] = OutboundResponse(
         400, b'{"error":"invalid_grant","error_description":"<b>evil</b>"}'
     )
     scene.ask()
@@ -281,11 +285,11 @@ def test_who_refuses_there_can_choose_another_way(scene: UpstreamScenario) -> No
 def test_answers_that_never_come_or_are_none_cost_this_sign_in_alone(
     scene: UpstreamScenario, path: str, answer: Any
 ) -> None:
-    scene.elsewhere.answers[path] = answer
+    scene.fake_provider.answers[path] = answer
     scene.ask()
     scene.browser.click(scene.button)
     if scene.browser.external_redirect is not None:
-        scene.back(scene.elsewhere.approve(scene.browser.external_redirect))
+        scene.back(scene.fake_provider.approve(scene.browser.external_redirect))
     assert scene.browser.page.status_int in (400, 503)
     assert refused(scene, scene.browser.page, scene.browser.page.status_int)
     assert scene.browser.click("Choose another way").status_int == 200
@@ -298,14 +302,14 @@ def test_who_does_not_answer_is_left_alone_for_a_while(
 
     moment = [100.0]
     monkeypatch.setattr(http_client, "monotonic", lambda: moment[0])
-    scene.elsewhere.answers["/.well-known/openid-configuration"] = TimeoutError()
+    scene.fake_provider.answers["/.well-known/openid-configuration"] = TimeoutError()
     scene.ask()
     assert scene.browser.click(scene.button).status_int == 503
-    assert len(scene.elsewhere.asked) == 1
+    assert len(scene.fake_provider.requests) == 1
     scene.ask()
     assert scene.browser.click(scene.button).status_int == 503
-    assert len(scene.elsewhere.asked) == 1, "it was asked again at once"
-    scene.elsewhere.answers.clear()
+    assert len(scene.fake_provider.requests) == 1, "it was asked again at once"
+    scene.fake_provider.answers.clear()
     moment[0] += 6
     scene.ask()
     assert scene.go()
@@ -330,30 +334,32 @@ def test_so_many_wait_for_one_provider_and_no_more(scene: UpstreamScenario) -> N
 def test_keys_that_change_midway_are_asked_for_once_more(scene: UpstreamScenario) -> None:
     scene.ask()
     scene.sign_in()
-    scene.elsewhere.keys["two"] = scene.elsewhere.keys.pop("one")
-    scene.elsewhere.signs_with = "two"
+    scene.fake_provider.keys["two"] = scene.fake_provider.keys.pop("one")
+    scene.fake_provider.signs_with = "two"
     known = scene.world.app.registry.upstream.known
     known._keys = {uri: (at - 60, keys) for uri, (at, keys) in known._keys.items()}
     scene.browser = Browser(scene.world)
     authorization = scene.ask()
     assert scene.party.obtain_tokens(scene.sign_in(), authorization)
-    assert len([path for _, path, _, _ in scene.elsewhere.asked if path == "/keys"]) == 2
+    assert len([path for _, path, _, _ in scene.fake_provider.requests if path == "/keys"]) == 2
 
 
 def test_a_provider_that_names_unknown_keys_again_and_again_is_not_asked_each_time(scene: UpstreamScenario) -> None:
-    scene.elsewhere.header = {"kid": "unknown"}
+    scene.fake_provider.header = {"kid": "unknown"}
     for _ in range(3):
         scene.ask()
         scene.sign_in()
-    assert len([path for _, path, _, _ in scene.elsewhere.asked if path == "/keys"]) == 2, "one look more in a while"
+    assert len([path for _, path, _, _ in scene.fake_provider.requests if path == "/keys"]) == 2, (
+        "one look more in a while"
+    )
 
 
 def test_key_that_is_first_shown_just_after_a_look_is_looked_for_once_more(scene: UpstreamScenario) -> None:
     """OpenID Connect Core §10.1.1."""
     authorization = scene.ask()
     assert scene.party.obtain_tokens(scene.sign_in(), authorization)
-    scene.elsewhere.keys["two"] = scene.elsewhere.keys.pop("one")
-    scene.elsewhere.signs_with = "two"
+    scene.fake_provider.keys["two"] = scene.fake_provider.keys.pop("one")
+    scene.fake_provider.signs_with = "two"
     scene.browser = Browser(scene.world)
     authorization = scene.ask()
     assert scene.party.obtain_tokens(scene.sign_in(), authorization)
@@ -364,24 +370,24 @@ def test_unknown_key_ids_buy_one_look_in_half_a_minute(scene: UpstreamScenario) 
     scene.world.app.registry.upstream.known = ProviderMetadataCache(lambda: moment[0])
     looks = []
     for number in range(12):
-        scene.elsewhere.header = {"kid": f"unknown-{number}"}
+        scene.fake_provider.header = {"kid": f"unknown-{number}"}
         scene.ask()
         scene.sign_in()
-        looks.append(len([path for _, path, _, _ in scene.elsewhere.asked if path == "/keys"]))
+        looks.append(len([path for _, path, _, _ in scene.fake_provider.requests if path == "/keys"]))
         moment[0] += 10
     assert looks[:3] == [2, 2, 2]
     assert looks[-1] <= 2 * 120 / 30
 
 
 def test_an_elliptic_key_signs_too(scene: UpstreamScenario) -> None:
-    scene.elsewhere.signs_with = "elliptic"
+    scene.fake_provider.signs_with = "elliptic"
     authorization = scene.ask()
     assert scene.party.obtain_tokens(scene.sign_in(), authorization)
 
 
 def test_a_form_from_elsewhere_is_asked_for_again_so_that_cookies_come(scene: UpstreamScenario) -> None:
     scene.ask()
-    url, _, query = scene.elsewhere.approve(scene.go()).partition("?")
+    url, _, query = scene.fake_provider.approve(scene.go()).partition("?")
     form = dict(pair.split("=", 1) for pair in query.split("&"))
     form["iss"] = ISSUER
     scene.browser.post_form(url, form, initiator=ISSUER)
@@ -390,7 +396,7 @@ def test_a_form_from_elsewhere_is_asked_for_again_so_that_cookies_come(scene: Up
 
 def test_asking_with_head_uses_nothing_up(scene: UpstreamScenario) -> None:
     scene.ask()
-    url = scene.elsewhere.approve(scene.go())
+    url = scene.fake_provider.approve(scene.go())
     assert scene.world.client.request("HEAD", url).status_int == 405
     assert scene.party.redirect_uri in str(scene.back(url).location)
 
@@ -398,8 +404,8 @@ def test_asking_with_head_uses_nothing_up(scene: UpstreamScenario) -> None:
 def test_no_secret_of_a_sign_in_is_in_the_address_or_the_trail(scene: UpstreamScenario) -> None:
     scene.ask()
     url = scene.go()
-    scene.back(scene.elsewhere.approve(url))
-    [(_, _, form, headers)] = [item for item in scene.elsewhere.asked if item[1] == "/token"]
+    scene.back(scene.fake_provider.approve(url))
+    [(_, _, form, headers)] = [item for item in scene.fake_provider.requests if item[1] == "/token"]
     assert form["code_verifier"] not in url
     assert "client_secret" not in form
     assert headers["Authorization"].startswith("Basic ")

@@ -21,7 +21,7 @@ KIM = {"email": "kim@people.example", "email_verified": True}
 def kim(scene: UpstreamScenario) -> LoginUser:
     """Who has a password here, at a provider that makes no accounts."""
     scene.change(create_accounts=False)
-    scene.elsewhere.claims = dict(KIM)
+    scene.fake_provider.claims = dict(KIM)
     return LoginUser(scene.world, scene.organization)
 
 
@@ -41,7 +41,7 @@ def asked_to_link(scene: UpstreamScenario, kim: LoginUser, browser: Browser | No
     """Up to the question; returns what the application asked."""
     browser = browser or scene.browser
     authorization = scene.ask(browser)
-    scene.back(scene.elsewhere.approve(scene.go(browser)), browser)
+    scene.back(scene.fake_provider.approve(scene.go(browser)), browser)
     assert browser.path.endswith("/upstream/unlinked")
     assert KIM["email"] in browser.page
     browser.submit(form="page-form")
@@ -99,7 +99,7 @@ def test_the_question_and_its_answer_are_nothing_to_whoever_has_not_proved_who_t
 def test_existing_session_does_not_suffice_for_linking(scene: UpstreamScenario, kim: LoginUser) -> None:
     user = scene.world.make_human_user(scene.organization)
     scene.ask()
-    scene.back(scene.elsewhere.approve(scene.go()))
+    scene.back(scene.fake_provider.approve(scene.go()))
     scene.browser.start_session(user)
     scene.browser.submit(form="page-form")
     assert scene.browser.sign_in_step == ""
@@ -155,7 +155,7 @@ def test_an_application_that_names_the_provider_does_not_send_them_there_again(
 ) -> None:
     authorization = scene.ask(idp=scene.provider.id)
     scene.go_straight()
-    scene.back(scene.elsewhere.approve(str(scene.browser.external_redirect)))
+    scene.back(scene.fake_provider.approve(str(scene.browser.external_redirect)))
     scene.browser.submit(form="page-form")
     scene.browser.sign_in(kim.login_name)
     answer = scene.browser.submit(button=("decision", "link"))

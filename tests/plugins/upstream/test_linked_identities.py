@@ -26,17 +26,17 @@ def linked(scene: UpstreamScenario, browser: Browser) -> None:
     browser.open(SECURITY)
     browser.click("Link … " + scene.provider.name)
     browser.submit(form="page-form")
-    browser.open(scene.elsewhere.approve(str(browser.external_redirect)), initiator=ISSUER)
+    browser.open(scene.fake_provider.approve(str(browser.external_redirect)), initiator=ISSUER)
 
 
 def test_linked_identity_signs_in(scene: UpstreamScenario) -> None:
     scene.change(create_accounts=False)
     person, browser = signed_in(scene)
-    scene.elsewhere.claims = {"email": "kim@people.example"}
+    scene.fake_provider.claims = {"email": "kim@people.example"}
     linked(scene, browser)
     assert browser.path == SECURITY
     assert "kim@people.example" in browser.page
-    scene.elsewhere.claims = {}
+    scene.fake_provider.claims = {}
     authorization = scene.ask()
     assert scene.party.obtain_tokens(scene.sign_in(), authorization).claims["sub"] == person.id
 
@@ -55,7 +55,7 @@ def test_what_was_begun_by_one_person_links_nothing_to_another(scene: UpstreamSc
     browser.open(SECURITY)
     browser.click("Link … " + scene.provider.name)
     browser.submit(form="page-form")
-    url = scene.elsewhere.approve(str(browser.external_redirect))
+    url = scene.fake_provider.approve(str(browser.external_redirect))
     victim, other = signed_in(scene)
     assert other.open(url, initiator=ISSUER).status_int == 400
     assert not scene.world.audit_events(event="linked_identity.added", object_id=victim.id)
@@ -78,7 +78,7 @@ def test_who_was_away_for_long_is_asked_again_before_anything_is_linked(scene: U
     browser.open(SECURITY)
     browser.click("Link … " + scene.provider.name)
     browser.submit(form="page-form")
-    url = scene.elsewhere.approve(str(browser.external_redirect))
+    url = scene.fake_provider.approve(str(browser.external_redirect))
     scene.world.clock.advance(minutes=6)
     browser.open(url, initiator=ISSUER)
     assert browser.sign_in_step == "password"
@@ -114,11 +114,11 @@ def test_a_manager_tries_a_provider_and_sees_what_it_says(scene: UpstreamScenari
     scene.world.assign_manager_role(manager, "ORG_OWNER")
     browser = Browser(scene.world)
     browser.start_session(manager)
-    scene.elsewhere.claims = {"given_name": "Ada", "department": ["<b>maths</b>"]}
+    scene.fake_provider.claims = {"given_name": "Ada", "department": ["<b>maths</b>"]}
     browser.open(f"/console/upstream-providers/{scene.provider.id}")
     browser.click("Test")
     browser.submit(form="page-form")
-    page = browser.open(scene.elsewhere.approve(str(browser.external_redirect)), initiator=ISSUER)
+    page = browser.open(scene.fake_provider.approve(str(browser.external_redirect)), initiator=ISSUER)
     assert f"{scene.provider.name} works" in page
     assert "&lt;b&gt;maths&lt;/b&gt;" in page
     assert "Ada" in page
@@ -144,7 +144,7 @@ def test_whoever_tries_a_provider_learns_why_it_is_of_no_use(scene: UpstreamScen
     browser.start_session(manager)
     pages = []
     for answer in (ForbiddenDestination("private"), OSError("unknown"), TimeoutError()):
-        scene.elsewhere.answers["/.well-known/openid-configuration"] = answer
+        scene.fake_provider.answers["/.well-known/openid-configuration"] = answer
         scene.world.app.registry.upstream._http_client._backoff_until.clear()
         browser.open(f"/console/upstream-providers/{scene.provider.id}/test")
         page = browser.submit(form="page-form")
@@ -166,6 +166,6 @@ def test_answer_that_cannot_be_relied_on_is_explained_to_whoever_tries(scene: Up
     browser.start_session(manager)
     browser.open(f"/console/upstream-providers/{scene.provider.id}/test")
     browser.submit(form="page-form")
-    scene.elsewhere.claims = {"aud": "somebody-else"}
-    page = browser.open(scene.elsewhere.approve(str(browser.external_redirect)), initiator=ISSUER)
+    scene.fake_provider.claims = {"aud": "somebody-else"}
+    page = browser.open(scene.fake_provider.approve(str(browser.external_redirect)), initiator=ISSUER)
     assert "The reason: the ID token is for somebody else." in page

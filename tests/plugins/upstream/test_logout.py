@@ -21,7 +21,7 @@ STATE = "where I was & more"
 def id_token(scene: UpstreamScenario) -> str:
     """What the application got of somebody who came from a provider that wants to be told."""
     scene.change(sign_out_there=True)
-    scene.elsewhere.claims = dict(NAMES)
+    scene.fake_provider.claims = dict(NAMES)
     authorization = scene.ask()
     return str(scene.party.obtain_tokens(scene.sign_in(), authorization).id_token)
 
@@ -30,12 +30,12 @@ def sign_out(scene: UpstreamScenario, id_token: str | None, browser: Browser | N
     """The application signs the person out; returns what the provider is told."""
     browser = browser or scene.browser
     browser.open(scene.party.logout_url(id_token, state=STATE), initiator=scene.party.origin)
-    return told(scene, browser)
+    return logout_parameters(scene, browser)
 
 
-def told(scene: UpstreamScenario, browser: Browser) -> dict[str, str]:
+def logout_parameters(scene: UpstreamScenario, browser: Browser) -> dict[str, str]:
     url = str(browser.external_redirect)
-    assert url.startswith(f"{scene.elsewhere.issuer}/logout?"), url
+    assert url.startswith(f"{scene.fake_provider.issuer}/logout?"), url
     return dict(parse_qsl(urlsplit(url).query))
 
 
@@ -52,7 +52,7 @@ def home(scene: UpstreamScenario, browser: Browser | None = None) -> bool:
 
 def back(scene: UpstreamScenario, state: str, browser: Browser | None = None) -> Any:
     address = "https://id.example.com/login/upstream/signed-out"
-    return (browser or scene.browser).open(f"{address}?state={state}", initiator=scene.elsewhere.issuer)
+    return (browser or scene.browser).open(f"{address}?state={state}", initiator=scene.fake_provider.issuer)
 
 
 def test_who_is_signed_out_by_an_application_signs_out_there_and_comes_home_to_it(
@@ -78,7 +78,7 @@ def test_a_request_that_comes_as_a_form_from_elsewhere_goes_the_same_way(
 ) -> None:
     url, _, query = scene.party.logout_url(id_token, state=STATE).partition("?")
     scene.browser.post_form(url, dict(parse_qsl(query)), initiator=scene.party.origin)
-    back(scene, told(scene, scene.browser)["state"])
+    back(scene, logout_parameters(scene, scene.browser)["state"])
     assert home(scene)
 
 
@@ -87,7 +87,7 @@ def test_who_is_asked_here_comes_home_to_the_application_too(scene: UpstreamScen
         scene.party.logout_url(None, client_id=scene.party.client_id, state=STATE), initiator=scene.party.origin
     )
     scene.browser.submit(form="page-form")
-    response = told(scene, scene.browser)
+    response = logout_parameters(scene, scene.browser)
     assert not scene.browser.session_cookies
     back(scene, response["state"])
     assert home(scene)
@@ -132,9 +132,9 @@ def test_a_provider_that_does_not_answer_or_says_nonsense_leaves_people_signed_o
         "long": "https://login.elsewhere.example/" + "x" * 100_000,
     }
     if trouble in endpoints:
-        scene.elsewhere.metadata = {"end_session_endpoint": endpoints[trouble]}
+        scene.fake_provider.metadata = {"end_session_endpoint": endpoints[trouble]}
     else:
-        scene.elsewhere.answers[at] = OutboundResponse(500, b"oops") if trouble == "error" else never
+        scene.fake_provider.answers[at] = OutboundResponse(500, b"oops") if trouble == "error" else never
     scene.browser.open(scene.party.logout_url(id_token, state=STATE), initiator=scene.party.origin)
     assert home(scene)
     assert not scene.browser.session_cookies
@@ -181,7 +181,7 @@ def test_upstream_logout_keeps_other_accounts_of_the_browser(scene: UpstreamScen
 
 def test_logout_omits_id_token_hint_that_is_too_long(scene: UpstreamScenario) -> None:
     scene.change(sign_out_there=True)
-    scene.elsewhere.claims = {"filler": "x" * 20_000}
+    scene.fake_provider.claims = {"filler": "x" * 20_000}
     authorization = scene.ask()
     tokens = scene.party.obtain_tokens(scene.sign_in(), authorization)
     assert "id_token_hint" not in sign_out(scene, tokens.id_token)

@@ -13,7 +13,7 @@ from tests.plugins.upstream.test_sign_in_policies import policy
 @pytest.fixture
 def scene(scene: UpstreamScenario) -> UpstreamScenario:
     """The provider never says when somebody signed in there."""
-    scene.elsewhere.claims = {"auth_time": None}
+    scene.fake_provider.claims = {"auth_time": None}
     return scene
 
 
@@ -73,7 +73,7 @@ def test_own_pages_take_no_undated_sign_in_for_a_new_proof(scene: UpstreamScenar
 
 
 def test_provider_that_says_when_meets_them(scene: UpstreamScenario) -> None:
-    scene.elsewhere.claims = {}
+    scene.fake_provider.claims = {}
     signed_in(scene)
     for demand in ({"prompt": "login"}, {"max_age": "0"}):
         assert signed_in(scene, **demand).claims["auth_time"]
@@ -82,7 +82,7 @@ def test_provider_that_says_when_meets_them(scene: UpstreamScenario) -> None:
 
 
 def test_auth_time_in_user_info_is_no_proof(scene: UpstreamScenario) -> None:
-    scene.elsewhere.userinfo = {"auth_time": scene.world.clock.seconds}
+    scene.fake_provider.userinfo = {"auth_time": scene.world.clock.seconds}
     signed_in(scene)
     scene.ask(prompt="login")
     assert scene.sign_in().status_int == 403

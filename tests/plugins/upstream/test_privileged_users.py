@@ -35,7 +35,7 @@ def manage(scene: UpstreamScenario, managed: bool) -> None:
 def link_in_sign_in(scene: UpstreamScenario, person: LoginUser) -> None:
     scene.browser = Browser(scene.world)
     scene.change(create_accounts=False)
-    scene.elsewhere.claims = dict(KIM)
+    scene.fake_provider.claims = dict(KIM)
     asked_to_link(scene, person)
 
 
@@ -88,7 +88,7 @@ def test_linking_page_names_who_runs_the_provider(scene: UpstreamScenario, kim: 
     browser.start_session(kim.user)
     page = browser.open(f"/account/identities/new/{scene.provider.id}")
     run = f"{scene.organization.name} ({scene.organization.primary_domain}) manages this provider."
-    host = scene.elsewhere.issuer.removeprefix("https://")
+    host = scene.fake_provider.issuer.removeprefix("https://")
     assert f"{run} You sign in at {host}. Whoever manages it can sign in here as you." in page
     link_in_sign_in(scene, kim)
     assert f"{run} You sign in at {host}. Whoever manages it can sign in here as you." in scene.browser.page
@@ -129,7 +129,7 @@ def test_every_redirect_passes_a_page_with_another_way_that_shows_ways_of_the_in
     with world.transaction_services() as services:
         services.policies.change(organization.id, ChangePolicy.build(factors=("upstream",)))
     scene.change(by_domain=True)
-    seen = set()
+    pages = set()
     for name in (ada.login_name, kim.login_name, f"nobody@{organization.primary_domain}"):
         browser = scene.browser = Browser(world)
         scene.ask()
@@ -141,8 +141,8 @@ def test_every_redirect_passes_a_page_with_another_way_that_shows_ways_of_the_in
         assert "Sign in with a passkey" in browser.page
         browser.submit({"login_name": name})
         assert browser.sign_in_step == "password"
-        seen.add(browser.page.html.find("main").text.replace(name, "NAME"))
-    assert len(seen) == 1
+        pages.add(browser.page.html.find("main").text.replace(name, "NAME"))
+    assert len(pages) == 1
     for person, passes in ((kim, False), (ada, True)):
         browser = scene.browser = Browser(world)
         scene.ask()

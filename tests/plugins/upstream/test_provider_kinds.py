@@ -63,10 +63,10 @@ def github(scene: UpstreamScenario) -> GitHub:
     return git_hub
 
 
-def answered(url: str, **said: str) -> str:
+def answered(url: str, **parameters: str) -> str:
     """Where GitHub sends people back to."""
-    asked = dict(parse_qsl(urlsplit(url).query))
-    return f"{asked['redirect_uri']}?code=1234&state={asked['state']}"
+    auth_request = dict(parse_qsl(urlsplit(url).query))
+    return f"{auth_request['redirect_uri']}?code=1234&state={auth_request['state']}"
 
 
 def test_people_of_github_sign_in(scene: UpstreamScenario, github: GitHub) -> None:
@@ -114,19 +114,19 @@ def test_people_of_apple_sign_in(scene: UpstreamScenario) -> None:
         key_id="KEY",
         create_accounts=True,
     )
-    scene.elsewhere.issuer = APPLE
-    scene.elsewhere.metadata = {"authorization_response_iss_parameter_supported": False, "userinfo_endpoint": ""}
-    scene.elsewhere.claims = {"email": "ada@x.example", "email_verified": "true"}
+    scene.fake_provider.issuer = APPLE
+    scene.fake_provider.metadata = {"authorization_response_iss_parameter_supported": False, "userinfo_endpoint": ""}
+    scene.fake_provider.claims = {"email": "ada@x.example", "email_verified": "true"}
     authorization = scene.ask()
     url = scene.go()
     sent = dict(parse_qsl(urlsplit(url).query))
     assert (sent["response_mode"], sent["scope"]) == ("form_post", "openid name email")
-    back, _, query = scene.elsewhere.approve(url, iss=None).partition("?")
+    back, _, query = scene.fake_provider.approve(url, iss=None).partition("?")
     user = {"name": {"firstName": "Ada", "lastName": "Lovelace"}, "email": "ada@x.example"}
     answer = scene.browser.post_form(back, {**dict(parse_qsl(query)), "user": json.dumps(user)}, initiator=APPLE)
     person = scene.world.operator_services.users.get(scene.party.obtain_tokens(answer, authorization).claims["sub"])
     assert person.profile.name == "Ada Lovelace"
-    [(_, _, form, headers)] = [item for item in scene.elsewhere.asked if item[1] == "/token"]
+    [(_, _, form, headers)] = [item for item in scene.fake_provider.requests if item[1] == "/token"]
     token = jwt.parse_unverified(form["client_secret"])
     assert token.header["kid"] == "KEY"
     public = JwkPublicKey("KEY", frozenset({"ES256"}), key.public_key())

@@ -31,15 +31,15 @@ def upstream(make_world: WorldFactory) -> Iterator[World]:
 
 
 @pytest.fixture
-def here(make_world: WorldFactory) -> World:
+def local(make_world: WorldFactory) -> World:
     """This instance, which may ask on loopback."""
     return make_world(**{"identity.outgoing_networks": "127.0.0.0/8"})
 
 
 @pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
-def test_people_of_another_instance_sign_in_here_and_out_in_both(here: World, upstream: World, method: str) -> None:
-    organization = here.make_organization()
-    provider = here.make_upstream_provider(
+def test_people_of_another_instance_sign_in_here_and_out_in_both(local: World, upstream: World, method: str) -> None:
+    organization = local.make_organization()
+    provider = local.make_upstream_provider(
         organization,
         issuer=upstream.issuer,
         client_id="unknown-yet",
@@ -49,38 +49,42 @@ def test_people_of_another_instance_sign_in_here_and_out_in_both(here: World, up
     )
     registered = upstream.make_application(
         type=ApplicationType.WEB,
-        redirect_uris=(f"{here.identity.settings.login_url}{provider.callback_path}",),
-        post_logout_redirect_uris=(f"{here.identity.settings.login_url}/login/upstream/signed-out",),
+        redirect_uris=(f"{local.identity.settings.login_url}{provider.callback_path}",),
+        post_logout_redirect_uris=(f"{local.identity.settings.login_url}/login/upstream/signed-out",),
         authentication_method=method,
     )
     from identity.services.commands.upstream_providers import ChangeUpstreamProvider
 
-    here.operator_services.upstream_providers.change(
+    local.operator_services.upstream_providers.change(
         provider.id, ChangeUpstreamProvider.build(client_id=registered.client_id, client_secret=registered.secret)
     )
     person = upstream.make_human_user()
     login_name = set_password(upstream, person)
-    party = RelyingParty.register(here, project_id=here.make_project(organization).id)
-    browser, there = Browser(here), Browser(upstream)
+    party = RelyingParty.register(local, project_id=local.make_project(organization).id)
+    browser, upstream_browser = Browser(local), Browser(upstream)
 
     authorization = party.open_request(browser, scope="openid profile email")
     browser.click(f"Sign in with {provider.name}")
-    there.open(str(browser.external_redirect), initiator=here.identity.settings.login_url)
-    there.sign_in(login_name)
-    assert str(there.external_redirect).startswith(f"{here.identity.settings.login_url}{provider.callback_path}?")
-    tokens = party.obtain_tokens(browser.open(str(there.external_redirect), initiator=upstream.issuer), authorization)
+    upstream_browser.open(str(browser.external_redirect), initiator=local.identity.settings.login_url)
+    upstream_browser.sign_in(login_name)
+    assert str(upstream_browser.external_redirect).startswith(
+        f"{local.identity.settings.login_url}{provider.callback_path}?"
+    )
+    tokens = party.obtain_tokens(
+        browser.open(str(upstream_browser.external_redirect), initiator=upstream.issuer), authorization
+    )
 
-    [event] = here.audit_events(event="linked_identity.added", object_id=tokens.claims["sub"])
+    [event] = local.audit_events(event="linked_identity.added", object_id=tokens.claims["sub"])
     assert event.detail["issuer"] == upstream.issuer
-    mine = here.operator_services.users.get(tokens.claims["sub"])
+    mine = local.operator_services.users.get(tokens.claims["sub"])
     assert mine.profile.given_name == person.profile.given_name
 
-    assert there.session_cookies
+    assert upstream_browser.session_cookies
     browser.open(party.logout_url(tokens.id_token, state="s & t"), initiator=party.origin)
     assert str(browser.external_redirect).startswith(f"{upstream.issuer}/oauth/v2/endsession?")
-    there.open(str(browser.external_redirect), initiator=here.identity.settings.login_url)
-    assert not there.session_cookies
-    browser.open(str(there.external_redirect), initiator=upstream.issuer)
+    upstream_browser.open(str(browser.external_redirect), initiator=local.identity.settings.login_url)
+    assert not upstream_browser.session_cookies
+    browser.open(str(upstream_browser.external_redirect), initiator=upstream.issuer)
     assert browser.external_redirect == f"{party.post_logout_redirect_uri}?state=s+%26+t"
     assert not browser.session_cookies
 

@@ -17,7 +17,7 @@ NAMES = {"given_name": "Ada", "family_name": "Lovelace", "email": "ada@people.ex
 def test_first_upstream_sign_in_creates_account(
     scene: UpstreamScenario,
 ) -> None:
-    scene.elsewhere.claims = dict(NAMES)
+    scene.fake_provider.claims = dict(NAMES)
     authorization = scene.ask()
     tokens = scene.party.obtain_tokens(scene.sign_in(), authorization)
     [event] = scene.world.audit_events(event="user.registered", organization_id=scene.organization.id)
@@ -36,9 +36,9 @@ def registered(scene: UpstreamScenario) -> int:
 
 
 def test_who_comes_again_is_the_same_person_with_the_names_of_now(scene: UpstreamScenario) -> None:
-    scene.elsewhere.claims = dict(NAMES)
+    scene.fake_provider.claims = dict(NAMES)
     first = scene.party.obtain_tokens(scene_sign_in(scene, authorization := scene.ask()), authorization)
-    scene.elsewhere.claims = {**NAMES, "family_name": "King", "email": "other@people.example"}
+    scene.fake_provider.claims = {**NAMES, "family_name": "King", "email": "other@people.example"}
     scene.browser = Browser(scene.world)
     second = scene.party.obtain_tokens(scene_sign_in(scene, authorization := scene.ask()), authorization)
     assert first.claims["sub"] == second.claims["sub"]
@@ -47,15 +47,15 @@ def test_who_comes_again_is_the_same_person_with_the_names_of_now(scene: Upstrea
     assert (profile.family_name, profile.email) == ("King", NAMES["email"])
 
 
-def scene_sign_in(scene: UpstreamScenario, asked: object) -> object:
+def scene_sign_in(scene: UpstreamScenario, auth_request: object) -> object:
     return scene.sign_in()
 
 
 def test_other_subject_is_another_user(scene: UpstreamScenario) -> None:
-    scene.elsewhere.claims = {**NAMES, "email_verified": True}
+    scene.fake_provider.claims = {**NAMES, "email_verified": True}
     scene.ask()
     scene.sign_in()
-    scene.elsewhere.subject = "another"
+    scene.fake_provider.subject = "another"
     scene.browser = Browser(scene.world)
     scene.ask()
     scene.sign_in()
@@ -73,7 +73,7 @@ def people(scene: UpstreamScenario) -> list[object]:
 
 def test_nobody_is_found_by_an_address(scene: UpstreamScenario) -> None:
     person = make_user_with_email(scene, NAMES["email"])
-    scene.elsewhere.claims = {**NAMES, "email_verified": True}
+    scene.fake_provider.claims = {**NAMES, "email_verified": True}
     authorization = scene.ask()
     assert scene.party.obtain_tokens(scene.sign_in(), authorization).claims["sub"] != person.id
 
@@ -102,7 +102,7 @@ def test_a_trusted_provider_finds_who_has_a_verified_address_of_a_proven_domain(
     person = make_user_with_email(scene, f"kim@{domain_of(scene)}")
     proven(scene, domain_of(scene))
     scene.change(trust_email=True)
-    scene.elsewhere.claims = {"email": f"kim@{domain_of(scene)}", "email_verified": True}
+    scene.fake_provider.claims = {"email": f"kim@{domain_of(scene)}", "email_verified": True}
     authorization = scene.ask()
     assert scene.party.obtain_tokens(scene.sign_in(), authorization).claims["sub"] == person.id
 
@@ -118,7 +118,7 @@ def test_a_trusted_address_finds_nobody_if_anything_is_missing(scene: UpstreamSc
         with scene.world.transaction_services() as services:
             services.storage.users.update(replace(person, registered=True, version=person.version + 1))
     scene.change(trust_email=lacks != "trust")
-    scene.elsewhere.claims = {"email": f"kim@{domain_of(scene)}", "email_verified": lacks != "verified"}
+    scene.fake_provider.claims = {"email": f"kim@{domain_of(scene)}", "email_verified": lacks != "verified"}
     authorization = scene.ask()
     assert scene.party.obtain_tokens(scene.sign_in(), authorization).claims["sub"] != person.id
 
@@ -146,7 +146,7 @@ def test_an_account_that_is_deactivated_is_of_no_use(scene: UpstreamScenario) ->
 
 
 def test_methods_count_where_the_provider_is_trusted_with_them(scene: UpstreamScenario) -> None:
-    scene.elsewhere.claims = {"amr": ["pwd", "otp", "remembered", 7, "x" * 999]}
+    scene.fake_provider.claims = {"amr": ["pwd", "otp", "remembered", 7, "x" * 999]}
     authorization = scene.ask()
     assert "amr" not in scene.party.obtain_tokens(scene.sign_in(), authorization).claims
     scene.change(trust_methods=True)
@@ -158,7 +158,13 @@ def test_methods_count_where_the_provider_is_trusted_with_them(scene: UpstreamSc
 
 def test_claims_come_by_the_providers_own_table(scene: UpstreamScenario) -> None:
     scene.change(claims=("family_name = sn", "given_name =", "user_name = uid"))
-    scene.elsewhere.claims = {**NAMES, "sn": "Byron", "uid": "a.byron", "picture": "javascript:alert(1)", "locale": 7}
+    scene.fake_provider.claims = {
+        **NAMES,
+        "sn": "Byron",
+        "uid": "a.byron",
+        "picture": "javascript:alert(1)",
+        "locale": 7,
+    }
     scene.ask()
     scene.sign_in()
     [person] = people(scene)
@@ -169,7 +175,7 @@ def test_claims_come_by_the_providers_own_table(scene: UpstreamScenario) -> None
 def test_an_application_names_the_provider_and_nobody_is_asked(scene: UpstreamScenario) -> None:
     scene.ask(idp=scene.provider.id)
     scene.go_straight()
-    assert str(scene.browser.external_redirect).startswith(f"{scene.elsewhere.issuer}/authorize?")
+    assert str(scene.browser.external_redirect).startswith(f"{scene.fake_provider.issuer}/authorize?")
 
 
 def test_a_login_name_of_a_proven_domain_leads_there_also_if_nobody_has_it(scene: UpstreamScenario) -> None:
@@ -192,7 +198,7 @@ def test_who_is_to_sign_in_anew_is_asked_to_do_so_there(scene: UpstreamScenario)
 
 
 def test_provider_auth_time_is_enforced(scene: UpstreamScenario) -> None:
-    scene.elsewhere.claims = {"auth_time": scene.world.clock.seconds - 3600}
+    scene.fake_provider.claims = {"auth_time": scene.world.clock.seconds - 3600}
     scene.ask(prompt="login")
     answer = scene.sign_in()
     assert answer.status_int == 400
@@ -233,7 +239,7 @@ def test_an_application_that_asks_for_people_of_the_organization_has_them_sent_t
     scene.change(by_domain=True)
     scene.party.open_request(scene.browser, scope=f"openid urn:service:iam:org:id:{scene.organization.id}")
     scene.go_straight()
-    assert str(scene.browser.external_redirect).startswith(f"{scene.elsewhere.issuer}/authorize?")
+    assert str(scene.browser.external_redirect).startswith(f"{scene.fake_provider.issuer}/authorize?")
 
 
 def test_whoever_signs_out_here_signs_out_there_where_the_setting_says_so(scene: UpstreamScenario) -> None:
@@ -253,7 +259,7 @@ def test_whoever_signs_out_here_signs_out_there_where_the_setting_says_so(scene:
     assert parameters["post_logout_redirect_uri"] == "https://id.example.com/login/upstream/signed-out"
     assert parameters["id_token_hint"].count(".") == 2
     assert not scene.browser.session_cookies
-    scene.browser.open(parameters["post_logout_redirect_uri"], initiator=scene.elsewhere.issuer)
+    scene.browser.open(parameters["post_logout_redirect_uri"], initiator=scene.fake_provider.issuer)
     assert scene.browser.path == "/signed-out"
 
 
@@ -266,7 +272,7 @@ def test_a_provider_for_all_makes_accounts_where_people_may_register(scene: Upst
         if rule == "by domain":
             services.policies.change(scene.organization.id, ChangePolicy.build(registration_domains=("acme.example",)))
     scene.change(everywhere=True)
-    scene.elsewhere.claims = {"email": "kim@acme.example", "email_verified": True}
+    scene.fake_provider.claims = {"email": "kim@acme.example", "email_verified": True}
     scene.ask()
     scene.sign_in()
     assert registered(scene) == (1 if rule == "open" else 0)
@@ -276,7 +282,7 @@ def test_a_provider_for_all_makes_accounts_where_people_may_register(scene: Upst
 
 @pytest.mark.parametrize("owner", ["instance", "organization"])
 @pytest.mark.parametrize(
-    ("rules", "made"),
+    ("rules", "created"),
     [
         ({"registration": "off"}, 0),
         ({"registration": "by_provider"}, 1),
@@ -287,7 +293,7 @@ def test_a_provider_for_all_makes_accounts_where_people_may_register(scene: Upst
     ids=str,
 )
 def test_registration_off_stops_a_provider_that_creates_accounts(
-    scene: UpstreamScenario, owner: str, rules: dict[str, object], made: int
+    scene: UpstreamScenario, owner: str, rules: dict[str, object], created: int
 ) -> None:
     """Its own switch lets nobody in whom the policy keeps out."""
     with scene.world.transaction_services() as services:
@@ -296,8 +302,8 @@ def test_registration_off_stops_a_provider_that_creates_accounts(
         )
     scene.ask()
     scene.sign_in()
-    assert registered(scene) == made
-    assert scene.browser.path.endswith("/upstream/unlinked") is (not made)
+    assert registered(scene) == created
+    assert scene.browser.path.endswith("/upstream/unlinked") is (not created)
     with scene.world.transaction_services() as services:
         services.policies.change(INSTANCE_OWNER_ID, ChangePolicy.build(registration=None, registration_domains=None))
 
@@ -307,7 +313,7 @@ def test_domains_of_registration_hold_for_whom_a_provider_brings(scene: Upstream
     with scene.world.transaction_services() as services:
         services.policies.change(scene.organization.id, ChangePolicy.build(registration_domains=(domain,)))
     scene.change(trust_email=True)
-    scene.elsewhere.claims = {"email": f"kim@{domain}", "email_verified": True}
+    scene.fake_provider.claims = {"email": f"kim@{domain}", "email_verified": True}
     scene.ask()
     scene.sign_in()
     assert registered(scene) == 1

@@ -17,7 +17,7 @@ def test_it_is_one_of_the_ways_that_a_policy_allows(scene: UpstreamScenario) -> 
     scene.sign_in()
     assert scene.browser.session_cookies
     scene.ask(prompt="login")
-    back = scene.elsewhere.approve(scene.go())
+    back = scene.fake_provider.approve(scene.go())
     policy(scene, factors=("password", "totp"))
     page = scene.back(back)
     assert (page.status_int, "does not let people sign in in this way" in page.text) == (403, True)

@@ -22,18 +22,18 @@ def test_of_two_first_sign_ins_one_makes_the_account_and_both_are_signed_in_to_i
 ) -> None:
     scene.change(trust_email=trusted)
     for number in range(ROUNDS):
-        scene.elsewhere.claims = {**NAMES, "email_verified": trusted}
-        scene.elsewhere.subject = f"subject {number}"
+        scene.fake_provider.claims = {**NAMES, "email_verified": trusted}
+        scene.fake_provider.subject = f"subject {number}"
         both_are_back = Barrier(2)
 
-        def told() -> OutboundResponse:
+        def userinfo() -> OutboundResponse:
             both_are_back.wait(30)  # noqa: B023
-            return _json({"sub": scene.elsewhere.subject})
+            return _json({"sub": scene.fake_provider.subject})
 
-        scene.elsewhere.answers["/userinfo"] = told
+        scene.fake_provider.answers["/userinfo"] = userinfo
         browsers = [Browser(scene.world) for _ in range(2)]
         auth_requests = {id(browser): scene.ask(browser) for browser in browsers}
-        answers = {id(browser): scene.elsewhere.approve(scene.go(browser)) for browser in browsers}
+        answers = {id(browser): scene.fake_provider.approve(scene.go(browser)) for browser in browsers}
         outcomes = at_once(browsers, lambda browser: scene.back(answers[id(browser)], browser))  # noqa: B023
         assert outcomes == {0: 2}
         subjects = {
@@ -49,10 +49,10 @@ def test_answer_is_redeemed_once_however_often_its_request_is_tried(
     scene: UpstreamScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     authorization = scene.ask()
-    back, outcomes = scene.elsewhere.approve(scene.go()), contend(scene.world, monkeypatch)
+    back, outcomes = scene.fake_provider.approve(scene.go()), contend(scene.world, monkeypatch)
     # The used state and the redeemed code are committed; the account loses twice.
     outcomes.extend((True, True, False, False))
     scene.back(back)
     assert outcomes == []
     assert scene.party.obtain_tokens(scene.browser.page, authorization).claims["sub"]
-    assert [path for _, path, *_ in scene.elsewhere.asked].count("/token") == 1
+    assert [path for _, path, *_ in scene.fake_provider.requests].count("/token") == 1

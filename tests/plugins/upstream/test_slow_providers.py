@@ -28,15 +28,15 @@ pytestmark = pytest.mark.storages("memory", "sqlite", "postgresql")
 class Slow:
     """The way to providers: those whose names begin with slow do not answer before ``release``."""
 
-    def __init__(self, elsewhere: FakeProvider) -> None:
+    def __init__(self, fake_provider: FakeProvider) -> None:
         self.waiting = 0
         self.may_answer = threading.Event()
-        self._elsewhere = elsewhere
+        self._fake_provider = fake_provider
         self._lock = threading.Lock()
 
-    def send(self, method: str, url: str, **asked: Any) -> OutboundResponse:
+    def send(self, method: str, url: str, **options: Any) -> OutboundResponse:
         if not url.startswith("https://slow-"):
-            return self._elsewhere.send(method, url, **asked)
+            return self._fake_provider.send(method, url, **options)
         with self._lock:
             self.waiting += 1
         self.may_answer.wait(30)
@@ -56,14 +56,14 @@ def world(isolated_world: World, monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 @pytest.fixture
-def slow(world: World, elsewhere: FakeProvider) -> Iterator[Slow]:
-    made = Slow(elsewhere)
-    world.app.registry.upstream._http_client = ProviderHttpClient(made)
-    yield made
-    made.release()
+def slow(world: World, fake_provider: FakeProvider) -> Iterator[Slow]:
+    slow_client = Slow(fake_provider)
+    world.app.registry.upstream._http_client = ProviderHttpClient(slow_client)
+    yield slow_client
+    slow_client.release()
 
 
-def places(world: World) -> FairSemaphore:
+def provider_slots(world: World) -> FairSemaphore:
     fair_semaphore: FairSemaphore = world.app.registry.upstream._http_client._slots
     return fair_semaphore
 
@@ -78,7 +78,7 @@ def page_threads(world: World) -> RequestThreadPool:
 
 def clicks(world: World, organizations: int, providers: int, browsers: int) -> list[Callable[[], Any]]:
     """Browsers that are about to choose a slow provider."""
-    made: list[Callable[[], Any]] = []
+    requests: list[Callable[[], Any]] = []
     for number in range(organizations):
         tenant = world.make_organization()
         party = RelyingParty.register(world, project_id=world.make_project(tenant).id)
@@ -88,8 +88,8 @@ def clicks(world: World, organizations: int, providers: int, browsers: int) -> l
             for _ in range(browsers):
                 browser = Browser(world)
                 party.open_request(browser, scope="openid")
-                made.append(lambda browser=browser, name=provider.name: browser.click(f"Sign in with {name}"))
-    return made
+                requests.append(lambda browser=browser, name=provider.name: browser.click(f"Sign in with {name}"))
+    return requests
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -126,4 +126,4 @@ def test_slow_providers_hold_up_no_page_of_others(
         wait(running, 30)
     assert [future.exception() for future in running] == [None] * len(asking)
     until(lambda: (threads._busy, threads.active_count) == (0, 0))
-    assert places(world)._all.free == 32
+    assert provider_slots(world)._all.free == 32

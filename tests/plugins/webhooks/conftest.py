@@ -60,7 +60,7 @@ class WebhookReceiver:
 
             do_GET = do_POST  # noqa: N815
 
-            def log_message(self, *words: object) -> None:
+            def log_message(self, *arguments: object) -> None:
                 pass
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

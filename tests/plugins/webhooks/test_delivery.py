@@ -57,11 +57,11 @@ def test_the_event_looks_as_in_the_management_api(
     world.make_organization()
     sender.send_due()
     owner = world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)
-    shown = world.client.get(
+    response = world.client.get(
         f"{world.identity.settings.base_url}/management/v1/audit-events/{receiver.received[0].event['id']}",
         {"Authorization": f"Bearer {owner.management_token()}"},
     )
-    assert shown.json == receiver.received[0].event
+    assert response.json == receiver.received[0].event
 
 
 def test_refused_attempts_are_sent_too(world: World, sender: OutboxSender, receiver: WebhookReceiver) -> None:

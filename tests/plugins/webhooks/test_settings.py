@@ -89,19 +89,19 @@ def test_settings_that_do_not_fit(secret_file: Path) -> None:
 def test_plain_http_goes_to_this_machine_alone_but_in_development(
     world: World, settings: dict[str, str], tmp_path: Path
 ) -> None:
-    elsewhere = world.settings | {"identity.plugin.webhooks.urls": "http://example.com/events"}
+    plain_http = world.settings | {"identity.plugin.webhooks.urls": "http://example.com/events"}
     with pytest.raises(InvalidSetting, match="must start with https://"):
-        create_application(elsewhere)
-    create_application(elsewhere | {"identity.development": "true"}).close()
+        create_application(plain_http)
+    create_application(plain_http | {"identity.development": "true"}).close()
 
 
 @pytest.mark.parametrize("host", ["receiver.example", "2130706433", "0x7f.1"])
 def test_a_name_that_leads_to_a_private_address_has_to_be_named(
     receiver: WebhookReceiver, secret_file: Path, host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = outbound_http.OutboundHttpClient.__init__
-    to_loopback = {**made.__kwdefaults__, "resolve": lambda host, seconds: ["127.0.0.1"]}
-    monkeypatch.setattr(made, "__kwdefaults__", to_loopback)
+    original_init = outbound_http.OutboundHttpClient.__init__
+    to_loopback = {**original_init.__kwdefaults__, "resolve": lambda host, seconds: ["127.0.0.1"]}
+    monkeypatch.setattr(original_init, "__kwdefaults__", to_loopback)
     url, settings = receiver.url.replace("127.0.0.1", host), WebhooksPluginSettings(secret_file=secret_file)
     content = json.dumps({"id": "1", "event": "user.created"}).encode()
     with pytest.raises(DeliveryFailed, match=r"identity\.outgoing_networks"):
@@ -157,10 +157,10 @@ def test_the_example_receiver_believes_what_is_signed(
             flush(world)
             organization = world.make_organization()
             assert webhook(world.identity).send_due() == 1
-            told = [process.stdout.readline()]
-            while organization.id not in told[-1]:
-                told.append(process.stdout.readline())
-            assert "organization.created" in told[-1]
+            output_lines = [process.stdout.readline()]
+            while organization.id not in output_lines[-1]:
+                output_lines.append(process.stdout.readline())
+            assert "organization.created" in output_lines[-1]
             secret_file.write_text(line(OTHER))
             world.make_organization()
             assert webhook(world.identity).send_due() == 0, "signed with another secret"
