@@ -52,7 +52,7 @@ class Suite:
         self.login_name = set_password(world, self.person)
         self.browser = Browser(world)
         #: The pages that the person saw in the last run through the authorization endpoint.
-        self.seen: list[str] = []
+        self.pages: list[str] = []
 
     @property
     def endpoint(self) -> str:
@@ -73,11 +73,11 @@ class Suite:
             answer = self.browser.post_form(authorization.endpoint, dict(authorization.parameters), initiator=sender)
         else:
             answer = self.browser.open(authorization.url, initiator=sender)
-        self.seen = []
+        self.pages = []
         while self.browser.sign_in_step is not None:
             step = self.browser.sign_in_step
-            self.seen.append(step)
-            assert len(self.seen) < 5, self.seen
+            self.pages.append(step)
+            assert len(self.pages) < 5, self.pages
             if step == "consent":
                 answer = self.browser.submit(button=("decision", "allow"))
             elif step == "accounts":

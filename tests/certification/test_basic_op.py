@@ -22,7 +22,7 @@ def test_the_code_flow(suite: Any, client: str) -> None:
     """oidcc-server, oidcc-server-client-secret-post."""
     party: RelyingParty = getattr(suite, client)
     tokens = suite.tokens(relying_party=party, scope="openid")
-    assert suite.seen == [""]
+    assert suite.pages == [""]
     assert tokens.members["token_type"] == "Bearer"
     assert tokens.members["expires_in"] > 0
     assert tokens.claims["sub"] == suite.person.id
@@ -74,20 +74,20 @@ def test_scopes(suite: Any, claims_of: dict[str, set[str]], scope: str) -> None:
     """oidcc-scope-profile, -email, -address, -phone, -all: the claims of the scope, from userinfo, and no others."""
     tokens = suite.tokens(scope=f"openid {scope}")
     assert tokens.scope == ["openid", *scope.split()]
-    told = suite.first.fetch_userinfo(tokens)
-    assert set(told) == {"sub"}.union(*(claims_of[item] for item in scope.split()))
+    userinfo = suite.first.fetch_userinfo(tokens)
+    assert set(userinfo) == {"sub"}.union(*(claims_of[item] for item in scope.split()))
     every = set().union(*claims_of.values())
     assert not every & set(tokens.claims)
-    if "address" in told:
-        assert isinstance(told["address"], dict)
-        assert told["address"]["country"] == "UK"
-    if "phone_number_verified" in told:
-        assert told["phone_number_verified"] is False
-    if "email_verified" in told:
-        assert told["email_verified"] is False
-    if "updated_at" in told:
-        assert isinstance(told["updated_at"], int)
-    assert all(value not in ("", None, {}) for value in told.values())
+    if "address" in userinfo:
+        assert isinstance(userinfo["address"], dict)
+        assert userinfo["address"]["country"] == "UK"
+    if "phone_number_verified" in userinfo:
+        assert userinfo["phone_number_verified"] is False
+    if "email_verified" in userinfo:
+        assert userinfo["email_verified"] is False
+    if "updated_at" in userinfo:
+        assert isinstance(userinfo["updated_at"], int)
+    assert all(value not in ("", None, {}) for value in userinfo.values())
 
 
 def test_prompt_login(suite: Any) -> None:
@@ -95,7 +95,7 @@ def test_prompt_login(suite: Any) -> None:
     first = suite.tokens(max_age=10_000)
     suite.world.clock.advance(1)
     second = suite.tokens(prompt="login", max_age=10_000)
-    assert "password" in suite.seen
+    assert "password" in suite.pages
     assert second.claims["sub"] == first.claims["sub"]
     assert second.claims["auth_time"] > first.claims["auth_time"]
 
@@ -110,7 +110,7 @@ def test_prompt_none_within_a_session(suite: Any) -> None:
     first = suite.tokens()
     suite.world.clock.advance(5)
     second = suite.tokens(prompt="none")
-    assert suite.seen == []
+    assert suite.pages == []
     assert second.claims["sub"] == first.claims["sub"]
     assert second.claims["auth_time"] == first.claims["auth_time"]
 
@@ -120,7 +120,7 @@ def test_max_age_1(suite: Any) -> None:
     first = suite.tokens()
     suite.world.clock.advance(2)
     second = suite.tokens(max_age=1)
-    assert "password" in suite.seen
+    assert "password" in suite.pages
     assert second.claims["auth_time"] == first.claims["auth_time"] + 2
 
 
@@ -129,7 +129,7 @@ def test_max_age_10000(suite: Any) -> None:
     first = suite.tokens(max_age=15_000)
     suite.world.clock.advance(60)
     second = suite.tokens(max_age=10_000)
-    assert suite.seen == []
+    assert suite.pages == []
     assert second.claims["auth_time"] == first.claims["auth_time"]
 
 
@@ -142,10 +142,10 @@ def test_id_token_hint(suite: Any) -> None:
 
 def test_login_hint(suite: Any) -> None:
     """oidcc-login-hint: it stands in the form, and whoever signs in is the one."""
-    asked = suite.first.new_request(login_hint=suite.login_name)
-    suite.browser.open(asked.url, initiator=suite.first.origin)
+    request = suite.first.new_request(login_hint=suite.login_name)
+    suite.browser.open(request.url, initiator=suite.first.origin)
     assert suite.browser.find_form()["login_name"].value == suite.login_name
-    suite.first.obtain_tokens(suite.browser.sign_in(suite.login_name), asked)
+    suite.first.obtain_tokens(suite.browser.sign_in(suite.login_name), request)
 
 
 def test_acr_values(suite: Any) -> None:
@@ -163,35 +163,35 @@ def test_the_state_is_returned(suite: Any) -> None:
 
 def test_a_code_is_good_once(suite: Any) -> None:
     """oidcc-codereuse: at once."""
-    asked = suite.first.new_request()
-    code = suite.first.extract_code(suite.authorize(asked), asked)
-    assert suite.first.redeem(code, asked).status_int == 200
-    check_oauth_error(suite.first.redeem(code, asked), "invalid_grant")
+    request = suite.first.new_request()
+    code = suite.first.extract_code(suite.authorize(request), request)
+    assert suite.first.redeem(code, request).status_int == 200
+    check_oauth_error(suite.first.redeem(code, request), "invalid_grant")
 
 
 def test_a_code_used_again_after_30_seconds_ends_what_it_brought(suite: Any) -> None:
     """oidcc-codereuse-30seconds: invalid_grant, and the access token is revoked (RFC 6749 §4.1.2)."""
-    asked = suite.first.new_request(scope="openid offline_access")
-    code = suite.first.extract_code(suite.authorize(asked), asked)
-    brought = suite.first.redeem(code, asked).json
+    request = suite.first.new_request(scope="openid offline_access")
+    code = suite.first.extract_code(suite.authorize(request), request)
+    brought = suite.first.redeem(code, request).json
     assert suite.world.client.fetch_userinfo(brought["access_token"]).status_int == 200
     suite.world.clock.advance(30)
-    check_oauth_error(suite.first.redeem(code, asked), "invalid_grant")
+    check_oauth_error(suite.first.redeem(code, request), "invalid_grant")
     assert suite.world.client.fetch_userinfo(brought["access_token"]).status_int == 401
     check_oauth_error(suite.first.refresh(brought["refresh_token"]), "invalid_grant")
 
 
 def test_another_client_cannot_use_the_code(suite: Any) -> None:
-    asked = suite.first.new_request()
-    code = suite.first.extract_code(suite.authorize(asked), asked)
-    check_oauth_error(suite.second.redeem(code, asked), "invalid_grant")
-    assert suite.first.redeem(code, asked).status_int == 200
+    request = suite.first.new_request()
+    code = suite.first.extract_code(suite.authorize(request), request)
+    check_oauth_error(suite.second.redeem(code, request), "invalid_grant")
+    assert suite.first.redeem(code, request).status_int == 200
 
 
 def test_an_unregistered_redirect_uri(suite: Any) -> None:
     """oidcc-ensure-registered-redirect-uri: a page, and no redirect."""
-    asked = suite.first.new_request(redirect_uri=f"{suite.first.redirect_uri}/somewhere")
-    check_page(suite.browser.open(asked.url), 400, UNTRUSTED)
+    request = suite.first.new_request(redirect_uri=f"{suite.first.redirect_uri}/somewhere")
+    check_page(suite.browser.open(request.url), 400, UNTRUSTED)
 
 
 def test_a_missing_redirect_uri(suite: Any) -> None:
@@ -216,12 +216,12 @@ def test_a_redirect_uri_with_another_query(suite: Any, query: str) -> None:
 
 def test_the_request_by_post(suite: Any) -> None:
     """oidcc-ensure-post-request-succeeds: from the application's own page, hence without our cookies."""
-    asked = suite.first.new_request()
-    tokens = suite.first.obtain_tokens(suite.authorize(asked, posted=True), asked)
+    request = suite.first.new_request()
+    tokens = suite.first.obtain_tokens(suite.authorize(request, posted=True), request)
     assert tokens.claims["sub"] == suite.person.id
-    asked = suite.first.new_request(prompt="none")
-    again = suite.first.obtain_tokens(suite.authorize(asked, posted=True), asked)
-    assert suite.seen == []
+    request = suite.first.new_request(prompt="none")
+    again = suite.first.obtain_tokens(suite.authorize(request, posted=True), request)
+    assert suite.pages == []
     assert again.claims["sub"] == suite.person.id
 
 
@@ -245,10 +245,10 @@ def test_a_request_uri(suite: Any) -> None:
 def test_a_request_object_with_a_redirect_uri(suite: Any) -> None:
     """oidcc-ensure-request-object-with-redirect-uri: the one outside is the only one that is looked at."""
     inner = encode_jwt_segment(json.dumps({"redirect_uri": suite.first.redirect_uri}))
-    asked = suite.first.new_request(
+    request = suite.first.new_request(
         redirect_uri="https://evil.example", request=f"{encode_jwt_segment({'alg': 'none'})}.{inner}."
     )
-    check_page(suite.browser.open(asked.url), 400, UNTRUSTED)
+    check_page(suite.browser.open(request.url), 400, UNTRUSTED)
 
 
 def test_the_claims_parameter(suite: Any) -> None:
@@ -267,7 +267,7 @@ def test_refreshing(suite: Any, client: str) -> None:
     party: RelyingParty = getattr(suite, client)
     relying_party: RelyingParty = suite.second if party is suite.first else suite.first
     first = suite.tokens(relying_party=party, scope="openid offline_access", prompt="consent")
-    assert "consent" in suite.seen
+    assert "consent" in suite.pages
     suite.world.clock.advance(10)
     answer = party.refresh(first.refresh_token)
     assert answer.status_int == 200
@@ -283,18 +283,18 @@ def test_refreshing(suite: Any, client: str) -> None:
 
 def test_pkce(suite: Any) -> None:
     """oidcc-ensure-request-with-valid-pkce-succeeds; ``ask`` does so by itself."""
-    asked = suite.first.new_request()
-    assert asked.parameters["code_challenge_method"] == "S256"
-    suite.first.obtain_tokens(suite.authorize(asked), asked)
-    asked = suite.first.new_request()
-    code = suite.first.extract_code(suite.authorize(asked), asked)
-    check_oauth_error(suite.first.redeem(code, asked, code_verifier="x" * 43), "invalid_grant")
+    request = suite.first.new_request()
+    assert request.parameters["code_challenge_method"] == "S256"
+    suite.first.obtain_tokens(suite.authorize(request), request)
+    request = suite.first.new_request()
+    code = suite.first.extract_code(suite.authorize(request), request)
+    check_oauth_error(suite.first.redeem(code, request, code_verifier="x" * 43), "invalid_grant")
 
 
 @pytest.mark.shows("4.3.4", "4.3.14", "5.3.2", "7.9")
 def test_a_wrong_secret(suite: Any) -> None:
-    asked = suite.first.new_request()
-    code = suite.first.extract_code(suite.authorize(asked), asked)
+    request = suite.first.new_request()
+    code = suite.first.extract_code(suite.authorize(request), request)
     impostor = RelyingParty(
         suite.world.client,
         suite.first.client_id,
@@ -302,8 +302,8 @@ def test_a_wrong_secret(suite: Any) -> None:
         redirect_uri=suite.first.redirect_uri,
         now=suite.first.now,
     )
-    check_oauth_error(impostor.redeem(code, asked), "invalid_client", status=401)
-    assert suite.first.redeem(code, asked).status_int == 200
+    check_oauth_error(impostor.redeem(code, request), "invalid_client", status=401)
+    assert suite.first.redeem(code, request).status_int == 200
 
 
 def test_a_wrong_access_token(suite: Any) -> None:

@@ -91,8 +91,8 @@ def test_prompts_are_told(document: dict[str, Any]) -> None:
 def test_the_claims_that_are_told_are_those_that_come(suite: Any, claims_of: dict[str, set[str]]) -> None:
     document = suite.world.client.discovery
     tokens = suite.tokens(scope="openid profile email address phone")
-    told = set(suite.first.fetch_userinfo(tokens)) | {"iss", "aud", "exp", "iat", "auth_time"}
-    assert told <= set(document["claims_supported"])
+    claim_names = set(suite.first.fetch_userinfo(tokens)) | {"iss", "aud", "exp", "iat", "auth_time"}
+    assert claim_names <= set(document["claims_supported"])
     assert set().union(*claims_of.values()) <= set(document["claims_supported"])
 
 

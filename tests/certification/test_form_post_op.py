@@ -71,8 +71,8 @@ def test_a_missing_nonce_is_posted(suite: Any, response_type: str) -> None:
 @every
 def test_what_is_not_safe_is_shown(suite: Any, response_type: str) -> None:
     """oidcc-ensure-registered-redirect-uri."""
-    asked = suite.first.new_request(response_type, response_mode="form_post", redirect_uri="https://evil.example/cb")
-    page = check_page(suite.browser.open(asked.url), 400)
+    request = suite.first.new_request(response_type, response_mode="form_post", redirect_uri="https://evil.example/cb")
+    page = check_page(suite.browser.open(request.url), 400)
     assert page.find_all("form") == []
 
 
@@ -82,7 +82,7 @@ def test_within_a_session(suite: Any, response_type: str) -> None:
     first = tokens(suite, response_type)
     suite.world.clock.advance(5)
     second = tokens(suite, response_type, prompt="none", max_age=10_000, id_token_hint=first.id_token)
-    assert suite.seen == []
+    assert suite.pages == []
     assert second.claims["auth_time"] == first.claims["auth_time"]
 
 
@@ -93,15 +93,15 @@ def test_the_password_again(suite: Any, response_type: str) -> None:
     for parameters in ({"prompt": "login"}, {"max_age": 1}):
         suite.world.clock.advance(2)
         again = tokens(suite, response_type, **parameters)
-        assert "password" in suite.seen
+        assert "password" in suite.pages
         assert again.claims["auth_time"] > first.claims["auth_time"]
 
 
 @every
 def test_the_request_by_post(suite: Any, response_type: str) -> None:
     """oidcc-ensure-post-request-succeeds: posted there and back."""
-    asked = suite.first.new_request(response_type, response_mode="form_post")
-    suite.first.obtain_tokens(suite.authorize(asked, posted=True), asked)
+    request = suite.first.new_request(response_type, response_mode="form_post")
+    suite.first.obtain_tokens(suite.authorize(request, posted=True), request)
 
 
 @every
@@ -120,25 +120,25 @@ def test_the_state_is_posted_unmodified(suite: Any, response_type: str) -> None:
 
 def test_the_code_that_was_posted_is_good_once(suite: Any) -> None:
     """oidcc-codereuse."""
-    asked = suite.first.new_request(response_mode="form_post")
-    code = suite.first.extract_code(suite.authorize(asked), asked)
-    assert suite.first.redeem(code, asked).status_int == 200
-    check_oauth_error(suite.first.redeem(code, asked), "invalid_grant")
+    request = suite.first.new_request(response_mode="form_post")
+    code = suite.first.extract_code(suite.authorize(request), request)
+    assert suite.first.redeem(code, request).status_int == 200
+    check_oauth_error(suite.first.redeem(code, request), "invalid_grant")
 
 
 def test_loading_the_page_again_brings_another_code(suite: Any) -> None:
     """F5 on the page: the request is made anew, and no code is shown twice."""
-    asked = suite.first.new_request(response_mode="form_post")
-    suite.authorize(asked)
-    codes = {suite.first.extract_code(suite.browser.open(asked.url), asked) for _ in range(2)}
+    request = suite.first.new_request(response_mode="form_post")
+    suite.authorize(request)
+    codes = {suite.first.extract_code(suite.browser.open(request.url), request) for _ in range(2)}
     assert len(codes) == 2
 
 
 @every
 def test_an_unsigned_request_object(suite: Any, response_type: str) -> None:
     """oidcc-unsigned-request-object-supported-correctly-or-rejected-as-unsupported: what was asked stands inside."""
-    asked = suite.first.new_request(response_type, response_mode="form_post")
-    inner = encode_jwt_segment(asked.parameters)
-    outer = {name: asked.parameters[name] for name in ("client_id", "redirect_uri", "response_type", "scope")}
-    sent = replace(asked, parameters={**outer, "request": f"{encode_jwt_segment({'alg': 'none'})}.{inner}."})
-    suite.first.check_error_response(suite.browser.open(sent.url), asked, "request_not_supported", mode="form_post")
+    request = suite.first.new_request(response_type, response_mode="form_post")
+    inner = encode_jwt_segment(request.parameters)
+    outer = {name: request.parameters[name] for name in ("client_id", "redirect_uri", "response_type", "scope")}
+    sent = replace(request, parameters={**outer, "request": f"{encode_jwt_segment({'alg': 'none'})}.{inner}."})
+    suite.first.check_error_response(suite.browser.open(sent.url), request, "request_not_supported", mode="form_post")

@@ -20,7 +20,7 @@ both = pytest.mark.parametrize("response_type", [ID_TOKEN, TOKEN])
 def test_the_implicit_flow(suite: Any, response_type: str) -> None:
     """oidcc-server: tokens in the fragment; signature, iss, aud, exp, iat, nonce and at_hash are checked on the way."""
     tokens = suite.tokens(response_type)
-    assert suite.seen == [""]
+    assert suite.pages == [""]
     assert tokens.claims["sub"] == suite.person.id
     assert ("at_hash" in tokens.claims) == (response_type == TOKEN)
     assert "refresh_token" not in tokens.members
@@ -54,12 +54,12 @@ def test_userinfo(suite: Any, how: str) -> None:
 @pytest.mark.parametrize("scope", ["profile", "email", "address", "phone", "profile email address phone"])
 def test_scopes(suite: Any, claims_of: dict[str, set[str]], scope: str) -> None:
     """oidcc-scope-*: with id_token alone the claims stand in it (OpenID Connect Core §5.4), else in userinfo."""
-    wanted = set().union(*(claims_of[item] for item in scope.split()))
+    expected = set().union(*(claims_of[item] for item in scope.split()))
     every = set().union(*claims_of.values())
-    assert every & set(suite.tokens(ID_TOKEN, scope=f"openid {scope}").claims) == wanted
+    assert every & set(suite.tokens(ID_TOKEN, scope=f"openid {scope}").claims) == expected
     tokens = suite.tokens(TOKEN, scope=f"openid {scope}")
     assert not every & set(tokens.claims)
-    assert set(suite.first.fetch_userinfo(tokens)) == wanted | {"sub"}
+    assert set(suite.first.fetch_userinfo(tokens)) == expected | {"sub"}
 
 
 def test_scopes_in_another_order(suite: Any) -> None:
@@ -90,7 +90,7 @@ def test_prompt_login(suite: Any, response_type: str) -> None:
     first = suite.tokens(response_type)
     suite.world.clock.advance(1)
     second = suite.tokens(response_type, prompt="login")
-    assert "password" in suite.seen
+    assert "password" in suite.pages
     assert second.claims["auth_time"] > first.claims["auth_time"]
 
 
@@ -100,7 +100,7 @@ def test_prompt_none(suite: Any, response_type: str) -> None:
     suite.first.expect_error_at_once(suite.browser, "login_required", response_type, prompt="none")
     first = suite.tokens(response_type)
     second = suite.tokens(response_type, prompt="none", id_token_hint=first.id_token)
-    assert suite.seen == []
+    assert suite.pages == []
     assert second.claims["sub"] == first.claims["sub"]
 
 
@@ -110,9 +110,9 @@ def test_max_age(suite: Any, response_type: str) -> None:
     first = suite.tokens(response_type)
     suite.world.clock.advance(2)
     second = suite.tokens(response_type, max_age=10_000)
-    assert suite.seen == []
+    assert suite.pages == []
     third = suite.tokens(response_type, max_age=1)
-    assert "password" in suite.seen
+    assert "password" in suite.pages
     assert first.claims["auth_time"] == second.claims["auth_time"] < third.claims["auth_time"]
 
 
@@ -144,8 +144,8 @@ def test_request_objects(suite: Any, response_type: str) -> None:
 @both
 def test_the_request_by_post(suite: Any, response_type: str) -> None:
     """oidcc-ensure-post-request-succeeds."""
-    asked = suite.first.new_request(response_type)
-    suite.first.obtain_tokens(suite.authorize(asked, posted=True), asked)
+    request = suite.first.new_request(response_type)
+    suite.first.obtain_tokens(suite.authorize(request, posted=True), request)
 
 
 @both

@@ -9,7 +9,7 @@ from identity.testing.response_checks import check_page
 
 pytestmark = pytest.mark.storages("sqlite")  # how things are stored is not what the suite looks at
 
-ASKED, SIGNED_OUT, UNTRUSTED = "Sign out?", "You are signed out", "We cannot send you back to this application"
+CONFIRMATION, SIGNED_OUT, UNTRUSTED = "Sign out?", "You are signed out", "We cannot send you back to this application"
 
 every = pytest.mark.parametrize("response_type", ["code", "id_token", "id_token token"])
 
@@ -23,8 +23,8 @@ def signed_in(suite: Any, request: pytest.FixtureRequest) -> ReceivedTokens:
 
 def is_signed_in(suite: Any) -> bool:
     """Whether prompt=none is answered."""
-    asked = suite.first.new_request(prompt="none")
-    members = suite.first.check_response(suite.browser.tab().open(asked.url), asked)
+    request = suite.first.new_request(prompt="none")
+    members = suite.first.check_response(suite.browser.tab().open(request.url), request)
     assert members.get("error") in (None, "login_required")
     return "code" in members
 
@@ -74,21 +74,21 @@ def test_without_an_address(suite: Any, signed_in: ReceivedTokens) -> None:
 
 def test_without_parameters(suite: Any, signed_in: ReceivedTokens) -> None:
     """oidcc-rp-initiated-logout-no-params: the person is asked, and stays here."""
-    check_page(sign_out(suite, None, post_logout_redirect_uri=None), 200, ASKED)
+    check_page(sign_out(suite, None, post_logout_redirect_uri=None), 200, CONFIRMATION)
     check_page(suite.browser.submit(), 200, SIGNED_OUT)
     assert not is_signed_in(suite)
 
 
 def test_with_a_state_alone(suite: Any, signed_in: ReceivedTokens) -> None:
     """oidcc-rp-initiated-logout-only-state: it goes nowhere."""
-    check_page(sign_out(suite, None, post_logout_redirect_uri=None, state="some-state"), 200, ASKED)
+    check_page(sign_out(suite, None, post_logout_redirect_uri=None, state="some-state"), 200, CONFIRMATION)
     check_page(suite.browser.submit(), 200, SIGNED_OUT)
     assert not is_signed_in(suite)
 
 
 def test_without_a_hint(suite: Any, signed_in: ReceivedTokens) -> None:
     """oidcc-rp-initiated-logout-no-id-token-hint: asked, and no redirect to an address that belongs to nobody."""
-    check_page(sign_out(suite, None, state="some-state"), 200, ASKED)
+    check_page(sign_out(suite, None, state="some-state"), 200, CONFIRMATION)
     check_page(suite.browser.submit(), 200, SIGNED_OUT)
     assert suite.browser.external_redirect is None
     assert not is_signed_in(suite)
@@ -96,7 +96,7 @@ def test_without_a_hint(suite: Any, signed_in: ReceivedTokens) -> None:
 
 def test_without_a_hint_but_with_the_client_id(suite: Any, signed_in: ReceivedTokens) -> None:
     """RP-Initiated Logout §2: asked, then sent back."""
-    check_page(sign_out(suite, None, client_id=suite.first.client_id, state="some-state"), 200, ASKED)
+    check_page(sign_out(suite, None, client_id=suite.first.client_id, state="some-state"), 200, CONFIRMATION)
     suite.browser.submit()
     assert suite.browser.external_redirect == f"{suite.first.post_logout_redirect_uri}?state=some-state"
     assert not is_signed_in(suite)
@@ -107,13 +107,13 @@ def test_a_modified_hint(suite: Any, signed_in: ReceivedTokens) -> None:
     head, body, signature = signed_in.id_token.split(".")
     turned = "A" if signature[10] != "A" else "B"
     for hint in (f"{head}.{body}.{signature[:10]}{turned}{signature[11:]}", f"{head}.{body}."):
-        check_page(sign_out(suite, hint, state="some-state"), 200, ASKED)
+        check_page(sign_out(suite, hint, state="some-state"), 200, CONFIRMATION)
     check_page(suite.browser.submit(), 200, SIGNED_OUT)
 
 
 def test_a_bad_hint(suite: Any, signed_in: ReceivedTokens) -> None:
     """oidcc-rp-initiated-logout-bad-id-token-hint."""
-    check_page(sign_out(suite, "bad", state="some-state"), 200, ASKED)
+    check_page(sign_out(suite, "bad", state="some-state"), 200, CONFIRMATION)
     assert is_signed_in(suite)
 
 
@@ -132,7 +132,7 @@ def test_a_query_added_to_the_address(suite: Any, signed_in: ReceivedTokens) -> 
 def test_the_next_sign_in_asks_for_the_password(suite: Any, signed_in: ReceivedTokens) -> None:
     sign_out(suite, signed_in.id_token)
     again = suite.tokens()
-    assert suite.seen == [""]
+    assert suite.pages == [""]
     assert again.claims["sid"] != signed_in.claims["sid"]
 
 

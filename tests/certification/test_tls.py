@@ -95,11 +95,11 @@ def test_once_through_everything(served: tuple[World, requests.Session]) -> None
     headers = {"Authorization": party.credentials.header}
     tokens = session.post(discovery["token_endpoint"], data=form, headers=headers, timeout=30).json()
     claims = party.check_id_token(tokens["id_token"], authorization, access_token=tokens["access_token"])
-    told = session.get(
+    userinfo = session.get(
         discovery["userinfo_endpoint"], headers=bearer_headers(tokens["access_token"]), timeout=30
     ).json()
-    assert told["sub"] == claims["sub"]
-    assert told["preferred_username"]
+    assert userinfo["sub"] == claims["sub"]
+    assert userinfo["preferred_username"]
 
     # Silently again, then out; the session is over, the refresh token is not.
     authorization = party.new_request(prompt="none")

@@ -8,7 +8,7 @@ import pytest
 from identity.password_hashing import PasswordHasher
 from identity.testing.browser import PASSWORD, Browser
 from identity.testing.world import World
-from tests.spec.password_attempts import at_password, enters, somebody, tried
+from tests.spec.password_attempts import at_password, enters, make_password_user, tried
 
 pytestmark = pytest.mark.storages("sqlite", "postgresql")
 
@@ -28,7 +28,7 @@ def connection_counts(isolated_world: World, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_passwords_are_judged_without_a_connection(isolated_world: World, connection_counts: list[int]) -> None:
-    ada = somebody(isolated_world)
+    ada = make_password_user(isolated_world)
     connection_counts.clear()
     assert enters(at_password(isolated_world, ada))
     assert tried(at_password(isolated_world, ada), "wrong password") != 303

@@ -34,7 +34,7 @@ from tests.plugins.passkeys.software_authenticator import SoftwareAuthenticator,
 from tests.plugins.upstream.fake_provider import CLIENT_ID, ISSUER, SECRET, FakeProvider
 
 #: All that a stranger sees of one answer, but for what is random in every one and what they typed themselves.
-Seen = tuple[int, tuple[tuple[str, str], ...], tuple[str, ...], str]
+NormalizedResponse = tuple[int, tuple[tuple[str, str], ...], tuple[str, ...], str]
 GUESS = "not the password of anybody"
 
 
@@ -65,11 +65,11 @@ class AccountCase:
         text = re.sub(r'(name="(?:csrf_token|ticket|once|version)" value=")[^"]*', r"\1TOKEN", text)
         return re.sub(r"(challenge&#34;: &#34;|state=|nonce=|code_challenge=)[\w.~-]+", r"\1RANDOM", text)
 
-    def seen(self, answer: Any) -> Seen:
-        kept = [
+    def normalize(self, answer: Any) -> NormalizedResponse:
+        compared_headers = [
             item for item in answer.headers.items() if item[0] not in ("Content-Length", "Set-Cookie", "X-Request-ID")
         ]
-        headers = tuple(sorted((name, self.masked(value)) for name, value in kept))
+        headers = tuple(sorted((name, self.masked(value)) for name, value in compared_headers))
         cookies = tuple(self.masked(item.partition("=")[0]) for item in answer.headers.getall("Set-Cookie"))
         return (answer.status_int, headers, cookies, self.masked(answer.text))
 
@@ -84,10 +84,10 @@ class AnonymousScenario:
     provider: UpstreamProvider
 
     @classmethod
-    def of(cls, world: World, *, straight: bool) -> "AnonymousScenario":
+    def create(cls, world: World, *, straight: bool) -> "AnonymousScenario":
         """One with an identity provider, to which people are sent ``straight`` by the domain of their login names."""
-        desk, elsewhere = world.app.registry.upstream, FakeProvider(world.clock)
-        desk._http_client, desk.known = ProviderHttpClient(elsewhere), ProviderMetadataCache()
+        desk, fake_provider = world.app.registry.upstream, FakeProvider(world.clock)
+        desk._http_client, desk.known = ProviderHttpClient(fake_provider), ProviderMetadataCache()
         organization = world.make_organization()
         provider = world.make_upstream_provider(
             organization, issuer=ISSUER, client_id=CLIENT_ID, client_secret=SECRET, by_domain=straight
@@ -142,8 +142,8 @@ def _with_factors(scene: AnonymousScenario, user: HumanUser) -> None:
     with scene.world.transaction_services() as services:
         subject = services.storage.users.find_subject(user.id)
         assert subject is not None
-        for factor, kept in FACTORS.items():
-            services.factors.enrol(subject, factor, kept)
+        for factor, secret in FACTORS.items():
+            services.factors.enrol(subject, factor, secret)
 
 
 def _deactivated(scene: AnonymousScenario, user: HumanUser) -> None:
@@ -200,12 +200,12 @@ def named(scene: AnonymousScenario, account_case: AccountCase) -> tuple[Browser,
 def below(page: str) -> Ask:
     """The page of a sign-in in which the name was typed and nothing proved, looked at and sent whatever forms have."""
 
-    def ask(scene: AnonymousScenario, who: AccountCase) -> list[Any]:
-        browser, begun, token = named(scene, who)
+    def ask(scene: AnonymousScenario, account_case: AccountCase) -> list[Any]:
+        browser, begun, token = named(scene, account_case)
         found = [*browser.answers]
         browser.open(f"{begun}{page}")
         found += browser.answers
-        sent = {**TYPED, "login_name": who.login_name, "session": who.session, "csrf_token": token}
+        sent = {**TYPED, "login_name": account_case.login_name, "session": account_case.session, "csrf_token": token}
         browser.post_form(f"{begun}{page}", sent, initiator=origin(browser.login_url))
         return [*found, *browser.answers]
 
@@ -215,12 +215,12 @@ def below(page: str) -> Ask:
 def registering(**typed: str) -> Ask:
     """The form of a new account; ``typed`` names what of them is theirs."""
 
-    def ask(scene: AnonymousScenario, who: AccountCase) -> list[Any]:
+    def ask(scene: AnonymousScenario, account_case: AccountCase) -> list[Any]:
         browser = scene.begin(prompt="create")
         assert browser.sign_in_step == "register"
         nobody = scene.nobody()
         names = {"user_name": nobody.user_name, "email": nobody.email, "given_name": "A", "family_name": "B"}
-        mine = {name: getattr(who, member) for name, member in typed.items()}
+        mine = {name: getattr(account_case, member) for name, member in typed.items()}
         browser.submit({**names, **mine, "password": GUESS, "password_again": GUESS})
         return browser.answers
 
@@ -237,11 +237,11 @@ def resetting(scene: AnonymousScenario, account_case: AccountCase) -> list[Any]:
 def behind_link(start: str) -> Ask:
     """A link that is void, or that there never was."""
 
-    def ask(scene: AnonymousScenario, who: AccountCase) -> list[Any]:
+    def ask(scene: AnonymousScenario, account_case: AccountCase) -> list[Any]:
         browser = scene.browser()
-        answers = [browser.open(f"{start}{who.link}")]
+        answers = [browser.open(f"{start}{account_case.link}")]
         sent = {"new_password": GUESS, "new_password_again": GUESS}
-        return [*answers, browser.post_form(f"{start}{who.link}", sent, initiator=origin(browser.login_url))]
+        return [*answers, browser.post_form(f"{start}{account_case.link}", sent, initiator=origin(browser.login_url))]
 
     return ask
 
@@ -249,8 +249,8 @@ def behind_link(start: str) -> Ask:
 def hinted(scene: AnonymousScenario, account_case: AccountCase) -> list[Any]:
     answers = []
     for prompt in (None, "login", "none", "create"):
-        asked = {} if prompt is None else {"prompt": prompt}
-        browser = scene.begin(login_hint=account_case.login_name, **asked)
+        parameters = {} if prompt is None else {"prompt": prompt}
+        browser = scene.begin(login_hint=account_case.login_name, **parameters)
         answers += browser.answers
     return answers
 
@@ -276,8 +276,8 @@ def by_assertion(scene: AnonymousScenario, account_case: AccountCase) -> list[An
 
 
 def signing_out(scene: AnonymousScenario, account_case: AccountCase) -> list[Any]:
-    asked = {"logout_hint": account_case.login_name, "client_id": scene.party.client_id}
-    return [scene.browser().open(f"/oauth/v2/endsession?{urlencode(asked)}")]
+    parameters = {"logout_hint": account_case.login_name, "client_id": scene.party.client_id}
+    return [scene.browser().open(f"/oauth/v2/endsession?{urlencode(parameters)}")]
 
 
 def resumed(scene: AnonymousScenario, account_case: AccountCase) -> list[Any]:
@@ -296,16 +296,16 @@ def by_passkey(scene: AnonymousScenario, account_case: AccountCase) -> list[Any]
     """With the id of their passkey and a key of one's own; no page tells that id."""
     browser, begun, _ = named(scene, account_case)
     browser.open(f"{begun}/passkeys/alone")
-    asked = options_of(browser)
-    assert asked["allowCredentials"] == []
+    options = options_of(browser)
+    assert options["allowCredentials"] == []
     forged = SoftwareCredential(account_case.passkey, generate_private_key(SECP256R1()), account_case.id.encode())
-    browser.submit({"answer": SoftwareAuthenticator().get(asked, credential=forged)})
+    browser.submit({"answer": SoftwareAuthenticator().get(options, credential=forged)})
     assert not browser.session_cookies
     return browser.answers
 
 
 #: How each route is asked that is open to strangers and takes what could name an account.
-ASKED: Mapping[str, tuple[Ask, ...]] = {
+ANONYMOUS_REQUESTS: Mapping[str, tuple[Ask, ...]] = {
     "protocol.authorize": (hinted,),
     "protocol.authorize.resume": (resumed,),
     "protocol.token": (by_assertion,),
@@ -365,7 +365,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Iterator[RequestCost]:
     def sent(_connection: object, _cursor: object, statement: str, *_: object) -> None:
         done.note(statement)
 
-    def given(text: StatementText, parameters: dict[str, Any]) -> Any:
+    def count_bind(text: StatementText, parameters: dict[str, Any]) -> Any:
         done.note(text.sql)
         return given_of(text, parameters)
 
@@ -375,7 +375,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Iterator[RequestCost]:
 
     with monkeypatch.context() as patched:
         # What is prepared goes to the driver directly, past SQLAlchemy's events.
-        patched.setattr(StatementText, "bind_parameters", given)
+        patched.setattr(StatementText, "bind_parameters", count_bind)
         patched.setattr(PasswordHasher, "_run", run)
         event.listen(Engine, "before_cursor_execute", sent)
         try:
@@ -384,11 +384,16 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Iterator[RequestCost]:
             event.remove(Engine, "before_cursor_execute", sent)
 
 
-def unsigned(scene: AnonymousScenario, route: Any, known: Mapping[str, str]) -> Iterator[tuple[str, Seen]]:
+def unsigned(
+    scene: AnonymousScenario, route: Any, known: Mapping[str, str]
+) -> Iterator[tuple[str, NormalizedResponse]]:
     """What a route answers to whoever shows no credential; its parts are what is known, or ids of nothing."""
     nobody = scene.nobody()
     path = re.sub(r"\{(\w+)\}", lambda part: known.get(part[1], new_id()), route.pattern)
     for method in ("GET", "POST"):
         body = b"" if method == "GET" else encode_form({"confirm": "yes"})
         browser = scene.browser()
-        yield method, nobody.seen(browser._send(BrowserRequest(method, f"{browser.login_url}{path}", body), "none"))
+        yield (
+            method,
+            nobody.normalize(browser._send(BrowserRequest(method, f"{browser.login_url}{path}", body), "none")),
+        )

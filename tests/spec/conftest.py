@@ -12,7 +12,7 @@ from identity.testing.relying_party import ReceivedTokens, RelyingParty
 from identity.testing.service_test_client import Credentials
 from identity.testing.world import BrowserSession, ServiceUserProgram, World
 from tests.plugins.management.api_fixture_data import ApiClient
-from tests.spec.password_attempts import WRONG, somebody
+from tests.spec.password_attempts import WRONG, make_password_user
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def person(world: World) -> HumanUser:
 
 
 @pytest.fixture
-def somebody_else(world: World) -> HumanUser:
+def other_person(world: World) -> HumanUser:
     """Another person of another organization."""
     return world.make_human_user()
 
@@ -42,14 +42,14 @@ def login_name(world: World, person: HumanUser) -> str:
 @pytest.fixture
 def ada(world: World) -> HumanUser:
     """A person who can sign in with PASSWORD."""
-    return somebody(world)
+    return make_password_user(world)
 
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hundreds of wrong passwords without hundreds of hashes."""
     verify, no = cache(PasswordHasher.verify), HashVerification(is_match=False, needs_rehash=False)
-    monkeypatch.setattr(PasswordHasher, "verify", lambda *asked: no if WRONG in asked else verify(*asked))
+    monkeypatch.setattr(PasswordHasher, "verify", lambda *arguments: no if WRONG in arguments else verify(*arguments))
 
 
 @pytest.fixture

@@ -24,7 +24,9 @@ from tests.plugins.passkeys.software_authenticator import SoftwareAuthenticator
 from tests.spec import sample_factor_plugin
 
 #: The plugin of a factor that is not the service's own.
-WORD = EntryPoint("word", "tests.spec.sample_factor_plugin:SampleFactorPlugin", plugin_host.ENTRY_POINT_GROUP)
+SAMPLE_ENTRY_POINT = EntryPoint(
+    "word", "tests.spec.sample_factor_plugin:SampleFactorPlugin", plugin_host.ENTRY_POINT_GROUP
+)
 
 
 class FactorCase:
@@ -153,7 +155,7 @@ def word_installed() -> Iterator[None]:
     """The plugin of another factor is installed, beside all that are."""
     real = plugin_host.entry_points
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plugin_host, "entry_points", lambda *, group: [*real(group=group), WORD])
+        patch.setattr(plugin_host, "entry_points", lambda *, group: [*real(group=group), SAMPLE_ENTRY_POINT])
         yield
 
 

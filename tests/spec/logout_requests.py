@@ -5,7 +5,7 @@ from typing import Any
 from identity.testing.browser import Browser
 from identity.testing.relying_party import RelyingParty
 
-ASKED = "Sign out?"
+CONFIRMATION = "Sign out?"
 SIGNED_OUT = "You are signed out"
 UNTRUSTED = "We cannot send you back to this application"
 UNKNOWN = "We do not know this application"

@@ -10,7 +10,7 @@ from identity.testing.world import World
 WRONG = "wrong"
 
 
-def somebody(world: World, organization: Organization | None = None) -> HumanUser:
+def make_password_user(world: World, organization: Organization | None = None) -> HumanUser:
     """A new person who can sign in with PASSWORD."""
     person = world.make_human_user(organization)
     set_password(world, person)
@@ -23,12 +23,12 @@ def login_name(world: World, person: HumanUser) -> str:
     return name
 
 
-def at_password(world: World, who: HumanUser | str, browser: Browser | None = None) -> Browser:
+def at_password(world: World, user: HumanUser | str, browser: Browser | None = None) -> Browser:
     """A browser, by default one that nobody has seen, at the page that asks for the password of a person or name."""
     browser = browser or Browser(world)
     browser.open("/login")
     if "password" not in browser.find_form().fields:
-        browser.submit({"login_name": who if isinstance(who, str) else login_name(world, who)})
+        browser.submit({"login_name": user if isinstance(user, str) else login_name(world, user)})
     return browser
 
 

@@ -17,6 +17,6 @@ def begun(browser: Browser, party: RelyingParty, **parameters: Any) -> tuple[Sen
 
 def attributes(header: str) -> tuple[str, str, frozenset[str]]:
     """Name, value and attributes of a Set-Cookie."""
-    pair, *others = header.split("; ")
+    pair, *rest = header.split("; ")
     name, _, value = pair.partition("=")
-    return name, value, frozenset(others)
+    return name, value, frozenset(rest)

@@ -31,9 +31,9 @@ class ProveSampleFactorPage(ProvePage):
     def submit(self, form: Form) -> Response:
         return self.prove(lambda: self._verified(form.text("word")), gettext_lazy("Word"), field="word")
 
-    def _verified(self, word: str) -> tuple[str, ...] | None:
+    def _verified(self, code: str) -> tuple[str, ...] | None:
         for enrolment in self.enrolments:
-            if enrolment.value["word"] == word:
+            if enrolment.value["word"] == code:
                 self.request.services.factors.update_after_use(enrolment, enrolment.value)
                 return SampleFactor.methods
         return None

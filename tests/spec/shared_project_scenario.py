@@ -32,11 +32,11 @@ class AccessRight:
     """What a party may have of the shared project, and whether the own project is for it."""
 
     roles: frozenset[str] | None
-    own: bool
+    own_project: bool
 
     def __and__(self, access_right: "AccessRight") -> "AccessRight":
         shared = None if self.roles is None or access_right.roles is None else self.roles & access_right.roles
-        return AccessRight(shared, self.own and access_right.own)
+        return AccessRight(shared, self.own_project and access_right.own_project)
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class TokenAccess:
     """What a token opens."""
 
     shared: bool
-    own: bool
+    own_project: bool
     manages: bool
     roles: frozenset[str]
     projects: frozenset[str]
@@ -70,9 +70,9 @@ class SharedProjectScenario:
             self.organizations[party, "foreign"] = self.world.make_organization()
             self.grants[party] = self.world.make_project_grant(self.shared, holder, roles=GRANTED[party])
 
-    def right(self, party: str, relation: str, *, own: bool) -> AccessRight:
+    def right(self, party: str, relation: str, *, own_project: bool) -> AccessRight:
         """Of the project, by the organization of the party."""
-        return AccessRight({"owner": EVERY, "holder": GRANTED[party], "foreign": None}[relation], own)
+        return AccessRight({"owner": EVERY, "holder": GRANTED[party], "foreign": None}[relation], own_project)
 
     def make_manager(self, relation: str) -> HumanUser:
         """A manager with roles in the shared project, as far as the organization can give some."""
@@ -95,34 +95,37 @@ class SharedProjectScenario:
                 return self.world.make_project(services.organizations.get(person.organization_id)).id
         return self.world.make_project(self.organizations["client", relation]).id
 
-    def scope(self, asked: str) -> str:
+    def scope(self, audiences: str) -> str:
         """The scope with the audience words."""
-        words = {
+        scopes = {
             "shared": self.world.audience_scope(self.shared.id),
             "own": self.world.audience_scope(),
             "alias": OWN_BY_ALIAS,
         }
-        return " ".join(["openid", ROLES, *(words[item] for item in asked.split())])
+        return " ".join(["openid", ROLES, *(scopes[item] for item in audiences.split())])
 
     def opened(self, token: str, asking: Credentials | None) -> "TokenAccess":
         """What the token opens: whoever may be told of it, and what they are told."""
         client = self.world.client
         claim = f"urn:service:iam:org:project:{self.shared.id}:roles"
-        shown = [client.introspect(token, self.api).json, client.introspect(token, self.world.introspector).json]
-        answers = [*shown] if asking is None else [*shown, client.introspect(token, asking).json]
+        introspections = [
+            client.introspect(token, self.api).json,
+            client.introspect(token, self.world.introspector).json,
+        ]
+        answers = [*introspections] if asking is None else [*introspections, client.introspect(token, asking).json]
         userinfo = client.fetch_userinfo(token)
-        told = [answer for answer in answers if answer["active"]] + (
+        claim_sets = [answer for answer in answers if answer["active"]] + (
             [userinfo.json] if userinfo.status_int == 200 else []
         )
         format = TokenFormat.JWT if token.count(".") == 2 else TokenFormat.OPAQUE  # noqa: A001
         if format is TokenFormat.JWT:
-            told.append(decode_jwt_unverified(token)[1])
-        audiences = [frozenset(item["aud"]) for item in told if "aud" in item]
+            claim_sets.append(decode_jwt_unverified(token)[1])
+        audiences = [frozenset(item["aud"]) for item in claim_sets if "aud" in item]
         return TokenAccess(
-            shared=shown[0]["active"],
-            own=shown[1]["active"],
+            shared=introspections[0]["active"],
+            own_project=introspections[1]["active"],
             manages=client.call_management_api("/me", token).status_int != 401,
-            roles=frozenset(role for item in told for role in item.get(claim, {})),
+            roles=frozenset(role for item in claim_sets for role in item.get(claim, {})),
             projects=frozenset(
                 item for audience in audiences for item in audience & {self.shared.id, self.world.instance.project_id}
             ),
@@ -139,10 +142,10 @@ def make_application(world: World, project_id: str, members: dict[str, Any]) -> 
 
 def agree(world: World, person: HumanUser, client: CredentialsOrClientId, scopes: Iterable[str]) -> None:
     """The person agrees to all of it: consent is a policy, and brings no right."""
-    words = tuple(dict.fromkeys(word for scope in scopes for word in (*scope.split(), "offline_access")))
+    granted = tuple(dict.fromkeys(item for scope in scopes for item in (*scope.split(), "offline_access")))
     with world.transaction_services() as services:
         subject = services.storage.users.find_subject(person.id)
         application_client = services.applications.find_client(client if isinstance(client, str) else client.client_id)
         assert subject is not None
         assert application_client is not None
-        services.consents.grant_consent(subject, application_client, words)
+        services.consents.grant_consent(subject, application_client, granted)

@@ -75,7 +75,7 @@ def scene(world: World, robot: ServiceUserProgram) -> dict[str, str]:
 
 
 #: What can be asked beside openid, and whether it is granted, dropped, or refuses the whole.
-WORDS = {
+SCOPE_OUTCOMES = {
     "profile": "granted",
     "urn:service:iam:user:resourceowner": "granted",
     "urn:service:iam:org:projects:roles": "granted",
@@ -94,26 +94,29 @@ WORDS = {
 }
 
 
-@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("scope", SCOPE_OUTCOMES)
 def test_its_scope_says_no_more_than_a_key_would_bring(
-    world: World, robot: ServiceUserProgram, scene: dict[str, str], word: str
+    world: World, robot: ServiceUserProgram, scene: dict[str, str], scope: str
 ) -> None:
     """Security 18.2: words of a scope tell resource servers where somebody belongs, whatever the way to the token."""
     owner = world.make_service_user_program(robot.organization)
     world.assign_manager_role(owner, "ORG_OWNER")
-    said, word = WORDS[word], word.format_map(scene)
+    outcome, scope = SCOPE_OUTCOMES[scope], scope.format_map(scene)
     path, api = f"/service-users/{robot.id}/personal-access-tokens", ApiClient.for_user(owner)
-    answer = api.ask("POST", path, {"name": "CI", "scope": f"openid {word}"})
-    if said == "refused":
+    answer = api.ask("POST", path, {"name": "CI", "scope": f"openid {scope}"})
+    if outcome == "refused":
         assert list(check_api_error(answer, 422, "invalid")["fields"]) == ["scope"]
         return
     assert answer.status_int == 201
-    own = [world.audience_scope()]
-    wanted = ["openid", word] if said == "granted" else ["openid"]
-    assert answer.json["scope"] == [*wanted, *own]
-    assert world.client.introspect(answer.json["token"], world.introspector).json["scope"].split() == [*wanted, *own]
+    audience = [world.audience_scope()]
+    expected = ["openid", scope] if outcome == "granted" else ["openid"]
+    assert answer.json["scope"] == [*expected, *audience]
+    assert world.client.introspect(answer.json["token"], world.introspector).json["scope"].split() == [
+        *expected,
+        *audience,
+    ]
     # By its key, offline_access and what nobody knows are dropped as well, and all else is granted alike.
-    assert robot.request_token(f"openid {word}").json["scope"].split() == wanted
+    assert robot.request_token(f"openid {scope}").json["scope"].split() == expected
 
 
 def test_a_scope_of_which_nothing_is_known_is_refused(world: World, robot: ServiceUserProgram) -> None:

@@ -43,71 +43,75 @@ class Doors:
     def api(self) -> ApiClient:
         return ApiClient.for_user(self.world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
 
-    def api_key(self, said: str | None) -> Expiring:
-        return self._of_api("keys", {}, said)
+    def api_key(self, expires_at: str | None) -> Expiring:
+        return self._of_api("keys", {}, expires_at)
 
-    def api_public_key(self, said: str | None) -> Expiring:
-        return self._of_api("keys", {"public_key": make_public_key(self.world)}, said)
+    def api_public_key(self, expires_at: str | None) -> Expiring:
+        return self._of_api("keys", {"public_key": make_public_key(self.world)}, expires_at)
 
-    def api_token(self, said: str | None) -> Expiring:
-        return self._of_api("personal-access-tokens", {"name": "CI"}, said)
+    def api_token(self, expires_at: str | None) -> Expiring:
+        return self._of_api("personal-access-tokens", {"name": "CI"}, expires_at)
 
-    def console_key(self, said: str | None) -> Expiring:
-        return self._of_console("keys", {"source": "generate"}, said)
+    def console_key(self, expires_at: str | None) -> Expiring:
+        return self._of_console("keys", {"source": "generate"}, expires_at)
 
-    def console_public_key(self, said: str | None) -> Expiring:
-        return self._of_console("keys", {"source": "upload", "public_key": make_public_key(self.world)}, said)
+    def console_public_key(self, expires_at: str | None) -> Expiring:
+        return self._of_console("keys", {"source": "upload", "public_key": make_public_key(self.world)}, expires_at)
 
-    def console_token(self, said: str | None) -> Expiring:
-        return self._of_console("personal-access-tokens", {"name": "CI"}, said)
+    def console_token(self, expires_at: str | None) -> Expiring:
+        return self._of_console("personal-access-tokens", {"name": "CI"}, expires_at)
 
-    def state_file_key(self, said: str | None) -> Expiring:
-        return self._of_state({"keys": [{"public_key": make_public_key(self.world)} | _expiration(said)]})
+    def state_file_key(self, expires_at: str | None) -> Expiring:
+        return self._of_state({"keys": [{"public_key": make_public_key(self.world)} | _expiration(expires_at)]})
 
-    def state_file_generated_key(self, said: str | None) -> Expiring:
-        return self._of_state({"generated_key": _expiration(said)})
+    def state_file_generated_key(self, expires_at: str | None) -> Expiring:
+        return self._of_state({"generated_key": _expiration(expires_at)})
 
-    def imported_key(self, said: str | None) -> Expiring:
+    def imported_key(self, expires_at: str | None) -> Expiring:
         path = f"/organizations/{self.robot.organization.id}/export"
         document = self.api.post(path, status=200)
         [robot] = document["organization"]["service_users"]
-        robot["keys"] = [{"public_key": make_public_key(self.world)} | _expiration(said)]
+        robot["keys"] = [{"public_key": make_public_key(self.world)} | _expiration(expires_at)]
         document["organization"] |= {"name": f"Copy of {path}", "primary_domain": None, "managers": []}
-        made = self.api.post("/organizations/import?keep_ids=false", document)
-        return self._newest(self.api.list(f"/organizations/{made['id']}/service-users")[0]["id"])
+        imported = self.api.post("/organizations/import?keep_ids=false", document)
+        return self._newest(self.api.list(f"/organizations/{imported['id']}/service-users")[0]["id"])
 
-    def bootstrapped_key(self, said: str | None) -> Expiring:
-        if said is not None:
+    def bootstrapped_key(self, expires_at: str | None) -> Expiring:
+        if expires_at is not None:
             pytest.skip("nothing can be said here")
         robot = self.robot
         with self.world.transaction_services() as services:
             ensure_key(services, services.service_users.get(robot.id), None)
         return self._newest(robot.id)
 
-    def _of_api(self, kind: str, members: dict[str, Any], said: str | None) -> Expiring:
+    def _of_api(self, kind: str, members: dict[str, Any], expires_at: str | None) -> Expiring:
         path = f"/service-users/{self.robot.id}/{kind}"
-        made = self.api.post(path, members | _expiration(said))
-        shown = self.api.get(f"{path}/{made['id']}")["expires_at"]
-        assert shown == made["expires_at"] == self.api.list(path)[0]["expires_at"]
+        created = self.api.post(path, members | _expiration(expires_at))
+        read_expiration = self.api.get(f"{path}/{created['id']}")["expires_at"]
+        assert read_expiration == created["expires_at"] == self.api.list(path)[0]["expires_at"]
         found = self._newest(self.robot.id, kind)
-        assert shown == ("never" if said == "never" else found.expires_at.strftime("%Y-%m-%dT%H:%M:%SZ"))
+        assert read_expiration == (
+            "never" if expires_at == "never" else found.expires_at.strftime("%Y-%m-%dT%H:%M:%SZ")
+        )
         return found
 
-    def _of_console(self, kind: str, fields: dict[str, str], said: str | None) -> Expiring:
+    def _of_console(self, kind: str, fields: dict[str, str], expires_at: str | None) -> Expiring:
         person, browser = self.world.make_human_user(self.robot.organization), Browser(self.world)
         self.world.assign_manager_role(person, "ORG_OWNER")
         browser.start_session(person)
-        place = f"/console/service-users/{self.robot.id}/{kind}"
-        browser.open(f"{place}/new")
-        dated = {} if said in (None, "never") else {"expiration_date": str(said)[:10]}
-        ticked = {"no_expiration": True} if said == "never" else {}
+        path = f"/console/service-users/{self.robot.id}/{kind}"
+        browser.open(f"{path}/new")
+        dated = {} if expires_at in (None, "never") else {"expiration_date": str(expires_at)[:10]}
+        ticked = {"no_expiration": True} if expires_at == "never" else {}
         answer = browser.submit({**fields, **dated, **ticked})
         assert answer.status_int == 200, answer
         found = self._newest(self.robot.id, kind)
-        listed = browser.open(place).html.select("tbody tr")[0].get_text(" ", strip=True)
+        listed = browser.open(path).html.select("tbody tr")[0].get_text(" ", strip=True)
         ends = found.expires_at
-        told = "No expiration date" if said == "never" else f"{ends:%b} {ends.day}, {ends.year} 11:59\u202fPM UTC"
-        assert told in listed
+        label = (
+            "No expiration date" if expires_at == "never" else f"{ends:%b} {ends.day}, {ends.year} 11:59\u202fPM UTC"
+        )
+        assert label in listed
         assert "9999" not in listed
         return found
 
@@ -132,8 +136,8 @@ class Doors:
         return max(found, key=lambda item: item.id)
 
 
-def _expiration(said: str | None) -> dict[str, str]:
-    return {} if said is None else {"expires_at": said}
+def _expiration(expires_at: str | None) -> dict[str, str]:
+    return {} if expires_at is None else {"expires_at": expires_at}
 
 
 DOORS = [name for name in vars(Doors) if name.endswith(("_key", "_token"))]
@@ -147,17 +151,17 @@ def doors(world: World) -> Doors:
 @pytest.mark.shows("2.2.10")
 @pytest.mark.parametrize("door", DOORS)
 def test_where_nothing_is_said_it_is_a_year(doors: Doors, door: str) -> None:
-    made = getattr(doors, door)(None)
+    credential = getattr(doors, door)(None)
     end = doors.world.clock() + YEAR
     # In the console one chooses a day, and means its end.
-    assert made.expires_at == (end.replace(hour=23, minute=59, second=59) if "console" in door else end)
+    assert credential.expires_at == (end.replace(hour=23, minute=59, second=59) if "console" in door else end)
 
 
 @pytest.mark.parametrize("door", DOORS)
 def test_never_is_said_and_told(doors: Doors, door: str) -> None:
-    made = getattr(doors, door)("never")
-    assert made.never_expires
-    [added] = doors.world.audit_events(object_id=made.id)
+    credential = getattr(doors, door)("never")
+    assert credential.never_expires
+    [added] = doors.world.audit_events(object_id=credential.id)
     assert added.detail["expires_at"] == "never"
 
 
@@ -166,8 +170,8 @@ def test_a_date_is_a_date(doors: Doors, door: str) -> None:
     if door == "bootstrapped_key":
         pytest.skip("nothing can be said here")
     day = (doors.world.clock() + timedelta(days=10)).strftime("%Y-%m-%dT23:59:59Z")
-    made = getattr(doors, door)(day)
-    assert made.expires_at == datetime.fromisoformat(day).astimezone(UTC)
+    credential = getattr(doors, door)(day)
+    assert credential.expires_at == datetime.fromisoformat(day).astimezone(UTC)
 
 
 @pytest.mark.shows("8.4")
@@ -176,26 +180,26 @@ def test_the_operator_says_how_long_is_usual_and_how_long_is_allowed(make_world:
     short = make_world(**{"identity.service_user_key_lifetime": "90d"})
     limited = make_world(**{"identity.service_user_key_max_age": "90d"})
     for door in DOORS:
-        made = getattr(Doors(short), door)(None)
-        assert timedelta(days=90) <= made.expires_at - short.clock() < timedelta(days=91), door
-        made = getattr(Doors(limited), door)(None)
-        assert timedelta(days=89) <= made.expires_at - limited.clock() <= timedelta(days=90), door
+        credential = getattr(Doors(short), door)(None)
+        assert timedelta(days=90) <= credential.expires_at - short.clock() < timedelta(days=91), door
+        credential = getattr(Doors(limited), door)(None)
+        assert timedelta(days=89) <= credential.expires_at - limited.clock() <= timedelta(days=90), door
 
 
-@pytest.mark.parametrize("said", ["Never", "", "for ever", "9999", 0, 253402300799, True])
-def test_other_words_are_none(doors: Doors, said: object) -> None:
+@pytest.mark.parametrize("expires_at", ["Never", "", "for ever", "9999", 0, 253402300799, True])
+def test_other_words_are_none(doors: Doors, expires_at: object) -> None:
     for kind, members in (("keys", {}), ("personal-access-tokens", {"name": "CI"})):
-        answer = doors.api.ask("POST", f"/service-users/{doors.robot.id}/{kind}", {**members, "expires_at": said})
+        answer = doors.api.ask("POST", f"/service-users/{doors.robot.id}/{kind}", {**members, "expires_at": expires_at})
         assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"expires_at"}
 
 
 def test_an_exported_key_says_never_too(doors: Doors) -> None:
-    made = doors.api_key("never")
+    credential = doors.api_key("never")
     document = doors.api.post(f"/organizations/{doors.robot.organization.id}/export", status=200)
     [robot] = document["organization"]["service_users"]
-    told = {key["id"]: key["expires_at"] for key in robot["keys"]}
-    assert told[made.id] == "never"
-    assert "9999" not in "".join(told.values())
+    exported = {key["id"]: key["expires_at"] for key in robot["keys"]}
+    assert exported[credential.id] == "never"
+    assert "9999" not in "".join(exported.values())
 
 
 def test_the_document_says_so(world: World) -> None:
@@ -210,8 +214,10 @@ def test_introspection_tells_no_end_of_what_has_none(world: World, doors: Doors)
     """RFC 7662 §2.2: exp is optional."""
     client: Credentials = world.introspector
     texts = [
-        doors.api.post(f"/service-users/{doors.robot.id}/personal-access-tokens", {"name": "CI"} | _expiration(said))
-        for said in ("never", None)
+        doors.api.post(
+            f"/service-users/{doors.robot.id}/personal-access-tokens", {"name": "CI"} | _expiration(expires_at)
+        )
+        for expires_at in ("never", None)
     ]
     never, year = (world.client.introspect(text["token"], client).json for text in texts)
     assert (never["active"], "exp" in never) == (True, False)

@@ -267,6 +267,6 @@ def test_an_expiring_key_is_spoken_of_30_7_and_1_days_before(isolated_world: Wor
 
 
 def test_identifiers_are_opaque_and_never_the_same(world: World, robot: ServiceUserProgram) -> None:
-    others = [world.add_service_user_key(robot).key_id for _ in range(3)]
-    assert len({robot.key_id, *others}) == 4
-    assert all(re.fullmatch(r"[\x21-\x7e]{1,128}", key_id) for key_id in others)
+    key_ids = [world.add_service_user_key(robot).key_id for _ in range(3)]
+    assert len({robot.key_id, *key_ids}) == 4
+    assert all(re.fullmatch(r"[\x21-\x7e]{1,128}", key_id) for key_id in key_ids)

@@ -245,10 +245,10 @@ STRANGERS: dict[str, Build] = {
 def test_everything_up_to_the_signature_is_refused_in_the_same_words(world: World, robot: ServiceUserProgram) -> None:
     """Security 2.8: a stranger learns nothing, neither from the body nor from the headers."""
     reference = world.client.exchange_assertion(robot.assertion(header={"kid": "no-such-key"}))
-    for what, build in STRANGERS.items():
+    for case, build in STRANGERS.items():
         answer = world.client.exchange_assertion(build(world.make_service_user_program()))
         check_oauth_error(answer, "invalid_grant", description=REFUSED)
-        assert (answer.body, comparable_headers(answer)) == (reference.body, comparable_headers(reference)), what
+        assert (answer.body, comparable_headers(answer)) == (reference.body, comparable_headers(reference)), case
 
 
 def test_a_jwt_access_token_is_no_assertion(world: World) -> None:

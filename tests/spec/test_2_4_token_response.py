@@ -221,15 +221,19 @@ def test_claims_about_people_stay_out_of_the_id_token_unless_the_application_wan
 def test_claims_about_people_are_in_a_jwt_if_the_application_wants_them(world: World) -> None:
     """Whatever userinfo tells under the same scopes, and nothing that the token says of itself becomes another."""
     session = world.make_browser_session()
-    for wanted in (True, False):
-        client = world.make_web_application(access_token_type=TokenFormat.JWT, access_token_userinfo_assertion=wanted)
+    for in_id_token in (True, False):
+        client = world.make_web_application(
+            access_token_type=TokenFormat.JWT, access_token_userinfo_assertion=in_id_token
+        )
         for scope in ("openid", "openid profile email"):
             members = world.obtain_tokens(client, session, scope=scope)
             _, claims = decode_jwt_unverified(members["access_token"])
-            told = world.client.fetch_userinfo(members["access_token"]).json if wanted else {"sub": session.user.id}
-            assert {name: claims[name] for name in told} == told
+            userinfo = (
+                world.client.fetch_userinfo(members["access_token"]).json if in_id_token else {"sub": session.user.id}
+            )
+            assert {name: claims[name] for name in userinfo} == userinfo
             assert claims["scope"] == scope
-            assert ("given_name" in claims) is (wanted and "profile" in scope)
+            assert ("given_name" in claims) is (in_id_token and "profile" in scope)
 
 
 @pytest.mark.shows("2.4.6")

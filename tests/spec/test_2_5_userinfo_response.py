@@ -44,12 +44,12 @@ def test_a_person_is_told_of_by_the_granted_scopes(world: World) -> None:
     client = world.make_application()
     person = world.make_human_user()
 
-    def told(*scope: str) -> set[str]:
+    def claim_names(*scope: str) -> set[str]:
         token = world.make_authorization(person, client, scope=("openid", *scope)).access_token
         members = world.client.fetch_userinfo(token).json
         assert members.pop("sub") == person.id
         return set(members)
 
-    assert told() == set()
-    assert told("email") == set()  # this person has no address
-    assert told("profile") == {"name", "given_name", "family_name", "preferred_username", "updated_at"}
+    assert claim_names() == set()
+    assert claim_names("email") == set()  # this person has no address
+    assert claim_names("profile") == {"name", "given_name", "family_name", "preferred_username", "updated_at"}

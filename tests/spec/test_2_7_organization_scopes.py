@@ -30,7 +30,7 @@ def by_domain(organization: Organization) -> str:
     return f"urn:service:iam:org:domain:primary:{organization.primary_domain}"
 
 
-WAYS = pytest.mark.parametrize("scope_of", [by_id, by_domain])
+BOTH_SCOPES = pytest.mark.parametrize("scope_of", [by_id, by_domain])
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def error_of(session: BrowserSession, client: Credentials, scope: str) -> tuple[
     return members["error"][0], members["error_description"][0]
 
 
-@WAYS
+@BOTH_SCOPES
 def test_a_member_signs_in_with_the_organization_s_name(
     world: World, client: Credentials, session: BrowserSession, organization: Organization, scope_of: ScopeOf
 ) -> None:
@@ -62,7 +62,7 @@ def test_a_member_signs_in_with_the_organization_s_name(
     assert check_token_response(world.refresh(members["refresh_token"], client))["scope"] == scope
 
 
-@WAYS
+@BOTH_SCOPES
 def test_others_are_not_signed_in_with_it(
     world: World, client: Credentials, organization: Organization, scope_of: ScopeOf
 ) -> None:
@@ -71,21 +71,21 @@ def test_others_are_not_signed_in_with_it(
     assert error == "login_required"
 
 
-@WAYS
+@BOTH_SCOPES
 def test_an_organization_that_is_deactivated_cannot_be_told_from_none(
     world: World, client: Credentials, session: BrowserSession, scope_of: ScopeOf
 ) -> None:
-    gone, deactivated = world.make_organization(), world.make_organization()
+    deleted, deactivated = world.make_organization(), world.make_organization()
     with world.transaction_services() as services:
         services.organizations.deactivate(deactivated.id, principal=OPERATOR_PRINCIPAL)
-        services.organizations.remove(gone.id, principal=OPERATOR_PRINCIPAL)
-    told = []
-    for organization in (gone, deactivated):
-        word = scope_of(organization)
-        error, description = error_of(session, client, f"openid {word}")
+        services.organizations.remove(deleted.id, principal=OPERATOR_PRINCIPAL)
+    errors = []
+    for organization in (deleted, deactivated):
+        scope = scope_of(organization)
+        error, description = error_of(session, client, f"openid {scope}")
         assert error == "invalid_scope"
-        told.append(description.replace(word, "…"))
-    assert told == ["… names no organization"] * 2
+        errors.append(description.replace(scope, "…"))
+    assert errors == ["… names no organization"] * 2
 
 
 def test_two_organizations_at_once_are_refused(
@@ -122,16 +122,20 @@ def test_the_organization_is_looked_at_again_at_redemption_and_refresh(
     check_token_response(world.redeem(code, client))
 
 
-@WAYS
+@BOTH_SCOPES
 def test_a_service_user_is_a_member_or_is_refused(world: World, organization: Organization, scope_of: ScopeOf) -> None:
     """In the same words whether the other organization exists or not."""
     robot = world.make_service_user_program(organization)
     scope = f"openid {scope_of(organization)}"
     assert check_token_response(robot.request_token(scope))["scope"] == scope
     stranger = world.make_service_user_program()
-    for word in (scope_of(organization), "urn:service:iam:org:id:x", "urn:service:iam:org:domain:primary:x.example"):
-        description = f"{word} names another organization than the user's"
-        check_oauth_error(stranger.request_token(f"openid {word}"), "invalid_scope", description=description)
+    for requested in (
+        scope_of(organization),
+        "urn:service:iam:org:id:x",
+        "urn:service:iam:org:domain:primary:x.example",
+    ):
+        description = f"{requested} names another organization than the user's"
+        check_oauth_error(stranger.request_token(f"openid {requested}"), "invalid_scope", description=description)
 
 
 def test_an_application_that_acts_for_itself_is_of_its_organization(world: World, organization: Organization) -> None:
@@ -144,13 +148,13 @@ def test_an_application_that_acts_for_itself_is_of_its_organization(world: World
     )
 
 
-@pytest.mark.parametrize("word", ["urn:service:iam:org:id:", "urn:service:iam:org:domain:primary:"])
-def test_a_word_that_names_nothing_is_refused(world: World, word: str) -> None:
-    check_oauth_error(world.make_service_user_program().request_token(f"openid {word}"), "invalid_scope")
+@pytest.mark.parametrize("scope", ["urn:service:iam:org:id:", "urn:service:iam:org:domain:primary:"])
+def test_a_word_that_names_nothing_is_refused(world: World, scope: str) -> None:
+    check_oauth_error(world.make_service_user_program().request_token(f"openid {scope}"), "invalid_scope")
 
 
 @pytest.mark.parametrize(
-    "word",
+    "scope",
     [
         "urn:zitadel:iam:org:id:1",
         "urn:zitadel:iam:org:domain:primary:acme.example",
@@ -161,9 +165,9 @@ def test_a_word_that_names_nothing_is_refused(world: World, word: str) -> None:
     ],
 )
 def test_words_of_other_namespaces_and_shapes_are_dropped(
-    world: World, client: Credentials, session: BrowserSession, word: str
+    world: World, client: Credentials, session: BrowserSession, scope: str
 ) -> None:
-    assert world.obtain_tokens(client, session, scope=f"openid {word}")["scope"] == "openid"
+    assert world.obtain_tokens(client, session, scope=f"openid {scope}")["scope"] == "openid"
 
 
 # --- claims about the user's organization -----------------------------------------------------------------------------

@@ -16,15 +16,15 @@ from identity.testing.service_test_client import Credentials
 from identity.testing.world import World
 
 ALL = "urn:service:iam:org:projects:roles"
-OWN = "urn:service:iam:org:project:roles"
+ROLES_CLAIM = "urn:service:iam:org:project:roles"
 
 
-def one(role: str) -> str:
+def role_scope(role: str) -> str:
     """The scope that asks for a single role."""
     return f"urn:service:iam:org:project:role:{role}"
 
 
-def of(project: Project) -> str:
+def project_claim(project: Project) -> str:
     """The claim of a project's roles."""
     return f"urn:service:iam:org:project:{project.id}:roles"
 
@@ -50,14 +50,14 @@ class RoleScopeScenario:
 
     def tokens(self, *scopes: str) -> dict[str, Any]:
         """Tokens with the other project in their audience."""
-        words = ("openid", "offline_access", self.world.audience_scope(self.other.id), *scopes)
-        return self.world.obtain_tokens(self.client, self.session, scope=" ".join(words))
+        scope = ("openid", "offline_access", self.world.audience_scope(self.other.id), *scopes)
+        return self.world.obtain_tokens(self.client, self.session, scope=" ".join(scope))
 
-    def told(self, *scopes: str) -> dict[str, set[str]]:
+    def roles_in_userinfo(self, *scopes: str) -> dict[str, set[str]]:
         """The role claims of userinfo, which are those of introspection."""
-        return self.told_for(self.tokens(*scopes)["access_token"])
+        return self.roles_of_token(self.tokens(*scopes)["access_token"])
 
-    def told_for(self, token: str) -> dict[str, set[str]]:
+    def roles_of_token(self, token: str) -> dict[str, set[str]]:
         """The role claims that are told for this token."""
         claims = self.world.client.fetch_userinfo(token).json
         introspected = self.world.client.introspect(token, self.client).json
@@ -77,15 +77,15 @@ def scene(world: World) -> RoleScopeScenario:
 
 
 def test_nothing_is_told_unasked(scene: RoleScopeScenario) -> None:
-    assert scene.told() == {}
+    assert scene.roles_in_userinfo() == {}
 
 
 def test_the_scope_for_all_roles_tells_those_of_every_project_in_the_audience(scene: RoleScopeScenario) -> None:
     """And once more those of the application's own project, under a name that the application can know."""
-    assert scene.told(ALL) == {
-        OWN: {"reader", "writer"},
-        of(scene.project): {"reader", "writer"},
-        of(scene.other): {"reader", "auditor"},
+    assert scene.roles_in_userinfo(ALL) == {
+        ROLES_CLAIM: {"reader", "writer"},
+        project_claim(scene.project): {"reader", "writer"},
+        project_claim(scene.other): {"reader", "auditor"},
     }
 
 
@@ -104,45 +104,51 @@ def test_a_role_names_the_organizations_that_gave_it(world: World, scene: RoleSc
             scene.organization.id: scene.organization.primary_domain,
         }
     }
-    assert world.client.fetch_userinfo(token).json[OWN] == expected
-    assert world.client.fetch_userinfo(token).json[of(project)] == expected
+    assert world.client.fetch_userinfo(token).json[ROLES_CLAIM] == expected
+    assert world.client.fetch_userinfo(token).json[project_claim(project)] == expected
 
 
 def test_scopes_for_single_roles_tell_those_alone(scene: RoleScopeScenario) -> None:
-    assert scene.told(one("writer")) == {OWN: {"writer"}, of(scene.project): {"writer"}}
-    assert scene.told(one("writer"), one("auditor")) == {
-        OWN: {"writer"},
-        of(scene.project): {"writer"},
-        of(scene.other): {"auditor"},
+    assert scene.roles_in_userinfo(role_scope("writer")) == {
+        ROLES_CLAIM: {"writer"},
+        project_claim(scene.project): {"writer"},
     }
-    assert scene.told(one("writer"), ALL) == scene.told(ALL)
+    assert scene.roles_in_userinfo(role_scope("writer"), role_scope("auditor")) == {
+        ROLES_CLAIM: {"writer"},
+        project_claim(scene.project): {"writer"},
+        project_claim(scene.other): {"auditor"},
+    }
+    assert scene.roles_in_userinfo(role_scope("writer"), ALL) == scene.roles_in_userinfo(ALL)
 
 
 def test_a_scope_gives_no_role(scene: RoleScopeScenario) -> None:
     """What the user does not have is granted as a word, and told as nothing."""
-    members = scene.tokens(one("owner"))
-    assert one("owner") in members["scope"]
-    assert scene.told_for(members["access_token"]) == {}
+    members = scene.tokens(role_scope("owner"))
+    assert role_scope("owner") in members["scope"]
+    assert scene.roles_of_token(members["access_token"]) == {}
 
 
 def test_a_project_that_asserts_roles_tells_them_unasked(scene: RoleScopeScenario) -> None:
     """The application's own, or any other in the audience; tokens of before included."""
     token = scene.tokens()["access_token"]
     scene.change(scene.project, assert_roles=True)
-    assert scene.told_for(token) == {OWN: {"reader", "writer"}, of(scene.project): {"reader", "writer"}}
+    assert scene.roles_of_token(token) == {
+        ROLES_CLAIM: {"reader", "writer"},
+        project_claim(scene.project): {"reader", "writer"},
+    }
     scene.change(scene.project, assert_roles=False)
     scene.change(scene.other, assert_roles=True)
-    assert scene.told_for(token) == {of(scene.other): {"reader", "auditor"}}
+    assert scene.roles_of_token(token) == {project_claim(scene.other): {"reader", "auditor"}}
     without = scene.world.obtain_tokens(scene.client, scene.session, scope="openid")["access_token"]
-    assert scene.told_for(without) == {}
+    assert scene.roles_of_token(without) == {}
 
 
 def test_a_project_that_asserts_roles_tells_all_of_them_beside_what_is_asked(scene: RoleScopeScenario) -> None:
     scene.change(scene.other, assert_roles=True)
-    assert scene.told(one("reader")) == {
-        OWN: {"reader"},
-        of(scene.project): {"reader"},
-        of(scene.other): {"reader", "auditor"},
+    assert scene.roles_in_userinfo(role_scope("reader")) == {
+        ROLES_CLAIM: {"reader"},
+        project_claim(scene.project): {"reader"},
+        project_claim(scene.other): {"reader", "auditor"},
     }
 
 
@@ -153,18 +159,21 @@ def test_what_is_taken_away_is_told_no_more(world: World, scene: RoleScopeScenar
     grant = world.make_project_grant(project, scene.organization, roles=["reader"])
     world.make_user_grant(scene.person, project, "reader", grant=grant)
     token = world.obtain_tokens(scene.client, scene.session, scope=f"openid {ALL} {world.audience_scope(project.id)}")
-    told = scene.told_for(token["access_token"])
-    assert told[of(project)] == {"reader"}
+    roles = scene.roles_of_token(token["access_token"])
+    assert roles[project_claim(project)] == {"reader"}
     with world.transaction_services() as services:
         services.project_grants.deactivate(grant.id, principal=OPERATOR_PRINCIPAL)
         services.storage.user_grants.delete(scene.grant.id)
-    assert scene.told_for(token["access_token"]) == {}
+    assert scene.roles_of_token(token["access_token"]) == {}
 
 
 def test_a_deactivated_project_tells_nothing(scene: RoleScopeScenario) -> None:
     token = scene.tokens(ALL)["access_token"]
     scene.world.operator_services.projects.deactivate(scene.other.id)
-    assert scene.told_for(token) == {OWN: {"reader", "writer"}, of(scene.project): {"reader", "writer"}}
+    assert scene.roles_of_token(token) == {
+        ROLES_CLAIM: {"reader", "writer"},
+        project_claim(scene.project): {"reader", "writer"},
+    }
 
 
 def test_tokens_hold_roles_where_the_application_says_so(world: World, scene: RoleScopeScenario) -> None:
@@ -173,25 +182,27 @@ def test_tokens_hold_roles_where_the_application_says_so(world: World, scene: Ro
     assert roles_in(decode_jwt_unverified(plain["id_token"])[1]) == {}
     saying = RoleScopeScenario(world, assert_roles_in_id_token=True)
     assert roles_in(decode_jwt_unverified(saying.tokens()["id_token"])[1]).keys() == {
-        OWN,
-        of(saying.project),
-        of(saying.other),
+        ROLES_CLAIM,
+        project_claim(saying.project),
+        project_claim(saying.other),
     }
 
     jwt = RoleScopeScenario(world, access_token_type=TokenFormat.JWT)
     assert roles_in(decode_jwt_unverified(jwt.tokens(ALL)["access_token"])[1]) == {}
     scene = RoleScopeScenario(world, access_token_type=TokenFormat.JWT, assert_roles_in_access_token=True)
     expected = {
-        OWN: {"reader", "writer"},
-        of(scene.project): {"reader", "writer"},
-        of(scene.other): {"reader", "auditor"},
+        ROLES_CLAIM: {"reader", "writer"},
+        project_claim(scene.project): {"reader", "writer"},
+        project_claim(scene.other): {"reader", "auditor"},
     }
     members = scene.tokens()
     assert roles_in(decode_jwt_unverified(members["access_token"])[1]) == expected
     assert roles_in(decode_jwt_unverified(members["id_token"])[1]) == {}
     world.operator_services.storage.user_grants.delete(scene.grant.id)
     again = check_token_response(world.refresh(members["refresh_token"], scene.client))
-    assert roles_in(decode_jwt_unverified(again["access_token"])[1]) == {of(scene.other): {"reader", "auditor"}}
+    assert roles_in(decode_jwt_unverified(again["access_token"])[1]) == {
+        project_claim(scene.other): {"reader", "auditor"}
+    }
 
 
 def test_a_service_user_s_roles_are_told_for_all_projects_together(world: World, scene: RoleScopeScenario) -> None:
@@ -202,14 +213,17 @@ def test_a_service_user_s_roles_are_told_for_all_projects_together(world: World,
     audience = " ".join(world.audience_scope(project.id) for project in (scene.project, scene.other))
     token = robot.access_token(f"openid {audience} {ALL}")
     assert roles_in(world.client.fetch_userinfo(token).json) == {
-        OWN: {"reader", "auditor"},
-        of(scene.project): {"reader"},
-        of(scene.other): {"auditor"},
+        ROLES_CLAIM: {"reader", "auditor"},
+        project_claim(scene.project): {"reader"},
+        project_claim(scene.other): {"auditor"},
     }
     token = robot.access_token(f"openid {audience}")
     assert roles_in(world.client.fetch_userinfo(token).json) == {}
     scene.change(scene.other, assert_roles=True)
-    assert roles_in(world.client.fetch_userinfo(token).json) == {OWN: {"auditor"}, of(scene.other): {"auditor"}}
+    assert roles_in(world.client.fetch_userinfo(token).json) == {
+        ROLES_CLAIM: {"auditor"},
+        project_claim(scene.other): {"auditor"},
+    }
 
 
 @pytest.mark.storages("memory")  # what is looked up, not how
@@ -245,7 +259,7 @@ def test_claims_come_under_the_namespace_that_the_request_used(make_world: World
 
 
 @pytest.mark.parametrize(
-    "word",
+    "scope",
     [
         "urn:zitadel:iam:org:projects:roles",
         "urn:zitadel:iam:org:project:role:reader",
@@ -254,11 +268,11 @@ def test_claims_come_under_the_namespace_that_the_request_used(make_world: World
         ":org:project:role:reader",
     ],
 )
-def test_words_of_other_shapes_and_namespaces_are_dropped(world: World, word: str) -> None:
-    assert check_token_response(world.make_service_user_program().request_token(f"openid {word}"))["scope"] == "openid"
+def test_words_of_other_shapes_and_namespaces_are_dropped(world: World, scope: str) -> None:
+    assert check_token_response(world.make_service_user_program().request_token(f"openid {scope}"))["scope"] == "openid"
 
 
 def test_a_word_without_a_role_is_refused(world: World) -> None:
     """A scope of our namespace that cannot be honoured is named."""
-    answer = world.make_service_user_program().request_token(f"openid {one('')}")
-    check_oauth_error(answer, "invalid_scope", description=f"{one('')} names no role")
+    answer = world.make_service_user_program().request_token(f"openid {role_scope('')}")
+    check_oauth_error(answer, "invalid_scope", description=f"{role_scope('')} names no role")

@@ -54,8 +54,8 @@ def test_unknown_scopes_are_dropped(robot: ServiceUserProgram) -> None:
 
 def test_a_scope_of_forbidden_characters_is_refused(robot: ServiceUserProgram) -> None:
     """RFC 6749 §3.3."""
-    for word in ('"quoted"', "back\\slash", "ümlaut", "tab\x0bulator", "\x7f"):
-        check_oauth_error(robot.request_token(f"openid {word}"), "invalid_scope")
+    for scope in ('"quoted"', "back\\slash", "ümlaut", "tab\x0bulator", "\x7f"):
+        check_oauth_error(robot.request_token(f"openid {scope}"), "invalid_scope")
 
 
 def test_without_an_audience_scope_the_audience_is_the_issuer(world: World, robot: ServiceUserProgram) -> None:
@@ -127,13 +127,13 @@ def test_another_namespace_is_understood_equally_if_configured(make_world: World
     """Decisions, namespaces: existing clients of such services work unchanged."""
     world = make_world(**{"identity.urn_namespaces": "urn:service:iam urn:zitadel:iam"})
     robot = world.make_service_user_program(token_format=TokenFormat.JWT)
-    own = world.instance.project_id
+    project_id = world.instance.project_id
     for scope in (
         "openid urn:zitadel:iam:org:project:id:zitadel:aud",
         f"openid {world.audience_scope(namespace='urn:zitadel:iam')}",
         "openid urn:service:iam:org:project:id:service:aud",
     ):
-        assert audience(robot, scope) == [own]
+        assert audience(robot, scope) == [project_id]
         assert check_token_response(robot.request_token(scope))["scope"] == scope
         assert world.client.call_management_api("/me", robot.access_token(scope)).status_int == 200
     for scope in ("urn:zitadel:iam:org:project:id:service:aud", "urn:service:iam:org:project:id:zitadel:aud"):

@@ -32,7 +32,7 @@ class OpenedAccess:
     request: tuple[str, str]
 
     @classmethod
-    def of(cls, world: World) -> "OpenedAccess":
+    def create(cls, world: World) -> "OpenedAccess":
         client, session = world.make_web_application(), world.make_browser_session()
         code, members = world.make_code(client, session), world.obtain_tokens(client, session)
         with world.transaction_services() as services:
@@ -95,13 +95,13 @@ BY_OTHERS: dict[str, Callable[[Services, OpenedAccess], object]] = {
 
 
 def test_before_any_of_it_all_is_open(world: World) -> None:
-    assert OpenedAccess.of(world).still_open() == ALL
+    assert OpenedAccess.create(world).still_open() == ALL
 
 
 @pytest.mark.parametrize("how", BY_OTHERS)
 def test_a_password_by_somebody_else_ends_everything_at_once(make_world: WorldFactory, how: str) -> None:
     world = make_world(**{"identity.password_change_ends_access": "false"})
-    opened = OpenedAccess.of(world)
+    opened = OpenedAccess.create(world)
     with world.transaction_services() as services:
         BY_OTHERS[how](services, opened)
     assert opened.still_open() <= ({"reset link"} if how == "reset" else set()), "the link that was used is kept"
@@ -115,7 +115,7 @@ def test_a_password_of_one_s_own_leaves_at_most_what_applications_hold(
     make_world: WorldFactory, setting: str, left: set[str]
 ) -> None:
     world = make_world(**{"identity.password_change_ends_access": setting})
-    opened = OpenedAccess.of(world)
+    opened = OpenedAccess.create(world)
     with world.transaction_services() as services:
         _change(services, opened)
     assert opened.still_open() == left

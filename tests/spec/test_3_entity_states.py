@@ -35,7 +35,7 @@ class EntityStateScenario:
     secret: Credentials
     secret_token: str
 
-    def seen(self) -> dict[str, str]:
+    def status(self) -> dict[str, str]:
         """What each use of the token comes to, in one word."""
         client = self.world.client
         return {
@@ -116,7 +116,7 @@ GRANT_GONE = ALL_WELL | {
 }
 
 #: What can be deactivated, reactivated and deleted: whose use cases, of which thing, and what is seen without it.
-THINGS: dict[str, tuple[str, Callable[[EntityStateScenario], str], dict[str, str]]] = {
+RESOURCES: dict[str, tuple[str, Callable[[EntityStateScenario], str], dict[str, str]]] = {
     "user": ("service_users", lambda scene: scene.robot.id, NOBODY),
     "organization": ("organizations", lambda scene: scene.robot.organization.id, NOBODY),
     "application": ("applications", lambda scene: scene.client.client_id, CLIENT_GONE),
@@ -127,28 +127,28 @@ THINGS: dict[str, tuple[str, Callable[[EntityStateScenario], str], dict[str, str
 
 
 def test_before_any_change_all_is_well(scene: EntityStateScenario) -> None:
-    assert scene.seen() == ALL_WELL
+    assert scene.status() == ALL_WELL
 
 
 @pytest.mark.shows("3.1")
-@pytest.mark.parametrize("thing", THINGS)
-def test_deactivated_reactivated_and_deleted(scene: EntityStateScenario, thing: str) -> None:
+@pytest.mark.parametrize("resource", RESOURCES)
+def test_deactivated_reactivated_and_deleted(scene: EntityStateScenario, resource: str) -> None:
     """What is there again counts again, with the tokens of before."""
-    service, id_of, without = THINGS[thing]
+    service, id_of, without = RESOURCES[resource]
     for verb, expected in (("deactivate", without), ("reactivate", ALL_WELL), ("remove", without)):
         getattr(getattr(scene.world.operator_services, service), verb)(id_of(scene))
-        assert scene.seen() == expected, verb
+        assert scene.status() == expected, verb
 
 
 def test_a_deleted_key_ends_what_it_brought(scene: EntityStateScenario) -> None:
     scene.world.operator_services.service_users.remove_key(scene.robot.id, scene.robot.key_id)
-    assert scene.seen() == KEY_GONE
+    assert scene.status() == KEY_GONE
 
 
 def test_a_deleted_secret_ends_what_it_brought(scene: EntityStateScenario) -> None:
     [secret] = scene.world.operator_services.service_users.list_secrets(scene.robot.id)
     scene.world.operator_services.service_users.remove_secret(scene.robot.id, secret.id)
-    assert scene.seen() == SECRET_GONE
+    assert scene.status() == SECRET_GONE
 
 
 def test_a_person_s_token_ends_with_its_application(world: World) -> None:
@@ -170,7 +170,7 @@ def test_a_revoked_manager_keeps_the_token_and_loses_the_rights(scene: EntitySta
     with scene.world.transaction_services() as services:
         [manager] = services.storage.managers.list_for_user(scene.robot.id)
         services.managers.remove(manager.id, principal=OPERATOR_PRINCIPAL)
-    assert scene.seen() == ALL_WELL | {"management": "403", "by secret: management": "403"}
+    assert scene.status() == ALL_WELL | {"management": "403", "by secret: management": "403"}
 
 
 def test_reactivating_does_not_revive_what_was_revoked(scene: EntityStateScenario) -> None:

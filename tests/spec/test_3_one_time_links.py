@@ -28,7 +28,7 @@ class Ada:
     person: HumanUser
 
     @classmethod
-    def of(cls, world: World, *, invited: bool) -> "Ada":
+    def create(cls, world: World, *, invited: bool) -> "Ada":
         organization = world.make_organization()
         with world.transaction_services() as services:
             services.organizations.change(
@@ -42,16 +42,16 @@ class Ada:
                 )
         return cls(world, person)
 
-    def do(self, what: Callable[[Services, HumanUser], object]) -> object:
+    def do(self, action: Callable[[Services, HumanUser], object]) -> object:
         with self.world.transaction_services() as services:
-            return what(services, self.person)
+            return action(services, self.person)
 
 
 def _link(issue: Callable[[Services, HumanUser], str]) -> Callable[[Services, HumanUser], str]:
     return lambda services, person: issue(services, person).rpartition("/")[2]
 
 
-def _asked(services: Services, person: HumanUser) -> str:
+def _request_reset(services: Services, person: HumanUser) -> str:
     subject = services.storage.users.find_subject(person.id)
     assert subject is not None
     return services.passwords.request_reset_link(subject.login_name)[1]
@@ -64,7 +64,7 @@ def _registration(services: Services, person: HumanUser) -> str:
 
 
 LINKS: dict[str, Callable[[Services, HumanUser], str]] = {
-    "asked": _link(_asked),
+    "asked": _link(_request_reset),
     "handed out": _link(
         lambda services, person: services.users.issue_password_link(person.id, principal=OPERATOR_PRINCIPAL)
     ),
@@ -171,7 +171,7 @@ CHANGES: dict[str, tuple[Callable[[Services, HumanUser], object], set[str]]] = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_which_link_survives_what(world: World, change: str) -> None:
     for kind in LINKS:
-        ada = Ada.of(world, invited=kind == "invitation")
+        ada = Ada.create(world, invited=kind == "invitation")
         code = str(ada.do(LINKS[kind]))
         happens, survives = CHANGES[change]
         ada.do(happens)

@@ -28,8 +28,8 @@ class PendingClient(Interaction):
     name = "door"
 
     def is_required(self, sign_in: SignIn, context: Context) -> bool:
-        asked = sign_in.request is not None and "door" in sign_in.request.parameters.get("state", "")
-        return asked and sign_in.authenticated_subject is not None
+        required = sign_in.request is not None and "door" in sign_in.request.parameters.get("state", "")
+        return required and sign_in.authenticated_subject is not None
 
     def path(self, sign_in: SignIn) -> str:
         return "door"
@@ -137,7 +137,7 @@ def _reset(scene: PendingSignInScenario) -> None:
 
 
 #: By the person, at a browser.
-OWN: dict[str, Callable[[PendingSignInScenario], None]] = {
+ENDED_BY_USER: dict[str, Callable[[PendingSignInScenario], None]] = {
     "own password": _own_password,
     "everywhere else": _everywhere_else,
     "one other session": _one_other,
@@ -157,7 +157,7 @@ FOREIGN: dict[str, tuple[str, ...]] = {
 }
 
 
-def end_by_somebody_else(scene: PendingSignInScenario, end: str) -> None:
+def end_by_manager(scene: PendingSignInScenario, end: str) -> None:
     """Do what FOREIGN says, to the person or their organization."""
     service, *verbs = FOREIGN[end]
     for verb in verbs:
@@ -172,7 +172,7 @@ SPARE = frozenset({"own password", "everywhere else", "one other session"})
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize(
     ("end", "tab"),
-    [*((name, tab) for name in OWN for tab in (True, False)), *((name, False) for name in FOREIGN)],
+    [*((name, tab) for name in ENDED_BY_USER for tab in (True, False)), *((name, False) for name in FOREIGN)],
     ids=lambda value: {True: "own tab", False: "elsewhere"}.get(value, value),
 )
 def test_what_ends_sessions_ends_what_waits(world: World, stage: str, end: str, tab: bool) -> None:
@@ -181,15 +181,15 @@ def test_what_ends_sessions_ends_what_waits(world: World, stage: str, end: str, 
     STAGES[stage](scene)
     assert waiting.sign_in_step == stage.partition(" of ")[0], waiting.page
     before = waiting.session_cookies
-    shown = waiting.page.forms
+    forms = waiting.page.forms
     spared = "chosen" in stage and end in SPARE and tab
     if "chosen" in stage and not tab and end in {"one other session", "sign out"}:
         pytest.skip("another session of the person than the one that was chosen")
-    if end in OWN:
-        OWN[end](scene)
+    if end in ENDED_BY_USER:
+        ENDED_BY_USER[end](scene)
     else:
-        end_by_somebody_else(scene, end)
-    if shown:
+        end_by_manager(scene, end)
+    if forms:
         # What stood there before is sent now.
         press = ("decision", "allow") if stage.startswith("consent") else None
         fields = {} if press else {"new_password": f"{NEW}, again", "new_password_again": f"{NEW}, again"}
@@ -216,8 +216,8 @@ def test_a_password_that_is_replaced_while_it_is_looked_at(world: World, monkeyp
     verify = hasher.verify
 
     def replaced_meanwhile(stored: str | None, password: str) -> HashVerification:
-        with ThreadPoolExecutor(1) as elsewhere:
-            elsewhere.submit(end_by_somebody_else, scene, "one-time password").result()
+        with ThreadPoolExecutor(1) as executor:
+            executor.submit(end_by_manager, scene, "one-time password").result()
         return verify(stored, password)
 
     monkeypatch.setattr(hasher, "verify", replaced_meanwhile)

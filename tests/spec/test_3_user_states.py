@@ -97,7 +97,7 @@ NO_AUDIENCE = {"code": "invalid_scope", "refresh": "invalid_scope"}
 
 #: What can be deactivated, reactivated and deleted: whose use cases, of which thing; what becomes of tokens without it,
 #: and of what would bring new ones.
-THINGS: dict[str, tuple[str, Callable[[UserStateScenario], str], dict[str, str], dict[str, str]]] = {
+RESOURCES: dict[str, tuple[str, Callable[[UserStateScenario], str], dict[str, str], dict[str, str]]] = {
     "user": ("users", lambda scene: scene.session.user.id, NOBODY, REFUSED),
     "organization": ("organizations", lambda scene: scene.organization.id, NOBODY, REFUSED),
     "client": ("applications", lambda scene: scene.client.client_id, NO_CLIENT, UNKNOWN),
@@ -107,9 +107,9 @@ THINGS: dict[str, tuple[str, Callable[[UserStateScenario], str], dict[str, str],
 }
 
 
-def change(scene: UserStateScenario, thing: str, verb: str) -> None:
+def change(scene: UserStateScenario, resource: str, verb: str) -> None:
     """Deactivate, reactivate or remove it."""
-    service, id_of, _, _ = THINGS[thing]
+    service, id_of, _, _ = RESOURCES[resource]
     if service == "users" and verb != "remove":
         # By the storage: the use case ends sessions and tokens for good, and more than the state is not meant here.
         user = scene.world.operator_services.users.get(id_of(scene))
@@ -125,24 +125,24 @@ def test_before_any_change_all_is_well(scene: UserStateScenario) -> None:
 
 
 @pytest.mark.shows("3.1")
-@pytest.mark.parametrize("thing", THINGS)
-def test_deactivated(scene: UserStateScenario, thing: str) -> None:
+@pytest.mark.parametrize("resource", RESOURCES)
+def test_deactivated(scene: UserStateScenario, resource: str) -> None:
     """And reactivated: the tokens of before count again. A code that was shown meanwhile by its client is used up."""
-    _, _, standing, obtaining = THINGS[thing]
-    change(scene, thing, "deactivate")
+    _, _, standing, obtaining = RESOURCES[resource]
+    change(scene, resource, "deactivate")
     assert scene.standing() == standing
     assert scene.obtaining() == obtaining
-    change(scene, thing, "reactivate")
+    change(scene, resource, "reactivate")
     assert scene.standing() == STANDING
     spent = obtaining["code"] == "invalid_grant"
     assert scene.obtaining() == OBTAINED | ({"code": "invalid_grant"} if spent else {})
 
 
 @pytest.mark.shows("3.1")
-@pytest.mark.parametrize("thing", THINGS)
-def test_deleted(scene: UserStateScenario, thing: str) -> None:
-    _, _, standing, obtaining = THINGS[thing]
-    change(scene, thing, "remove")
+@pytest.mark.parametrize("resource", RESOURCES)
+def test_deleted(scene: UserStateScenario, resource: str) -> None:
+    _, _, standing, obtaining = RESOURCES[resource]
+    change(scene, resource, "remove")
     assert scene.standing() == standing
     assert scene.obtaining() == obtaining
 

@@ -131,7 +131,7 @@ def test_claims_stay_out_of_an_id_token_that_comes_with_an_access_token(
 ) -> None:
     """Service description §2.7, and its exception: the option "User Info inside ID Token"."""
     reticent, telling = RelyingParty.register(world), RelyingParty.register(world, id_token_userinfo_assertion=True)
-    for party, response_type, told in (
+    for party, response_type, expected in (
         (reticent, ID_TOKEN, True),
         (reticent, TOKEN, False),
         (reticent, CODE, False),
@@ -139,7 +139,7 @@ def test_claims_stay_out_of_an_id_token_that_comes_with_an_access_token(
         (telling, CODE, True),
     ):
         claims = party.sign_in_silently(browser, response_type, "openid profile").claims
-        assert claims.get("preferred_username") == (person.user_name if told else None), (response_type, told)
+        assert claims.get("preferred_username") == (person.user_name if expected else None), (response_type, expected)
 
 
 def test_an_answer_comes_as_the_request_asks(browser: Browser, party: RelyingParty, person: HumanUser) -> None:
@@ -257,14 +257,14 @@ def test_codes_of_the_same_person_name_the_browser_s_session(
     world: World, party: RelyingParty, person: HumanUser
 ) -> None:
     """ID tokens carry ``sid``: the browser's session, not the person's."""
-    seen = []
+    session_ids = []
     for _ in range(2):
         browser = Browser(world)
         session = browser.start_session(person)
         for response_type in (CODE, TOKEN):
             assert party.sign_in_silently(browser, response_type).claims["sid"] == session.id
-        seen.append(session.id)
-    assert len(set(seen)) == 2
+        session_ids.append(session.id)
+    assert len(set(session_ids)) == 2
 
 
 def test_a_session_lives_on_by_being_used(world: World, browser: Browser, party: RelyingParty) -> None:
@@ -296,15 +296,17 @@ def test_who_is_deactivated_is_not_signed_in(
     party.expect_error_at_once(browser, "login_required", prompt="none")
 
 
-@pytest.mark.parametrize("what", ["applications", "projects", "organizations"])
+@pytest.mark.parametrize("service", ["applications", "projects", "organizations"])
 def test_a_deactivated_application_is_an_unknown_one(
-    world: World, browser: Browser, party: RelyingParty, what: str
+    world: World, browser: Browser, party: RelyingParty, service: str
 ) -> None:
     """Pages §4.3: one page for both, so that strangers cannot tell them apart."""
     application = world.operator_services.applications.get(party.client_id)
     project = world.operator_services.projects.get(application.project_id)
-    place = {"applications": application.id, "projects": project.id, "organizations": project.organization_id}[what]
-    getattr(world.operator_services, what).deactivate(place)
+    resource_id = {"applications": application.id, "projects": project.id, "organizations": project.organization_id}[
+        service
+    ]
+    getattr(world.operator_services, service).deactivate(resource_id)
     pages = [
         check_page(browser.open(authorization.url), 400, "We do not know this application").main.get_text()
         for authorization in (party.new_request(), party.new_request(client_id="0" * 32))

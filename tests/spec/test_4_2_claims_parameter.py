@@ -57,8 +57,8 @@ def test_userinfo_tells_what_was_asked_for_and_nothing_else(browser: Browser, pa
 @pytest.mark.parametrize("response_type", RESPONSE_TYPES)
 def test_the_id_token_tells_what_was_asked_for(browser: Browser, party: RelyingParty, response_type: str) -> None:
     """Also where an access token is issued: the request names this very place (Core §5.5)."""
-    wanted = {"id_token": {"email": {"value": "ada@example.com"}, "auth_time": {"essential": True}}}
-    claims = signed_in(browser, party, wanted, response_type).claims
+    request = {"id_token": {"email": {"value": "ada@example.com"}, "auth_time": {"essential": True}}}
+    claims = signed_in(browser, party, request, response_type).claims
     assert claims["email"] == "ada@example.com"
     assert claims["auth_time"]
     assert not claims.keys() & {"nickname", "phone_number", "email_verified"}
@@ -76,8 +76,8 @@ def test_scopes_and_single_claims_add(browser: Browser, party: RelyingParty) -> 
 
 
 def test_a_refresh_keeps_them(world: World, browser: Browser, party: RelyingParty) -> None:
-    wanted = {"userinfo": {"nickname": None}, "id_token": {"email": None}}
-    first = signed_in(browser, party, wanted, scope="openid offline_access")
+    claims = {"userinfo": {"nickname": None}, "id_token": {"email": None}}
+    first = signed_in(browser, party, claims, scope="openid offline_access")
     world.clock.advance(60)
     members = party.refresh(first.members["refresh_token"]).json
     _, refreshed = decode_jwt_unverified(members["id_token"])
@@ -94,18 +94,18 @@ def test_another_application_does_not_get_them(world: World, browser: Browser, p
     assert relying_party.fetch_userinfo(relying_party.sign_in_silently(browser)).keys() == {"sub"}
 
 
-@pytest.mark.parametrize("place", ["userinfo", "id_token"])
+@pytest.mark.parametrize("target", ["userinfo", "id_token"])
 def test_a_subject_that_is_asked_for_is_the_only_one_that_will_do(
-    world: World, browser: Browser, party: RelyingParty, person: HumanUser, place: str
+    world: World, browser: Browser, party: RelyingParty, person: HumanUser, target: str
 ) -> None:
     """Core §5.5.1: as with id_token_hint."""
-    somebody_else = world.make_human_user()
-    browser.start_session(somebody_else)
-    wanted = {place: {"sub": {"value": person.id}}}
-    assert signed_in(browser, party, wanted, prompt="none").claims["sub"] == person.id
-    authorization = ask(party, {place: {"sub": {"value": "nobody"}}}, prompt="none")
+    other_person = world.make_human_user()
+    browser.start_session(other_person)
+    claims = {target: {"sub": {"value": person.id}}}
+    assert signed_in(browser, party, claims, prompt="none").claims["sub"] == person.id
+    authorization = ask(party, {target: {"sub": {"value": "nobody"}}}, prompt="none")
     party.check_error_response(browser.open(authorization.url), authorization, "login_required")
-    both = {"userinfo": {"sub": {"value": person.id}}, "id_token": {"sub": {"value": somebody_else.id}}}
+    both = {"userinfo": {"sub": {"value": person.id}}, "id_token": {"sub": {"value": other_person.id}}}
     authorization = ask(party, both, prompt="none")
     party.check_error_response(browser.open(authorization.url), authorization, "invalid_request")
 

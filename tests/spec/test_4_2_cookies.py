@@ -22,11 +22,11 @@ def test_the_cookies_of_a_sign_in(
     """
     authorization, request_id = begun(nobody, party)
     (header,) = nobody.answers[0].headers.getall("Set-Cookie")
-    name, secret, others = attributes(header)
+    name, secret, cookie_attributes = attributes(header)
     assert name == f"__Host-sign-in-{request_id}"
     assert secret.isalnum()
     assert len(secret) >= 43
-    assert others == {"Path=/", f"Max-Age={1800 + 86400}", "HttpOnly", "SameSite=Lax", "Secure"}
+    assert cookie_attributes == {"Path=/", f"Max-Age={1800 + 86400}", "HttpOnly", "SameSite=Lax", "Secure"}
     answer = nobody.sign_in(login_name)
     session_id = party.obtain_tokens(answer, authorization).claims["sid"]
     set_here = {attributes(item)[0]: attributes(item)[1:] for item in answer.headers.getall("Set-Cookie")}
@@ -36,9 +36,9 @@ def test_the_cookies_of_a_sign_in(
         "",
         {"Path=/", "Max-Age=0", "HttpOnly", "SameSite=Lax", "Secure"},
     )
-    value, others = set_here[f"__Host-session-{session_id}"]
+    value, cookie_attributes = set_here[f"__Host-session-{session_id}"]
     assert len(value) >= 43
-    assert others == {"Path=/", f"Max-Age={7 * 86400}", "HttpOnly", "SameSite=Lax", "Secure"}
+    assert cookie_attributes == {"Path=/", f"Max-Age={7 * 86400}", "HttpOnly", "SameSite=Lax", "Secure"}
     assert person.id not in str(nobody.cookies.names)
 
 

@@ -21,10 +21,10 @@ def id_token(browser: Browser, party: RelyingParty) -> str:
 
 @pytest.mark.shows("4.2.8")
 def test_a_hint_says_which_session_is_meant(
-    world: World, browser: Browser, party: RelyingParty, id_token: str, person: HumanUser, somebody_else: HumanUser
+    world: World, browser: Browser, party: RelyingParty, id_token: str, person: HumanUser, other_person: HumanUser
 ) -> None:
     """Should be given with prompt none."""
-    browser.start_session(somebody_else)
+    browser.start_session(other_person)
     for prompt in ("none", None):
         assert party.sign_in_silently(browser, prompt=prompt, id_token_hint=id_token).claims["sub"] == person.id
 
@@ -40,11 +40,11 @@ def test_a_hint_may_have_expired_and_be_another_application_s(
 
 @pytest.mark.shows("4.2.8")
 def test_a_hint_for_somebody_who_is_not_signed_in(
-    world: World, party: RelyingParty, id_token: str, person: HumanUser, login_name: str, somebody_else: HumanUser
+    world: World, party: RelyingParty, id_token: str, person: HumanUser, login_name: str, other_person: HumanUser
 ) -> None:
     """OpenID Connect Core §3.1.2.1: the one who is signed in does not answer for the other."""
     browser = Browser(world)
-    browser.start_session(somebody_else)
+    browser.start_session(other_person)
     party.expect_error_at_once(browser, "login_required", prompt="none", id_token_hint=id_token)
     authorization = party.open_request(browser, id_token_hint=id_token)
     assert browser.sign_in_step is not None
@@ -53,9 +53,9 @@ def test_a_hint_for_somebody_who_is_not_signed_in(
 
 
 def test_whoever_signs_in_instead_does_not_answer(
-    world: World, party: RelyingParty, id_token: str, somebody_else: HumanUser
+    world: World, party: RelyingParty, id_token: str, other_person: HumanUser
 ) -> None:
-    other = set_password(world, somebody_else)
+    other = set_password(world, other_person)
     browser = Browser(world)
     authorization = party.open_request(browser, id_token_hint=id_token)
     if browser.sign_in_step == AGAIN:
@@ -115,14 +115,14 @@ def hints(world: World, party: RelyingParty, browser: Browser, id_token: str) ->
 
 
 def test_what_is_no_id_token_of_ours_is_an_invalid_request(
-    world: World, browser: Browser, party: RelyingParty, id_token: str, somebody_else: HumanUser
+    world: World, browser: Browser, party: RelyingParty, id_token: str, other_person: HumanUser
 ) -> None:
     """Security 4.7 and 7.1: never alg-flexible; an access token is no hint. Whoever is signed in."""
-    for what, hint in hints(world, party, browser, id_token).items():
+    for case, hint in hints(world, party, browser, id_token).items():
         for item in (browser, Browser(world)):
             for prompt in ("none", None):
                 description = party.expect_error_at_once(item, "invalid_request", prompt=prompt, id_token_hint=hint)
-                assert description == "id_token_hint is not an ID token of this issuer", what
+                assert description == "id_token_hint is not an ID token of this issuer", case
 
 
 def test_a_hint_of_another_installation_is_refused(
@@ -130,9 +130,9 @@ def test_a_hint_of_another_installation_is_refused(
 ) -> None:
     other = make_world(**{"identity.issuer_url": "https://other.example"})  # type: ignore[operator]
     relying_party = RelyingParty.register(other)
-    elsewhere = Browser(other)
-    elsewhere.start_session(other.make_human_user())
-    hint = relying_party.sign_in_silently(elsewhere).id_token
+    other_browser = Browser(other)
+    other_browser.start_session(other.make_human_user())
+    hint = relying_party.sign_in_silently(other_browser).id_token
     party.expect_error_at_once(browser, "invalid_request", id_token_hint=hint)
 
 
@@ -177,11 +177,11 @@ def test_a_login_hint_for_who_is_signed_in_answers(
 
 
 def test_a_login_hint_for_somebody_else_asks_for_them(
-    world: World, browser: Browser, party: RelyingParty, somebody_else: HumanUser
+    world: World, browser: Browser, party: RelyingParty, other_person: HumanUser
 ) -> None:
-    other = set_password(world, somebody_else)
+    other = set_password(world, other_person)
     party.expect_error_at_once(browser, "login_required", prompt="none", login_hint=other)
     authorization = party.open_request(browser, login_hint=other)
     assert browser.find_form()["login_name"].value == other
     browser.sign_in(other)
-    assert party.obtain_tokens(browser.page, authorization).claims["sub"] == somebody_else.id
+    assert party.obtain_tokens(browser.page, authorization).claims["sub"] == other_person.id

@@ -342,8 +342,8 @@ def test_the_service_s_own_pages_sign_in_without_an_application(
     nobody.open("/login")
     assert nobody.sign_in_step == ""
     nobody.sign_in(login_name)
-    ways = {answer.headers.get("Location"): answer for answer in nobody.answers}
-    assert ways[f"{nobody.login_url}/account"].headers["Cache-Control"] == "no-store"
+    by_location = {answer.headers.get("Location"): answer for answer in nobody.answers}
+    assert by_location[f"{nobody.login_url}/account"].headers["Cache-Control"] == "no-store"
     assert len(nobody.session_cookies) == 1
 
 

@@ -36,13 +36,13 @@ FIRST_PAGES: dict[str, dict[str | None, str | None]] = {
 
 
 @pytest.mark.shows("1.2", "4.2.16")
-@pytest.mark.parametrize("there", FIRST_PAGES)
+@pytest.mark.parametrize("signed_in", FIRST_PAGES)
 def test_which_page_comes_first(
-    world: World, party: RelyingParty, person: HumanUser, somebody_else: HumanUser, there: str
+    world: World, party: RelyingParty, person: HumanUser, other_person: HumanUser, signed_in: str
 ) -> None:
     """prompt=create shows the registration form even in a live session; of several people one is chosen."""
-    people = {"nobody": (), "one person": (person,), "several people": (person, somebody_else)}[there]
-    for prompt, step in FIRST_PAGES[there].items():
+    people = {"nobody": (), "one person": (person,), "several people": (person, other_person)}[signed_in]
+    for prompt, step in FIRST_PAGES[signed_in].items():
         browser = Browser(world)
         for user in people:
             browser.start_session(user)
@@ -72,12 +72,12 @@ def test_prompt_none_never_shows_a_page(
 
 
 def test_prompt_none_with_several_sessions(
-    browser: Browser, party: RelyingParty, person: HumanUser, somebody_else: HumanUser
+    browser: Browser, party: RelyingParty, person: HumanUser, other_person: HumanUser
 ) -> None:
     """The user would have to choose, unless a hint says who is meant."""
-    browser.start_session(somebody_else)
+    browser.start_session(other_person)
     party.expect_error_at_once(browser, "account_selection_required", prompt="none")
-    for user in (person, somebody_else):
+    for user in (person, other_person):
         assert party.sign_in_silently(browser, prompt="none", login_hint=user.user_name).claims["sub"] == user.id
 
 
@@ -182,11 +182,11 @@ def test_a_sign_in_elsewhere_is_not_the_one_that_was_asked_for(
 
 @pytest.mark.shows("4.2.14")
 def test_the_chosen_session_answers(
-    browser: Browser, party: RelyingParty, person: HumanUser, somebody_else: HumanUser
+    browser: Browser, party: RelyingParty, person: HumanUser, other_person: HumanUser
 ) -> None:
     """select_account: choose an existing session or create a new one."""
-    browser.start_session(somebody_else)
-    for user in (person, somebody_else, person):
+    browser.start_session(other_person)
+    for user in (person, other_person, person):
         authorization = party.open_request(browser, prompt="select_account")
         browser.select_account(user.user_name)
         assert party.obtain_tokens(browser.page, authorization).claims["sub"] == user.id
@@ -194,33 +194,33 @@ def test_the_chosen_session_answers(
 
 @pytest.mark.shows("4.2.14")
 def test_another_account_becomes_one_more_session(
-    world: World, browser: Browser, party: RelyingParty, somebody_else: HumanUser
+    world: World, browser: Browser, party: RelyingParty, other_person: HumanUser
 ) -> None:
-    other = set_password(world, somebody_else)
+    other = set_password(world, other_person)
     authorization = party.open_request(browser, prompt="select_account")
     browser.select_account("Use another account")
     assert browser.sign_in_step == NAME
     browser.sign_in(other)
-    assert party.obtain_tokens(browser.page, authorization).claims["sub"] == somebody_else.id
+    assert party.obtain_tokens(browser.page, authorization).claims["sub"] == other_person.id
     assert len(browser.session_cookies) == 2
 
 
 @pytest.mark.shows("4.2.9")
 def test_the_hint_preselects_on_the_chooser(
-    browser: Browser, party: RelyingParty, somebody_else: HumanUser, person: HumanUser
+    browser: Browser, party: RelyingParty, other_person: HumanUser, person: HumanUser
 ) -> None:
     """login_hint: preselects a user on select_account."""
-    browser.start_session(somebody_else)
-    for user in (person, somebody_else):
+    browser.start_session(other_person)
+    for user in (person, other_person):
         party.open_request(browser, prompt="select_account", login_hint=user.user_name)
         rows = browser.page.html.find_all("button", attrs={"name": "session"})
         assert user.user_name in rows[0].get_text()
 
 
 def test_select_account_and_login_ask_for_both(
-    browser: Browser, party: RelyingParty, person: HumanUser, login_name: str, somebody_else: HumanUser
+    browser: Browser, party: RelyingParty, person: HumanUser, login_name: str, other_person: HumanUser
 ) -> None:
-    browser.start_session(somebody_else)
+    browser.start_session(other_person)
     authorization = party.open_request(browser, prompt="login select_account")
     browser.select_account(person.user_name)
     assert browser.sign_in_step == AGAIN
@@ -292,7 +292,7 @@ def test_login_and_consent_ask_for_both(browser: Browser, party: RelyingParty, l
 
 
 def test_consent_is_of_the_one_who_gave_it_where_nobody_else_was_there(
-    browser: Browser, party: RelyingParty, somebody_else: HumanUser
+    browser: Browser, party: RelyingParty, other_person: HumanUser
 ) -> None:
     party.open_request(browser, prompt="consent")
     form = urlencode([*browser.find_form().submit_fields(), ("decision", "allow")])
@@ -300,10 +300,10 @@ def test_consent_is_of_the_one_who_gave_it_where_nobody_else_was_there(
     answer = browser._send(browser._from_page("POST", browser.url, form.encode()), "same-origin")
     for name in browser.session_cookies:
         browser.cookies.delete(name)
-    browser.start_session(somebody_else)
+    browser.start_session(other_person)
     browser.open(answer.location)
     assert browser.sign_in_step == NAME
-    browser.sign_in(set_password(browser.world, somebody_else))
+    browser.sign_in(set_password(browser.world, other_person))
     assert browser.sign_in_step == CONSENT
 
 
@@ -323,9 +323,9 @@ def test_a_new_account_is_made_and_answers(world: World, party: RelyingParty) ->
     browser.submit({**fields, "email": "new@people.example", "password": PASSWORD, "password_again": PASSWORD})
     assert fields["user_name"] + "@" in browser.page.html.find(class_="login__who").get_text()
     tokens = party.obtain_tokens(browser.submit(), authorization)
-    told = party.fetch_userinfo(tokens)
-    assert (told["preferred_username"], told["email_verified"]) == (fields["user_name"], False)
-    assert party.sign_in_silently(browser, prompt="none").claims["sub"] == told["sub"]
+    userinfo = party.fetch_userinfo(tokens)
+    assert (userinfo["preferred_username"], userinfo["email_verified"]) == (fields["user_name"], False)
+    assert party.sign_in_silently(browser, prompt="none").claims["sub"] == userinfo["sub"]
 
 
 def test_where_registration_is_closed_it_is_access_denied(world: World, browser: Browser) -> None:
@@ -378,39 +378,39 @@ def test_languages_that_nothing_can_hold_are_passed_over(world: World) -> None:
 
 
 def test_only_members_of_the_named_organization_answer(
-    world: World, browser: Browser, party: RelyingParty, person: HumanUser, somebody_else: HumanUser
+    world: World, browser: Browser, party: RelyingParty, person: HumanUser, other_person: HumanUser
 ) -> None:
-    browser.start_session(somebody_else)
+    browser.start_session(other_person)
     scope = f"openid urn:service:iam:org:id:{person.organization_id}"
     assert party.sign_in_silently(browser, scope=scope, prompt="none").claims["sub"] == person.id
     stranger = Browser(world)
-    stranger.start_session(somebody_else)
+    stranger.start_session(other_person)
     party.expect_error_at_once(stranger, "login_required", scope=scope, prompt="none")
 
 
 def test_an_organization_that_does_not_exist_is_an_invalid_scope(browser: Browser, party: RelyingParty) -> None:
-    for word in ("urn:service:iam:org:id:no-such", "urn:service:iam:org:domain:primary:no.such"):
-        party.expect_error_at_once(browser, "invalid_scope", scope=f"openid {word}")
+    for scope in ("urn:service:iam:org:id:no-such", "urn:service:iam:org:domain:primary:no.such"):
+        party.expect_error_at_once(browser, "invalid_scope", scope=f"openid {scope}")
 
 
 def test_two_people_at_one_browser_keep_their_own(world: World, party: RelyingParty) -> None:
     """Security 18.8: whoever signs in at the browser of another gets nothing of theirs, and takes nothing away."""
     browser = Browser(world)
-    held = {}
+    tokens_of = {}
     for person in (world.make_human_user(), world.make_human_user()):
-        authorization = party.new_request(scope="openid offline_access", prompt="select_account" if held else None)
+        authorization = party.new_request(scope="openid offline_access", prompt="select_account" if tokens_of else None)
         browser.open(authorization.url, initiator=party.origin)
-        if held:
+        if tokens_of:
             browser.select_account("Use another account")
         browser.sign_in(set_password(world, person))
-        held[person.id] = party.obtain_tokens(browser.page, authorization).members
-    assert len(held) == 2
+        tokens_of[person.id] = party.obtain_tokens(browser.page, authorization).members
+    assert len(tokens_of) == 2
     for _ in range(2):
-        for person_id, members in list(held.items()):
-            held[person_id] = party.refresh(members["refresh_token"]).json
-            assert decode_jwt_unverified(held[person_id]["id_token"])[1]["sub"] == person_id
-            assert world.client.fetch_userinfo(held[person_id]["access_token"]).json["sub"] == person_id
-    for person_id, members in held.items():
+        for person_id, members in list(tokens_of.items()):
+            tokens_of[person_id] = party.refresh(members["refresh_token"]).json
+            assert decode_jwt_unverified(tokens_of[person_id]["id_token"])[1]["sub"] == person_id
+            assert world.client.fetch_userinfo(tokens_of[person_id]["access_token"]).json["sub"] == person_id
+    for person_id, members in tokens_of.items():
         assert (
             party.sign_in_silently(browser, prompt="none", id_token_hint=members["id_token"]).claims["sub"] == person_id
         )

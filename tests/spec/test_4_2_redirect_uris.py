@@ -303,7 +303,7 @@ def test_nothing_ever_leaves_for_an_address_that_is_not_registered(target: tuple
     check()
 
 
-_words = st.text(st.characters(codec="utf-8"), max_size=30)
+_texts = st.text(st.characters(codec="utf-8"), max_size=30)
 _names = st.sampled_from(
     [
         "client_id", "redirect_uri", "response_type", "scope", "state", "nonce", "prompt", "max_age", "response_mode",
@@ -311,7 +311,7 @@ _names = st.sampled_from(
     ]
 )  # fmt: skip
 _values = (
-    _words
+    _texts
     | _pieces
     | st.sampled_from(["none", "login", "code", "id_token", "token", "form_post", "S256", "0", "a.b.c", "é" * 900])
 )
@@ -350,10 +350,10 @@ def test_address_sent_is_told_to_developers_alone(world: World, browser: Browser
     sent = "https://ada:password@app.example/callback\x1b[31m\n?code=secret-of-a-person#state"
     for development in (False, True):
         party = RelyingParty.register(world, development=development)
-        for uri, shown in ((sent, "app.example/callback"), ("https://other.example/cb", "other.example/cb")):
+        for uri, label in ((sent, "app.example/callback"), ("https://other.example/cb", "other.example/cb")):
             page = check_page(browser.open(party.new_request(redirect_uri=uri).url), 400, UNTRUSTED)
-            assert (shown in page.main.get_text()) is development
-            assert not [word for word in ("password", "secret-of-a-person", "\x1b") if word in page.encode().decode()]
+            assert (label in page.main.get_text()) is development
+            assert not [text for text in ("password", "secret-of-a-person", "\x1b") if text in page.encode().decode()]
         # Once a minute and application.
         [event] = [
             audit_event

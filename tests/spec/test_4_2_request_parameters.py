@@ -204,7 +204,7 @@ def test_scopes_stand_in_any_order_and_unknown_ones_are_dropped(browser: Browser
         "openid unheard_of:scope",
     ):
         granted = party.sign_in_silently(browser, scope=scope).scope
-        assert granted == list(dict.fromkeys(word for word in scope.split() if word != "unheard_of:scope"))
+        assert granted == list(dict.fromkeys(item for item in scope.split() if item != "unheard_of:scope"))
 
 
 def test_a_project_that_the_person_s_organization_may_not_use_is_an_invalid_scope(
@@ -306,15 +306,15 @@ def test_what_stands_in_a_post_s_address_is_not_read(world: World, party: Relyin
 
 @pytest.mark.shows("7.1")
 def test_an_unknown_prompt_is_an_invalid_request(browser: Browser, party: RelyingParty) -> None:
-    for words in ("unheard_of", "none2", "NONE", "login unheard_of", "login,consent", "-", "none\tlogin"):
-        party.expect_error_at_once(browser, "invalid_request", prompt=words)
+    for prompt in ("unheard_of", "none2", "NONE", "login unheard_of", "login,consent", "-", "none\tlogin"):
+        party.expect_error_at_once(browser, "invalid_request", prompt=prompt)
 
 
 def test_prompt_none_goes_with_no_other(browser: Browser, party: RelyingParty) -> None:
     """OpenID Connect Core §3.1.2.1; security 4.7."""
     for other in ("login", "consent", "select_account", "create", "login consent"):
-        for words in (f"none {other}", f"{other} none"):
-            party.expect_error_at_once(browser, "invalid_request", prompt=words)
+        for prompt in (f"none {other}", f"{other} none"):
+            party.expect_error_at_once(browser, "invalid_request", prompt=prompt)
 
 
 def test_max_age_is_a_whole_number_of_seconds(browser: Browser, party: RelyingParty) -> None:

@@ -161,11 +161,11 @@ def test_the_token_is_about_the_service_user(world: World, robot: ServiceUserPro
     scope = f"openid {world.audience_scope()}"
     by_secret = world.client.introspect(token_of(world, secret, scope), world.introspector)
     by_key = world.client.introspect(robot.access_token(scope), world.introspector)
-    told, expected = by_secret.json, by_key.json
-    assert told.pop("jti") != expected.pop("jti")
-    assert told == expected
-    assert (told["sub"], told["client_id"]) == (robot.id, robot.id)
-    assert told["username"] == f"{robot.user.user_name}@{robot.organization.primary_domain}"
+    members, expected = by_secret.json, by_key.json
+    assert members.pop("jti") != expected.pop("jti")
+    assert members == expected
+    assert (members["sub"], members["client_id"]) == (robot.id, robot.id)
+    assert members["username"] == f"{robot.user.user_name}@{robot.organization.primary_domain}"
 
 
 def test_a_service_user_with_jwts_gets_a_jwt(world: World) -> None:
@@ -260,8 +260,8 @@ def test_roles_are_told_as_with_an_assertion(world: World, robot: ServiceUserPro
     world.make_user_grant(robot.user, project, "reader")
     scope = f"{world.audience_scope(project.id)} urn:service:iam:org:projects:roles"
     token = token_of(world, secret, scope)
-    told = world.client.introspect(token, world.make_application(project.id)).json
-    assert told["urn:service:iam:org:project:roles"] == {
+    claims = world.client.introspect(token, world.make_application(project.id)).json
+    assert claims["urn:service:iam:org:project:roles"] == {
         "reader": {robot.organization.id: robot.organization.primary_domain}
     }
 
@@ -274,8 +274,8 @@ def test_a_manager_calls_the_management_api_with_a_secret(world: World) -> None:
     answer = world.client.call_management_api("/me", token)
     assert answer.status_int == 200
     assert answer.json["id"] == manager.id
-    elsewhere = token_of(world, secret, "openid")
-    assert world.client.call_management_api("/me", elsewhere).status_int == 401
+    other_token = token_of(world, secret, "openid")
+    assert world.client.call_management_api("/me", other_token).status_int == 401
     without_role = token_of(world, world.make_service_user_secret(robot), world.audience_scope())
     assert world.client.call_management_api("/roles", without_role).status_int == 403
 
@@ -309,7 +309,7 @@ def test_a_secret_that_is_removed_while_it_is_used_obtains_nothing(
             [stored] = services.service_users.list_secrets(robot.id)
             services.service_users.remove_secret(robot.id, stored.id, principal=OPERATOR_PRINCIPAL)
 
-    def remove_meanwhile(asked: tuple[str, ...]) -> None:
+    def remove_meanwhile(arguments: tuple[str, ...]) -> None:
         # Another request, and so another thread and transaction.
         with ThreadPoolExecutor(1) as thread:
             thread.submit(remove).result()
@@ -321,9 +321,9 @@ def test_a_secret_that_is_removed_while_it_is_used_obtains_nothing(
 def test_the_service_user_revokes_what_it_got(world: World, robot: ServiceUserProgram, secret: Credentials) -> None:
     """RFC 7009 §2.1: the client that got the token, be it by secret or by assertion; and nobody else's."""
     scope = f"openid {world.audience_scope()}"
-    own = [token_of(world, secret, scope), robot.access_token(scope)]
+    tokens = [token_of(world, secret, scope), robot.access_token(scope)]
     stranger = world.make_service_user_secret(world.make_service_user_program())
-    for token in own:
+    for token in tokens:
         for client in (stranger, world.make_application(grant_types=GRANTS)):
             check_oauth_error(world.client.revoke(token, client), "invalid_grant")
         assert world.client.fetch_userinfo(token).status_int == 200

@@ -101,8 +101,13 @@ def test_offline_access_is_dropped_where_it_could_not_be_used(world: World, sess
 def test_offline_access_is_dropped_where_no_code_comes(world: World, session: BrowserSession) -> None:
     """OpenID Connect Core §11: nor does the person see an application that could come back by itself."""
     client = world.make_web_application(response_types=frozenset({"code", "id_token token"}))
-    asked = {"response_type": "id_token token", "scope": "openid offline_access", "nonce": "n", "code_challenge": None}
-    answer = session.authorize(client, **asked, code_challenge_method=None)
+    parameters = {
+        "response_type": "id_token token",
+        "scope": "openid offline_access",
+        "nonce": "n",
+        "code_challenge": None,
+    }
+    answer = session.authorize(client, **parameters, code_challenge_method=None)
     members = dict(parse_qsl(urlsplit(answer.headers["Location"]).fragment))
     world.client.secrets |= {members["access_token"], members["id_token"]}
     assert members["scope"] == "openid"
@@ -122,10 +127,10 @@ def test_the_scope_is_a_subset_of_the_first_one_and_not_of_the_last(
 ) -> None:
     """Security 6.4."""
     members = world.obtain_tokens(client, session, scope=SCOPE)
-    for asked in ("openid", "openid email", "email openid profile", None, "openid profile"):
-        parameters = {} if asked is None else {"scope": asked}
+    for scope in ("openid", "openid email", "email openid profile", None, "openid profile"):
+        parameters = {} if scope is None else {"scope": scope}
         members = rotated(world, members["refresh_token"], client, **parameters)
-        assert members["scope"] == (asked or SCOPE)
+        assert members["scope"] == (scope or SCOPE)
     claims = world.client.fetch_userinfo(members["access_token"]).json
     assert "given_name" in claims
     assert "email" not in claims
@@ -203,8 +208,8 @@ def test_what_was_issued_just_before_the_family_ended_is_good_to_its_own_end(mak
     world.identity.background_jobs.purge()
     check_alive(world, members)
     world.clock.advance(days=1)
-    gone = world.identity.background_jobs.purge()
-    assert (gone["token families"], gone["refresh tokens"]) == (1, 6)
+    purged = world.identity.background_jobs.purge()
+    assert (purged["token families"], purged["refresh tokens"]) == (1, 6)
 
 
 @pytest.fixture

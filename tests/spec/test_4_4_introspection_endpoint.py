@@ -101,9 +101,9 @@ def test_the_application_that_got_a_person_s_token_is_told_by_granted_scopes(wor
     bare = world.make_authorization(person, client, scope=("openid",)).access_token
     profile = world.make_authorization(person, client, scope=("openid", "profile")).access_token
     assert world.client.introspect(bare, client).json.keys().isdisjoint({"name", "given_name", "username"})
-    told = world.client.introspect(profile, client).json
-    assert told["given_name"] == "Ada"
-    assert told["username"].partition("@")[0] == person.user_name == told["preferred_username"]
+    claims = world.client.introspect(profile, client).json
+    assert claims["given_name"] == "Ada"
+    assert claims["username"].partition("@")[0] == person.user_name == claims["preferred_username"]
     check_inactive_token(world.client.introspect(profile, world.make_application()))
 
 
@@ -114,8 +114,8 @@ def test_a_person_s_token_is_described_with_all_its_members(world: World) -> Non
     members = world.obtain_tokens(client, session, scope="openid offline_access")
     answer = world.client.introspect(members["access_token"], client).json
     wider = world.obtain_tokens(client, session, scope="openid profile")["access_token"]
-    told = world.client.introspect(wider, client).json
-    assert (told["scope"], told["given_name"]) == ("openid profile", "Ada")
+    claims = world.client.introspect(wider, client).json
+    assert (claims["scope"], claims["given_name"]) == ("openid profile", "Ada")
     found = world.operator_services.applications.find_client(client.client_id)
     assert isinstance(answer.pop("jti"), str)
     assert answer == {

@@ -221,8 +221,8 @@ def test_each_scope_opens_its_claims_and_no_others(world: World, session: Browse
     introspected = world.client.introspect(token, client).json
     for name, value in expected.items():
         assert introspected[name] == value
-    others = {name for claim in CLAIMS for name in claims_of(session, claim)} - set(expected)
-    assert others.isdisjoint(introspected)
+    unexpected = {name for claim in CLAIMS for name in claims_of(session, claim)} - set(expected)
+    assert unexpected.isdisjoint(introspected)
 
 
 @pytest.mark.shows("4.5.4")

@@ -143,11 +143,11 @@ def test_revoking_a_refresh_token_takes_all_that_came_from_the_sign_in(world: Wo
     """Access tokens of every refresh, whichever of the refresh tokens is revoked; another sign-in stays."""
     client, session = world.make_web_application(), world.make_browser_session()
     other = world.obtain_tokens(client, session)
-    for shown in (0, 1, 2):
+    for index in (0, 1, 2):
         chain = [world.obtain_tokens(client, session)]
         for _ in range(2):
             chain.append(check_token_response(world.refresh(chain[-1]["refresh_token"], client)))
-        check_revoked(world.client.revoke(chain[shown]["refresh_token"], client))
+        check_revoked(world.client.revoke(chain[index]["refresh_token"], client))
         for members in chain:
             assert world.client.fetch_userinfo(members["access_token"]).status_int == 401
             check_inactive_token(world.client.introspect(members["access_token"], client))

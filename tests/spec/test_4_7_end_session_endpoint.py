@@ -13,8 +13,8 @@ from identity.testing.response_checks import check_inactive_token, check_page
 from identity.testing.service_test_client import FORM_CONTENT_TYPE
 from identity.testing.world import World
 from tests.spec.logout_requests import (
-    ASKED,
     BYE,
+    CONFIRMATION,
     ENDPOINT,
     SIGNED_OUT,
     UNREADABLE,
@@ -131,15 +131,15 @@ def test_only_the_named_session_ends(
     world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens
 ) -> None:
     """Somebody else at the same browser stays signed in, and so does the person elsewhere."""
-    somebody_else = world.make_human_user()
-    browser.start_session(somebody_else)
+    other_person = world.make_human_user()
+    browser.start_session(other_person)
     person_id = tokens.claims["sub"]
     person = world.operator_services.users.get(person_id)
-    elsewhere = Browser(world)
-    elsewhere.start_session(person)
+    other_browser = Browser(world)
+    other_browser.start_session(person)
     check_sent_back(browser.open(party.logout_url(tokens.id_token)))
-    assert party.sign_in_silently(browser, prompt="none").claims["sub"] == somebody_else.id
-    assert party.sign_in_silently(elsewhere, prompt="none").claims["sub"] == person_id
+    assert party.sign_in_silently(browser, prompt="none").claims["sub"] == other_person.id
+    assert party.sign_in_silently(other_browser, prompt="none").claims["sub"] == person_id
 
 
 def test_every_application_s_hint_names_the_session(
@@ -163,18 +163,18 @@ def test_its_access_tokens_are_dead_at_once(world: World, browser: Browser, pers
     """Service description §4.4: introspection also checks that the token is not revoked, by client or by logout."""
     first = RelyingParty.register(world)
     second = RelyingParty.register(world, access_token_type=TokenFormat.JWT)
-    held = [
+    outstanding = [
         (first, first.sign_in_silently(browser, prompt="none")),
         (second, second.sign_in_silently(browser, prompt="none")),
         (first, first.sign_in_silently(browser, "id_token token", prompt="none")),
     ]
-    elsewhere = Browser(world)
-    elsewhere.start_session(person)
-    received_tokens = first.sign_in_silently(elsewhere, prompt="none")
-    for party, tokens in held:
+    other_browser = Browser(world)
+    other_browser.start_session(person)
+    received_tokens = first.sign_in_silently(other_browser, prompt="none")
+    for party, tokens in outstanding:
         assert party.client.introspect(tokens.access_token, party.credentials).json["active"] is True
-    browser.open(first.logout_url(held[0][1].id_token))
-    for party, tokens in held:
+    browser.open(first.logout_url(outstanding[0][1].id_token))
+    for party, tokens in outstanding:
         check_inactive_token(party.client.introspect(tokens.access_token, party.credentials))
         assert party.client.fetch_userinfo(tokens.access_token).status_int == 401
     assert first.fetch_userinfo(received_tokens)["sub"] == person.id
@@ -247,7 +247,7 @@ def test_without_a_hint_the_person_is_asked(
 ) -> None:
     """Security 7.8: no logout by a cross-site GET."""
     answer = browser.open(party.logout_url(None, client_id=party.client_id), initiator=party.origin)
-    page = check_page(answer, 200, ASKED)
+    page = check_page(answer, 200, CONFIRMATION)
     with world.read_only_services() as services:
         assert services.applications.get(party.client_id).name in page.main.get_text()
     assert is_signed_in(browser.tab(), party)
@@ -258,7 +258,7 @@ def test_without_a_hint_the_person_is_asked(
 
 
 def test_asked_for_by_nobody_in_particular(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
-    check_page(browser.open(ENDPOINT), 200, ASKED)
+    check_page(browser.open(ENDPOINT), 200, CONFIRMATION)
     check_page(browser.submit(), 200, SIGNED_OUT)
     assert not is_signed_in(browser, party)
 
@@ -272,7 +272,7 @@ def test_whoever_stays_is_still_signed_in(browser: Browser, party: RelyingParty,
 
 def test_who_is_asked_by_a_post_is_asked(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     form = {"client_id": party.client_id, "post_logout_redirect_uri": BYE, "state": "s"}
-    check_page(browser.post_form(ENDPOINT, form, initiator="https://evil.example"), 200, ASKED)
+    check_page(browser.post_form(ENDPOINT, form, initiator="https://evil.example"), 200, CONFIRMATION)
     assert is_signed_in(browser.tab(), party)
     check_sent_back(browser.submit(), f"{BYE}?state=s")
 
@@ -293,13 +293,13 @@ def test_a_hint_of_another_session_is_no_hint_of_this_one(
 ) -> None:
     """Decisions: otherwise the user is asked. Of somebody else, or of the same person at another browser."""
     for user in (world.make_human_user(), person):
-        elsewhere = Browser(world)
-        elsewhere.start_session(user)
-        answer = elsewhere.open(party.logout_url(tokens.id_token))
-        check_page(answer, 200, ASKED)
-        assert is_signed_in(elsewhere.tab(), party)
-        check_sent_back(elsewhere.submit())
-        assert not is_signed_in(elsewhere, party)
+        other_browser = Browser(world)
+        other_browser.start_session(user)
+        answer = other_browser.open(party.logout_url(tokens.id_token))
+        check_page(answer, 200, CONFIRMATION)
+        assert is_signed_in(other_browser.tab(), party)
+        check_sent_back(other_browser.submit())
+        assert not is_signed_in(other_browser, party)
     assert is_signed_in(browser, party)
 
 
@@ -352,12 +352,12 @@ def test_a_long_post_stands_in_no_address(
     form = {"client_id": party.client_id, "post_logout_redirect_uri": BYE, "state": state, "unheard": "u" * 9000}
     form |= {"id_token_hint": tokens.id_token} if with_hint else {"logout_hint": "h" * 2000}
     answer = browser.post_form(ENDPOINT, form, initiator=party.origin)
-    way = browser.answers
+    responses = browser.answers
     if not with_hint:
-        check_page(answer, 200, ASKED)
+        check_page(answer, 200, CONFIRMATION)
         answer = browser.submit()
     check_sent_back(answer, f"{BYE}?state={state}")
-    ours = [item.headers["Location"] for item in way if "Location" in item.headers and item is not answer]
+    ours = [item.headers["Location"] for item in responses if "Location" in item.headers and item is not answer]
     assert ours
     assert all(len(location) < 200 for location in ours)
     assert not is_signed_in(browser, party)
@@ -370,12 +370,12 @@ def test_a_post_that_waits_belongs_to_its_browser(
     form = {"id_token_hint": tokens.id_token, "post_logout_redirect_uri": BYE}
     sent = party.client.app.post(ENDPOINT, form, expect_errors=True)
     assert sent.status_int == 303
-    check_page(browser.open(sent.headers["Location"]), 200, ASKED)
+    check_page(browser.open(sent.headers["Location"]), 200, CONFIRMATION)
     assert is_signed_in(browser, party)
 
 
 def test_an_empty_post_asks(world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
-    check_page(browser.post_form(ENDPOINT, b"", initiator=party.origin), 200, ASKED)
+    check_page(browser.post_form(ENDPOINT, b"", initiator=party.origin), 200, CONFIRMATION)
     bare = world.client.request("POST", ENDPOINT, headers={"Content-Type": FORM_CONTENT_TYPE})
     assert bare.status_int == 303
 
@@ -384,13 +384,13 @@ def test_signing_in_and_out_and_in_again(world: World, party: RelyingParty, pers
     """Through the pages: each time another session."""
     login_name = set_password(world, person)
     browser = Browser(world)
-    seen = set()
+    session_ids = set()
     for _ in range(2):
         authorization = party.new_request()
         browser.open(authorization.url, initiator=party.origin)
         tokens = party.obtain_tokens(browser.sign_in(login_name, PASSWORD), authorization)
-        seen.add(tokens.claims["sid"])
+        session_ids.add(tokens.claims["sid"])
         check_sent_back(browser.open(party.logout_url(tokens.id_token), initiator=party.origin))
         browser.open(party.new_request().url)
         assert browser.sign_in_step == ""
-    assert len(seen) == 2
+    assert len(session_ids) == 2

@@ -12,7 +12,16 @@ from identity.testing.jwt_assertions import decode_jwt_unverified
 from identity.testing.relying_party import ReceivedTokens, RelyingParty
 from identity.testing.response_checks import check_page
 from identity.testing.world import World
-from tests.spec.logout_requests import ASKED, BYE, ENDPOINT, SIGNED_OUT, UNKNOWN, UNREADABLE, UNTRUSTED, is_signed_in
+from tests.spec.logout_requests import (
+    BYE,
+    CONFIRMATION,
+    ENDPOINT,
+    SIGNED_OUT,
+    UNKNOWN,
+    UNREADABLE,
+    UNTRUSTED,
+    is_signed_in,
+)
 
 
 def bad_hints(tokens: ReceivedTokens) -> list[str]:
@@ -38,11 +47,11 @@ def test_a_bad_hint_never_redirects(
     """Decisions: neither where somebody is signed in, who is asked, nor where nobody is; whatever stands beside it."""
     for hint in bad_hints(tokens):
         for parameters in ({}, {"client_id": party.client_id}):
-            check_page(browser.open(party.logout_url(hint, state="s", **parameters)), 200, ASKED)
+            check_page(browser.open(party.logout_url(hint, state="s", **parameters)), 200, CONFIRMATION)
             nobody = Browser(world)
             check_page(nobody.open(party.logout_url(hint, state="s", **parameters)), 200, SIGNED_OUT)
     assert is_signed_in(browser.tab(), party)
-    check_page(browser.open(party.logout_url("x", client_id=party.client_id)), 200, ASKED)
+    check_page(browser.open(party.logout_url("x", client_id=party.client_id)), 200, CONFIRMATION)
     check_page(browser.submit(), 200, SIGNED_OUT)
 
 
@@ -75,7 +84,9 @@ def test_an_address_that_belongs_to_nobody_is_not_followed(
     browser: Browser, party: RelyingParty, tokens: ReceivedTokens, uri: str
 ) -> None:
     """RP-Initiated Logout §2: without hint and client_id the person is asked, and stays here."""
-    page = check_page(browser.open(party.logout_url(None, post_logout_redirect_uri=uri, state="s3cret")), 200, ASKED)
+    page = check_page(
+        browser.open(party.logout_url(None, post_logout_redirect_uri=uri, state="s3cret")), 200, CONFIRMATION
+    )
     assert "evil" not in page.get_text()
     page = check_page(browser.submit(), 200, SIGNED_OUT)
     assert uri not in [link["href"] for link in page.find_all("a")]
@@ -179,11 +190,11 @@ def test_nothing_ever_leaves_for_an_address_that_is_not_registered(target: tuple
             "post_logout_redirect_uri": uri,
             "state": state,
         }
-        given = {name: value for name, value in parameters.items() if value is not None}
+        form = {name: value for name, value in parameters.items() if value is not None}
         if posted:
-            answer = browser.post_form(ENDPOINT, given, initiator=party.origin)
+            answer = browser.post_form(ENDPOINT, form, initiator=party.origin)
         else:
-            answer = browser.open(f"{ENDPOINT}?{urlencode(given)}")
+            answer = browser.open(f"{ENDPOINT}?{urlencode(form)}")
         if browser.external_redirect is None:
             check_page(answer, answer.status_int)
             assert answer.status_int in (200, 400)

@@ -12,14 +12,14 @@ from identity.testing.fixtures import WorldFactory
 from identity.testing.world import World
 from tests.house.test_routes import PUBLIC
 from tests.spec.anonymous_requests import (
-    ASKED,
+    ANONYMOUS_REQUESTS,
     TAKES_NOTHING,
     UNGUESSABLE,
     AccountCase,
     AnonymousScenario,
     Ask,
+    NormalizedResponse,
     RequestCost,
-    Seen,
     below,
     named,
     unsigned,
@@ -38,13 +38,13 @@ def world(make_world: WorldFactory) -> World:
     return make_world(**MAIL)
 
 
-def ways(world: World) -> Iterator[tuple[str, Ask]]:
+def all_requests(world: World) -> Iterator[tuple[str, Ask]]:
     """Each public route that takes something, with how it is asked."""
     for name, pattern in patterns(world).items():
         if name not in PUBLIC or name in TAKES_NOTHING:
             continue
-        if name in ASKED:
-            yield from ((name, ask) for ask in ASKED[name])
+        if name in ANONYMOUS_REQUESTS:
+            yield from ((name, ask) for ask in ANONYMOUS_REQUESTS[name])
         elif pattern.startswith(_PAGE):
             yield name, below(pattern.removeprefix(_PAGE))
 
@@ -55,16 +55,16 @@ def patterns(world: World) -> dict[str, str]:
 
 
 def test_each_page_and_endpoint_says_how_a_stranger_asks_it(world: World) -> None:
-    asked = {name for name, _ in ways(world)}
-    assert PUBLIC - asked - TAKES_NOTHING.keys() == set()
-    assert not asked & TAKES_NOTHING.keys()
-    assert (ASKED.keys() | TAKES_NOTHING.keys()) - PUBLIC == set()
+    names = {name for name, _ in all_requests(world)}
+    assert PUBLIC - names - TAKES_NOTHING.keys() == set()
+    assert not names & TAKES_NOTHING.keys()
+    assert (ANONYMOUS_REQUESTS.keys() | TAKES_NOTHING.keys()) - PUBLIC == set()
 
 
-def difference(expected: list[Seen], seen: list[Seen]) -> str:
+def difference(expected: list[NormalizedResponse], actual: list[NormalizedResponse]) -> str:
     lines = [
         "\n".join(map(str, (item for answer in answers for item in answer))).splitlines()
-        for answers in (expected, seen)
+        for answers in (expected, actual)
     ]
     return "\n".join(item for item in ndiff(*lines) if item[0] in "+-")
 
@@ -72,25 +72,25 @@ def difference(expected: list[Seen], seen: list[Seen]) -> str:
 @pytest.mark.parametrize("straight", [False, True], ids=["here", "elsewhere"])
 def test_nobody_learns_who_has_an_account(world: World, monkeypatch: pytest.MonkeyPatch, straight: bool) -> None:
     """By the answer, or by what it costs: one hash of a password stands for a hundred statements."""
-    scene, problems = AnonymousScenario.of(world, straight=straight), []
+    scene, problems = AnonymousScenario.create(world, straight=straight), []
     people = list(scene.people())
     assert (named(scene, people[0])[0].path.endswith("/upstream")) is straight
 
-    def tell(ask: Ask, who: AccountCase) -> tuple[list[Seen], RequestCost]:
+    def measure(ask: Ask, account: AccountCase) -> tuple[list[NormalizedResponse], RequestCost]:
         # What is noted once a minute is noted for each.
         world.clock.advance(minutes=2)
         with work(monkeypatch) as done:
-            answers = ask(scene, who)
-        return [who.seen(answer) for answer in answers], done
+            answers = ask(scene, account)
+        return [account.normalize(answer) for answer in answers], done
 
-    for name, ask in ways(world):
-        tell(ask, scene.nobody())
-        expected, cost = tell(ask, scene.nobody())
+    for name, ask in all_requests(world):
+        measure(ask, scene.nobody())
+        expected, cost = measure(ask, scene.nobody())
         problems += [f"{name}: {item[0]}" for item in expected if item[0] >= 500]
         for account_case in people:
-            seen, done = tell(ask, account_case)
-            if seen != expected:
-                problems.append(f"{name}, {account_case.kind}: another answer\n{difference(expected, seen)}")
+            actual, done = measure(ask, account_case)
+            if actual != expected:
+                problems.append(f"{name}, {account_case.kind}: another answer\n{difference(expected, actual)}")
             if not done.like(cost) and ask not in UNGUESSABLE:
                 problems.append(f"{name}, {account_case.kind}: other work {done}, not {cost}")
     assert not problems, "\n".join(problems)
@@ -98,7 +98,7 @@ def test_nobody_learns_who_has_an_account(world: World, monkeypatch: pytest.Monk
 
 def test_nobody_without_a_credential_learns_which_ids_there_are(world: World) -> None:
     """Each route that is for those who are signed in, with ids of things and with ids of nothing."""
-    scene = AnonymousScenario.of(world, straight=False)
+    scene = AnonymousScenario.create(world, straight=False)
     *_, account_case, robot = scene.people()
     project = world.make_project(scene.organization)
     known = {
@@ -112,11 +112,11 @@ def test_nobody_without_a_credential_learns_which_ids_there_are(world: World) ->
         "provider": scene.provider.id,
     }
     problems, routes = [], world.app.registry.introspector.get_category("routes")
-    asked = [route["introspectable"]["object"] for route in routes if route["introspectable"]["name"] not in PUBLIC]
-    for route in asked:
+    checked = [route["introspectable"]["object"] for route in routes if route["introspectable"]["name"] not in PUBLIC]
+    for route in checked:
         nothing = dict(unsigned(scene, route, {}))
-        for method, seen in unsigned(scene, route, known):
-            if seen != nothing[method]:
-                problems.append(f"{method} {route.pattern}\n{difference([nothing[method]], [seen])}")
-    assert len(asked) > 200
+        for method, actual in unsigned(scene, route, known):
+            if actual != nothing[method]:
+                problems.append(f"{method} {route.pattern}\n{difference([nothing[method]], [actual])}")
+    assert len(checked) > 200
     assert not problems, "\n".join(problems)

@@ -23,7 +23,7 @@ TIMES = 12
 MOST_OF_ONE_KIND = 2
 
 
-def word() -> str:
+def random_text() -> str:
     """Another word of a stranger each time."""
     return f"mallory{next(NUMBERS)}"
 
@@ -36,8 +36,8 @@ def world(make_world: WorldFactory) -> Iterator[World]:
 
 def authorize(world: World, client: Credentials | None = None, /, **parameters: str) -> Any:
     """An authorization request of an application, or of one that nobody knows."""
-    asked = {
-        "client_id": word() if client is None else client.client_id,
+    query = {
+        "client_id": random_text() if client is None else client.client_id,
         "redirect_uri": CALLBACK_URI,
         "response_type": "code",
         "scope": "openid",
@@ -45,22 +45,22 @@ def authorize(world: World, client: Credentials | None = None, /, **parameters: 
         "code_challenge_method": "S256",
         **parameters,
     }
-    return Browser(world).open(f"/oauth/v2/authorize?{urlencode(asked)}")
+    return Browser(world).open(f"/oauth/v2/authorize?{urlencode(query)}")
 
 
 def redeem(world: World, client: CredentialsOrClientId) -> Any:
-    form = {"grant_type": "authorization_code", "code": word(), "redirect_uri": CALLBACK_URI}
+    form = {"grant_type": "authorization_code", "code": random_text(), "redirect_uri": CALLBACK_URI}
     return world.post_token_request(client, form)
 
 
 def ask_for(scope: str) -> Callable[[World, Credentials], object]:
     """A request with one more scope, another word in it each time."""
-    return lambda world, client: authorize(world, client, scope=f"openid {scope.format(word())}")
+    return lambda world, client: authorize(world, client, scope=f"openid {scope.format(random_text())}")
 
 
 def opened(address: str) -> Callable[[World, Credentials], object]:
     """An address, another word in it each time."""
-    return lambda world, client: Browser(world).open(address.format(word(), client.client_id))
+    return lambda world, client: Browser(world).open(address.format(random_text(), client.client_id))
 
 
 def assertion(world: World, **overrides: Any) -> Any:
@@ -74,46 +74,50 @@ def assertion(world: World, **overrides: Any) -> Any:
 def sign_in(world: World, client: Credentials) -> None:
     browser = Browser(world)
     browser.open("/login")
-    browser.submit({"login_name": word()})
-    browser.submit({"password": word()})
+    browser.submit({"login_name": random_text()})
+    browser.submit({"password": random_text()})
 
 
 #: Attempts of whoever proves nothing, each with another word in a place of its own.
 ATTEMPTS: dict[str, Callable[[World, Credentials], object]] = {
     "unknown client": lambda world, client: authorize(world),
     "unknown client by POST": lambda world, client: Browser(world).post_form(
-        "/oauth/v2/authorize", {"client_id": word()}, initiator="https://evil.example"
+        "/oauth/v2/authorize", {"client_id": random_text()}, initiator="https://evil.example"
     ),
     "client twice": opened("/oauth/v2/authorize?client_id={0}&client_id={0}"),
-    "redirect URI": lambda world, client: authorize(world, client, redirect_uri=f"https://{word()}.example/"),
+    "redirect URI": lambda world, client: authorize(world, client, redirect_uri=f"https://{random_text()}.example/"),
     **{
-        name: lambda world, client, name=name: authorize(world, client, **{name: word()})
+        name: lambda world, client, name=name: authorize(world, client, **{name: random_text()})
         for name in ("response_type", "response_mode", "prompt", "scope", "code_challenge", "claims", "id_token_hint")
     },
-    "long parameter": lambda world, client: authorize(world, client, state=word() * 500),
+    "long parameter": lambda world, client: authorize(world, client, state=random_text() * 500),
     "parameter's name, twice": opened(
         f"/oauth/v2/authorize?client_id={{1}}&{urlencode({'redirect_uri': CALLBACK_URI})}&{{0}}=1&{{0}}=2"
     ),
-    "request object": lambda world, client: authorize(world, client, request=word()),
+    "request object": lambda world, client: authorize(world, client, request=random_text()),
     "project": ask_for("urn:service:iam:org:project:id:{}:aud"),
     "organization": ask_for("urn:service:iam:org:id:{}"),
     "domain": ask_for("urn:service:iam:org:domain:primary:{}.example"),
     "role": ask_for("urn:service:iam:org:project:role:{}"),
-    "client at the token endpoint": lambda world, client: redeem(world, Credentials(word(), word())),
-    "public client": lambda world, client: redeem(world, word()),
-    "secret": lambda world, client: redeem(world, Credentials(client.client_id, word())),
+    "client at the token endpoint": lambda world, client: redeem(world, Credentials(random_text(), random_text())),
+    "public client": lambda world, client: redeem(world, random_text()),
+    "secret": lambda world, client: redeem(world, Credentials(client.client_id, random_text())),
     "code": redeem,
-    "grant type": lambda world, client: world.post_token_request(client, {"grant_type": word()}),
-    "assertion": lambda world, client: world.client.exchange_assertion(word()),
-    "assertion's kid": lambda world, client: assertion(world, kid=word()),
-    "assertion's issuer": lambda world, client: assertion(world, iss=word()),
-    "introspecting client": lambda world, client: world.client.introspect(word(), Credentials(word(), word())),
-    "userinfo": lambda world, client: world.client.fetch_userinfo(word()),
-    "management API": lambda world, client: world.client.call_management_api("/me", word()),
+    "grant type": lambda world, client: world.post_token_request(client, {"grant_type": random_text()}),
+    "assertion": lambda world, client: world.client.exchange_assertion(random_text()),
+    "assertion's kid": lambda world, client: assertion(world, kid=random_text()),
+    "assertion's issuer": lambda world, client: assertion(world, iss=random_text()),
+    "introspecting client": lambda world, client: world.client.introspect(
+        random_text(), Credentials(random_text(), random_text())
+    ),
+    "userinfo": lambda world, client: world.client.fetch_userinfo(random_text()),
+    "management API": lambda world, client: world.client.call_management_api("/me", random_text()),
     "address": opened("/{0}"),
     "login name": sign_in,
     "logout": opened("/oauth/v2/endsession?id_token_hint={0}&client_id={0}&state={0}"),
-    "cookie": lambda world, client: world.client.get("/account", {"Cookie": f"__Host-session-{word()}={word()}"}),
+    "cookie": lambda world, client: world.client.get(
+        "/account", {"Cookie": f"__Host-session-{random_text()}={random_text()}"}
+    ),
 }
 
 
@@ -122,7 +126,7 @@ def rows(world: World) -> list[AuditEvent]:
 
 
 def test_no_word_of_a_stranger_and_hardly_a_row(world: World, client: Credentials) -> None:
-    for what, attempt in ATTEMPTS.items():
+    for case, attempt in ATTEMPTS.items():
         world.clock.advance(minutes=1)
         before = len(rows(world))
         for _ in range(TIMES):
@@ -130,9 +134,9 @@ def test_no_word_of_a_stranger_and_hardly_a_row(world: World, client: Credential
         events = rows(world)
         # Whoever runs an application learns which address was sent that is not registered, and nothing more.
         audit_events = [replace(event, detail={**event.detail, "redirect_uri": ""}) for event in events]
-        assert not [event for event in audit_events if "mallory" in repr(event)], what
+        assert not [event for event in audit_events if "mallory" in repr(event)], case
         refused = [event for event in events[: len(events) - before] if event.result == "refused"]
-        assert len(refused) <= MOST_OF_ONE_KIND, (what, refused)
+        assert len(refused) <= MOST_OF_ONE_KIND, (case, refused)
 
 
 def test_a_forgotten_password_of_names_that_nobody_has(make_world: WorldFactory) -> None:
@@ -143,7 +147,7 @@ def test_a_forgotten_password_of_names_that_nobody_has(make_world: WorldFactory)
     for _ in range(TIMES):
         browser = Browser(world)
         browser.open("/password/reset")
-        browser.submit({"login_name": word()})
+        browser.submit({"login_name": random_text()})
         assert browser.path == "/password/reset/sent"
     events = rows(world)
     assert len(events) - before == 1
@@ -155,7 +159,7 @@ def test_reasons_without_end_are_cut_off(world: World, client: Credentials, monk
     from identity.provider.endpoints import authorization as endpoint
 
     def refuse(*args: object, **kwargs: object) -> None:
-        raise InvalidScope("no", reason=word())
+        raise InvalidScope("no", reason=random_text())
 
     monkeypatch.setattr(endpoint, "parse_authorization_request", refuse)
     for _ in range(MAX_ANONYMOUS_REFUSALS + 10):

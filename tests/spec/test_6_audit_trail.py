@@ -188,9 +188,9 @@ def test_a_sign_in_names_who_signed_in_to_what(
     owner = world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)
     for named in ("actor_id", "object_id"):
         path = f"/organizations/{person.organization_id}/audit-events?event=session&{named}={person.id}"
-        [told] = ApiClient.for_user(owner).list(path)
-        assert told["id"] == event.id
-        assert (told["actor"]["client_id"], told["actor"]["session_id"]) == (party.client_id, session_id)
+        [listed] = ApiClient.for_user(owner).list(path)
+        assert listed["id"] == event.id
+        assert (listed["actor"]["client_id"], listed["actor"]["session_id"]) == (party.client_id, session_id)
 
 
 def test_every_end_of_a_session_names_who_ended_it(
@@ -261,8 +261,8 @@ def test_what_is_done_with_a_token_names_its_client_and_its_session(world: World
     browser.start_session(viewer)
     page = browser.open(f"/console/audit-events/{event.id}")
     application = world.operator_services.applications.get(party.client_id)
-    for told in (session_id, party.client_id, application.name):
-        assert told in page
+    for text in (session_id, party.client_id, application.name):
+        assert text in page
 
 
 def test_what_a_service_user_does_names_it_as_its_own_client(world: World) -> None:

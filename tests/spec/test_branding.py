@@ -97,9 +97,9 @@ def served(world: World, path: str) -> Any:
 
 def test_at_first_there_is_nothing(api: ApiClient, of_organization: str, of_application: str) -> None:
     for path in (of_organization, of_application):
-        shown = api.get(path)
-        assert shown.pop("version") >= 1
-        assert shown == EMPTY
+        branding = api.get(path)
+        assert branding.pop("version") >= 1
+        assert branding == EMPTY
 
 
 @pytest.mark.every_storage
@@ -147,7 +147,7 @@ def test_a_stale_version_is_refused(api: ApiClient, of_organization: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("members", "said"),
+    ("members", "message"),
     [
         ({"accent": "#ffcc00"}, "hard to read on light pages"),
         ({"accent": "red"}, "Enter a colour"),
@@ -166,12 +166,14 @@ def test_a_stale_version_is_refused(api: ApiClient, of_organization: str) -> Non
         ({"logo": "%%%"}, "base64"),
     ],
 )
-def test_what_does_not_fit_is_refused(api: ApiClient, of_organization: str, members: dict[str, Any], said: str) -> None:
+def test_what_does_not_fit_is_refused(
+    api: ApiClient, of_organization: str, members: dict[str, Any], message: str
+) -> None:
     answer = api.ask("PATCH", of_organization, members)
     check_api_error(answer, 422, "invalid")
     [(name, sentence)] = answer.json["fields"].items()
     assert name in members
-    assert said in sentence
+    assert message in sentence
     assert api.get(of_organization)["version"] == api.get(of_organization.removesuffix("/branding"))["version"]
 
 
@@ -204,20 +206,20 @@ def test_applications_of_the_instance_are_changed_by_who_manages_it(
 def test_nothing_is_looked_for_where_nothing_was_set(
     world: World, party: RelyingParty, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
+    statements: list[str] = []
     with world.read_only_services() as services:
         store = type(services.storage.records)
     find = store.find
 
     def watched(self: Any, plugin: str, kind: str, key: bytes) -> Any:
-        asked.append(kind)
+        statements.append(kind)
         return find(self, plugin, kind, key)
 
     monkeypatch.setattr(store, "find", watched)
     page = sign_in_page(world, party)
     assert page.html.h1.text == "Sign in"
     assert "/branding/" not in page
-    assert "branding" not in asked
+    assert "branding" not in statements
 
 
 def test_the_pages_of_a_sign_in_look_like_the_organization(
@@ -350,9 +352,9 @@ def test_a_logo_is_served_as_what_it_is_and_may_do_nothing(
     again = world.client.get(world.identity.settings.login_url + path, {"If-None-Match": answer.headers["ETag"]})
     assert (again.status_int, again.body) == (304, b"")
     # Another logo has another address, and the former one leads nowhere.
-    made = io.BytesIO()
-    Image.new("RGB", (90, 30), "navy").save(made, "PNG")
-    api.patch(of_organization, {"logo": base64.b64encode(made.getvalue()).decode()})
+    image = io.BytesIO()
+    Image.new("RGB", (90, 30), "navy").save(image, "PNG")
+    api.patch(of_organization, {"logo": base64.b64encode(image.getvalue()).decode()})
     other = logo_of(sign_in_page(world, party))
     assert served(world, path).status_int == 404
     assert served(world, other).content_type == "image/webp"
@@ -451,8 +453,8 @@ def test_a_document_carries_it_along(
         document = json.loads(
             "".join(OrganizationTransfer(services).export_document(organization.id, principal=OPERATOR_PRINCIPAL))
         )
-    shown = api.get(of_organization)
-    assert document["organization"]["branding"] == {name: shown[name] for name in EMPTY}
+    branding = api.get(of_organization)
+    assert document["organization"]["branding"] == {name: branding[name] for name in EMPTY}
 
 
 def test_a_described_state_is_reached_once(world: World, organization: Organization) -> None:
@@ -518,10 +520,10 @@ def test_of_several_changes_at_once_each_is_done_whole_or_refused(
     done = {number for number, status in answers if status == 200}
     assert {status for _, status in answers} <= {200, 409}
     assert done
-    shown = api.get(of_organization)
-    winner = colours.index(shown["accent"])
+    branding = api.get(of_organization)
+    winner = colours.index(branding["accent"])
     assert winner in done
     # Colour and picture are of one and the same change, and the picture is served.
-    assert f"M{winner} 0".encode() in base64.b64decode(shown["logo"])
+    assert f"M{winner} 0".encode() in base64.b64decode(branding["logo"])
     assert served(world, logo_of(sign_in_page(world, party))).status_int == 200
     assert len(world.audit_events(event="branding.changed", object_id=organization.id)) == len(done)

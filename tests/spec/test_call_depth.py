@@ -56,15 +56,15 @@ class InThisThread:
 
 
 @pytest.fixture(params=["threads", "greenlets"], autouse=True)
-def way(request: pytest.FixtureRequest, world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def transport(request: pytest.FixtureRequest, world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """What answers, in this thread, as calls are looked at in one alone. Greenlets share statements."""
     if request.param == "greenlets" and not world.identity.backend.max_greenlets:
         pytest.skip("its endpoints run in threads")
-    made: Any = world.app if request.param == "threads" else InThisThread(AsgiApplication(world.app))
-    monkeypatch.setitem(world.__dict__, "client", ServiceTestClient(TestApp(made), world.issuer))
-    yield made
-    if isinstance(made, InThisThread):
-        made.loop.close()
+    wsgi_app: Any = world.app if request.param == "threads" else InThisThread(AsgiApplication(world.app))
+    monkeypatch.setitem(world.__dict__, "client", ServiceTestClient(TestApp(wsgi_app), world.issuer))
+    yield wsgi_app
+    if isinstance(wsgi_app, InThisThread):
+        wsgi_app.loop.close()
 
 
 @contextmanager
@@ -109,25 +109,25 @@ def world(world: World) -> World:
     return world
 
 
-def test_token_calls_few_functions_for_each_statement(world: World, way: Any) -> None:
+def test_token_calls_few_functions_for_each_statement(world: World, transport: Any) -> None:
     robot = world.make_service_user_program()
     robot.request_token()
-    way.beside = bytes
+    transport.beside = bytes
     with statements() as found:
         check_token_response(robot.request_token())
     check(found)
 
 
-def test_introspection_calls_few_functions_for_each_statement(world: World, way: Any) -> None:
+def test_introspection_calls_few_functions_for_each_statement(world: World, transport: Any) -> None:
     tokens = [world.make_service_user_program().access_token() for _ in range(2)]
     world.client.introspect(tokens[0], world.introspector)
-    way.beside = lambda body: body.replace(*(token.encode() for token in tokens))
+    transport.beside = lambda body: body.replace(*(token.encode() for token in tokens))
     with statements() as found:
         world.client.introspect(tokens[0], world.introspector)
     check(found)
 
 
-def test_refresh_calls_few_functions_for_each_statement(world: World, way: Any) -> None:
+def test_refresh_calls_few_functions_for_each_statement(world: World, transport: Any) -> None:
     client = world.make_web_application()
     tokens = [
         world.refresh(world.obtain_tokens(client, world.make_browser_session())["refresh_token"], client).json[
@@ -135,7 +135,7 @@ def test_refresh_calls_few_functions_for_each_statement(world: World, way: Any) 
         ]
         for _ in range(2)
     ]
-    way.beside = lambda body: body.replace(*(token.encode() for token in tokens))
+    transport.beside = lambda body: body.replace(*(token.encode() for token in tokens))
     with statements() as found:
         check_token_response(world.refresh(tokens[0], client))
     check(found)

@@ -32,9 +32,9 @@ def test_before_the_first_key_the_oldest_signs(
         keys = isolated_world.client.fetch_jwks().json["keys"]
     assert first in keys
     assert "bootstrap" not in caplog.text
-    said = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-    assert len(said) == 1, "it is said as often as the key list is read"
-    assert said[0].startswith("set the clock: it says ")
+    warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert len(warnings) == 1, "it is said as often as the key list is read"
+    assert warnings[0].startswith("set the clock: it says ")
     assert isolated_world.client.get(f"{isolated_world.issuer}/readyz").status_int == 200
     isolated_world.clock.reset()
     assert signed_with(isolated_world, check_token_response(robot.request_token())["id_token"]) == first["kid"]

@@ -28,13 +28,13 @@ def test_who_asks_and_what_for_is_told_once(scene: ConsentScenario) -> None:
     authorization = scene.ask(f"openid email offline_access {ours}")
     assert scene.asks
     text = " ".join(scene.browser.page.html.main.get_text().split())
-    for told in (
+    for expected in (
         "Invoices & more asks for access to your account.",
         f"Invoices & more belongs to {scene.owner.name}, {scene.owner.primary_domain}.",
         f"Invoices & more receives your email address, your organization, your roles in {scene.project.name}.",
         "Invoices & more stays connected until you disconnect it on your account page.",
     ):
-        assert told in text
+        assert expected in text
     assert "urn:" not in text
     assert MANAGES not in text
     scene.decide()
@@ -95,7 +95,7 @@ def test_no_more_is_told_than_was_agreed_to(world: World, scope: str, format: st
     scene.decide()
     tokens = scene.party.obtain_tokens(scene.browser.page, authorization)
     api = world.make_application(scene.project.id)
-    told = [
+    claims = [
         json.dumps(tokens.claims),
         json.dumps(world.client.fetch_userinfo(tokens.access_token).json),
         *(
@@ -113,7 +113,7 @@ def test_no_more_is_told_than_was_agreed_to(world: World, scope: str, format: st
         "organization": home.id,
         "domain": home.primary_domain,
     }
-    found = {name for name, value in names.items() if value in "".join(told).replace(scene.person.id, "")}
+    found = {name for name, value in names.items() if value in "".join(claims).replace(scene.person.id, "")}
     by_login_name = {"domain"} if "login name" in found else set()
     assert found - by_login_name == KNOWN_BY[scope] - by_login_name
 
@@ -217,8 +217,8 @@ def test_managers_of_the_person_see_it_and_take_it_back(scene: ConsentScenario) 
     api = ApiClient.for_user(robot)
     path = f"/users/{scene.person.id}/connections"
     [row] = api.list(path)
-    shown = {name: row[name] for name in ("id", "application", "organization", "scope", "offline")}
-    assert shown == {
+    listed = {name: row[name] for name in ("id", "application", "organization", "scope", "offline")}
+    assert listed == {
         "id": scene.party.client_id,
         "application": "Invoices & more",
         "organization": scene.owner.name,

@@ -66,9 +66,9 @@ def test_a_grant_that_its_holder_uses_asks_nobody(world: World, roles: tuple[str
     members = {"organization_id": scene.home.id, "roles": ["reader"]}
     grant = by_owner.ask("POST", f"/projects/{scene.project.id}/grants", members).json
     colleague = world.make_human_user(scene.home)
-    given = {"user_id": colleague.id, "roles": ["reader"]}
+    user_grant = {"user_id": colleague.id, "roles": ["reader"]}
     api = _with_the_project(scene, roles)
-    assert api.ask("POST", f"/project-grants/{grant['id']}/user-grants", given).status_int == 201
+    assert api.ask("POST", f"/project-grants/{grant['id']}/user-grants", user_grant).status_int == 201
     assert by_owner.ask("GET", f"/project-grants/{grant['id']}").json["accepted"] == TAKING_PART[roles]
     events = world.audit_events(event="project_grant.accepted", object_id=grant["id"])
     # The trail of each side has it.
@@ -162,8 +162,8 @@ def test_the_right_to_manage_ends_at_once(world: World) -> None:
 
 def test_an_application_of_the_own_project_manages_only_when_asked_to(world: World) -> None:
     """Its own project is in no audience unasked: nobody would have agreed to it."""
-    own = world.operator_services.organizations.get(world.instance.organization_id)
-    scene = ConsentScenario(world, organization=own)
+    organization = world.operator_services.organizations.get(world.instance.organization_id)
+    scene = ConsentScenario(world, organization=organization)
     scene.party = RelyingParty.register(
         world, project_id=world.instance.project_id, consent=ConsentRule.WHEN_FOREIGN, may_manage=True
     )

@@ -91,9 +91,9 @@ def test_an_application_that_may_manage_is_the_instance_s_to_change(tenant: Tena
     assert tenant.application == before
     browser = Browser(tenant.world)
     browser.start_session(tenant.person)
-    shown = browser.open(f"/console/applications/{tenant.client.client_id}").text
-    assert "May manage" in shown
-    assert f"{tenant.client.client_id}/edit" not in shown
+    page = browser.open(f"/console/applications/{tenant.client.client_id}").text
+    assert "May manage" in page
+    assert f"{tenant.client.client_id}/edit" not in page
 
 
 def test_nor_in_the_console(tenant: Tenant) -> None:

@@ -87,11 +87,11 @@ class DamagedRowScenario:
             services.mails.queue(Mail(to="ada@acme.example", subject="Hello", text="Hello"), MailReason.NOTICE)
             services.signing_keys.rotate()
             acquire_lease(services.storage, "purge", starts_at=services.now, expires_at=services.now)
-        places = [
+        columns = [
             f"/console/{'organizations/' + estate.organization.id}{below}" for below in ("", "/users", "/projects")
         ]
         self.pages = [
-            *places,
+            *columns,
             f"/console/users/{estate.path_values['user']}",
             f"/console/projects/{estate.project.id}",
             f"/console/applications/{estate.path_values['application']}",

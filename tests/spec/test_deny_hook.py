@@ -26,9 +26,9 @@ class DenyHookScenario:
     browser: Browser
     hidden: dict[ManagerLevel, tuple[str, ...]]
 
-    def told(self, level: ManagerLevel) -> set[str]:
+    def exposed_in(self, level: ManagerLevel) -> set[str]:
         """The addresses that say a word of the hidden thing, but for those of its own."""
-        return {address for address, text in self._answers() if any(word in text for word in self.hidden[level])}
+        return {address for address, text in self._answers() if any(hidden in text for hidden in self.hidden[level])}
 
     def _answers(self) -> Iterable[tuple[str, str]]:
         for path in (operation.path for operation in OPERATIONS if operation.method == "GET"):
@@ -102,16 +102,16 @@ ABOVE = {
 @pytest.mark.parametrize("level", [ManagerLevel.ORGANIZATION, ManagerLevel.PROJECT, ManagerLevel.PROJECT_GRANT])
 def test_what_a_plugin_denies_is_in_no_list(scene: DenyHookScenario, level: ManagerLevel) -> None:
     key = ResourceKey(level, scene.hidden[level][0])
-    asked: list[str] = []
+    statements: list[str] = []
 
     def deny(principal: Principal, permission: str, resource: Resource, lookup: Lookup) -> str | None:
-        asked.append(permission)
+        statements.append(permission)
         return "Hidden." if key in resource.lineage else None
 
-    assert scene.told(level) - ABOVE[level], "it would be seen"
+    assert scene.exposed_in(level) - ABOVE[level], "it would be seen"
     scene.world.identity.process_state.deny_hook = deny
-    assert scene.told(level) - ABOVE[level] == set()
-    assert asked
+    assert scene.exposed_in(level) - ABOVE[level] == set()
+    assert statements
 
 
 def test_nobody_is_told_how_many_rows_there_would_be(scene: DenyHookScenario) -> None:
@@ -122,7 +122,7 @@ def test_nobody_is_told_how_many_rows_there_would_be(scene: DenyHookScenario) ->
         f"/projects/{path_values['project']}/grants",
     ]
     before = [scene.api.get(path)["total"] for path in paths]
-    keys = {ResourceKey(level, words[0]) for level, words in scene.hidden.items()}
+    keys = {ResourceKey(level, hidden[0]) for level, hidden in scene.hidden.items()}
     scene.world.identity.process_state.deny_hook = lambda principal, permission, resource, lookup: (
         "Hidden." if keys & set(resource.lineage) else None
     )

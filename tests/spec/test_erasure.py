@@ -22,7 +22,7 @@ def tables_that_name(world: World, text: str) -> set[str]:
         return {part.table for part in dump.tables for row in part.rows if text in repr(row)}
 
 
-def somebody(world: World) -> HumanUser:
+def make_named_user(world: World) -> HumanUser:
     """A person who has been here, of whom many tables tell, and whose names were changed."""
     project = world.make_project()
     person = world.make_human_user()
@@ -43,21 +43,21 @@ def somebody(world: World) -> HumanUser:
 @pytest.mark.storages("sqlite", "postgresql")  # memory has no tables
 def test_whoever_is_deleted_is_in_no_table_but_the_trail_and_there_by_id_alone(make_world: WorldFactory) -> None:
     world = make_world()
-    person = somebody(world)
-    kept = {"users", "passwords", "sessions", "user_grants", "managers", "access_tokens", "token_families", TRAIL}
-    told = (person.user_name, "Formerly", "Ada Later", "ada.later@mail.example")
-    assert tables_that_name(world, person.id) >= kept
-    for item in told:
+    person = make_named_user(world)
+    tables = {"users", "passwords", "sessions", "user_grants", "managers", "access_tokens", "token_families", TRAIL}
+    names = (person.user_name, "Formerly", "Ada Later", "ada.later@mail.example")
+    assert tables_that_name(world, person.id) >= tables
+    for item in names:
         assert TRAIL in tables_that_name(world, item)
     world.operator_services.users.remove(person.id)
     assert tables_that_name(world, person.id) == {TRAIL}
-    for item in told:
+    for item in names:
         assert tables_that_name(world, item) == set()
 
 
 def test_the_trail_goes_on_telling_what_happened_when_and_by_whom(make_world: WorldFactory) -> None:
     world = make_world()
-    person, user = somebody(world), world.make_human_user()
+    person, user = make_named_user(world), world.make_human_user()
     before = {event.id: event for event in world.audit_events()}
     world.operator_services.users.remove(person.id)
     after = {event.id: event for event in world.audit_events()}
@@ -79,6 +79,6 @@ def test_with_an_organization_its_people_are_forgotten(make_world: WorldFactory)
     organization = world.make_organization()
     person, user = world.make_human_user(organization=organization), world.make_human_user()
     world.operator_services.organizations.remove(organization.id)
-    told = {event.object_id: event.detail for event in world.audit_events(event="user.created")}
-    assert told[person.id] == ERASED
-    assert told[user.id] != ERASED
+    details = {event.object_id: event.detail for event in world.audit_events(event="user.created")}
+    assert details[person.id] == ERASED
+    assert details[user.id] != ERASED

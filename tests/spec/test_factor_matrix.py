@@ -26,7 +26,7 @@ from tests.spec.factor_cases import ROWS, FactorCase, settings_of, word_installe
 
 PERSON, MANAGER, OWNER = "person", "org manager", "iam owner"
 #: Of whom each rule asks a second factor.
-ASKED = {
+ROLES_BY_RULE = {
     SecondFactorRule.OFF: (),
     SecondFactorRule.OFFERED: (),
     SecondFactorRule.REQUIRED_FOR_IAM: (OWNER,),
@@ -48,23 +48,23 @@ class FactorMatrixCase:
     world: World
     party: RelyingParty
     person: LoginUser
-    who: str
-    held: tuple[FactorCase, ...]
+    role: str
+    enrolled: tuple[FactorCase, ...]
     rule: SecondFactorRule
     browser: Browser
     tokens: ReceivedTokens
     code: str
-    asked: SentAuthorizationRequest
+    authorization_request: SentAuthorizationRequest
     managing: str
 
     @property
     def needed(self) -> bool:
-        return self.who in ASKED[self.rule]
+        return self.role in ROLES_BY_RULE[self.rule]
 
     @property
     def usable(self) -> tuple[FactorCase, ...]:
         """What they can prove: what only stands in for others is nothing by itself."""
-        return self.held if any(not factor_case.spare for factor_case in self.held) else ()
+        return self.enrolled if any(not factor_case.spare for factor_case in self.enrolled) else ()
 
     @property
     def asked_at(self) -> str:
@@ -76,8 +76,8 @@ class FactorMatrixCase:
     @property
     def step(self) -> str | None:
         """Where somebody is held who has just given the password; None for nowhere."""
-        asked = self.needed or (self.usable and self.rule is not SecondFactorRule.OFF)
-        return self.asked_at if asked else None
+        required = self.needed or (self.usable and self.rule is not SecondFactorRule.OFF)
+        return self.asked_at if required else None
 
     @property
     def step_of_session(self) -> str | None:
@@ -96,7 +96,7 @@ def rule(request: pytest.FixtureRequest) -> SecondFactorRule:
 
 
 @pytest.fixture(params=[PERSON, MANAGER, OWNER])
-def who(request: pytest.FixtureRequest) -> str:
+def role(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
@@ -112,16 +112,16 @@ def every_factor(world_cache: WorldCache, database_factory: DatabaseFactory, sto
 
 
 @pytest.fixture(params=SET_UP)
-def case(request: pytest.FixtureRequest, every_factor: World, rule: SecondFactorRule, who: str) -> FactorMatrixCase:
+def case(request: pytest.FixtureRequest, every_factor: World, rule: SecondFactorRule, role: str) -> FactorMatrixCase:
     world = every_factor
     world.operator_services.policies.change(OF_INSTANCE, ChangePolicy.build(second_factor=SecondFactorRule.OFFERED))
     types = [response_type.value for response_type in world.identity.protocol_registry.response_types.values()]
     grants = ("authorization_code", "refresh_token", "client_credentials")
     person = LoginUser(world)
     party = RelyingParty.register(world, may_manage=True, response_types=types, grant_types=grants)
-    if who == MANAGER:
+    if role == MANAGER:
         world.assign_manager_role(person.user, "ORG_OWNER")
-    if who == OWNER:
+    if role == OWNER:
         world.assign_manager_role(person.user, "IAM_OWNER", resource=INSTANCE_RESOURCE)
     browser = Browser(world)
     browser.start_session(person.user)
@@ -134,7 +134,7 @@ def case(request: pytest.FixtureRequest, every_factor: World, rule: SecondFactor
     factor_cases = tuple(ROWS[name](world, person) for name in SET_UP[request.param])
     world.operator_services.policies.change(OF_INSTANCE, ChangePolicy.build(second_factor=rule))
     return FactorMatrixCase(
-        world, party, person, who, factor_cases, rule, browser, tokens, code, authorization, tokens.access_token
+        world, party, person, role, factor_cases, rule, browser, tokens, code, authorization, tokens.access_token
     )
 
 
@@ -178,7 +178,7 @@ def by_refresh(case: FactorMatrixCase) -> None:
 
 
 def by_code(case: FactorMatrixCase) -> None:
-    answer = case.party.redeem(case.code, case.asked)
+    answer = case.party.redeem(case.code, case.authorization_request)
     if case.needed:
         assert answer.json["error"] == "invalid_grant"
     else:
@@ -190,8 +190,8 @@ def by_client_credentials(case: FactorMatrixCase) -> None:
     grant = {"grant_type": "client_credentials", "scope": "openid"}
     answer = case.world.post_token_request(case.party.credentials, grant)
     assert answer.status_int == 200
-    told = case.world.client.introspect(answer.json["access_token"], case.party.credentials).json
-    assert case.person.user.id not in told.values()
+    claims = case.world.client.introspect(answer.json["access_token"], case.party.credentials).json
+    assert case.person.user.id not in claims.values()
     as_person = case.world.post_token_request(Credentials(case.person.user.id, PASSWORD), grant)
     assert as_person.json["error"] == "invalid_client"
 
@@ -215,7 +215,7 @@ def at_the_console(case: FactorMatrixCase) -> None:
     case.browser.open(f"/console/organizations/{case.person.organization.id}/users")
     assert case.browser.sign_in_step == case.step_of_session
     if case.step_of_session is None:
-        assert case.browser.page.status_int == (403 if case.who == PERSON else 200)
+        assert case.browser.page.status_int == (403 if case.role == PERSON else 200)
 
 
 def at_the_api(case: FactorMatrixCase) -> None:
@@ -227,7 +227,7 @@ def by_password_and_factor(case: FactorMatrixCase) -> None:
     """What is wrong proves nothing, and what is right proves it: tokens tell of two factors then and never else."""
     # By then another code can be mailed, and what was asked for before is gone.
     case.world.clock.advance(hours=2)
-    for factor_case in case.held:
+    for factor_case in case.enrolled:
         browser = Browser(case.world)
         authorization = opened(browser, case.party)
         browser.sign_in(case.person.login_name)
@@ -245,12 +245,12 @@ def by_password_and_factor(case: FactorMatrixCase) -> None:
 
 
 def by_a_factor_alone(case: FactorMatrixCase) -> None:
-    for factor_case in (factor_case for factor_case in case.held if factor_case.alone):
-        for tell, proves in ((factor_case.wrong, False), (factor_case.right, case.rule is not SecondFactorRule.OFF)):
+    for factor_case in (factor_case for factor_case in case.enrolled if factor_case.alone):
+        for enter, proves in ((factor_case.wrong, False), (factor_case.right, case.rule is not SecondFactorRule.OFF)):
             browser = Browser(case.world)
             opened(browser, case.party)
             browser.open(f"{browser.path}/{factor_case.name}/alone")
-            browser.submit(tell(browser))
+            browser.submit(enter(browser))
             assert bool(browser.session_cookies) is proves
 
 
@@ -284,7 +284,7 @@ GRANTS: Mapping[str, Callable[[FactorMatrixCase], None]] = {
     "client_credentials": by_client_credentials,
     JWT_BEARER: by_assertion,
 }
-WAYS = (
+GRANT_ATTEMPTS = (
     by_session,
     silently,
     by_password,
@@ -302,11 +302,11 @@ WAYS = (
 
 def test_there_is_no_way_around(case: FactorMatrixCase) -> None:
     problems = []
-    for way in WAYS:
+    for attempt in GRANT_ATTEMPTS:
         try:
-            way(case)
+            attempt(case)
         except AssertionError as problem:
-            problems.append(f"{way.__name__}: {str(problem)[:300]}")
+            problems.append(f"{attempt.__name__}: {str(problem)[:300]}")
     assert problems == []
 
 

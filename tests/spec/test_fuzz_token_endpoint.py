@@ -154,8 +154,8 @@ def test_any_form_of_a_known_client(robot: ServiceUserProgram) -> None:
     )
     @example("authorization_code", {"code": "x", "redirect_uri": CALLBACK_URI, "code_verifier": "ü" * 43}, public)
     @example("refresh_token", {"refresh_token": "\0"}, client)
-    def check(grant_type: str, form: Mapping[str, str], who: CredentialsOrClientId) -> None:
-        answer = world.post_token_request(who, {"grant_type": grant_type, **form})
+    def check(grant_type: str, form: Mapping[str, str], credentials: CredentialsOrClientId) -> None:
+        answer = world.post_token_request(credentials, {"grant_type": grant_type, **form})
         assert answer.status_int in (400, 401)
         check_protocol_answer(answer)
 

@@ -35,23 +35,23 @@ TO_PROJECT = ("owner", "holder", "foreign")
 TO_USER = ("of the user", "of the instance")
 
 #: What is asked beside openid: the shared project, the own one by id or alias, both.
-ASKED = ("", "shared", "own", "alias", "shared own")
+AUDIENCES = ("", "shared", "own", "alias", "shared own")
 
 
 def expected(
-    house: SharedProjectScenario, right: AccessRight, asked: str, *, of_subject: bool, roles: frozenset[str]
+    house: SharedProjectScenario, right: AccessRight, audiences: str, *, of_subject: bool, roles: frozenset[str]
 ) -> TokenAccess | None:
     """What it should open by the model; None if the request is refused."""
-    shared, own = "shared" in asked, "own" in asked or "alias" in asked
-    if (shared and right.roles is None) or (own and not right.own):
+    shared, own_project = "shared" in audiences, "own" in audiences or "alias" in audiences
+    if (shared and right.roles is None) or (own_project and not right.own_project):
         return None
     projects = {house.shared.id} if shared else set()
     return TokenAccess(
         shared=shared,
-        own=own,
-        manages=own and of_subject,
+        own_project=own_project,
+        manages=own_project and of_subject,
         roles=roles & (right.roles or frozenset()) if shared else frozenset(),
-        projects=frozenset(projects | ({house.world.instance.project_id} if own else set())),
+        projects=frozenset(projects | ({house.world.instance.project_id} if own_project else set())),
     )
 
 
@@ -109,25 +109,25 @@ def test_a_person_s_token_opens_what_person_and_application_may(
 ) -> None:
     world, person = house.world, house.make_manager(to_project)
     session, wrong = world.make_browser_session(person), []
-    of_user = house.right("user", to_project, own=True)
+    of_user = house.right("user", to_project, own_project=True)
     for relation, may_manage in product((*TO_PROJECT, *TO_USER), (False, True)):
         members = {**APPLICATION, **KINDS[kind], "grant_types": GRANTS, "may_manage": may_manage}
         if members.get("authentication_method") == "none":
             members["grant_types"] = GRANTS - {"client_credentials"}
         project_id = house.project_for(relation, person)
         client = make_application(world, project_id, members)
-        agree(world, person, client, [house.scope(asked) for asked in ASKED])
+        agree(world, person, client, [house.scope(audiences) for audiences in AUDIENCES])
         of_client = (
-            replace(of_user, own=may_manage)
+            replace(of_user, own_project=may_manage)
             if relation == "of the user"
-            else house.right("client", "foreign" if relation in TO_USER else relation, own=may_manage)
+            else house.right("client", "foreign" if relation in TO_USER else relation, own_project=may_manage)
         )
         # A grant narrows the roles of whoever belongs to the holder, a user's by what the user was given.
         if relation == "of the user" and to_project == "holder":
             of_client = replace(of_client, roles=GRANTED["user"])
-        for asked, way in product(ASKED, (by_code, by_front)):
-            found = way(world, session, client, house.scope(asked))
-            want = expected(house, of_user & of_client, asked, of_subject=True, roles=OF_USER)
+        for audiences, flow in product(AUDIENCES, (by_code, by_front)):
+            found = flow(world, session, client, house.scope(audiences))
+            want = expected(house, of_user & of_client, audiences, of_subject=True, roles=OF_USER)
             asking = client if isinstance(client, Credentials) else None
             got = (
                 [None if found == "invalid_scope" else found]
@@ -135,7 +135,7 @@ def test_a_person_s_token_opens_what_person_and_application_may(
                 else [house.opened(item, asking) for item in found]
             )
             if any(item != want for item in got):
-                wrong.append((relation, may_manage, asked, way.__name__, got, want))
+                wrong.append((relation, may_manage, audiences, flow.__name__, got, want))
     assert wrong == []
 
 
@@ -149,14 +149,14 @@ def test_an_application_s_own_token_opens_what_it_may(house: SharedProjectScenar
             "may_manage": may_manage,
         }
         client = make_application(world, house.project_for(relation, None), members)
-        of_client = house.right("client", "foreign" if relation in TO_USER else relation, own=may_manage)
-        for asked in ASKED:
-            form = {"grant_type": "client_credentials", "scope": house.scope(asked)}
+        of_client = house.right("client", "foreign" if relation in TO_USER else relation, own_project=may_manage)
+        for audiences in AUDIENCES:
+            form = {"grant_type": "client_credentials", "scope": house.scope(audiences)}
             answer = world.post_token_request(client, form).json
-            want = expected(house, of_client, asked, of_subject=False, roles=frozenset())
+            want = expected(house, of_client, audiences, of_subject=False, roles=frozenset())
             got = None if answer.get("error") == "invalid_scope" else house.opened(answer["access_token"], client)
             if got != want:
-                wrong.append((relation, may_manage, asked, got, want))
+                wrong.append((relation, may_manage, audiences, got, want))
     assert wrong == []
 
 
@@ -171,23 +171,23 @@ def by_secret(world: World, robot: ServiceUserProgram, scope: str) -> Any:
 
 
 @pytest.mark.storages("memory")  # as above
-@pytest.mark.parametrize("way", [by_assertion, by_secret])
+@pytest.mark.parametrize("flow", [by_assertion, by_secret])
 @pytest.mark.parametrize("format", TokenFormat)
 @pytest.mark.parametrize("to_project", TO_PROJECT)
 def test_a_service_user_s_token_opens_what_it_may(
     house: SharedProjectScenario,
-    way: Callable[[World, ServiceUserProgram, str], Any],
+    flow: Callable[[World, ServiceUserProgram, str], Any],
     format: TokenFormat,  # noqa: A002
     to_project: str,
 ) -> None:
-    for asked in ASKED:
+    for audiences in AUDIENCES:
         robot = house.world.make_service_user_program(house.organizations["user", to_project], token_format=format)
         house.give_roles(robot.user, to_project)
-        answer = way(house.world, robot, house.scope(asked))
-        right = house.right("user", to_project, own=True)
-        want = expected(house, right, asked, of_subject=True, roles=OF_USER)
+        answer = flow(house.world, robot, house.scope(audiences))
+        right = house.right("user", to_project, own_project=True)
+        want = expected(house, right, audiences, of_subject=True, roles=OF_USER)
         got = None if answer.get("error") == "invalid_scope" else house.opened(answer["access_token"], None)
-        assert got == want, asked
+        assert got == want, audiences
 
 
 @pytest.mark.storages("memory")  # as above
@@ -196,7 +196,7 @@ def test_a_personal_access_token_opens_what_its_service_user_may(house: SharedPr
     world, robot = house.world, house.world.make_service_user_program(house.organizations["user", "holder"])
     house.give_roles(robot.user, "holder")
     token = world.make_personal_access_token(robot, project_ids=(house.shared.id,), scope=f"openid {ROLES}")
-    right = house.right("user", "holder", own=True)
+    right = house.right("user", "holder", own_project=True)
     want = expected(house, right, "shared own", of_subject=True, roles=OF_USER)
     assert want is not None
     assert house.opened(token, None) == want

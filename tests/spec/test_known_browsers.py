@@ -12,7 +12,7 @@ from identity.domain.users import HumanUser
 from identity.testing.browser import PASSWORD, Browser
 from identity.testing.jwt_assertions import base64url
 from identity.testing.world import World
-from tests.spec.password_attempts import at_password, enters, known, leave, lock, login_name, somebody, tried
+from tests.spec.password_attempts import at_password, enters, known, leave, lock, login_name, make_password_user, tried
 
 # What stores have to do is in their contract, and raced in the journeys.
 pytestmark = [pytest.mark.storages("memory"), pytest.mark.usefixtures("quick")]
@@ -87,13 +87,13 @@ def test_the_cookie_of_a_known_browser(world: World, ada: HumanUser) -> None:
 def test_a_browser_remembers_a_bounded_number_of_accounts(world: World) -> None:
     laptop = Browser(world)
     for _ in range(13):
-        person = somebody(world)
+        person = make_password_user(world)
         leave(laptop)
         at_password(world, person, laptop)
         assert enters(laptop)
-    shown = cookies_of(laptop)
-    assert len(shown) == 10
-    assert sum(len(f"{name}={value}; ") for name, value in shown.items()) < 2500
+    cookies = cookies_of(laptop)
+    assert len(cookies) == 10
+    assert sum(len(f"{name}={value}; ") for name, value in cookies.items()) < 2500
 
 
 def _put(browser: Browser, name: str, value: str) -> None:
@@ -119,14 +119,14 @@ def _flipped(name: str, value: str, person: HumanUser) -> tuple[str, str]:
 
 
 def _of_another_account(world: World, browser: Browser, person: HumanUser) -> None:
-    user = somebody(world)
+    user = make_password_user(world)
     browser.cookies = known(world, user).cookies
 
 
 def _expired(world: World, browser: Browser, person: HumanUser) -> None:
-    shown = cookies_of(browser)
+    cookies = cookies_of(browser)
     world.clock.advance(days=90)
-    for name, value in shown.items():
+    for name, value in cookies.items():
         _put(browser, name, value)
 
 

@@ -54,10 +54,10 @@ def signed_in(world: World, login_name: str, password: str = PASSWORD) -> str | 
     browser = Browser(world)
     browser.open("/login")
     browser.sign_in(login_name, password)
-    return _who(world, browser)
+    return _signed_in_user(world, browser)
 
 
-def _who(world: World, browser: Browser) -> str | None:
+def _signed_in_user(world: World, browser: Browser) -> str | None:
     ids = [name.partition("session-")[2] for name in browser.session_cookies]
     with world.read_only_services() as services:
         sessions = [services.storage.sessions.find(item) for item in ids]
@@ -67,15 +67,15 @@ def _who(world: World, browser: Browser) -> str | None:
 # --- what strangers can do --------------------------------------------------------------------------------------------
 
 
-def register_stranger(world: World, own: str, tenant: str) -> None:
+def register_stranger(world: World, own_domain: str, tenant: str) -> None:
     registered(world, tenant)
 
 
-def register_stranger_with_verified_email(world: World, own: str, tenant: str) -> None:
+def register_stranger_with_verified_email(world: World, own_domain: str, tenant: str) -> None:
     proved(world, registered(world, tenant))
 
 
-def create_user_in_other_organization(world: World, own: str, tenant: str) -> None:
+def create_user_in_other_organization(world: World, own_domain: str, tenant: str) -> None:
     robot = world.make_service_user_program(organization_of(world, tenant))
     world.assign_manager_role(robot, "ORG_OWNER")
     named = {"user_name": "ada", "given_name": "A", "family_name": "B"}
@@ -83,14 +83,14 @@ def create_user_in_other_organization(world: World, own: str, tenant: str) -> No
     ApiClient.for_user(robot).post(f"/organizations/{tenant}/users", named)
 
 
-def rename_user_in_other_organization(world: World, own: str, tenant: str) -> None:
+def rename_user_in_other_organization(world: World, own_domain: str, tenant: str) -> None:
     world.clock.advance(1)
     with world.transaction_services() as services:
         [old] = services.storage.users.page(tenant, None).items
         services.users.change(old.id, ChangeHumanUser(user_name="ada"), principal=OPERATOR_PRINCIPAL)
 
 
-def create_service_user_in_other_organization(world: World, own: str, tenant: str) -> None:
+def create_service_user_in_other_organization(world: World, own_domain: str, tenant: str) -> None:
     robot = world.make_service_user_program(organization_of(world, tenant))
     world.assign_manager_role(robot, "ORG_OWNER")
     ApiClient.for_user(robot).post(
@@ -117,11 +117,11 @@ def test_nobody_changes_whom_a_bare_name_means(
     world: World, does: Callable[[World, str, str], None], home: str
 ) -> None:
     """On the service's own pages, for people of the instance's own organization and of any other."""
-    own, organization = world.instance.organization_id, world.make_organization()
+    organization_id, organization = world.instance.organization_id, world.make_organization()
     make_user_with_password(world, organization.id, "old", password=OTHER_PASSWORD)
-    ada = make_user_with_password(world, own if home == "own" else world.make_organization().id)
+    ada = make_user_with_password(world, organization_id if home == "own" else world.make_organization().id)
     assert signed_in(world, "ada") == ada.id
-    does(world, own, organization.id)
+    does(world, organization_id, organization.id)
     assert signed_in(world, "Ada") == ada.id
     assert signed_in(world, "ada", OTHER_PASSWORD) is None
 
@@ -134,10 +134,10 @@ def test_those_of_the_own_organization_come_first_there_even_if_they_come_later(
 
 
 def test_who_registers_with_the_own_organization_does_not(world: World) -> None:
-    own = world.operator_services.organizations.get(world.instance.organization_id)
-    world.operator_services.organizations.change(own.id, ChangeOrganization(registration=True))
+    instance_organization = world.operator_services.organizations.get(world.instance.organization_id)
+    world.operator_services.organizations.change(instance_organization.id, ChangeOrganization(registration=True))
     ada = make_user_with_password(world, world.make_organization().id)
-    proved(world, registered(world, own.id))
+    proved(world, registered(world, instance_organization.id))
     assert signed_in(world, "ada") == ada.id
 
 
@@ -153,20 +153,22 @@ def test_who_registered_has_a_bare_name_once_the_address_is_proved(world: World)
 # --- applications -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("by", ["application", "scope"])
-def test_at_an_application_it_is_one_of_the_organization_in_question(world: World, by: str) -> None:
+@pytest.mark.parametrize("scope_kind", ["application", "scope"])
+def test_at_an_application_it_is_one_of_the_organization_in_question(world: World, scope_kind: str) -> None:
     """The organization of the scope, else the application's; also where others have had the name for longer."""
     make_user_with_password(world, world.instance.organization_id, password=OTHER_PASSWORD)
-    organization, elsewhere = world.make_organization(), world.make_organization()
-    party = RelyingParty.register(world, project_id=world.make_project(elsewhere if by == "scope" else organization).id)
-    scope = f"openid urn:service:iam:org:id:{organization.id}" if by == "scope" else "openid"
+    organization, other_organization = world.make_organization(), world.make_organization()
+    party = RelyingParty.register(
+        world, project_id=world.make_project(other_organization if scope_kind == "scope" else organization).id
+    )
+    scope = f"openid urn:service:iam:org:id:{organization.id}" if scope_kind == "scope" else "openid"
     ada = registered(world, organization.id)
-    if by == "scope":
-        make_user_with_password(world, elsewhere.id, password=PASSWORD)
+    if scope_kind == "scope":
+        make_user_with_password(world, other_organization.id, password=PASSWORD)
     browser, authorization = Browser(world), party.new_request(scope=scope)
     browser.open(authorization.url, initiator=party.origin)
     browser.sign_in("ada", OTHER_PASSWORD)
-    assert _who(world, browser) == ada.id
+    assert _signed_in_user(world, browser) == ada.id
 
 
 @pytest.mark.parametrize("user_name", ["ada", "nobody"])
@@ -182,8 +184,8 @@ def test_the_page_for_the_password_says_which_organization_whether_or_not_there_
     browser.submit({"login_name": user_name})
     whole = f"{user_name}@{organization.primary_domain}"
     assert whole in browser.page.html.get_text()
-    way = f"/password/reset?login_name={whole}&organization={organization.primary_domain}"
-    assert browser.page.html.find("a", href=way)
+    path = f"/password/reset?login_name={whole}&organization={organization.primary_domain}"
+    assert browser.page.html.find("a", href=path)
 
 
 # --- managers ---------------------------------------------------------------------------------------------------------

@@ -51,10 +51,10 @@ def latest(world: World) -> int | None:
     return world.audit_events()[0].sequence
 
 
-def _members(command: Any, thing: dict[str, Any]) -> dict[str, Any]:
+def _members(command: Any, resource: dict[str, Any]) -> dict[str, Any]:
     """All that the command could change, as it is."""
-    own = thing.get("own", thing)
-    return {name: own[name] for name in command.model_fields if name in own}
+    settings = resource.get("own", resource)
+    return {name: settings[name] for name in command.model_fields if name in settings}
 
 
 @pytest.mark.parametrize("operation", PATCHES, ids=named)
@@ -82,13 +82,13 @@ def test_a_state_that_is_so_already(world: World, api: ApiClient, estate: ApiFix
     assert latest(world) == last
 
 
-@pytest.mark.parametrize("place", FORMS, ids=lambda place: place.path)
-def test_a_form_of_the_console_that_is_sent_as_it_came(world: World, estate: ApiFixtureData, place: Any) -> None:
+@pytest.mark.parametrize("route", FORMS, ids=lambda route: route.path)
+def test_a_form_of_the_console_that_is_sent_as_it_came(world: World, estate: ApiFixtureData, route: Any) -> None:
     person = world.make_human_user()
     world.assign_manager_role(person, "IAM_OWNER", resource=INSTANCE_RESOURCE)
     browser = Browser(world)
     browser.start_session(person)
-    page = browser.open(f"/console{address(estate, place.path)}")
+    page = browser.open(f"/console{address(estate, route.path)}")
     assert page.status_int == 200, page
     before = latest(world)
     answer = browser.submit()

@@ -19,7 +19,7 @@ from identity.testing.browser import PASSWORD, Browser
 from identity.testing.fixtures import WorldFactory
 from identity.testing.mail_server import MailServer
 from identity.testing.world import World
-from tests.spec.password_attempts import at_password, enters, known, somebody, tried
+from tests.spec.password_attempts import at_password, enters, known, make_password_user, tried
 
 pytestmark = pytest.mark.storages("memory")
 
@@ -49,7 +49,7 @@ def fill(shares: FairSemaphore, organization_id: str, stack: ExitStack) -> None:
 def test_a_flood_of_passwords_of_one_organization_leaves_others_and_known_browsers_in(
     world: World, stack: ExitStack
 ) -> None:
-    ada, user = somebody(world), somebody(world, world.make_organization())
+    ada, user = make_password_user(world), make_password_user(world, world.make_organization())
     laptop = known(world, ada)
     fill(world.identity.process_state.hasher._semaphore, ada.organization_id, stack)
     assert tried(at_password(world, ada), PASSWORD) == 503
@@ -58,7 +58,7 @@ def test_a_flood_of_passwords_of_one_organization_leaves_others_and_known_browse
 
 
 def test_whether_places_are_left_tells_nothing_of_an_account(world: World, stack: ExitStack) -> None:
-    ada = somebody(world)
+    ada = make_password_user(world)
     domain = world.operator_services.organizations.get(ada.organization_id).primary_domain
     for organization_id in (ada.organization_id, ""):
         fill(world.identity.process_state.hasher._semaphore, organization_id, stack)

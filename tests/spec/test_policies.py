@@ -102,31 +102,31 @@ def test_what_the_instance_does_not_offer_is_refused(
 ) -> None:
     policy(world, INSTANCE_OWNER_ID, second_factor=SecondFactorRule.OFF)
     browser.start_session(ada.user)
-    asked = opened(browser, party, acr_values=TWO)
-    party.check_error_response(browser.page, asked, UNMET)
+    request = opened(browser, party, acr_values=TWO)
+    party.check_error_response(browser.page, request, UNMET)
 
 
 def test_an_organization_allows_no_more_than_the_instance(world: World, ada: LoginUser) -> None:
     policy(world, INSTANCE_OWNER_ID, second_factor=SecondFactorRule.REQUIRED_FOR_MANAGERS, factors=("password", "totp"))
-    here = ada.organization.id
+    organization_id = ada.organization.id
     for rules in (
         {"second_factor": SecondFactorRule.OFFERED},
         {"factors": ("password", "other")},
         {"remember_browser": 1},
     ):
         with pytest.raises(Invalid) as refusal, world.transaction_services() as services:
-            services.policies.change(here, ChangePolicy.build(**rules))
+            services.policies.change(organization_id, ChangePolicy.build(**rules))
         assert refusal.value.fields.keys() == rules.keys()
-    policy(world, here, second_factor=SecondFactorRule.REQUIRED, factors=("totp", "password"))
+    policy(world, organization_id, second_factor=SecondFactorRule.REQUIRED, factors=("totp", "password"))
     policy(world, INSTANCE_OWNER_ID, second_factor=SecondFactorRule.OFFERED, factors=("password", "totp"))
-    held = world.operator_services.policies.organization_policy(here)
-    assert (held.second_factor, held.factors) == (SecondFactorRule.REQUIRED, ("totp", "password")), (
+    loaded = world.operator_services.policies.organization_policy(organization_id)
+    assert (loaded.second_factor, loaded.factors) == (SecondFactorRule.REQUIRED, ("totp", "password")), (
         "the tighter of both"
     )
     policy(world, INSTANCE_OWNER_ID, factors=("password",))
-    held = world.operator_services.policies.organization_policy(here)
+    loaded = world.operator_services.policies.organization_policy(organization_id)
     left = (SecondFactorRule.OFFERED, ("password",))
-    assert (held.second_factor, held.factors) == left, "what nobody could meet is left to the instance"
+    assert (loaded.second_factor, loaded.factors) == left, "what nobody could meet is left to the instance"
 
 
 def test_a_way_that_may_not_be_used_opens_nothing(
@@ -143,8 +143,8 @@ def test_a_way_that_may_not_be_used_opens_nothing(
     right = browser.submit({"password": PASSWORD})
     assert (right.status_int, browser.sign_in_step, browser.session_cookies) == (422, "password", frozenset())
     assert f"{ada.organization.name} does not let people sign in with a password." in right.text
-    asked = opened(inside, party, prompt="none")
-    party.check_error_response(inside.page, asked, "login_required")
+    request = opened(inside, party, prompt="none")
+    party.check_error_response(inside.page, request, "login_required")
     inside.open("/account/profile")
     assert inside.sign_in_step in ("", "password")
 

@@ -50,7 +50,7 @@ class PolicyMatrixScenario:
     browser: Browser
     tokens: ReceivedTokens
     code: str
-    asked: SentAuthorizationRequest
+    request: SentAuthorizationRequest
     #: For the management API.
     managing: str
     #: Has an app, and a browser that is remembered.
@@ -126,7 +126,7 @@ def by_client_credentials(scene: PolicyMatrixScenario) -> str:
 
 #: By grant type.
 GRANTS: Mapping[str, Callable[[PolicyMatrixScenario], str]] = {
-    "authorization_code": lambda scene: answered(scene.party.redeem(scene.code, scene.asked)),
+    "authorization_code": lambda scene: answered(scene.party.redeem(scene.code, scene.request)),
     "refresh_token": lambda scene: answered(scene.party.refresh(scene.tokens.refresh_token)),
     "client_credentials": by_client_credentials,
     JWT_BEARER: lambda scene: answered(scene.world.make_service_user_program(scene.organization).request_token()),
@@ -333,7 +333,7 @@ TABLE: Mapping[str, PolicyMatrixRow] = {
 ALLOWED = {"remember_browser": 30, "account_deletion": True, "password_change_after_reset": False}
 
 
-def seen(scene: PolicyMatrixScenario) -> dict[str, str]:
+def observe(scene: PolicyMatrixScenario) -> dict[str, str]:
     types = [response_type.value for response_type in scene.world.identity.protocol_registry.response_types.values()]
     found = {f"silently {item}": silently(item)(scene) for item in types}
     return found | {name: look(scene) for name, look in {**GRANTS, **POLICY_CHECKS}.items()}
@@ -360,14 +360,14 @@ def world(make_world: WorldFactory) -> World:
 @pytest.mark.parametrize("name", [field.name for field in fields(Policy)])
 def test_a_rule_comes_out_as_its_row_says(world: World, name: str) -> None:
     """For its own organization; people of another one see nothing of it."""
-    row, scene, elsewhere = TABLE[name], make_scenario(world), make_scenario(world)
+    row, scene, other_scene = TABLE[name], make_scenario(world), make_scenario(world)
     world.operator_services.policies.change(scene.organization.id, ChangePolicy.build(**{name: row.value}))
     world.clock.advance(seconds=MEANWHILE.total_seconds())
     assert row.differs or row.silent != "granted", "a rule does something"
-    assert seen(elsewhere) == expected(world, None)
+    assert observe(other_scene) == expected(world, None)
     world.clock.reset()
     world.clock.advance(seconds=MEANWHILE.total_seconds())
-    assert seen(scene) == expected(world, row)
+    assert observe(scene) == expected(world, row)
 
 
 def test_every_grant_has_its_row(world: World) -> None:

@@ -61,8 +61,8 @@ def test_where_it_is_off_no_door_leads_in(world: World, owner: str) -> None:
     policy(world, INSTANCE_OWNER_ID if owner == "instance" else organization.id, registration="off")
     assert not offered(world, party)
     browser = Browser(world)
-    asked = opened(browser, party, prompt="create")
-    party.check_error_response(browser.page, asked, "access_denied")
+    request = opened(browser, party, prompt="create")
+    party.check_error_response(browser.page, request, "access_denied")
     under_way.submit({**ANN, "password": PASSWORD, "password_again": PASSWORD}, form="page-form")
     assert under_way.page.status_int == 403
     assert CLOSED in under_way.page.text
@@ -129,8 +129,8 @@ def test_no_rule_opens_what_an_organization_keeps_closed(world: World) -> None:
     policy(world, INSTANCE_OWNER_ID, registration="allowed")
     assert not offered(world, party_of(world, organization))
     with world.read_only_services() as services:
-        held = services.organizations.get(organization.id)
-        assert not services.registration.accepts_email(held, "ann@acme.example")
+        stored = services.organizations.get(organization.id)
+        assert not services.registration.accepts_email(stored, "ann@acme.example")
 
 
 def test_an_organization_can_only_close_more_and_says_so_everywhere(world: World) -> None:
@@ -167,15 +167,15 @@ def after_sign_in(world: World, login_name: str, password: str) -> str | None:
     return browser.sign_in_step
 
 
-@pytest.mark.parametrize(("instance", "here"), [(None, None), (False, True), (False, None)])
+@pytest.mark.parametrize(("instance", "organization_rule"), [(None, None), (False, True), (False, None)])
 def test_a_password_of_a_manager_is_changed_where_the_rule_says_so(
-    world: World, instance: bool | None, here: bool | None
+    world: World, instance: bool | None, organization_rule: bool | None
 ) -> None:
     api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=OF_INSTANCE))
     organization = world.make_organization()
     api.patch("/instance/policy", {"password_change_after_reset": instance})
-    api.patch(f"/organizations/{organization.id}/policy", {"password_change_after_reset": here})
-    stays = instance is False and here is None
+    api.patch(f"/organizations/{organization.id}/policy", {"password_change_after_reset": organization_rule})
+    stays = instance is False and organization_rule is None
     expected = None if stays else "password/change"
     person = world.make_human_user(organization)
     login_name = f"{person.user_name}@{organization.primary_domain}"
@@ -184,8 +184,8 @@ def test_a_password_of_a_manager_is_changed_where_the_rule_says_so(
     assert after_sign_in(world, login_name, password) == expected
     assert after_sign_in(world, login_name, world.operator_services.users.recover(person.id)) == expected
     named = {"user_name": "new", "given_name": "Ada", "family_name": "Byron", "initial": "one_time_password"}
-    made = api.post(f"/organizations/{organization.id}/users", named)["initial"]["secret"]
-    assert after_sign_in(world, f"new@{organization.primary_domain}", made) == expected
+    initial = api.post(f"/organizations/{organization.id}/users", named)["initial"]["secret"]
+    assert after_sign_in(world, f"new@{organization.primary_domain}", initial) == expected
 
 
 def test_no_organization_lets_a_reset_password_stay_where_the_instance_does_not(world: World) -> None:

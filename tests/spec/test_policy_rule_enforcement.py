@@ -34,9 +34,9 @@ def organization(world: World) -> Organization:
 def rules(world: World, organization: Organization) -> Rules:
     """Sets rules of the organization."""
 
-    def change(**given: Any) -> None:
+    def change(**rules: Any) -> None:
         with world.transaction_services() as services:
-            services.policies.change(organization.id, ChangePolicy.build(**given))
+            services.policies.change(organization.id, ChangePolicy.build(**rules))
 
     return change
 
@@ -108,11 +108,11 @@ def test_people_agree_also_to_applications_of_their_own_where_the_policy_asks(
     session = world.make_browser_session(person)
     offline = "openid offline_access"
     code = world.make_code(owner_application, session, scope=offline)
-    held = world.redeem(code, owner_application).json
+    tokens = world.redeem(code, owner_application).json
     rules(consent="always")
     answer = session.authorize(owner_application, prompt="none")
     assert "error=consent_required" in answer.headers["Location"]
-    assert world.refresh(held["refresh_token"], owner_application).json["error"] == "invalid_grant"
+    assert world.refresh(tokens["refresh_token"], owner_application).json["error"] == "invalid_grant"
     rules(consent=None)
     assert "code=" in session.authorize(owner_application, prompt="none").headers["Location"]
 
@@ -237,7 +237,7 @@ def test_check_names_rules_that_leave_no_way_to_sign_in(
     identity = world.identity
     offered = identity.process_state.capabilities
 
-    def said(*second: str) -> str:
+    def policy_problem(*second: str) -> str:
         monkeypatch.setattr(identity.process_state, "capabilities", replace(offered, second_factors=frozenset(second)))
         identity.process_state.policy_cache.entries.clear()
         checks = SystemChecks(
@@ -246,36 +246,36 @@ def test_check_names_rules_that_leave_no_way_to_sign_in(
         return checks.policies() or ""
 
     rules(second_factor="required_for_managers", factors=("password", "totp"))
-    assert organization.name not in said("totp", "passkeys")
-    assert organization.name in said("passkeys")
-    assert organization.name in said()
+    assert organization.name not in policy_problem("totp", "passkeys")
+    assert organization.name in policy_problem("passkeys")
+    assert organization.name in policy_problem()
     rules(second_factor=None)
-    assert organization.name not in said()
+    assert organization.name not in policy_problem()
 
 
 def test_policy_change_holds_in_other_processes_before_it_is_answered(
     world: World, rules: Rules, organization: Organization
 ) -> None:
     """What a process has found is its own: here another one's cache, which hears of no change."""
-    elsewhere = PolicyCache()
+    other_cache = PolicyCache()
 
-    def held() -> str | None:
+    def cached() -> str | None:
         process = world.identity.process_state
-        policy_cache, process.policy_cache = process.policy_cache, elsewhere
+        policy_cache, process.policy_cache = process.policy_cache, other_cache
         try:
             with world.read_only_services() as services:
                 return services.policies.organization_policy(organization.id).consent
         finally:
             process.policy_cache = policy_cache
 
-    assert held() == "when_foreign"
+    assert cached() == "when_foreign"
     rules(consent="always")
-    assert held() == "always"
+    assert cached() == "always"
     rules(consent=None)
-    assert held() == "when_foreign"
+    assert cached() == "when_foreign"
     with world.transaction_services() as services:
         services.policies.change(INSTANCE_OWNER_ID, ChangePolicy.build(consent="always"))
-    found = held()
+    found = cached()
     with world.transaction_services() as services:
         services.policies.change(INSTANCE_OWNER_ID, ChangePolicy.build(consent=None))
     assert found == "always", "the instance's rules hold for all organizations"
@@ -286,21 +286,21 @@ def test_a_session_costs_no_query_for_the_policy_while_it_is_known(
     world: World, person: HumanUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     browser = _browser(world, person)
-    asked: list[str] = []
+    statements: list[str] = []
     read = PolicyService.get_stored_policy
 
     def counting(self: PolicyService, owner: str) -> Any:
-        asked.append(owner)
+        statements.append(owner)
         return read(self, owner)
 
     monkeypatch.setattr(PolicyService, "get_stored_policy", counting)
     version = SqlOrganizationStore.get_rules_version
     monkeypatch.setattr(
-        SqlOrganizationStore, "get_rules_version", lambda self: asked.append("version") or version(self)
+        SqlOrganizationStore, "get_rules_version", lambda self: statements.append("version") or version(self)
     )
     world.clock.advance(seconds=6)
     assert signed_in(browser)
-    assert set(asked) == {"version", "instance", person.organization_id}
-    asked.clear()
+    assert set(statements) == {"version", "instance", person.organization_id}
+    statements.clear()
     assert signed_in(browser)
-    assert asked == []
+    assert statements == []

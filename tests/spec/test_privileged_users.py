@@ -220,8 +220,8 @@ def test_limits_of_an_organization_hold_for_all_but_the_right_password_of_a_hold
     nobody = f"nobody@{organization.primary_domain}"
     for person in (ada.login_name, bert.login_name, nobody):
         assert "is wrong" in tried(person, "wrong")
-    shown = {person: "Too many" in tried(person, "wrong") for person in (ada.login_name, bert.login_name, nobody)}
-    assert shown == dict.fromkeys(shown, True), "all are told to wait"
+    limited = {person: "Too many" in tried(person, "wrong") for person in (ada.login_name, bert.login_name, nobody)}
+    assert limited == dict.fromkeys(limited, True), "all are told to wait"
     assert "Too many" in tried(bert.login_name, PASSWORD)
     assert signs_in(world, ada)
 
@@ -268,20 +268,20 @@ CHANGES: dict[str, Callable[[Any, Subject, Principal], object]] = {
 def test_owner_of_the_organization_changes_nothing_of_a_holder(
     world: World, organization: Organization, ada: LoginUser, change: str
 ) -> None:
-    by = make_owner(world, organization)
+    caller = make_owner(world, organization)
     with pytest.raises(Denied), world.transaction_services() as services:
-        CHANGES[change](services, subject_of(world, ada.user), by)
+        CHANGES[change](services, subject_of(world, ada.user), caller)
 
 
 @pytest.mark.parametrize("change", sorted(CHANGES.keys() - {"domain", "organization"}))
 def test_role_in_another_organization_keeps_its_home_from_nothing(
     world: World, organization: Organization, bert: LoginUser, change: str
 ) -> None:
-    elsewhere = world.make_organization()
-    world.assign_manager_role(bert.user, "ORG_OWNER", resource=organization_resource(elsewhere.id))
-    by = make_owner(world, organization, "ORG_USER_MANAGER")
+    other_organization = world.make_organization()
+    world.assign_manager_role(bert.user, "ORG_OWNER", resource=organization_resource(other_organization.id))
+    caller = make_owner(world, organization, "ORG_USER_MANAGER")
     with world.transaction_services() as services:
-        CHANGES[change](services, subject_of(world, bert.user), by)
+        CHANGES[change](services, subject_of(world, bert.user), caller)
 
 
 @pytest.mark.parametrize(
@@ -292,37 +292,41 @@ def test_own_organization_of_the_instance_leaves_sign_in_to_who_manages_that(wor
     with world.read_only_services() as services:
         instance = services.find_instance()
         assert instance is not None
-        own = services.organizations.get(instance.organization_id)
-    by = make_owner(world, own)
-    boss = world.make_human_user(own)
+        organization = services.organizations.get(instance.organization_id)
+    caller = make_owner(world, organization)
+    boss = world.make_human_user(organization)
     world.assign_manager_role(boss, "IAM_OWNER", resource=INSTANCE_RESOURCE)
     with world.read_only_services() as services:
-        assert not services.access_control.is_permitted(by, permission, organization_resource(own.id))
-        assert services.access_control.is_permitted(by, "organization.write", organization_resource(own.id))
-        assert services.access_control.is_permitted(principal(world, boss), permission, organization_resource(own.id))
+        assert not services.access_control.is_permitted(caller, permission, organization_resource(organization.id))
+        assert services.access_control.is_permitted(
+            caller, "organization.write", organization_resource(organization.id)
+        )
+        assert services.access_control.is_permitted(
+            principal(world, boss), permission, organization_resource(organization.id)
+        )
 
 
 def test_instance_managed_providers_are_changed_by_the_instance_alone(world: World, organization: Organization) -> None:
     provider = world.make_upstream_provider(organization)
-    by = make_owner(world, organization)
+    caller = make_owner(world, organization)
     with world.transaction_services() as services:
-        services.upstream_providers.change(provider.id, ChangeUpstreamProvider.build(name="Mine"), principal=by)
+        services.upstream_providers.change(provider.id, ChangeUpstreamProvider.build(name="Mine"), principal=caller)
     with pytest.raises(Denied), world.transaction_services() as services:
         services.upstream_providers.change(
-            provider.id, ChangeUpstreamProvider.build(instance_managed=True), principal=by
+            provider.id, ChangeUpstreamProvider.build(instance_managed=True), principal=caller
         )
     with world.transaction_services() as services:
         mark = ChangeUpstreamProvider.build(instance_managed=True)
         services.upstream_providers.change(provider.id, mark, principal=OPERATOR_PRINCIPAL)
     for act in (
         lambda services: services.upstream_providers.change(
-            provider.id, ChangeUpstreamProvider.build(name="X"), principal=by
+            provider.id, ChangeUpstreamProvider.build(name="X"), principal=caller
         ),
         lambda services: services.upstream_providers.change(
-            provider.id, ChangeUpstreamProvider.build(instance_managed=False), principal=by
+            provider.id, ChangeUpstreamProvider.build(instance_managed=False), principal=caller
         ),
-        lambda services: services.upstream_providers.deactivate(provider.id, principal=by),
-        lambda services: services.upstream_providers.remove(provider.id, principal=by),
+        lambda services: services.upstream_providers.deactivate(provider.id, principal=caller),
+        lambda services: services.upstream_providers.remove(provider.id, principal=caller),
     ):
         with pytest.raises(Denied), world.transaction_services() as services:
             act(services)
@@ -338,9 +342,9 @@ def test_providers_of_the_instance_go_with_no_organization_that_others_remove(
         services.upstream_providers.change(provider.id, marked, principal=OPERATOR_PRINCIPAL)
     manager = world.make_human_user()
     world.assign_manager_role(manager, "IAM_ORG_MANAGER", resource=INSTANCE_RESOURCE)
-    for by in (make_owner(world, organization), principal(world, manager)):
+    for caller in (make_owner(world, organization), principal(world, manager)):
         with pytest.raises(Denied), world.transaction_services() as services:
-            services.organizations.remove(organization.id, principal=by)
+            services.organizations.remove(organization.id, principal=caller)
     with world.transaction_services() as services:
         assert services.upstream_providers.find(provider.id) is not None
         services.organizations.remove(organization.id, principal=OPERATOR_PRINCIPAL)
@@ -382,8 +386,8 @@ def test_policy_page_tells_how_many_sessions_end_before_it_ends_them(world: Worl
         browser.start_session(person.user)
     page = f"/console/organizations/{organization.id}/policy/edit"
     browsers[-1].open(page)
-    shown = browsers[-1].submit({"second_factor": "required"}, form="page-form").text
-    assert "These rules end 3 sessions. Your own session is among them. Save again to confirm." in shown
+    text = browsers[-1].submit({"second_factor": "required"}, form="page-form").text
+    assert "These rules end 3 sessions. Your own session is among them. Save again to confirm." in text
     with world.read_only_services() as services:
         assert services.policies.organization_policy(organization.id).second_factor is not SecondFactorRule.REQUIRED
     browsers[-1].submit(form="page-form")
@@ -399,13 +403,13 @@ def test_sessions_that_end_are_counted_without_a_look_at_the_roles_of_each_perso
     isolated_world.assign_manager_role(people[0].user, "IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
     for person in people:
         Browser(isolated_world).start_session(person.user)
-    asked: list[str] = []
+    statements: list[str] = []
     with isolated_world.read_only_services() as services:
         store = type(services.storage.managers)
         of_user = store.list_for_user
 
         def counted(self: Any, user_id: str) -> Any:
-            asked.append(user_id)
+            statements.append(user_id)
             return of_user(self, user_id)
 
         monkeypatch.setattr(store, "list_for_user", counted)
@@ -415,7 +419,7 @@ def test_sessions_that_end_are_counted_without_a_look_at_the_roles_of_each_perso
         assert services.sessions.count_ended_by_policy(organization.id, policy).sessions == 2, (
             "a holder keeps the instance's"
         )
-    assert asked == []
+    assert statements == []
 
 
 def test_api_tells_how_many_sessions_a_change_of_rules_ends(isolated_world: World) -> None:
@@ -423,8 +427,8 @@ def test_api_tells_how_many_sessions_a_change_of_rules_ends(isolated_world: Worl
     Browser(isolated_world).start_session(LoginUser(isolated_world, organization).user)
     api = ApiClient.for_user(isolated_world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     for at in ("/instance", f"/organizations/{organization.id}"):
-        told = api.ask("POST", f"{at}/policy/effect", {"second_factor": "required"}).json
-        assert told == {"sessions": 1, "more": False, "own": False}
+        effect = api.ask("POST", f"{at}/policy/effect", {"second_factor": "required"}).json
+        assert effect == {"sessions": 1, "more": False, "own": False}
         assert api.ask("POST", f"{at}/policy/effect", {"second_factor": "offered"}).json["sessions"] == 0
     assert api.get(f"/organizations/{organization.id}/policy")["own"]["second_factor"] is None
 
@@ -448,8 +452,8 @@ def test_page_that_gives_a_role_says_whom_it_trusts_and_what_ends(world: World, 
     browser = Browser(world)
     browser.start_session(boss.user)
     Browser(world).start_session(bert.user)
-    elsewhere = world.make_organization()
-    page = browser.open(f"/console/organizations/{elsewhere.id}/managers/new?user_id={bert.user.id}")
+    other_organization = world.make_organization()
+    page = browser.open(f"/console/organizations/{other_organization.id}/managers/new?user_id={bert.user.id}")
     assert "whose managers can rename, reset or deactivate this account. A role here trusts them." in page
     assert "session of this user ends" not in page
     page = browser.open(f"/console/instance/managers/new?user_id={bert.user.id}")
@@ -463,16 +467,16 @@ def test_page_that_gives_a_role_says_whom_it_trusts_and_what_ends(world: World, 
 
 
 def test_settings_manager_changes_the_name_alone(world: World, organization: Organization) -> None:
-    by = make_owner(world, organization, "ORG_SETTINGS_MANAGER")
+    caller = make_owner(world, organization, "ORG_SETTINGS_MANAGER")
     with world.transaction_services() as services:
-        services.organizations.change(organization.id, ChangeOrganization.build(name="Renamed"), principal=by)
+        services.organizations.change(organization.id, ChangeOrganization.build(name="Renamed"), principal=caller)
     domain = f"mine.{organization.primary_domain}"
     for members in ({"registration": not organization.registration}, {"primary_domain": domain}):
         with pytest.raises(Denied), world.transaction_services() as services:
-            services.organizations.change(organization.id, ChangeOrganization.build(**members), principal=by)
+            services.organizations.change(organization.id, ChangeOrganization.build(**members), principal=caller)
     browser = Browser(world)
-    assert by.subject is not None
-    browser.start_session(by.subject.user)
+    assert caller.subject is not None
+    browser.start_session(caller.subject.user)
     page = browser.open(f"/console/organizations/{organization.id}/edit")
     assert 'name="name"' in page
     assert 'name="registration"' not in page

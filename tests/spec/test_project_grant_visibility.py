@@ -53,16 +53,16 @@ class ProjectGrantScenario:
     def other(self, side: str) -> str:
         return "holder" if side == "owner" else "owner"
 
-    def words(self, side: str) -> set[str]:
+    def private_texts(self, side: str) -> set[str]:
         """What only that side may read: ids, user names, names and addresses of its people."""
-        words = set()
+        private_texts = set()
         for item in self.people(side):
-            words |= {item.id, item.user_name, item.display_name}
+            private_texts |= {item.id, item.user_name, item.display_name}
             if isinstance(item, HumanUser):
-                words.add(item.profile.email)
+                private_texts.add(item.profile.email)
         # The owner's applications know people by their ids, and by no more.
-        words |= {self.grantee.user_name, self.grantee.display_name} if side == "holder" else set()
-        return {item for item in words if item}
+        private_texts |= {self.grantee.user_name, self.grantee.display_name} if side == "holder" else set()
+        return {item for item in private_texts if item}
 
 
 @pytest.fixture
@@ -92,19 +92,19 @@ def shared(world: World) -> ProjectGrantScenario:
         added = api.post(f"/project-grants/{estate.grant.id}/managers", manager)
         api.patch(f"/managers/{added['id']}", {"roles": ["PROJECT_GRANT_OWNER"]})
     path = f"/project-grants/{estate.grant.id}/user-grants"
-    given = project_grant_scenario.api("holder").post(
+    grant = project_grant_scenario.api("holder").post(
         path, {"user_id": project_grant_scenario.grantee.id, "roles": [ROLE]}
     )
-    project_grant_scenario.api("owner").patch(f"/user-grants/{given['id']}", {"roles": []})
+    project_grant_scenario.api("owner").patch(f"/user-grants/{grant['id']}", {"roles": []})
     project_grant_scenario.api("owner").post(f"/project-grants/{estate.grant.id}/deactivate", status=200)
     project_grant_scenario.api("owner").post(f"/project-grants/{estate.grant.id}/reactivate", status=200)
     return project_grant_scenario
 
 
 def make_named_user(world: World, organization_id: str, name: str) -> HumanUser:
-    side, given = name.split("-")
+    side, role = name.split("-")
     command = CreateHumanUser(
-        user_name=name, given_name=given.capitalize(), family_name=f"of {side}", email=f"{given}@{side}.example"
+        user_name=name, given_name=role.capitalize(), family_name=f"of {side}", email=f"{role}@{side}.example"
     )
     with world.transaction_services() as services:
         return services.users.create(organization_id, command)
@@ -116,15 +116,15 @@ SIDES = ["owner", "holder"]
 @pytest.mark.parametrize("side", SIDES)
 def test_api_shows_nothing_of_the_other_sides_people(shared: ProjectGrantScenario, side: str) -> None:
     """Every list and thing: those of the own organization, of the other one, and of the grant."""
-    words, grant = shared.words(shared.other(side)), shared.grant.id
+    private_texts, grant = shared.private_texts(shared.other(side)), shared.grant.id
     organization = shared.estate.organization if side == "owner" else shared.estate.holder
     other = shared.estate.holder if side == "owner" else shared.estate.organization
     for robot in (shared.robots[side], grant_manager(shared, side)):
         api = ApiClient.for_user(robot)
         addresses = [cell.path.format_map(shared.estate.path_values) for cell in CELLS if cell.method == "GET"]
-        for place in (organization.id, other.id):
+        for organization_id in (organization.id, other.id):
             below = ("managers", "users", "audit-events", "projects", "granted-projects", "overview")
-            addresses += [f"/organizations/{place}/{item}" for item in below]
+            addresses += [f"/organizations/{organization_id}/{item}" for item in below]
         for person in shared.people(shared.other(side)):
             addresses += [
                 f"/organizations/{organization.id}/audit-events?actor_id={person.id}",
@@ -134,10 +134,10 @@ def test_api_shows_nothing_of_the_other_sides_people(shared: ProjectGrantScenari
         for address in addresses:
             answer = api.ask("GET", address)
             # What was asked for may be said again.
-            told = f"{answer.text}{dict(answer.headers)}".replace(
+            response_text = f"{answer.text}{dict(answer.headers)}".replace(
                 address.rpartition("/users/")[2].partition("/")[0], ""
             )
-            assert not [word for word in words if word in told], address
+            assert not [text for text in private_texts if text in response_text], address
     for person in shared.people(shared.other(side)):
         assert shared.api(side).list(f"/organizations/{organization.id}/audit-events?actor_id={person.id}") == []
 
@@ -155,7 +155,7 @@ def grant_manager(shared: ProjectGrantScenario, side: str) -> ServiceUserProgram
 def test_console_shows_nothing_of_the_other_sides_people(shared: ProjectGrantScenario, side: str) -> None:
     """Pickers too, by whole names, addresses and ids."""
     world, grant = shared.world, shared.grant.id
-    words = shared.words(shared.other(side))
+    private_texts = shared.private_texts(shared.other(side))
     organization = shared.estate.organization if side == "owner" else shared.estate.holder
     for person in shared.owner if side == "owner" else shared.holder:
         browser = Browser(world)
@@ -166,11 +166,11 @@ def test_console_shows_nothing_of_the_other_sides_people(shared: ProjectGrantSce
             trail = services.storage.audit.list_after(0, 1000)
         pages |= {f"/console/audit-events/{event.id}" for event in trail}
         for page in sorted(pages):
-            assert not leaked(browser, page, words), page
-        for query in sorted(words | {f"{item}@" for item in words}):
-            for what in ("managers", "user-grants"):
-                page = f"/console/project-grants/{grant}/{what}/new?q={query}"
-                assert not leaked(browser, page, words, echoed=query.rstrip("@")), page
+            assert not leaked(browser, page, private_texts), page
+        for query in sorted(private_texts | {f"{item}@" for item in private_texts}):
+            for collection in ("managers", "user-grants"):
+                page = f"/console/project-grants/{grant}/{collection}/new?q={query}"
+                assert not leaked(browser, page, private_texts, echoed=query.rstrip("@")), page
                 assert not browser.page.html.select("a.choice") or "@" not in query, page
         for other in shared.people(shared.other(side)):
             answers = [
@@ -180,21 +180,21 @@ def test_console_shows_nothing_of_the_other_sides_people(shared: ProjectGrantSce
             assert {answer.status_int for answer in answers} <= {403, 404}
 
 
-def leaked(browser: Browser, page: str, words: set[str], *, echoed: str = "") -> list[str]:
+def leaked(browser: Browser, page: str, private_texts: set[str], *, echoed: str = "") -> list[str]:
     """Which of the words the page has, but for what was typed."""
     text = browser.open(page).text.partition("<main")[2]
     text = text.replace(echoed, "") if echoed else text
-    return [word for word in words if word in text]
+    return [private_text for private_text in private_texts if private_text in text]
 
 
 @pytest.mark.parametrize("side", SIDES)
 def test_each_side_sees_its_own_managers_and_the_others_number(shared: ProjectGrantScenario, side: str) -> None:
     api, path = shared.api(side), f"/project-grants/{shared.grant.id}"
     listed = api.get(f"{path}/managers")
-    wanted = {shared.owner[1].id} if side == "owner" else {shared.holder[1].id, shared.robots["holder"].id}
+    expected = {shared.owner[1].id} if side == "owner" else {shared.holder[1].id, shared.robots["holder"].id}
     # The estate has a viewer at everything.
     found = {item["user_id"] for item in listed["items"]}
-    assert wanted <= found
+    assert expected <= found
     assert not found & {item.id for item in shared.people(shared.other(side))}
     assert listed["total"] == len(found)
     assert api.get(f"{path}/other-managers") == {
@@ -216,7 +216,7 @@ def test_each_side_sees_its_own_managers_and_the_others_number(shared: ProjectGr
 
 def test_managers_of_a_grant_are_chosen_among_the_own_people(shared: ProjectGrantScenario) -> None:
     path = f"/project-grants/{shared.grant.id}/managers"
-    taken, third = shared.people("owner")[1], shared.world.make_service_user_program()
+    manager, third = shared.people("owner")[1], shared.world.make_service_user_program()
     for side in SIDES:
         for user_id in (shared.people(shared.other(side))[1].id, third.id, NOTHING):
             answer = shared.api(side).ask("POST", path, {"user_id": user_id, "roles": ["PROJECT_GRANT_OWNER"]})
@@ -224,16 +224,19 @@ def test_managers_of_a_grant_are_chosen_among_the_own_people(shared: ProjectGran
     boss = ApiClient.for_user(shared.world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     answer = boss.ask("POST", path, {"user_id": third.id, "roles": ["PROJECT_GRANT_OWNER"]})
     assert "organization that owns the project" in check_api_error(answer, 422, "invalid")["fields"]["user_id"]
-    answer = boss.ask("POST", path, {"user_id": taken.id, "roles": ["PROJECT_GRANT_OWNER"]})
+    answer = boss.ask("POST", path, {"user_id": manager.id, "roles": ["PROJECT_GRANT_OWNER"]})
     assert "already" in check_api_error(answer, 422, "invalid")["fields"]["user_id"]
 
 
 def test_a_grant_names_project_and_owner(shared: ProjectGrantScenario) -> None:
     path = f"/project-grants/{shared.grant.id}"
     for api in (shared.api("holder"), ApiClient.for_user(grant_manager(shared, "holder"))):
-        shown = api.get(path)
-        assert (shown["project_name"], shown["owner_name"]) == (shared.project.name, shared.estate.organization.name)
-        assert api.list(f"/organizations/{shared.estate.holder.id}/granted-projects") == [shown]
+        project_grant = api.get(path)
+        assert (project_grant["project_name"], project_grant["owner_name"]) == (
+            shared.project.name,
+            shared.estate.organization.name,
+        )
+        assert api.list(f"/organizations/{shared.estate.holder.id}/granted-projects") == [project_grant]
         for hidden in (f"/projects/{shared.project.id}", f"/organizations/{shared.estate.organization.id}"):
             check_api_error(api.ask("GET", hidden), 404, "not_found")
 
@@ -243,25 +246,25 @@ def test_events_stand_in_both_trails_and_name_the_other_organization(shared: Pro
     for side in SIDES:
         other = homes[shared.other(side)]
         path = f"/organizations/{homes[side]}/audit-events"
-        told = [
+        events = [
             item
             for event in ("manager", "project_grant", "user_grant")
             for item in shared.api(side).list(f"{path}?event={event}&limit=100")
             if "other_organization_id" in item["detail"]
         ]
-        assert {item["event"] for item in told} >= {
+        assert {item["event"] for item in events} >= {
             *("manager.added", "manager.changed", "project_grant.added", "project_grant.deactivated"),
             *("project_grant.reactivated", "user_grant.added", "user_grant.changed"),
         }
-        assert {item["detail"]["other_organization_id"] for item in told} == {other}
-        actors = {item["actor"]["id"] for item in told if item["actor"]["kind"] == "user"}
+        assert {item["detail"]["other_organization_id"] for item in events} == {other}
+        actors = {item["actor"]["id"] for item in events if item["actor"]["kind"] == "user"}
         assert actors == {shared.robots[side].id, None}
-        for item in told:
+        for item in events:
             if item["actor"] == {**item["actor"], "kind": "user", "id": None}:
                 assert {
                     item["actor"][name] for name in ("client_id", "session_id", "client_address", "request_id")
                 } == {None}
-        added = [item for item in told if item["event"] == "manager.added"]
+        added = [item for item in events if item["event"] == "manager.added"]
         assert {item["object_id"] is None for item in added} == {True, False}
         assert all(("user_id" in item["detail"]) == (item["object_id"] is not None) for item in added)
 
@@ -278,7 +281,7 @@ def test_whoever_has_a_role_on_both_sides_is_known_on_both(shared: ProjectGrantS
 def test_an_export_of_the_owner_holds_none_of_the_holders_managers(shared: ProjectGrantScenario) -> None:
     address = f"/organizations/{shared.estate.organization.id}/export"
     exported = json.dumps(shared.api("owner").post(address, status=200))
-    assert not [word for word in shared.words("holder") if word in exported]
+    assert not [text for text in shared.private_texts("holder") if text in exported]
     assert shared.owner[1].id in exported
 
 

@@ -76,19 +76,19 @@ class RecreatedNameScenario:
         at_home = client.call_management_api(f"/organizations/{path_values['organization']}", self.managing)
         signed = [self.robot.request_token(iss=item, sub=item) for item in (self.robot.id, path_values["service_user"])]
         secrets = [self.secret, Credentials(path_values["service_user"], self.secret.secret)]
-        asked = {"grant_type": "client_credentials", "scope": "openid"}
-        shown = [world.post_token_request(credentials, asked) for credentials in secrets]
+        parameters = {"grant_type": "client_credentials", "scope": "openid"}
+        responses = [world.post_token_request(credentials, parameters) for credentials in secrets]
         found = {
             "password": bool(browser.session_cookies),
             "session": "code=" in silent,
             "access token": client.fetch_userinfo(self.tokens["access_token"]).status_int == 200,
             "refresh token": "access_token" in world.refresh(self.tokens["refresh_token"], self.client).json,
             "key": any("access_token" in item.json for item in signed),
-            "secret": any("access_token" in item.json for item in shown),
+            "secret": any("access_token" in item.json for item in responses),
             "personal access token": client.fetch_userinfo(self.personal_token).status_int == 200,
             "management": at_home.status_int == 200,
         }
-        return {word for word, opens in found.items() if opens}
+        return {name for name, opens in found.items() if opens}
 
     def rows(self) -> dict[str, list[Any]]:
         """What hangs at what has the names now, list by list."""
@@ -110,8 +110,8 @@ def scene(world: World) -> RecreatedNameScenario:
     robot = _a_robot(world, api, organization.id)
     project_id = api.post(f"/organizations/{organization.id}/projects", PROJECT)["id"]
     api.post(f"/projects/{project_id}/roles", ROLE)
-    made = api.post(f"/projects/{project_id}/applications", APPLICATION)
-    client = Credentials(made["id"], made["client_secret"])
+    created = api.post(f"/projects/{project_id}/applications", APPLICATION)
+    client = Credentials(created["id"], created["client_secret"])
     project = world.operator_services.projects.get(project_id)
     grant = world.make_project_grant(project, holder, roles=[ROLE["key"]])
     colleague = world.make_human_user(holder)
@@ -150,9 +150,9 @@ def scene(world: World) -> RecreatedNameScenario:
 
 
 def _a_robot(world: World, api: ApiClient, organization_id: str) -> ServiceUserProgram:
-    made = api.post(f"/organizations/{organization_id}/service-users", PROGRAM)["id"]
+    user_id = api.post(f"/organizations/{organization_id}/service-users", PROGRAM)["id"]
     with world.read_only_services() as services:
-        user, organization = services.service_users.get(made), services.organizations.get(organization_id)
+        user, organization = services.service_users.get(user_id), services.organizations.get(organization_id)
     return world.add_service_user_key(ServiceUserProgram(world, user, organization, "", world.key_pool.next()))
 
 
@@ -171,9 +171,9 @@ def service_user(scene: RecreatedNameScenario) -> None:
 
 def organization(scene: RecreatedNameScenario) -> None:
     """With its domain, and all that was in it."""
-    shown = scene.api.get(f"/organizations/{scene.path_values['organization']}")
+    current = scene.api.get(f"/organizations/{scene.path_values['organization']}")
     scene.api.delete(f"/organizations/{scene.path_values['organization']}")
-    members = {name: shown[name] for name in ("name", "primary_domain", "registration")}
+    members = {name: current[name] for name in ("name", "primary_domain", "registration")}
     scene.path_values["organization"] = scene.api.post("/organizations", members)["id"]
     _make_user(scene)
     _make_service_user(scene)
@@ -239,7 +239,7 @@ def _make_project_grant(scene: RecreatedNameScenario) -> None:
 
 
 #: Kind → what no longer opens anything then.
-GONE: dict[Callable[[RecreatedNameScenario], None], set[str]] = {
+CLOSED_AFTER: dict[Callable[[RecreatedNameScenario], None], set[str]] = {
     user: OF_PERSON,
     service_user: OF_PROGRAM,
     organization: ALL,
@@ -256,7 +256,7 @@ def test_all_of_it_works_before(scene: RecreatedNameScenario) -> None:
     assert [path for path, rows in scene.rows().items() if not rows] == []
 
 
-@pytest.mark.parametrize("make_again", GONE, ids=lambda item: item.__name__)
+@pytest.mark.parametrize("make_again", CLOSED_AFTER, ids=lambda item: item.__name__)
 def test_what_is_made_again_inherits_nothing(
     scene: RecreatedNameScenario, make_again: Callable[[RecreatedNameScenario], None]
 ) -> None:
@@ -271,7 +271,7 @@ def test_what_is_made_again_inherits_nothing(
             assert not of_new or row["id"] not in old_ids, path
             assert not any(path_values[name] in json.dumps(row) for name in new), path
     if make_again is role:
-        held = [row["roles"] for path, rows in after.items() if path.endswith("grants") for row in rows]
-        assert held
-        assert not any(held), "the role that is there now was given to nobody"
-    assert scene.works() == ALL - GONE[make_again]
+        roles = [row["roles"] for path, rows in after.items() if path.endswith("grants") for row in rows]
+        assert roles
+        assert not any(roles), "the role that is there now was given to nobody"
+    assert scene.works() == ALL - CLOSED_AFTER[make_again]

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.storages("memory")
 
 ADDRESS = "ada@people.example"
 #: What somebody would say who wants to be believed.
-SAID = {"email": ADDRESS, "email_verified": True}
+CLAIMED_MEMBERS = {"email": ADDRESS, "email_verified": True}
 
 #: Makes an organization with these members; returns its id.
 Make = Callable[[World, dict[str, Any]], str]
@@ -29,14 +29,16 @@ def make_owner_client(world: World) -> ApiClient:
 
 
 def by_api(world: World, members: dict[str, Any]) -> str:
-    made: str = make_owner_client(world).post("/organizations", members)["id"]
-    return made
+    organization_id: str = make_owner_client(world).post("/organizations", members)["id"]
+    return organization_id
 
 
 def by_import(world: World, members: dict[str, Any]) -> str:
     head = {"format": "identity-organization", "version": 1, "instance": "01980000-0000-7000-8000-000000000000"}
-    made: str = make_owner_client(world).post("/organizations/import", {**head, "organization": members})["id"]
-    return made
+    organization_id: str = make_owner_client(world).post("/organizations/import", {**head, "organization": members})[
+        "id"
+    ]
+    return organization_id
 
 
 def by_apply(world: World, members: dict[str, Any]) -> str:
@@ -61,16 +63,16 @@ def by_console(world: World, members: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("make", [by_api, by_import, by_apply, by_console])
-@pytest.mark.parametrize("said", [{}, {"registration": False}, {"registration": True}], ids=str)
-def test_a_new_organization_is_open_only_if_that_is_said(world: World, make: Make, said: dict[str, bool]) -> None:
-    domain = f"{make.__name__}-{len(said)}-{said.get('registration')}".replace("_", "-").lower()
-    members = {"name": "New", "primary_domain": f"{domain}.id.example.com", **said}
+@pytest.mark.parametrize("settings", [{}, {"registration": False}, {"registration": True}], ids=str)
+def test_a_new_organization_is_open_only_if_that_is_said(world: World, make: Make, settings: dict[str, bool]) -> None:
+    domain = f"{make.__name__}-{len(settings)}-{settings.get('registration')}".replace("_", "-").lower()
+    members = {"name": "New", "primary_domain": f"{domain}.id.example.com", **settings}
     organization_id = make(world, members)
     organization = world.operator_services.organizations.get(organization_id)
     party = RelyingParty.register(world, project_id=world.make_project(organization).id)
     browser, authorization = Browser(world), party.new_request(prompt="create")
     browser.open(authorization.url, initiator=party.origin)
-    if said.get("registration"):
+    if settings.get("registration"):
         assert browser.sign_in_step == "register"
     else:
         party.check_error_response(browser.page, authorization, "access_denied")
@@ -86,7 +88,7 @@ def test_the_instances_own_organization_is_closed_outside_development(world: Wor
 def created(world: World, organization_id: str, user_name: str) -> None:
     api, path = make_owner_client(world), f"/organizations/{organization_id}/users"
     named = {"user_name": user_name, "given_name": "Ada", "family_name": "Lovelace"}
-    assert api.ask("POST", path, {**named, **SAID}).status_int == 422
+    assert api.ask("POST", path, {**named, **CLAIMED_MEMBERS}).status_int == 422
     api.post(path, {**named, "email": ADDRESS})
 
 
@@ -104,7 +106,7 @@ def changed(world: World, organization_id: str, user_name: str) -> None:
     api = make_owner_client(world)
     [user] = api.list(f"/organizations/{organization_id}/users?q={user_name}")
     path = f"/users/{user['id']}"
-    assert api.ask("PATCH", path, SAID).status_int == 422
+    assert api.ask("PATCH", path, CLAIMED_MEMBERS).status_int == 422
     api.patch(path, {"email": f"other.{ADDRESS}"})
     api.patch(path, {"email": ADDRESS})
 
@@ -122,18 +124,20 @@ def described(world: World, organization_id: str, user_name: str) -> None:
     user = {"user_name": user_name, "given_name": "Ada", "family_name": "Lovelace"}
 
     def state(*users: object) -> dict[str, Any]:
-        here = {"name": organization.name, "primary_domain": organization.primary_domain, "users": users}
-        return {"version": 1, "organizations": [here]}
+        document = {"name": organization.name, "primary_domain": organization.primary_domain, "users": users}
+        return {"version": 1, "organizations": [document]}
 
     with world.transaction_services() as services, pytest.raises(Exception, match="email_verified"):
-        apply_desired_state(services, parse_desired_state(state({**user, **SAID})), principal=OPERATOR_PRINCIPAL)
+        apply_desired_state(
+            services, parse_desired_state(state({**user, **CLAIMED_MEMBERS})), principal=OPERATOR_PRINCIPAL
+        )
     with world.transaction_services() as services:
         apply_desired_state(
             services, parse_desired_state(state({**user, "email": ADDRESS})), principal=OPERATOR_PRINCIPAL
         )
 
 
-def said_by_oneself(world: World, organization_id: str, user_name: str) -> None:
+def claim_by_user(world: World, organization_id: str, user_name: str) -> None:
     organization = world.operator_services.organizations.get(organization_id)
     person = world.make_human_user(organization)
     set_password(world, person)
@@ -143,10 +147,10 @@ def said_by_oneself(world: World, organization_id: str, user_name: str) -> None:
     browser.submit({"email": ADDRESS, "current_password": PASSWORD})
 
 
-@pytest.mark.parametrize("way", [created, invited, changed, registered, described, said_by_oneself])
-def test_no_way_but_its_link_verifies_an_address(world: World, way: Callable[[World, str, str], None]) -> None:
+@pytest.mark.parametrize("claim", [created, invited, changed, registered, described, claim_by_user])
+def test_no_way_but_its_link_verifies_an_address(world: World, claim: Callable[[World, str, str], None]) -> None:
     organization = world.make_organization()
-    way(world, organization.id, "ada")
+    claim(world, organization.id, "ada")
     [user] = [
         item
         for item in make_owner_client(world).list(f"/organizations/{organization.id}/users")

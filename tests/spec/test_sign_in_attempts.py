@@ -17,7 +17,7 @@ from identity.testing.browser import PASSWORD, Browser, set_password
 from identity.testing.fixtures import WorldFactory
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
-from tests.spec.password_attempts import at_password, enters, leave, lock, login_name, somebody, tried
+from tests.spec.password_attempts import at_password, enters, leave, lock, login_name, make_password_user, tried
 
 # What stores have to do is in their contract, and raced in the journeys; here a few go through all of it.
 pytestmark = [pytest.mark.storages("memory"), pytest.mark.usefixtures("quick")]
@@ -39,7 +39,7 @@ def world(isolated_world: World) -> World:
 def test_an_office_behind_one_address_signs_in_all_day(world: World) -> None:
     """A hundred and fifty right passwords within ten minutes from one address, some typed wrong at first."""
     office = Browser(world).address
-    people = [somebody(world) for _ in range(5)]
+    people = [make_password_user(world) for _ in range(5)]
     for number in range(150):
         browser = Browser(world)
         browser.address = office
@@ -62,7 +62,7 @@ def test_a_success_counts_nothing_and_clears_the_account(world: World, ada: Huma
 def test_a_success_gives_back_its_own_attempt_alone(make_world: WorldFactory) -> None:
     """Whoever has an account here does not get more guesses at others by signing in to it between."""
     world = make_world(**{"identity.attempts_per_address": "3"})
-    mine = somebody(world)
+    mine = make_password_user(world)
     stranger = at_password(world, mine)
     statuses = []
     for number in range(6):
@@ -161,7 +161,7 @@ def _renamed_to(world: World, person: HumanUser) -> HumanUser:
     stranger = Browser(world)
     at_password(world, f"{name}@{login_name(world, person).partition('@')[2]}", stranger)
     assert [tried(stranger) for _ in range(6)] == [422] * 5 + [429]
-    another = somebody(world, world.operator_services.organizations.get(person.organization_id))
+    another = make_password_user(world, world.operator_services.organizations.get(person.organization_id))
     _rename(world, another, name)
     return another
 
@@ -186,13 +186,13 @@ def test_a_name_that_changes_hands_brings_no_failures(
 
 @everywhere
 def test_a_locked_account_stays_locked_under_another_name_and_no_other_is(world: World, ada: HumanUser) -> None:
-    grace = somebody(world, world.operator_services.organizations.get(ada.organization_id))
+    grace = make_password_user(world, world.operator_services.organizations.get(ada.organization_id))
     lock(world, ada)
-    theirs, hers = ada.user_name, grace.user_name
+    ada_name, grace_name = ada.user_name, grace.user_name
     # They swap their names.
     _rename(world, ada, "meanwhile")
-    _rename(world, grace, theirs)
-    _rename(world, ada, hers)
+    _rename(world, grace, ada_name)
+    _rename(world, ada, grace_name)
     browser = at_password(world, ada)
     assert tried(browser, PASSWORD) == 422, "what is right is not looked at"
     with world.read_only_services() as services:
@@ -250,12 +250,12 @@ def test_which_spellings_share_a_count_tells_nothing(world_cache: Any, first: st
             at_password(world, spelt[which], browser)
             for _ in range(times):
                 tried(browser)
-                sequence.append(_told(browser, *spelt.values()))
+                sequence.append(_responses(browser, *spelt.values()))
         sequences.append(sequence)
     assert sequences[0] == sequences[1]
 
 
-def _told(browser: Browser, *names: str) -> tuple[str, str | None, str]:
+def _responses(browser: Browser, *names: str) -> tuple[str, str | None, str]:
     text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "ID", browser.page.text)
     text = re.sub(r'name="csrf_token" value="[^"]*"', "TOKEN", text)
     text = re.sub(r'name="ticket" value="[^"]*"|challenge&#34;: &#34;[^&]*', "CHALLENGE", text)
@@ -269,7 +269,7 @@ def test_at_an_application_the_bare_name_is_the_full_one_of_its_organization(wor
     project = world.make_project()
     organization = world.operator_services.storage.organizations.find(project.organization_id)
     party = RelyingParty.register(world, project_id=project.id)
-    person = somebody(world, organization)
+    person = make_password_user(world, organization)
     for name in (person.user_name, f"no{person.user_name}"):
         statuses = []
         for spelt in (name, f"{name}@{organization.primary_domain}"):

@@ -259,10 +259,10 @@ def patiently(use: Callable[[], bool]) -> bool:
     raise AssertionError("it was in the way of others each time")
 
 
-@pytest.mark.parametrize("what", ONCE)
-def test_of_racing_uses_one_counts(world: World, what: str) -> None:
+@pytest.mark.parametrize("artifact", ONCE)
+def test_of_racing_uses_one_counts(world: World, artifact: str) -> None:
     for _ in range(ROUNDS):
-        race, start = ONCE[what](world), Barrier(TOGETHER)
+        race, start = ONCE[artifact](world), Barrier(TOGETHER)
 
         def run(_: int, race: Race = race, start: Barrier = start) -> bool:
             start.wait(30)

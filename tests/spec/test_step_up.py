@@ -16,7 +16,7 @@ from identity.testing.world import World
 from tests.plugins.factors.authenticator_app import AuthenticatorApp, enrol
 from tests.plugins.login.conftest import LoginUser
 
-ONE, TWO, RESISTANT = (f"urn:service:iam:acr:{word}" for word in ("1", "2", "phr"))
+ONE_FACTOR, TWO, RESISTANT = (f"urn:service:iam:acr:{level}" for level in ("1", "2", "phr"))
 UNMET = "unmet_authentication_requirements"
 
 
@@ -68,7 +68,7 @@ def test_a_session_that_has_proved_less_proves_the_rest(
     began = world.clock.seconds
     world.clock.advance(minutes=5)
     plain = party.obtain_tokens(browser.open((authorization := party.new_request()).url), authorization)
-    assert (plain.claims["acr"], plain.claims["amr"]) == (ONE, ["pwd"])
+    assert (plain.claims["acr"], plain.claims["amr"]) == (ONE_FACTOR, ["pwd"])
     authorization = opened(browser, party, **wants(TWO, essential=essential))
     assert browser.sign_in_step == "totp"
     tokens = party.obtain_tokens(browser.submit({"code": app.code()}), authorization)
@@ -89,10 +89,10 @@ def test_a_session_that_has_proved_less_proves_the_rest(
 def test_who_signs_in_proves_both(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
 ) -> None:
-    asked = opened(browser, party, acr_values=f"urn:example:other {TWO}")
+    request = opened(browser, party, acr_values=f"urn:example:other {TWO}")
     browser.sign_in(ada.login_name)
     assert browser.sign_in_step == "totp"
-    assert party.obtain_tokens(browser.submit({"code": app.code()}), asked).claims["acr"] == TWO
+    assert party.obtain_tokens(browser.submit({"code": app.code()}), request).claims["acr"] == TWO
 
 
 def test_a_class_is_told_as_it_was_asked_for(
@@ -100,13 +100,13 @@ def test_a_class_is_told_as_it_was_asked_for(
 ) -> None:
     """Two factors are one factor, too, for whoever asks for no more; and for the tokens that follow."""
     browser.start_session(ada.user)
-    asked = opened(browser, party, acr_values=TWO)
+    request = opened(browser, party, acr_values=TWO)
     browser.submit({"code": app.code()})
-    asked = party.new_request(scope="openid offline_access", **wants(ONE))
-    tokens = party.obtain_tokens(browser.open(asked.url), asked)
-    assert tokens.claims["acr"] == ONE
+    request = party.new_request(scope="openid offline_access", **wants(ONE_FACTOR))
+    tokens = party.obtain_tokens(browser.open(request.url), request)
+    assert tokens.claims["acr"] == ONE_FACTOR
     answer = party.refresh(tokens.refresh_token).json
-    assert party.check_id_token(answer["id_token"])["acr"] == ONE
+    assert party.check_id_token(answer["id_token"])["acr"] == ONE_FACTOR
 
 
 def test_words_that_nobody_knows_ask_for_nothing_unless_they_are_essential(
@@ -114,7 +114,7 @@ def test_words_that_nobody_knows_ask_for_nothing_unless_they_are_essential(
 ) -> None:
     browser.start_session(ada.user)
     authorization = party.new_request(acr_values="urn:mace:incommon:iap:silver")
-    assert party.obtain_tokens(browser.open(authorization.url), authorization).claims["acr"] == ONE
+    assert party.obtain_tokens(browser.open(authorization.url), authorization).claims["acr"] == ONE_FACTOR
     authorization = opened(browser, party, **wants("urn:mace:incommon:iap:silver"))
     party.check_error_response(browser.page, authorization, UNMET)
 
@@ -124,8 +124,8 @@ def test_without_a_page_it_is_refused(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp, essential: bool
 ) -> None:
     browser.start_session(ada.user)
-    asked = opened(browser, party, prompt="none", **wants(TWO, essential=essential))
-    party.check_error_response(browser.page, asked, UNMET)
+    request = opened(browser, party, prompt="none", **wants(TWO, essential=essential))
+    party.check_error_response(browser.page, request, UNMET)
 
 
 @pytest.mark.parametrize("essential", [True, False])
@@ -133,11 +133,11 @@ def test_who_has_none_sets_one_up_or_goes_back(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, essential: bool
 ) -> None:
     browser.start_session(ada.user)
-    asked = opened(browser, party, **wants(TWO, essential=essential))
+    request = opened(browser, party, **wants(TWO, essential=essential))
     assert browser.sign_in_step == "factors/new"
     assert "Invoices" in browser.page.text
     browser.submit(button=("factor", "none"))
-    party.check_error_response(browser.page, asked, UNMET)
+    party.check_error_response(browser.page, request, UNMET)
     opened(browser, party, **wants(TWO, essential=essential))
     browser.submit(button=("factor", "totp"))
     assert browser.sign_in_step == "totp/new"
@@ -169,11 +169,11 @@ def test_signing_in_again_proves_all_of_it_again(
     browser.submit({"code": app.code()})
     world.clock.advance(minutes=10)
     for again in ({"prompt": "login"}, {"max_age": "300"}):
-        asked = opened(browser, party, acr_values=TWO, **again)
+        request = opened(browser, party, acr_values=TWO, **again)
         assert browser.sign_in_step == "password"
         browser.sign_in(ada.login_name)
         assert browser.sign_in_step == "totp"
-        tokens = party.obtain_tokens(browser.submit({"code": app.code()}), asked)
+        tokens = party.obtain_tokens(browser.submit({"code": app.code()}), request)
         assert (tokens.claims["acr"], tokens.claims["auth_time"]) == (TWO, world.clock.seconds)
         world.clock.advance(minutes=10)
 
@@ -187,8 +187,8 @@ def test_a_policy_holds_for_sessions_and_tokens_that_were_there_before(
     policy(world, ada.organization.id, second_factor=SecondFactorRule.REQUIRED)
     answer = party.refresh(tokens.refresh_token)
     assert (answer.status_int, answer.json["error"]) == (400, "invalid_grant")
-    asked = opened(browser, party, prompt="none")
-    party.check_error_response(browser.page, asked, "interaction_required")
+    request = opened(browser, party, prompt="none")
+    party.check_error_response(browser.page, request, "interaction_required")
     browser.open("/account/profile")
     assert browser.sign_in_step == "totp", "and the way there leads on"
     browser.submit({"code": app.code()})

@@ -2,7 +2,7 @@
 
 An audience scope in a link that a tenant's application sends people to brings that tenant no power over the service,
 and none over what belongs to others; and nobody but the instance's own managers has a say over applications of its own
-project, which are told of everybody's managing tokens.
+project, which receive everybody's managing tokens.
 """
 
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class TenantLinkCase:
     browser: Browser
 
     def follow(self, scope: str, response_type: str = "code", **parameters: str) -> str:
-        """The error that the application is told, and nothing else."""
+        """The error that the application receives; it receives nothing else."""
         authorization = self.party.new_request(response_type, scope=scope, **parameters)
         members = self.party.check_response(self.browser.open(authorization.url), authorization)
         assert not members.keys() & {"code", "access_token", "id_token"}, members
@@ -73,15 +73,15 @@ def test_no_tenant_s_application_manages_the_service_in_its_user_s_name(
     """By id and by alias, in every namespace; silently or not."""
     for namespace in NAMESPACES:
         for name in (link.world.instance.project_id, namespace.rsplit(":", 2)[-2]):
-            word = f"{namespace}:org:project:id:{name}:aud"
-            assert link.follow(f"openid {word}", response_type, **prompt) == "invalid_scope", word
-            assert link.follow(f"openid profile {ROLES} {word}", response_type, **prompt) == "invalid_scope", word
+            scope = f"{namespace}:org:project:id:{name}:aud"
+            assert link.follow(f"openid {scope}", response_type, **prompt) == "invalid_scope", scope
+            assert link.follow(f"openid profile {ROLES} {scope}", response_type, **prompt) == "invalid_scope", scope
 
 
 def test_nor_in_its_own(link: TenantLinkCase) -> None:
     client = link.party.credentials
-    for word in (link.world.audience_scope(), "urn:zitadel:iam:org:project:id:zitadel:aud"):
-        form = {"grant_type": "client_credentials", "scope": word}
+    for scope in (link.world.audience_scope(), "urn:zitadel:iam:org:project:id:zitadel:aud"):
+        form = {"grant_type": "client_credentials", "scope": scope}
         check_oauth_error(link.world.post_token_request(client, form), "invalid_scope")
 
 
@@ -102,9 +102,9 @@ def test_an_application_of_the_own_project_does_not_either(world: World, type: A
 
 def test_a_token_that_came_to_be_issued_manages_nothing(world: World) -> None:
     """As an earlier version did; security 7.4: judged whenever it is shown."""
-    manager, client, own = world.make_human_user(), world.make_web_application(), world.instance.project_id
+    manager, client, own_project = world.make_human_user(), world.make_web_application(), world.instance.project_id
     world.assign_manager_role(manager, "ORG_OWNER")
-    token = stored_token(world, manager, client, audience=(client.client_id, own))
+    token = stored_token(world, manager, client, audience=(client.client_id, own_project))
     assert world.client.call_management_api("/me", token).status_int == 401
     check_inactive_token(world.client.introspect(token, world.introspector))
     assert world.client.introspect(token, client).json["aud"] == [client.client_id]
@@ -145,16 +145,16 @@ class TenantScenario:
         return f"openid {ROLES} {self.world.audience_scope(self.project.id)}"
 
     def error(self, **parameters: str) -> str | None:
-        """What the application is told instead of a code."""
+        """The error that the application receives instead of a code."""
         answer = self.session.authorize(self.client, scope=self.scope, **parameters)
         return parse_qs(urlsplit(answer.headers["Location"]).query).get("error", [None])[0]
 
     def roles(self, token: str) -> set[str]:
-        """The roles in the project that are told of a token, to its bearer and to the application alike."""
+        """The roles in the project that userinfo and introspection return for a token; both must agree."""
         claim = f"urn:service:iam:org:project:{self.project.id}:roles"
-        told = self.world.client.fetch_userinfo(token).json.get(claim, {})
-        assert self.world.client.introspect(token, self.client).json.get(claim, {}) == told
-        return set(told)
+        in_userinfo = self.world.client.fetch_userinfo(token).json.get(claim, {})
+        assert self.world.client.introspect(token, self.client).json.get(claim, {}) == in_userinfo
+        return set(in_userinfo)
 
 
 @pytest.fixture
@@ -181,9 +181,9 @@ def test_a_project_needs_the_right_of_the_user_and_of_the_application(world: Wor
         assert world.client.introspect(members["access_token"], api).json["active"] is True
         world.operator_services.project_grants.deactivate(grant.id)
         check_inactive_token(world.client.introspect(members["access_token"], api))
-        told = world.client.introspect(members["access_token"], shared.client).json
-        assert told["active"] is True
-        assert shared.project.id not in told["aud"]
+        claims = world.client.introspect(members["access_token"], shared.client).json
+        assert claims["active"] is True
+        assert shared.project.id not in claims["aud"]
         check_oauth_error(world.redeem(code, shared.client), "invalid_scope")
         check_oauth_error(world.refresh(members["refresh_token"], shared.client), "invalid_scope")
         world.operator_services.project_grants.reactivate(grant.id)
@@ -248,7 +248,7 @@ FORMS: dict[str, tuple[str, dict[str, str]]] = {
 NEARLY = ("ORG_OWNER", "IAM_ORG_MANAGER", "PROJECT_OWNER")
 
 
-class Own:
+class OwnProjectScenario:
     """An API application of the own project, and who would like to have it."""
 
     def __init__(self, world: World) -> None:
@@ -282,59 +282,69 @@ class Own:
 
 
 @pytest.fixture
-def own(world: World) -> Own:
-    return Own(world)
+def own_project(world: World) -> OwnProjectScenario:
+    return OwnProjectScenario(world)
 
 
 @pytest.mark.parametrize("role", NEARLY)
-def test_applications_of_the_own_project_are_the_instance_s_at_the_api(world: World, own: Own, role: str) -> None:
-    """Whoever has one is told of everybody's managing tokens, and revokes them."""
-    api = ApiClient.for_user(world.make_manager_program(role, resource=own.resource(role)))
-    before = own.state()
-    assert api.get(f"/applications/{own.application.id}")["name"] == own.application.name
+def test_applications_of_the_own_project_are_the_instance_s_at_the_api(
+    world: World, own_project: OwnProjectScenario, role: str
+) -> None:
+    """Its holder sees everybody's managing tokens, and revokes them."""
+    api = ApiClient.for_user(world.make_manager_program(role, resource=own_project.resource(role)))
+    before = own_project.state()
+    assert api.get(f"/applications/{own_project.application.id}")["name"] == own_project.application.name
     for method, path, members in WRITES.values():
-        check_api_error(api.ask(method, path.format_map(own.names), members), 403, "forbidden")
-    assert own.state() == before
+        check_api_error(api.ask(method, path.format_map(own_project.names), members), 403, "forbidden")
+    assert own_project.state() == before
 
 
-def test_its_owner_changes_them(world: World, own: Own) -> None:
+def test_its_owner_changes_them(world: World, own_project: OwnProjectScenario) -> None:
     api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     for method, path, members in WRITES.values():
-        assert api.ask(method, path.format_map(own.names), members).status_int in (200, 201, 204), path
+        assert api.ask(method, path.format_map(own_project.names), members).status_int in (200, 201, 204), path
 
 
 @pytest.mark.parametrize("role", NEARLY)
-def test_and_in_the_console(world: World, own: Own, role: str) -> None:
+def test_and_in_the_console(world: World, own_project: OwnProjectScenario, role: str) -> None:
     """Neither a button leads there, nor does a form that is posted all the same."""
     person = world.make_human_user()
-    world.assign_manager_role(person, role, resource=own.resource(role))
-    browser, before = Browser(world), own.state()
+    world.assign_manager_role(person, role, resource=own_project.resource(role))
+    browser, before = Browser(world), own_project.state()
     browser.start_session(person)
-    for path in (f"/console/projects/{own.project.id}", f"/console/projects/{own.project.id}/applications"):
+    for path in (
+        f"/console/projects/{own_project.project.id}",
+        f"/console/projects/{own_project.project.id}/applications",
+    ):
         assert "/applications/new" not in browser.open(path).text
-    shown = browser.open(f"/console/applications/{own.application.id}").text
+    page = browser.open(f"/console/applications/{own_project.application.id}").text
     for path in ("edit", "secrets/new", "deactivate", "delete"):
-        assert f"/applications/{own.application.id}/{path}" not in shown
+        assert f"/applications/{own_project.application.id}/{path}" not in page
     for path, typed in FORMS.values():
-        browser.open("/console" + path.format_map(own.names))
-        answer = browser.submit({name: value.format_map(own.names) for name, value in typed.items()})
+        browser.open("/console" + path.format_map(own_project.names))
+        answer = browser.submit({name: value.format_map(own_project.names) for name, value in typed.items()})
         assert answer.status_int == 403, path
-    assert own.state() == before
+    assert own_project.state() == before
 
 
 @pytest.mark.parametrize("role", NEARLY)
-def test_and_by_a_described_state(world: World, own: Own, role: str) -> None:
+def test_and_by_a_described_state(world: World, own_project: OwnProjectScenario, role: str) -> None:
     """Or are refused before, as whoever may not change the organization."""
-    robot = world.make_manager_program(role, resource=own.resource(role))
-    before = own.state()
+    robot = world.make_manager_program(role, resource=own_project.resource(role))
+    before = own_project.state()
     described = (
         {"name": "Mine alone", "type": "api"},
-        {"id": own.application.id, "name": own.application.name, "type": "api", "id_token_lifetime": 60},
-        {"id": own.application.id, "name": own.application.name, "type": "api", "active": False},
+        {
+            "id": own_project.application.id,
+            "name": own_project.application.name,
+            "type": "api",
+            "id_token_lifetime": 60,
+        },
+        {"id": own_project.application.id, "name": own_project.application.name, "type": "api", "active": False},
     )
     for application in described:
-        project = {"id": own.project.id, "name": own.project.name, "applications": [application]}
-        organization = {"id": own.organization.id, "name": own.organization.name, "projects": [project]}
+        project = {"id": own_project.project.id, "name": own_project.project.name, "applications": [application]}
+        organization = {"id": own_project.organization.id, "name": own_project.organization.name, "projects": [project]}
         state = applying.parse_desired_state({"version": 1, "organizations": [organization]})
         with world.transaction_services() as services:
             subject = services.storage.users.find_subject(robot.id)
@@ -342,7 +352,7 @@ def test_and_by_a_described_state(world: World, own: Own, role: str) -> None:
             principal = services.access_control.load_principal(subject)
             with pytest.raises(Denied):
                 applying.apply_desired_state(services, state, principal=principal)
-    assert own.state() == before
+    assert own_project.state() == before
 
 
 # --- what an application may be allowed beyond its organization -------------------------------------------------------

@@ -15,7 +15,7 @@ from identity.testing.world import World
 
 pytestmark = pytest.mark.storages("memory")
 
-VICTIM, OWN = "victim@mailbox.example", "manager@evil.example"
+VICTIM, MANAGER_EMAIL = "victim@mailbox.example", "manager@evil.example"
 
 
 class ManagerActor:
@@ -37,7 +37,7 @@ class ManagerActor:
         self.services.users.change(self.person.id, ChangeHumanUser(email=VICTIM.upper()), principal=OPERATOR_PRINCIPAL)
 
     def set_own(self) -> None:
-        self.services.users.change(self.person.id, ChangeHumanUser(email=OWN), principal=OPERATOR_PRINCIPAL)
+        self.services.users.change(self.person.id, ChangeHumanUser(email=MANAGER_EMAIL), principal=OPERATOR_PRINCIPAL)
 
     def say_victim_signed_in(self) -> None:
         self.services.users.change_profile(self.person.id, ChangeProfile(email=VICTIM))
@@ -48,26 +48,28 @@ class ManagerActor:
     def mail_link(self) -> None:
         to = self.email
         link = self.services.users.issue_password_link(self.person.id, principal=OPERATOR_PRINCIPAL, mailed_to=to)
-        if to == OWN:
+        if to == MANAGER_EMAIL:
             self.resets.append(link)
 
     def mail_link_while_the_address_changes(self) -> None:
         """What the page read of the person is older than what the link is made of."""
-        link = self.services.users.issue_password_link(self.person.id, principal=OPERATOR_PRINCIPAL, mailed_to=OWN)
+        link = self.services.users.issue_password_link(
+            self.person.id, principal=OPERATOR_PRINCIPAL, mailed_to=MANAGER_EMAIL
+        )
         self.resets.append(link)
 
     def forgot(self) -> None:
         subject = self.services.storage.users.find_subject(self.person.id)
         assert subject is not None
         _, link = self.services.passwords.request_reset_link(subject.login_name)
-        if self.email == OWN:
+        if self.email == MANAGER_EMAIL:
             self.resets.append(link)
 
     def ask_to_confirm_victim(self) -> None:
         self.services.users.issue_email_link(self.person.id, VICTIM)
 
     def ask_to_confirm_own(self) -> None:
-        self.addresses.append(self.services.users.issue_email_link(self.person.id, OWN))
+        self.addresses.append(self.services.users.issue_email_link(self.person.id, MANAGER_EMAIL))
 
     def trust(self) -> None:
         """As a provider of theirs that is trusted for the domain does."""
@@ -89,28 +91,30 @@ class ManagerActor:
         for link in self.addresses:
             self._try(lambda link=link: self.services.users.verify_email(link.rpartition("/")[2], self.person.id))
 
-    def _try(self, deed: Callable[[], object]) -> None:
+    def _try(self, action: Callable[[], object]) -> None:
         try:
-            deed()
+            action()
         except DomainError:
             return
 
 
-DEEDS = [name for name in vars(ManagerActor) if not name.startswith("_") and name != "email"]
+ACTIONS = [name for name in vars(ManagerActor) if not name.startswith("_") and name != "email"]
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.sampled_from(DEEDS), min_size=2, max_size=10))
-def test_no_sequence_of_a_managers_deeds_proves_a_mailbox_that_they_do_not_read(world: World, deeds: list[str]) -> None:
+@given(st.lists(st.sampled_from(ACTIONS), min_size=2, max_size=10))
+def test_no_sequence_of_a_managers_deeds_proves_a_mailbox_that_they_do_not_read(
+    world: World, actions: list[str]
+) -> None:
     person = world.make_human_user()
     with world.transaction_services() as services:
         manager = ManagerActor(services, person)
-        for deed in deeds:
-            getattr(manager, deed)()
+        for action in actions:
+            getattr(manager, action)()
             stored = services.users.get(person.id)
             assert (
                 stored.profile.email.lower() != VICTIM or stored.email_verified_by not in GLOBALLY_TRUSTED_VERIFIERS
-            ), deeds
+            ), actions
             assert stored.profile.email_verified is (stored.email_verified_by is not None)
         services.users.remove(person.id, principal=OPERATOR_PRINCIPAL)
 
@@ -120,6 +124,6 @@ def test_a_manager_proves_the_mailbox_that_they_read(world: World) -> None:
     person = world.make_human_user()
     with world.transaction_services() as services:
         manager = ManagerActor(services, person)
-        for deed in ("set_own", "mail_link", "use_resets"):
-            getattr(manager, deed)()
+        for action in ("set_own", "mail_link", "use_resets"):
+            getattr(manager, action)()
         assert services.users.get(person.id).email_verified_by is EmailVerifier.OWN_LINK
