@@ -18,7 +18,7 @@ UNTRUSTED = "We cannot send you back to this application"
 
 @pytest.mark.shows("4.2.5", "4.3.4", "5.3.2")
 @pytest.mark.parametrize("client", ["first", "second"])
-def test_the_code_flow(suite: Any, client: str) -> None:
+def test_code_flow(suite: Any, client: str) -> None:
     """oidcc-server, oidcc-server-client-secret-post."""
     party: RelyingParty = getattr(suite, client)
     tokens = suite.tokens(relying_party=party, scope="openid")
@@ -30,7 +30,7 @@ def test_the_code_flow(suite: Any, client: str) -> None:
     assert party.fetch_userinfo(tokens)["sub"] == suite.person.id
 
 
-def test_a_missing_response_type(suite: Any) -> None:
+def test_missing_response_type(suite: Any) -> None:
     """oidcc-response-type-missing: an error to the redirect URI or a page; never a code."""
     suite.first.expect_error_at_once(suite.browser, "invalid_request", None)
 
@@ -47,7 +47,7 @@ def test_userinfo(suite: Any, how: str) -> None:
 
 
 @pytest.mark.parametrize("nonce", [None, "n-0S6_WzA2Mj"])
-def test_a_nonce_may_be_there(suite: Any, nonce: str | None) -> None:
+def test_nonce_may_be_there(suite: Any, nonce: str | None) -> None:
     """oidcc-ensure-request-without-nonce-succeeds-for-code-flow."""
     assert suite.tokens(nonce=nonce).claims.get("nonce") == nonce
 
@@ -155,13 +155,13 @@ def test_acr_values(suite: Any) -> None:
     assert suite.tokens(acr_values=" ".join(supported)).claims["acr"] in supported
 
 
-def test_the_state_is_returned(suite: Any) -> None:
+def test_state_is_returned(suite: Any) -> None:
     """Every answer is held against its state; without one there is none."""
     suite.tokens(state="some-state")
     suite.tokens(state=None)
 
 
-def test_a_code_is_good_once(suite: Any) -> None:
+def test_code_is_good_once(suite: Any) -> None:
     """oidcc-codereuse: at once."""
     request = suite.first.new_request()
     code = suite.first.extract_code(suite.authorize(request), request)
@@ -169,7 +169,7 @@ def test_a_code_is_good_once(suite: Any) -> None:
     check_oauth_error(suite.first.redeem(code, request), "invalid_grant")
 
 
-def test_a_code_used_again_after_30_seconds_ends_what_it_brought(suite: Any) -> None:
+def test_code_used_again_after_30_seconds_ends_what_it_brought(suite: Any) -> None:
     """oidcc-codereuse-30seconds: invalid_grant, and the access token is revoked (RFC 6749 §4.1.2)."""
     request = suite.first.new_request(scope="openid offline_access")
     code = suite.first.extract_code(suite.authorize(request), request)
@@ -188,17 +188,17 @@ def test_another_client_cannot_use_the_code(suite: Any) -> None:
     assert suite.first.redeem(code, request).status_int == 200
 
 
-def test_an_unregistered_redirect_uri(suite: Any) -> None:
+def test_unregistered_redirect_uri(suite: Any) -> None:
     """oidcc-ensure-registered-redirect-uri: a page, and no redirect."""
     request = suite.first.new_request(redirect_uri=f"{suite.first.redirect_uri}/somewhere")
     check_page(suite.browser.open(request.url), 400, UNTRUSTED)
 
 
-def test_a_missing_redirect_uri(suite: Any) -> None:
+def test_missing_redirect_uri(suite: Any) -> None:
     check_page(suite.browser.open(suite.first.new_request(redirect_uri=None).url), 400, UNTRUSTED)
 
 
-def test_a_redirect_uri_with_a_query(suite: Any) -> None:
+def test_redirect_uri_with_a_query(suite: Any) -> None:
     """oidcc-redirect-uri-query-OK: it is kept."""
     party = RelyingParty.register(suite.world, redirect_uri="https://app.example/cb?dummy1=lorem&dummy2=ipsum")
     assert suite.tokens(relying_party=party).claims["sub"] == suite.person.id
@@ -206,7 +206,7 @@ def test_a_redirect_uri_with_a_query(suite: Any) -> None:
 
 
 @pytest.mark.parametrize("query", ["?dummy1=lorem", "?dummy1=lorem&dummy2=other", "?dummy2=ipsum&dummy1=lorem", ""])
-def test_a_redirect_uri_with_another_query(suite: Any, query: str) -> None:
+def test_redirect_uri_with_another_query(suite: Any, query: str) -> None:
     """oidcc-redirect-uri-query-mismatch and -added."""
     party = RelyingParty.register(suite.world, redirect_uri="https://app.example/cb?dummy1=lorem&dummy2=ipsum")
     check_page(suite.browser.open(party.new_request(redirect_uri=f"https://app.example/cb{query}").url), 400, UNTRUSTED)
@@ -214,7 +214,7 @@ def test_a_redirect_uri_with_another_query(suite: Any, query: str) -> None:
     check_page(suite.browser.open(added.url), 400, UNTRUSTED)
 
 
-def test_the_request_by_post(suite: Any) -> None:
+def test_request_by_post(suite: Any) -> None:
     """oidcc-ensure-post-request-succeeds: from the application's own page, hence without our cookies."""
     request = suite.first.new_request()
     tokens = suite.first.obtain_tokens(suite.authorize(request, posted=True), request)
@@ -225,7 +225,7 @@ def test_the_request_by_post(suite: Any) -> None:
     assert again.claims["sub"] == suite.person.id
 
 
-def test_an_unsigned_request_object(suite: Any) -> None:
+def test_unsigned_request_object(suite: Any) -> None:
     """oidcc-unsigned-request-object-supported-correctly-or-rejected-as-unsupported."""
     assert suite.world.client.discovery["request_parameter_supported"] is False
     inner = encode_jwt_segment(json.dumps(dict(suite.first.new_request(state="inner").parameters)))
@@ -234,7 +234,7 @@ def test_an_unsigned_request_object(suite: Any) -> None:
     )
 
 
-def test_a_request_uri(suite: Any) -> None:
+def test_request_uri(suite: Any) -> None:
     """oidcc-request-uri-unsigned-supported-correctly-or-rejected-as-unsupported."""
     assert suite.world.client.discovery["request_uri_parameter_supported"] is False
     suite.first.expect_error_at_once(
@@ -242,7 +242,7 @@ def test_a_request_uri(suite: Any) -> None:
     )
 
 
-def test_a_request_object_with_a_redirect_uri(suite: Any) -> None:
+def test_request_object_with_a_redirect_uri(suite: Any) -> None:
     """oidcc-ensure-request-object-with-redirect-uri: the one outside is the only one that is looked at."""
     inner = encode_jwt_segment(json.dumps({"redirect_uri": suite.first.redirect_uri}))
     request = suite.first.new_request(
@@ -251,7 +251,7 @@ def test_a_request_object_with_a_redirect_uri(suite: Any) -> None:
     check_page(suite.browser.open(request.url), 400, UNTRUSTED)
 
 
-def test_the_claims_parameter(suite: Any) -> None:
+def test_claims_parameter(suite: Any) -> None:
     """oidcc-claims-essential."""
     assert suite.world.client.discovery["claims_parameter_supported"] is True
     tokens = suite.tokens(claims='{"userinfo": {"name": {"essential": true}}}')
@@ -292,7 +292,7 @@ def test_pkce(suite: Any) -> None:
 
 
 @pytest.mark.shows("4.3.4", "4.3.14", "5.3.2", "7.9")
-def test_a_wrong_secret(suite: Any) -> None:
+def test_wrong_secret(suite: Any) -> None:
     request = suite.first.new_request()
     code = suite.first.extract_code(suite.authorize(request), request)
     impostor = RelyingParty(
@@ -306,14 +306,14 @@ def test_a_wrong_secret(suite: Any) -> None:
     assert suite.first.redeem(code, request).status_int == 200
 
 
-def test_a_wrong_access_token(suite: Any) -> None:
+def test_wrong_access_token(suite: Any) -> None:
     client = suite.world.client
     answer = client.request("GET", client.discovery["userinfo_endpoint"], headers=bearer_headers("wrong"))
     assert answer.status_int == 401
     assert 'error="invalid_token"' in answer.headers["WWW-Authenticate"]
 
 
-def test_a_second_person_at_a_second_browser(suite: Any) -> None:
+def test_second_person_at_a_second_browser(suite: Any) -> None:
     """Subjects are never the same for two people."""
     first = suite.tokens()
     other = type(suite)(suite.world)

@@ -26,7 +26,7 @@ def document(provider: World) -> dict[str, Any]:
     return provider.client.discovery
 
 
-def test_the_document_is_json_at_its_address(provider: World) -> None:
+def test_document_is_json_at_its_address(provider: World) -> None:
     """oidcc-discovery-endpoint-verification."""
     answer = provider.client.get(provider.issuer + DISCOVERY_PATH)
     assert answer.status_int == 200
@@ -88,7 +88,7 @@ def test_prompts_are_told(document: dict[str, Any]) -> None:
     assert set(document["prompt_values_supported"]) == {"none", "login", "consent", "select_account", "create"}
 
 
-def test_the_claims_that_are_told_are_those_that_come(suite: Any, claims_of: dict[str, set[str]]) -> None:
+def test_claims_that_are_told_are_those_that_come(suite: Any, claims_of: dict[str, set[str]]) -> None:
     document = suite.world.client.discovery
     tokens = suite.tokens(scope="openid profile email address phone")
     claim_names = set(suite.first.fetch_userinfo(tokens)) | {"iss", "aud", "exp", "iat", "auth_time"}
@@ -101,7 +101,7 @@ def test_no_member_is_empty(document: dict[str, Any]) -> None:
     assert all(value not in ([], "", None) for value in document.values())
 
 
-def test_the_keys(provider: World, document: dict[str, Any]) -> None:
+def test_keys(provider: World, document: dict[str, Any]) -> None:
     """oidcc-discovery-… jwks: RSA for signatures, each with a kid of its own, public members alone."""
     answer = provider.client.get(document["jwks_uri"])
     assert answer.content_type in ("application/json", "application/jwk-set+json")

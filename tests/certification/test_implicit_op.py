@@ -17,7 +17,7 @@ both = pytest.mark.parametrize("response_type", [ID_TOKEN, TOKEN])
 
 @pytest.mark.shows("4.2.5")
 @both
-def test_the_implicit_flow(suite: Any, response_type: str) -> None:
+def test_implicit_flow(suite: Any, response_type: str) -> None:
     """oidcc-server: tokens in the fragment; signature, iss, aud, exp, iat, nonce and at_hash are checked on the way."""
     tokens = suite.tokens(response_type)
     assert suite.pages == [""]
@@ -29,13 +29,13 @@ def test_the_implicit_flow(suite: Any, response_type: str) -> None:
     assert "?" not in suite.browser.external_redirect
 
 
-def test_a_missing_response_type(suite: Any) -> None:
+def test_missing_response_type(suite: Any) -> None:
     """oidcc-response-type-missing."""
     suite.first.expect_error_at_once(suite.browser, "invalid_request", None)
 
 
 @both
-def test_a_request_without_a_nonce(suite: Any, response_type: str) -> None:
+def test_request_without_a_nonce(suite: Any, response_type: str) -> None:
     """oidcc-ensure-request-without-nonce-fails (OpenID Connect Core §3.2.2.1)."""
     suite.first.expect_error_at_once(suite.browser, "invalid_request", response_type, nonce=None)
 
@@ -142,14 +142,14 @@ def test_request_objects(suite: Any, response_type: str) -> None:
 
 
 @both
-def test_the_request_by_post(suite: Any, response_type: str) -> None:
+def test_request_by_post(suite: Any, response_type: str) -> None:
     """oidcc-ensure-post-request-succeeds."""
     request = suite.first.new_request(response_type)
     suite.first.obtain_tokens(suite.authorize(request, posted=True), request)
 
 
 @both
-def test_a_client_that_may_not(suite: Any, response_type: str) -> None:
+def test_client_that_may_not(suite: Any, response_type: str) -> None:
     """Implicit is off until it is switched on."""
     party = RelyingParty.register(suite.world, response_types=["code"])
     party.expect_error_at_once(suite.browser, "unauthorized_client", response_type)

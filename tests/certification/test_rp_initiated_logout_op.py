@@ -40,7 +40,7 @@ def test_discovery(suite: Any) -> None:
 
 
 @pytest.mark.shows("4.7.2")
-def test_the_usual_way(suite: Any, signed_in: ReceivedTokens) -> None:
+def test_usual_way(suite: Any, signed_in: ReceivedTokens) -> None:
     """oidcc-rp-initiated-logout."""
     sign_out(suite, signed_in.id_token, state="some-state")
     assert suite.browser.external_redirect == f"{suite.first.post_logout_redirect_uri}?state=some-state"
@@ -102,7 +102,7 @@ def test_without_a_hint_but_with_the_client_id(suite: Any, signed_in: ReceivedTo
     assert not is_signed_in(suite)
 
 
-def test_a_modified_hint(suite: Any, signed_in: ReceivedTokens) -> None:
+def test_modified_hint(suite: Any, signed_in: ReceivedTokens) -> None:
     """oidcc-rp-initiated-logout-modified-id-token-hint: never back to the application."""
     head, body, signature = signed_in.id_token.split(".")
     turned = "A" if signature[10] != "A" else "B"
@@ -111,25 +111,25 @@ def test_a_modified_hint(suite: Any, signed_in: ReceivedTokens) -> None:
     check_page(suite.browser.submit(), 200, SIGNED_OUT)
 
 
-def test_a_bad_hint(suite: Any, signed_in: ReceivedTokens) -> None:
+def test_bad_hint(suite: Any, signed_in: ReceivedTokens) -> None:
     """oidcc-rp-initiated-logout-bad-id-token-hint."""
     check_page(sign_out(suite, "bad", state="some-state"), 200, CONFIRMATION)
     assert is_signed_in(suite)
 
 
 @pytest.mark.parametrize("uri", ["https://app.example/bye/no", "https://evil.example/bye", "https://app.example"])
-def test_a_bad_address(suite: Any, signed_in: ReceivedTokens, uri: str) -> None:
+def test_bad_address(suite: Any, signed_in: ReceivedTokens, uri: str) -> None:
     """oidcc-rp-initiated-logout-bad-post-logout-redirect-uri: an error, and no redirect."""
     check_page(sign_out(suite, signed_in.id_token, post_logout_redirect_uri=uri), 400, UNTRUSTED)
 
 
-def test_a_query_added_to_the_address(suite: Any, signed_in: ReceivedTokens) -> None:
+def test_query_added_to_the_address(suite: Any, signed_in: ReceivedTokens) -> None:
     """oidcc-rp-initiated-logout-query-added-to-post-logout-redirect-uri."""
     uri = f"{suite.first.post_logout_redirect_uri}?extra=foobar"
     check_page(sign_out(suite, signed_in.id_token, post_logout_redirect_uri=uri), 400, UNTRUSTED)
 
 
-def test_the_next_sign_in_asks_for_the_password(suite: Any, signed_in: ReceivedTokens) -> None:
+def test_next_sign_in_asks_for_the_password(suite: Any, signed_in: ReceivedTokens) -> None:
     sign_out(suite, signed_in.id_token)
     again = suite.tokens()
     assert suite.pages == [""]

@@ -12,7 +12,7 @@ from identity.testing.world import ServiceUserProgram, World
 from tests.plugins.management.api_fixture_data import ApiClient
 
 
-def test_it_opens_the_management_api(world: World) -> None:
+def test_personal_access_token_opens_management_api(world: World) -> None:
     manager = world.make_manager_program()
     token = world.make_personal_access_token(manager)
     answer = world.client.call_management_api("/me", token)
@@ -20,14 +20,14 @@ def test_it_opens_the_management_api(world: World) -> None:
     assert answer.json["organization"]["id"] == manager.organization.id
 
 
-def test_without_a_manager_role_it_opens_nothing(world: World, robot: ServiceUserProgram) -> None:
+def test_personal_access_token_needs_manager_role(world: World, robot: ServiceUserProgram) -> None:
     """Security 14.3."""
     check_api_error(
         world.client.call_management_api("/roles", world.make_personal_access_token(robot)), 403, "forbidden"
     )
 
 
-def test_userinfo_tells_of_its_service_user(world: World, robot: ServiceUserProgram) -> None:
+def test_userinfo_describes_service_user(world: World, robot: ServiceUserProgram) -> None:
     answer = world.client.fetch_userinfo(world.make_personal_access_token(robot, scope="openid profile"))
     assert answer.status_int == 200
     assert (answer.json["sub"], answer.json["name"]) == (robot.id, robot.user.display_name)
@@ -35,7 +35,7 @@ def test_userinfo_tells_of_its_service_user(world: World, robot: ServiceUserProg
     assert without.status_int == 403
 
 
-def test_introspection_tells_of_it(world: World, robot: ServiceUserProgram) -> None:
+def test_introspection_describes_personal_access_token(world: World, robot: ServiceUserProgram) -> None:
     answer = world.client.introspect(world.make_personal_access_token(robot), world.introspector).json
     assert answer["active"] is True
     assert (answer["sub"], answer["client_id"]) == (robot.id, robot.id)
@@ -44,7 +44,7 @@ def test_introspection_tells_of_it(world: World, robot: ServiceUserProgram) -> N
     assert answer["exp"] == world.clock.seconds + 365 * 24 * 3600
 
 
-def test_the_api_of_a_named_project_is_told_too(world: World, robot: ServiceUserProgram) -> None:
+def test_audience_project_api_can_introspect_token(world: World, robot: ServiceUserProgram) -> None:
     project = world.make_project(robot.organization)
     api = world.make_application(project.id)
     check_inactive_token(world.client.introspect(world.make_personal_access_token(robot), api))
@@ -52,7 +52,7 @@ def test_the_api_of_a_named_project_is_told_too(world: World, robot: ServiceUser
     assert world.client.introspect(token, api).json["active"] is True
 
 
-def test_a_foreign_project_cannot_be_named(world: World, robot: ServiceUserProgram) -> None:
+def test_foreign_project_scope_is_refused(world: World, robot: ServiceUserProgram) -> None:
     project = world.make_project()
     for project_id in (project.id, "nothing"):
         with pytest.raises(Invalid, match="neither owns nor was granted"):
@@ -95,7 +95,7 @@ SCOPE_OUTCOMES = {
 
 
 @pytest.mark.parametrize("scope", SCOPE_OUTCOMES)
-def test_its_scope_says_no_more_than_a_key_would_bring(
+def test_token_scope_equals_scope_obtained_by_key(
     world: World, robot: ServiceUserProgram, scene: dict[str, str], scope: str
 ) -> None:
     """Security 18.2: words of a scope tell resource servers where somebody belongs, whatever the way to the token."""
@@ -119,7 +119,7 @@ def test_its_scope_says_no_more_than_a_key_would_bring(
     assert robot.request_token(f"openid {scope}").json["scope"].split() == expected
 
 
-def test_a_scope_of_which_nothing_is_known_is_refused(world: World, robot: ServiceUserProgram) -> None:
+def test_unknown_scope_is_refused(world: World, robot: ServiceUserProgram) -> None:
     owner = world.make_service_user_program(robot.organization)
     world.assign_manager_role(owner, "ORG_OWNER")
     path = f"/service-users/{robot.id}/personal-access-tokens"
@@ -127,7 +127,7 @@ def test_a_scope_of_which_nothing_is_known_is_refused(world: World, robot: Servi
     assert check_api_error(refused, 422, "invalid")["fields"] == {"scope": "There is no such scope."}
 
 
-def test_the_service_user_revokes_it_with_its_secret(world: World, robot: ServiceUserProgram) -> None:
+def test_service_user_revokes_token_with_secret(world: World, robot: ServiceUserProgram) -> None:
     """RFC 7009 §2.1."""
     token = world.make_personal_access_token(robot)
     stranger = world.make_service_user_secret(world.make_service_user_program())
@@ -139,13 +139,13 @@ def test_the_service_user_revokes_it_with_its_secret(world: World, robot: Servic
         assert not services.service_users.page_personal_access_tokens(robot.id).items
 
 
-def test_the_service_s_own_api_applications_revoke_it(world: World, robot: ServiceUserProgram) -> None:
+def test_instance_api_application_revokes_token(world: World, robot: ServiceUserProgram) -> None:
     token = world.make_personal_access_token(robot)
     assert world.client.revoke(token, world.introspector).status_int == 200
     assert world.client.fetch_userinfo(token).status_int == 401
 
 
-def test_it_ends_when_it_is_removed(world: World, robot: ServiceUserProgram) -> None:
+def test_removed_token_is_inactive(world: World, robot: ServiceUserProgram) -> None:
     token, other = world.make_personal_access_token(robot), world.make_personal_access_token(robot)
     with world.transaction_services() as services:
         _, first = services.service_users.page_personal_access_tokens(robot.id)
@@ -154,7 +154,7 @@ def test_it_ends_when_it_is_removed(world: World, robot: ServiceUserProgram) -> 
     assert world.client.fetch_userinfo(other).status_int == 200
 
 
-def test_it_ends_at_its_expiration_date(world: World, robot: ServiceUserProgram) -> None:
+def test_token_expires(world: World, robot: ServiceUserProgram) -> None:
     token = world.make_personal_access_token(robot, expires_at=world.clock() + timedelta(days=1))
     world.clock.advance(seconds=86399)
     assert world.client.fetch_userinfo(token).status_int == 200
@@ -162,7 +162,7 @@ def test_it_ends_at_its_expiration_date(world: World, robot: ServiceUserProgram)
     assert world.client.fetch_userinfo(token).status_int == 401
 
 
-def test_it_rests_while_its_service_user_is_deactivated(world: World, robot: ServiceUserProgram) -> None:
+def test_token_is_inactive_while_service_user_is_deactivated(world: World, robot: ServiceUserProgram) -> None:
     token = world.make_personal_access_token(robot)
     world.operator_services.service_users.deactivate(robot.id)
     assert world.client.fetch_userinfo(token).status_int == 401
@@ -171,7 +171,7 @@ def test_it_rests_while_its_service_user_is_deactivated(world: World, robot: Ser
     assert world.client.fetch_userinfo(token).status_int == 200
 
 
-def test_its_last_use_is_remembered(world: World, robot: ServiceUserProgram) -> None:
+def test_last_use_is_recorded(world: World, robot: ServiceUserProgram) -> None:
     token = world.make_personal_access_token(robot)
     world.client.fetch_userinfo(token)
     world.identity.background_jobs.flush_last_used()
@@ -179,7 +179,7 @@ def test_its_last_use_is_remembered(world: World, robot: ServiceUserProgram) -> 
     assert found.last_used_at == world.clock()
 
 
-def test_its_text_is_told_once(world: World, robot: ServiceUserProgram) -> None:
+def test_token_text_is_returned_once(world: World, robot: ServiceUserProgram) -> None:
     token, text = world.operator_services.service_users.add_personal_access_token(
         robot.id, AddPersonalAccessToken(name="Nightly")
     )

@@ -17,7 +17,7 @@ def create(world: World, organization_id: str, **values: Any) -> ServiceUser:
 
 @pytest.mark.shows("2.1.1", "2.1.2")
 @pytest.mark.parametrize("field", ["user_name", "display_name"])
-def test_names_are_required_printable_texts_of_a_sane_length(field: str) -> None:
+def test_names_are_validated(field: str) -> None:
     names = {"user_name": "robot", "display_name": "Robot"}
     with pytest.raises(Invalid) as refusal:
         decode(CreateServiceUser, {name: value for name, value in names.items() if name != field})
@@ -29,19 +29,19 @@ def test_names_are_required_printable_texts_of_a_sane_length(field: str) -> None
 
 
 @pytest.mark.parametrize("user_name", ["robot@acme", "ro bot", "acme/robot", "acme\\robot"])
-def test_a_user_name_holds_nothing_that_would_spoil_a_login_name(user_name: str) -> None:
+def test_user_name_excludes_login_name_separators(user_name: str) -> None:
     with pytest.raises(Invalid):
         decode(CreateServiceUser, {"user_name": user_name, "display_name": "Robot"})
 
 
-def test_the_names_are_what_userinfo_tells(world: World) -> None:
+def test_userinfo_returns_names(world: World) -> None:
     robot = world.make_service_user_program(display_name="Nachtläufer №1")
     userinfo = world.client.fetch_userinfo(robot.access_token()).json
     assert userinfo["name"] == "Nachtläufer №1"
     assert userinfo["preferred_username"] == robot.user.user_name
 
 
-def test_a_user_name_is_unique_in_its_organization_however_it_is_spelled(world: World) -> None:
+def test_user_name_is_unique_case_insensitively(world: World) -> None:
     organization = world.make_organization()
     create(world, organization.id, user_name="Robot", display_name="First")
     for spelling in ("Robot", "robot", "ROBOT"):
@@ -50,13 +50,13 @@ def test_a_user_name_is_unique_in_its_organization_however_it_is_spelled(world: 
         assert list(refusal.value.fields) == ["user_name"]
 
 
-def test_two_organizations_may_use_one_user_name(world: World) -> None:
+def test_organizations_can_share_user_name(world: World) -> None:
     first = create(world, world.make_organization().id, user_name="robot", display_name="Robot")
     second = create(world, world.make_organization().id, user_name="robot", display_name="Robot")
     assert first.id != second.id
 
 
-def test_the_display_name_can_change_and_the_token_stays_live(world: World, robot: ServiceUserProgram) -> None:
+def test_display_name_change_keeps_token_live(world: World, robot: ServiceUserProgram) -> None:
     token = robot.access_token()
     world.operator_services.service_users.change(robot.id, ChangeServiceUser(display_name="Renamed"))
     assert world.client.fetch_userinfo(token).json["name"] == "Renamed"

@@ -150,7 +150,7 @@ def doors(world: World) -> Doors:
 
 @pytest.mark.shows("2.2.10")
 @pytest.mark.parametrize("door", DOORS)
-def test_where_nothing_is_said_it_is_a_year(doors: Doors, door: str) -> None:
+def test_default_expiration_is_a_year(doors: Doors, door: str) -> None:
     credential = getattr(doors, door)(None)
     end = doors.world.clock() + YEAR
     # In the console one chooses a day, and means its end.
@@ -158,7 +158,7 @@ def test_where_nothing_is_said_it_is_a_year(doors: Doors, door: str) -> None:
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_never_is_said_and_told(doors: Doors, door: str) -> None:
+def test_never_expiration_is_stored_and_returned(doors: Doors, door: str) -> None:
     credential = getattr(doors, door)("never")
     assert credential.never_expires
     [added] = doors.world.audit_events(object_id=credential.id)
@@ -166,7 +166,7 @@ def test_never_is_said_and_told(doors: Doors, door: str) -> None:
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_a_date_is_a_date(doors: Doors, door: str) -> None:
+def test_expiration_date_is_stored(doors: Doors, door: str) -> None:
     if door == "bootstrapped_key":
         pytest.skip("nothing can be said here")
     day = (doors.world.clock() + timedelta(days=10)).strftime("%Y-%m-%dT23:59:59Z")
@@ -176,7 +176,7 @@ def test_a_date_is_a_date(doors: Doors, door: str) -> None:
 
 @pytest.mark.shows("8.4")
 @pytest.mark.storages("memory")  # settings, judged before any storage
-def test_the_operator_says_how_long_is_usual_and_how_long_is_allowed(make_world: WorldFactory) -> None:
+def test_settings_limit_expiration(make_world: WorldFactory) -> None:
     short = make_world(**{"identity.service_user_key_lifetime": "90d"})
     limited = make_world(**{"identity.service_user_key_max_age": "90d"})
     for door in DOORS:
@@ -187,13 +187,13 @@ def test_the_operator_says_how_long_is_usual_and_how_long_is_allowed(make_world:
 
 
 @pytest.mark.parametrize("expires_at", ["Never", "", "for ever", "9999", 0, 253402300799, True])
-def test_other_words_are_none(doors: Doors, expires_at: object) -> None:
+def test_invalid_expiration_is_refused(doors: Doors, expires_at: object) -> None:
     for kind, members in (("keys", {}), ("personal-access-tokens", {"name": "CI"})):
         answer = doors.api.ask("POST", f"/service-users/{doors.robot.id}/{kind}", {**members, "expires_at": expires_at})
         assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"expires_at"}
 
 
-def test_an_exported_key_says_never_too(doors: Doors) -> None:
+def test_exported_key_keeps_never_expiration(doors: Doors) -> None:
     credential = doors.api_key("never")
     document = doors.api.post(f"/organizations/{doors.robot.organization.id}/export", status=200)
     [robot] = document["organization"]["service_users"]
@@ -202,7 +202,7 @@ def test_an_exported_key_says_never_too(doors: Doors) -> None:
     assert "9999" not in "".join(exported.values())
 
 
-def test_the_document_says_so(world: World) -> None:
+def test_openapi_documents_expiration(world: World) -> None:
     schemas = world.client.get(f"{world.client.management_url}/openapi.json").json["components"]["schemas"]
     for name in ("NewKey", "AddPersonalAccessToken", "ServiceUserKey", "PersonalAccessToken", "DescribedKey"):
         options = schemas[name]["properties"]["expires_at"]["anyOf"]
@@ -210,7 +210,7 @@ def test_the_document_says_so(world: World) -> None:
         assert {"type": "string", "format": "date-time"} in options, name
 
 
-def test_introspection_tells_no_end_of_what_has_none(world: World, doors: Doors) -> None:
+def test_introspection_omits_exp_of_unlimited_token(world: World, doors: Doors) -> None:
     """RFC 7662 §2.2: exp is optional."""
     client: Credentials = world.introspector
     texts = [

@@ -43,7 +43,7 @@ def upload(world: World, user_id: str, public_key: str, **values: Any) -> str:
 
 
 @pytest.mark.shows("2.2.5", "2.2.6", "2.2.7", "2.2.8")
-def test_the_key_file_has_exactly_the_published_members(world: World, robot: ServiceUserProgram) -> None:
+def test_key_file_has_exactly_the_published_members(world: World, robot: ServiceUserProgram) -> None:
     file = make_key_file(world, robot.id)
     assert list(file) == ["type", "keyId", "key", "userId"]
     assert file["type"] == "serviceaccount"
@@ -57,7 +57,7 @@ def test_the_key_file_has_exactly_the_published_members(world: World, robot: Ser
 
 
 @pytest.mark.shows("2.2.6", "2.2.7", "2.2.8", "5.1.2")
-def test_the_key_file_gets_a_token(world: World, robot: ServiceUserProgram) -> None:
+def test_key_file_gets_a_token(world: World, robot: ServiceUserProgram) -> None:
     """§5.1: with nothing but the file. keyId goes into the header as kid, userId into iss and sub, and key signs."""
     file = make_key_file(world, robot.id)
     key = load_pem_private_key(file["key"].encode(), password=None)
@@ -71,13 +71,13 @@ def test_the_key_file_gets_a_token(world: World, robot: ServiceUserProgram) -> N
 
 @pytest.mark.storages("memory")  # key generation is slow, and no matter of storage
 @pytest.mark.parametrize("bits", [3072, 4096])
-def test_longer_keys_are_made_on_request(world: World, robot: ServiceUserProgram, bits: int) -> None:
+def test_longer_keys_are_generated_on_request(world: World, robot: ServiceUserProgram, bits: int) -> None:
     key = load_pem_private_key(make_key_file(world, robot.id, key_size=bits)["key"].encode(), password=None)
     assert isinstance(key, rsa.RSAPrivateKey)
     assert key.key_size == bits
 
 
-def test_other_key_sizes_are_not_made() -> None:
+def test_other_key_sizes_are_refused() -> None:
     for bits in (512, 1024, 2047, 8192):
         with pytest.raises(Invalid) as refusal:
             decode(AddServiceUserKey, {"key_size": bits})
@@ -86,7 +86,7 @@ def test_other_key_sizes_are_not_made() -> None:
 
 @pytest.mark.shows("2.2.3")
 @pytest.mark.storages("sqlite")  # reads the file behind the service's back
-def test_the_private_key_is_nowhere_in_the_database(isolated_world: World) -> None:
+def test_private_key_is_not_stored(isolated_world: World) -> None:
     """Security 2.10: it is returned once and never stored."""
     robot = isolated_world.make_service_user_program()
     file = make_key_file(isolated_world, robot.id)
@@ -104,7 +104,7 @@ def test_the_private_key_is_nowhere_in_the_database(isolated_world: World) -> No
     assert b"PRIVATE KEY" not in stored
 
 
-def test_the_key_file_does_not_show_its_key_by_accident(world: World, robot: ServiceUserProgram) -> None:
+def test_key_file_repr_hides_key(world: World, robot: ServiceUserProgram) -> None:
     with world.transaction_services() as services:
         file: KeyFile = services.service_users.add_key(robot.id, AddServiceUserKey(), principal=OPERATOR_PRINCIPAL)
     assert "PRIVATE" not in f"{file!r} {file}"
@@ -114,7 +114,7 @@ def test_the_key_file_does_not_show_its_key_by_accident(world: World, robot: Ser
 
 
 @pytest.mark.shows("2.2.9")
-def test_from_its_expiration_date_on_a_key_is_refused(world: World, robot: ServiceUserProgram) -> None:
+def test_expired_key_is_refused(world: World, robot: ServiceUserProgram) -> None:
     """Security 2.10, to the second."""
     short_lived = world.add_service_user_key(robot, expires_at=world.clock() + timedelta(hours=1))
     world.clock.advance(3599)
@@ -125,7 +125,7 @@ def test_from_its_expiration_date_on_a_key_is_refused(world: World, robot: Servi
 
 
 @pytest.mark.shows("2.2.10")
-def test_an_expiration_date_lies_in_the_future(world: World, robot: ServiceUserProgram) -> None:
+def test_expiration_date_must_be_in_the_future(world: World, robot: ServiceUserProgram) -> None:
     for seconds in (0, -1, -86400):
         with pytest.raises(Invalid) as refusal:
             make_key_file(world, robot.id, expires_at=(world.clock() + timedelta(seconds=seconds)).isoformat())
@@ -133,14 +133,14 @@ def test_an_expiration_date_lies_in_the_future(world: World, robot: ServiceUserP
 
 
 @pytest.mark.shows("2.2.10")
-def test_an_expiration_date_is_a_moment_of_rfc_3339() -> None:
+def test_expiration_date_must_be_rfc_3339() -> None:
     for text in ("2099-01-01", "2099-01-01T00:00:00", "tomorrow", "99999-01-01T00:00:00Z", 12.5, {}):
         with pytest.raises(Invalid) as refusal:
             decode(AddServiceUserKey, {"expires_at": text})
         assert list(refusal.value.fields) == ["expires_at"]
 
 
-def test_an_expiration_date_is_kept_in_utc(world: World, robot: ServiceUserProgram) -> None:
+def test_expiration_date_is_stored_in_utc(world: World, robot: ServiceUserProgram) -> None:
     file = make_key_file(world, robot.id, expires_at="2099-06-01T02:00:00+02:00")
     key = world.operator_services.storage.credentials.find(ServiceUserKey, file["keyId"], robot.id)
     assert key.expires_at == datetime(2099, 6, 1, tzinfo=UTC)
@@ -149,7 +149,7 @@ def test_an_expiration_date_is_kept_in_utc(world: World, robot: ServiceUserProgr
 
 @pytest.mark.shows("2.2.10", "8.4")
 @pytest.mark.storages("memory")  # a setting, judged before any storage
-def test_the_longest_span_until_expiration_is_a_setting(make_world: WorldFactory) -> None:
+def test_maximum_expiration_is_a_setting(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.service_user_key_max_age": "90d"})
     with world.transaction_services() as services:
         instance = services.storage.organizations.find_instance()
@@ -164,7 +164,7 @@ def test_the_longest_span_until_expiration_is_a_setting(make_world: WorldFactory
         assert list(refusal.value.fields) == ["expires_at"]
 
 
-def test_a_removed_key_is_refused_and_its_tokens_end(world: World, robot: ServiceUserProgram) -> None:
+def test_removed_key_is_refused_and_its_tokens_end(world: World, robot: ServiceUserProgram) -> None:
     """Several live keys may overlap; each has its own tokens."""
     second = world.add_service_user_key(robot)
     of_first, of_second = robot.management_token(), second.management_token()
@@ -179,14 +179,14 @@ def test_a_removed_key_is_refused_and_its_tokens_end(world: World, robot: Servic
 
 
 @pytest.mark.shows("2.2.1")
-def test_only_the_user_s_own_key_can_be_removed(world: World, robot: ServiceUserProgram) -> None:
+def test_foreign_key_cannot_be_removed(world: World, robot: ServiceUserProgram) -> None:
     program = world.make_service_user_program(robot.organization)
     with pytest.raises(NotFound), world.transaction_services() as services:
         services.service_users.remove_key(program.id, robot.key_id, principal=OPERATOR_PRINCIPAL)
     check_token_response(robot.request_token())
 
 
-def test_a_public_key_of_one_s_own_can_be_uploaded_as_pem_or_jwk(world: World, robot: ServiceUserProgram) -> None:
+def test_public_key_can_be_uploaded_as_pem_or_jwk(world: World, robot: ServiceUserProgram) -> None:
     key = world.key_pool.next()
     public = RsaPublicKey(key.public_key())
     pkcs1 = key.public_key().public_bytes(Encoding.PEM, PublicFormat.PKCS1).decode()
@@ -216,21 +216,19 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize("make", UNUSABLE.values(), ids=UNUSABLE.keys())
-def test_nothing_but_a_strong_rsa_public_key_can_be_uploaded(
-    world: World, robot: ServiceUserProgram, make: Any
-) -> None:
+def test_weak_or_non_rsa_public_key_is_refused(world: World, robot: ServiceUserProgram, make: Any) -> None:
     """Security 2.1."""
     with pytest.raises(Invalid) as refusal:
         upload(world, robot.id, make())
     assert list(refusal.value.fields) == ["public_key"]
 
 
-def test_people_have_no_keys(world: World) -> None:
+def test_human_users_have_no_keys(world: World) -> None:
     with pytest.raises(NotFound):
         make_key_file(world, world.make_human_user().id)
 
 
-def test_a_key_s_last_use_is_noted_at_most_once_a_minute(world: World, robot: ServiceUserProgram) -> None:
+def test_key_last_use_is_recorded_once_a_minute(world: World, robot: ServiceUserProgram) -> None:
     def last_use() -> datetime | None:
         key = world.operator_services.storage.credentials.find(ServiceUserKey, robot.key_id, robot.id)
         assert key is not None
@@ -248,7 +246,7 @@ def test_a_key_s_last_use_is_noted_at_most_once_a_minute(world: World, robot: Se
     assert last_use() == world.clock()
 
 
-def test_an_expiring_key_is_spoken_of_30_7_and_1_days_before(isolated_world: World) -> None:
+def test_expiring_key_is_audited_30_7_and_1_days_before(isolated_world: World) -> None:
     """Decisions, service user keys: one audit event for each step."""
     world = isolated_world
     robot = world.make_service_user_program(expires_at=world.clock() + timedelta(days=60))
@@ -266,7 +264,7 @@ def test_an_expiring_key_is_spoken_of_30_7_and_1_days_before(isolated_world: Wor
         assert steps() == expected
 
 
-def test_identifiers_are_opaque_and_never_the_same(world: World, robot: ServiceUserProgram) -> None:
+def test_identifiers_are_opaque_and_unique(world: World, robot: ServiceUserProgram) -> None:
     key_ids = [world.add_service_user_key(robot).key_id for _ in range(3)]
     assert len({robot.key_id, *key_ids}) == 4
     assert all(re.fullmatch(r"[\x21-\x7e]{1,128}", key_id) for key_id in key_ids)

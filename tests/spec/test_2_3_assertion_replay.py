@@ -10,7 +10,7 @@ AUD = "aud must be https://id.example.com"
 REPLAYED = "jti was used before; each assertion needs a new one"
 
 
-def test_a_jti_serves_once(world: World, robot: ServiceUserProgram) -> None:
+def test_jti_is_accepted_once(world: World, robot: ServiceUserProgram) -> None:
     """Security 2.6."""
     assertion = robot.assertion(jti="transfer-1")
     check_token_response(world.client.exchange_assertion(assertion))
@@ -21,7 +21,7 @@ def test_a_jti_serves_once(world: World, robot: ServiceUserProgram) -> None:
     check_token_response(robot.request_token(jti="transfer-2"))
 
 
-def test_a_jti_counts_for_its_user_and_not_for_its_key(world: World, robot: ServiceUserProgram) -> None:
+def test_jti_is_scoped_to_user(world: World, robot: ServiceUserProgram) -> None:
     check_token_response(robot.request_token(jti="transfer-1"))
     check_oauth_error(
         world.add_service_user_key(robot).request_token(jti="transfer-1"), "invalid_grant", description=REPLAYED
@@ -29,7 +29,7 @@ def test_a_jti_counts_for_its_user_and_not_for_its_key(world: World, robot: Serv
     check_token_response(world.make_service_user_program(robot.organization).request_token(jti="transfer-1"))
 
 
-def test_a_jti_is_remembered_for_as_long_as_an_assertion_could_be_accepted(isolated_world: World) -> None:
+def test_jti_is_remembered_while_assertion_is_valid(isolated_world: World) -> None:
     """Security 2.6: until max(exp, iat + 1 h) + skew, whatever is purged meanwhile."""
     robot = isolated_world.make_service_user_program()
     assertion = robot.assertion(jti="long", exp=isolated_world.clock.seconds + 3600)
@@ -39,7 +39,7 @@ def test_a_jti_is_remembered_for_as_long_as_an_assertion_could_be_accepted(isola
     check_oauth_error(isolated_world.client.exchange_assertion(assertion), "invalid_grant", description=REPLAYED)
 
 
-def test_a_refused_assertion_does_not_use_up_its_jti(world: World, robot: ServiceUserProgram) -> None:
+def test_refused_assertion_keeps_jti_usable(world: World, robot: ServiceUserProgram) -> None:
     """What was wrong can be mended and sent again: nothing is kept of a refused request."""
     assertion = robot.assertion(jti="mended")
     check_oauth_error(
@@ -51,7 +51,7 @@ def test_a_refused_assertion_does_not_use_up_its_jti(world: World, robot: Servic
 
 
 @pytest.mark.storages("memory")  # a setting, judged before any storage
-def test_a_jti_can_be_required_or_ignored(make_world: WorldFactory) -> None:
+def test_jti_can_be_required_or_ignored(make_world: WorldFactory) -> None:
     """Security 2.6, setting ``identity.plugin.jwt_bearer.jti``."""
     robot = make_world(**{"identity.plugin.jwt_bearer.jti": "required"}).make_service_user_program()
     check_oauth_error(robot.request_token(), "invalid_grant", description="jti is missing")
@@ -75,7 +75,7 @@ def test_further_audiences_can_be_accepted(make_world: WorldFactory) -> None:
 
 
 @pytest.mark.storages("memory")  # a setting, judged before any storage
-def test_the_skew_is_a_setting(make_world: WorldFactory) -> None:
+def test_clock_skew_is_a_setting(make_world: WorldFactory) -> None:
     """Security 2.5, setting ``identity.clock_skew``."""
     world = make_world(**{"identity.clock_skew": "0"})
     robot, now = world.make_service_user_program(), world.clock.seconds

@@ -242,7 +242,7 @@ STRANGERS: dict[str, Build] = {
 
 
 @pytest.mark.shows("2.3.1", "2.3.2", "5.1.5")
-def test_everything_up_to_the_signature_is_refused_in_the_same_words(world: World, robot: ServiceUserProgram) -> None:
+def test_failures_before_signature_share_one_error(world: World, robot: ServiceUserProgram) -> None:
     """Security 2.8: a stranger learns nothing, neither from the body nor from the headers."""
     reference = world.client.exchange_assertion(robot.assertion(header={"kid": "no-such-key"}))
     for case, build in STRANGERS.items():
@@ -251,7 +251,7 @@ def test_everything_up_to_the_signature_is_refused_in_the_same_words(world: Worl
         assert (answer.body, comparable_headers(answer)) == (reference.body, comparable_headers(reference)), case
 
 
-def test_a_jwt_access_token_is_no_assertion(world: World) -> None:
+def test_jwt_access_token_is_refused_as_assertion(world: World) -> None:
     """Security 7.1."""
     from identity.domain.users import TokenFormat
 
@@ -275,7 +275,7 @@ ACCEPTED: dict[str, Callable[[ServiceUserProgram], dict[str, Any]]] = {
 }
 
 
-def test_right_claims_get_a_token(robot: ServiceUserProgram) -> None:
+def test_valid_claims_get_token(robot: ServiceUserProgram) -> None:
     for claims in ACCEPTED.values():
         check_token_response(robot.request_token(**claims(robot)))
 
@@ -331,7 +331,7 @@ OWNERS: dict[str, tuple[Callable[[int], dict[str, Any]], str]] = {
 
 
 @pytest.mark.shows("2.3.3", "2.3.4")
-def test_after_the_signature_the_owner_reads_what_to_mend(world: World, robot: ServiceUserProgram) -> None:
+def test_failures_after_signature_are_described(world: World, robot: ServiceUserProgram) -> None:
     """Security 2.4, 2.5 and 2.8: the sender has proved that the key is theirs."""
     now = world.clock.seconds
     for claims, description in OWNERS.values():
@@ -339,7 +339,7 @@ def test_after_the_signature_the_owner_reads_what_to_mend(world: World, robot: S
         check_oauth_error(answer, "invalid_grant", description=description.replace("{now}", str(now)))
 
 
-def test_claims_are_checked_in_the_decided_order(world: World, robot: ServiceUserProgram) -> None:
+def test_claims_are_checked_in_order(world: World, robot: ServiceUserProgram) -> None:
     """sub, aud, iat, exp, nbf, jti: mended one by one, each mending brings up the next complaint."""
     now = world.clock.seconds
     wrong: dict[str, Any] = {
@@ -363,7 +363,7 @@ def test_claims_are_checked_in_the_decided_order(world: World, robot: ServiceUse
 
 
 @pytest.mark.shows("2.3.5", "5.1.7")
-def test_the_assertion_s_audience_is_the_issuer(three_host_world: World) -> None:
+def test_assertion_audience_must_be_issuer(three_host_world: World) -> None:
     """And no other of the service's addresses."""
     robot = three_host_world.make_service_user_program()
     check_token_response(robot.request_token(aud="https://id.example.com"))
@@ -373,7 +373,7 @@ def test_the_assertion_s_audience_is_the_issuer(three_host_world: World) -> None
         )
 
 
-def test_the_signature_is_checked_before_any_claim(robot: ServiceUserProgram) -> None:
+def test_signature_is_checked_before_any_claim(robot: ServiceUserProgram) -> None:
     """Security 2.8: wrong claims under a wrong signature are a stranger's."""
     token = sign_assertion(
         robot.claims(sub="x", aud="y", exp=1), robot.world.make_service_user_program().key, key_id=robot.key_id
@@ -382,7 +382,7 @@ def test_the_signature_is_checked_before_any_claim(robot: ServiceUserProgram) ->
 
 
 @pytest.mark.shows("2.3.6", "5.1.6", "8.1")
-def test_iat_is_refused_to_the_second_as_time_goes_by(world: World, robot: ServiceUserProgram) -> None:
+def test_iat_age_limit_is_exact(world: World, robot: ServiceUserProgram) -> None:
     """§8: iat must not be older than one hour; no skew is added to that."""
     assertion = robot.assertion(exp=world.clock.seconds + 7200)
     world.clock.advance(3600)
@@ -392,7 +392,7 @@ def test_iat_is_refused_to_the_second_as_time_goes_by(world: World, robot: Servi
 
 
 @pytest.mark.shows("2.3.7")
-def test_an_assertion_without_jti_serves_until_it_expires(world: World, robot: ServiceUserProgram) -> None:
+def test_assertion_without_jti_is_reusable_until_expiry(world: World, robot: ServiceUserProgram) -> None:
     assertion = robot.assertion()
     check_token_response(world.client.exchange_assertion(assertion))
     world.clock.advance(329)

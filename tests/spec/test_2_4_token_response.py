@@ -28,7 +28,7 @@ class TokenResourceServer(JWTBearerTokenValidator):  # type: ignore[misc]
 
 
 @pytest.mark.shows("2.4.2")
-def test_the_answer_has_exactly_the_members_of_this_grant(robot: ServiceUserProgram) -> None:
+def test_token_response_has_exact_members(robot: ServiceUserProgram) -> None:
     """No refresh token, even for offline_access; the scope may differ from the requested one."""
     members = check_token_response(robot.request_token("openid profile offline_access sing dance"))
     assert set(members) == {"access_token", "token_type", "expires_in", "id_token", "scope"}
@@ -36,7 +36,7 @@ def test_the_answer_has_exactly_the_members_of_this_grant(robot: ServiceUserProg
 
 
 @pytest.mark.shows("2.4.3", "8.2")
-def test_expires_in_is_true_to_the_second(world: World, robot: ServiceUserProgram) -> None:
+def test_expires_in_is_exact(world: World, robot: ServiceUserProgram) -> None:
     """Security 7.3."""
     members = check_token_response(robot.request_token())
     assert members["expires_in"] == 3600
@@ -48,7 +48,7 @@ def test_expires_in_is_true_to_the_second(world: World, robot: ServiceUserProgra
 
 @pytest.mark.shows("8.2")
 @pytest.mark.storages("memory")  # a setting, judged before any storage
-def test_the_lifetime_is_a_setting_but_never_below_ten_minutes(make_world: WorldFactory) -> None:
+def test_lifetime_setting_is_at_least_ten_minutes(make_world: WorldFactory) -> None:
     """Decisions, lifetimes: common clients renew five minutes early."""
     for setting, expires_in in (("12h", 43200), ("1m", 600)):
         robot = make_world(**{"identity.access_token_lifetime": setting}).make_service_user_program()
@@ -56,7 +56,7 @@ def test_the_lifetime_is_a_setting_but_never_below_ten_minutes(make_world: World
 
 
 @pytest.mark.shows("2.4.1")
-def test_an_opaque_access_token_says_nothing(robot: ServiceUserProgram) -> None:
+def test_opaque_access_token_is_random(robot: ServiceUserProgram) -> None:
     """Security 7.1: 256 random bits."""
     tokens = [robot.access_token() for _ in range(3)]
     assert len(set(tokens)) == 3
@@ -64,7 +64,7 @@ def test_an_opaque_access_token_says_nothing(robot: ServiceUserProgram) -> None:
 
 
 @pytest.mark.shows("2.4.1")
-def test_a_jwt_access_token_is_one_of_rfc_9068(world: World) -> None:
+def test_jwt_access_token_follows_rfc_9068(world: World) -> None:
     robot = world.make_service_user_program(token_format=TokenFormat.JWT)
     members = check_token_response(robot.request_token("openid profile"))
     header, claims = decode_jwt_unverified(members["access_token"])
@@ -86,7 +86,7 @@ def test_a_jwt_access_token_is_one_of_rfc_9068(world: World) -> None:
 
 
 @pytest.mark.shows("4.8.1")
-def test_a_resource_server_verifies_a_jwt_access_token_with_the_published_keys(world: World) -> None:
+def test_resource_server_verifies_jwt_access_token(world: World) -> None:
     """By authlib, which does not know us (RFC 9068 §4)."""
     robot = world.make_service_user_program(token_format=TokenFormat.JWT)
     project = world.make_project(robot.organization)
@@ -102,7 +102,7 @@ def test_a_resource_server_verifies_a_jwt_access_token_with_the_published_keys(w
         server.authenticate_token(token[:-8] + "AAAAAAAA")
 
 
-def test_a_jwt_access_token_is_recorded_and_can_be_asked_about(world: World) -> None:
+def test_jwt_access_token_can_be_introspected(world: World) -> None:
     robot = world.make_service_user_program(token_format=TokenFormat.JWT)
     token = robot.management_token()
     assert world.client.fetch_userinfo(token).json["sub"] == robot.id
@@ -112,13 +112,13 @@ def test_a_jwt_access_token_is_recorded_and_can_be_asked_about(world: World) -> 
     assert {name: answer[name] for name in claims} == claims
 
 
-def test_two_jwt_access_tokens_of_one_moment_differ(world: World) -> None:
+def test_concurrent_jwt_access_tokens_differ(world: World) -> None:
     robot = world.make_service_user_program(token_format=TokenFormat.JWT)
     assert robot.access_token() != robot.access_token()
 
 
 @pytest.mark.shows("2.4.4")
-def test_the_id_token_is_the_service_user_s(world: World, robot: ServiceUserProgram) -> None:
+def test_id_token_names_service_user(world: World, robot: ServiceUserProgram) -> None:
     """Decisions, tokens: client_id, aud and azp are the service user's id."""
     members = check_token_response(robot.request_token())
     header, claims = decode_jwt_unverified(members["id_token"])
@@ -138,7 +138,7 @@ def test_the_id_token_is_the_service_user_s(world: World, robot: ServiceUserProg
 
 
 @pytest.mark.parametrize("token_format", TokenFormat)
-def test_the_id_token_verifies_and_is_bound_to_the_access_token(world: World, token_format: TokenFormat) -> None:
+def test_id_token_verifies_and_has_at_hash(world: World, token_format: TokenFormat) -> None:
     """OpenID Connect Core §3.1.3.6: at_hash is the left half of the hash of the access token."""
     members = check_token_response(world.make_service_user_program(token_format=token_format).request_token())
     verified = jwt.decode(
@@ -149,7 +149,7 @@ def test_the_id_token_verifies_and_is_bound_to_the_access_token(world: World, to
 
 
 @pytest.mark.parametrize("token_format", TokenFormat)
-def test_claims_groups_stay_out_of_the_id_token(world: World, token_format: TokenFormat) -> None:
+def test_id_token_omits_scope_claims(world: World, token_format: TokenFormat) -> None:
     """§2.7: when an access token is issued they are fetched from userinfo."""
     robot = world.make_service_user_program(token_format=token_format)
     _, claims = decode_jwt_unverified(
@@ -158,7 +158,7 @@ def test_claims_groups_stay_out_of_the_id_token(world: World, token_format: Toke
     assert not set(claims) & {"name", "preferred_username", "updated_at", "email", "phone_number", "address"}
 
 
-def test_the_clock_of_the_service_counts(world: World, robot: ServiceUserProgram) -> None:
+def test_token_times_use_service_clock(world: World, robot: ServiceUserProgram) -> None:
     """Moments in tokens come from the one clock, never from a library's own."""
     world.clock.advance(days=40)
     _, claims = decode_jwt_unverified(check_token_response(robot.request_token())["id_token"])
@@ -169,7 +169,7 @@ def test_the_clock_of_the_service_counts(world: World, robot: ServiceUserProgram
 
 
 @pytest.mark.parametrize("token_format", TokenFormat)
-def test_a_person_s_id_token_verifies_and_is_bound_to_the_access_token(world: World, token_format: TokenFormat) -> None:
+def test_user_id_token_verifies_and_has_at_hash(world: World, token_format: TokenFormat) -> None:
     """By a library that does not know us; after a code and after a refresh."""
     client = world.make_web_application(access_token_type=token_format)
     first = world.obtain_tokens(client)
@@ -180,7 +180,7 @@ def test_a_person_s_id_token_verifies_and_is_bound_to_the_access_token(world: Wo
         assert verified.claims["aud"] == verified.claims["azp"] == client.client_id
 
 
-def test_a_person_s_jwt_access_token_is_one_of_rfc_9068(world: World) -> None:
+def test_user_jwt_access_token_follows_rfc_9068(world: World) -> None:
     project = world.make_project()
     client = world.make_web_application(project.id, access_token_type=TokenFormat.JWT)
     session = world.make_browser_session()
@@ -203,7 +203,7 @@ def test_a_person_s_jwt_access_token_is_one_of_rfc_9068(world: World) -> None:
 
 
 @pytest.mark.shows("2.7.3")
-def test_claims_about_people_stay_out_of_the_id_token_unless_the_application_wants_them(world: World) -> None:
+def test_id_token_user_claims_need_application_setting(world: World) -> None:
     """§2.7: with an access token they are fetched from userinfo, except with id_token_userinfo_assertion."""
     scope, session = "openid profile email", world.make_browser_session()
     _, claims = decode_jwt_unverified(
@@ -218,7 +218,7 @@ def test_claims_about_people_stay_out_of_the_id_token_unless_the_application_wan
     assert {name: claims[name] for name in userinfo} == userinfo
 
 
-def test_claims_about_people_are_in_a_jwt_if_the_application_wants_them(world: World) -> None:
+def test_jwt_user_claims_follow_application_setting(world: World) -> None:
     """Whatever userinfo tells under the same scopes, and nothing that the token says of itself becomes another."""
     session = world.make_browser_session()
     for in_id_token in (True, False):
@@ -237,13 +237,13 @@ def test_claims_about_people_are_in_a_jwt_if_the_application_wants_them(world: W
 
 
 @pytest.mark.shows("2.4.6")
-def test_a_refresh_token_is_opaque(world: World) -> None:
+def test_refresh_token_is_opaque(world: World) -> None:
     """Security 6.1: 256 random bits."""
     client = world.make_web_application(access_token_type=TokenFormat.JWT)
     assert re.fullmatch(r"[A-Za-z0-9]{43}", world.obtain_tokens(client)["refresh_token"])
 
 
-def test_an_id_token_is_no_access_token_and_the_reverse(world: World) -> None:
+def test_id_token_and_access_token_are_not_interchangeable(world: World) -> None:
     """Security 7.1."""
     client, session = world.make_web_application(access_token_type=TokenFormat.JWT), world.make_browser_session()
     members = world.obtain_tokens(client, session)

@@ -12,9 +12,7 @@ from identity.testing.world import ServiceUserProgram, World
     ["openid", "openid profile", "openid email phone address", None],
     ids=["openid", "profile", "others", "none"],
 )
-def test_a_service_user_reads_its_names_whatever_the_scopes(
-    world: World, robot: ServiceUserProgram, scope: str | None
-) -> None:
+def test_service_user_reads_names_with_any_scope(world: World, robot: ServiceUserProgram, scope: str | None) -> None:
     answer = world.client.fetch_userinfo(robot.access_token(scope))
     assert answer.json == {
         "sub": robot.id,
@@ -25,21 +23,21 @@ def test_a_service_user_reads_its_names_whatever_the_scopes(
     assert type(answer.json["updated_at"]) is int
 
 
-def test_updated_at_moves_with_a_change(world: World, robot: ServiceUserProgram) -> None:
+def test_updated_at_follows_profile_change(world: World, robot: ServiceUserProgram) -> None:
     token = robot.access_token()
     world.clock.advance(minutes=5)
     world.operator_services.service_users.change(robot.id, ChangeServiceUser(display_name="Renamed"))
     assert world.client.fetch_userinfo(token).json["updated_at"] == world.clock.seconds
 
 
-def test_using_a_key_is_no_change_of_the_user(world: World, robot: ServiceUserProgram) -> None:
+def test_key_use_keeps_updated_at(world: World, robot: ServiceUserProgram) -> None:
     world.clock.advance(minutes=5)
     userinfo = world.client.fetch_userinfo(robot.access_token()).json
     assert userinfo["updated_at"] == int(robot.user.changed_at.timestamp())
 
 
 @pytest.mark.shows("2.5.2")
-def test_a_person_is_told_of_by_the_granted_scopes(world: World) -> None:
+def test_userinfo_follows_granted_scopes(world: World) -> None:
     """For other users the content depends on the granted scopes."""
     client = world.make_application()
     person = world.make_human_user()

@@ -52,7 +52,7 @@ def error_of(session: BrowserSession, client: Credentials, scope: str) -> tuple[
 
 
 @BOTH_SCOPES
-def test_a_member_signs_in_with_the_organization_s_name(
+def test_organization_scope_admits_member(
     world: World, client: Credentials, session: BrowserSession, organization: Organization, scope_of: ScopeOf
 ) -> None:
     """And refreshes with it: the word is granted as it was asked."""
@@ -63,7 +63,7 @@ def test_a_member_signs_in_with_the_organization_s_name(
 
 
 @BOTH_SCOPES
-def test_others_are_not_signed_in_with_it(
+def test_organization_scope_refuses_non_member(
     world: World, client: Credentials, organization: Organization, scope_of: ScopeOf
 ) -> None:
     """Their sessions do not count: somebody of the organization would have to sign in."""
@@ -72,7 +72,7 @@ def test_others_are_not_signed_in_with_it(
 
 
 @BOTH_SCOPES
-def test_an_organization_that_is_deactivated_cannot_be_told_from_none(
+def test_deactivated_organization_looks_unknown(
     world: World, client: Credentials, session: BrowserSession, scope_of: ScopeOf
 ) -> None:
     deleted, deactivated = world.make_organization(), world.make_organization()
@@ -97,14 +97,14 @@ def test_two_organizations_at_once_are_refused(
     world.make_code(client, session, scope=f"openid {by_id(organization)} {by_domain(organization)}")
 
 
-def test_a_domain_is_compared_in_any_case(
+def test_domain_is_case_insensitive(
     world: World, client: Credentials, session: BrowserSession, organization: Organization
 ) -> None:
     scope = f"openid urn:service:iam:org:domain:primary:{organization.primary_domain.upper()}"
     assert world.obtain_tokens(client, session, scope=scope)["scope"] == scope
 
 
-def test_the_organization_is_looked_at_again_at_redemption_and_refresh(
+def test_organization_is_rechecked_at_redemption_and_refresh(
     world: World, client: Credentials, session: BrowserSession, organization: Organization
 ) -> None:
     """Here it changes its domain: the word names it no more. What was shown in vain can be shown again."""
@@ -123,7 +123,7 @@ def test_the_organization_is_looked_at_again_at_redemption_and_refresh(
 
 
 @BOTH_SCOPES
-def test_a_service_user_is_a_member_or_is_refused(world: World, organization: Organization, scope_of: ScopeOf) -> None:
+def test_service_user_must_be_member(world: World, organization: Organization, scope_of: ScopeOf) -> None:
     """In the same words whether the other organization exists or not."""
     robot = world.make_service_user_program(organization)
     scope = f"openid {scope_of(organization)}"
@@ -138,7 +138,7 @@ def test_a_service_user_is_a_member_or_is_refused(world: World, organization: Or
         check_oauth_error(stranger.request_token(f"openid {requested}"), "invalid_scope", description=description)
 
 
-def test_an_application_that_acts_for_itself_is_of_its_organization(world: World, organization: Organization) -> None:
+def test_client_credentials_belong_to_application_organization(world: World, organization: Organization) -> None:
     grants = frozenset({"client_credentials"})
     client = world.make_application(world.make_project(organization).id, grant_types=grants)
     form = {"grant_type": "client_credentials"}
@@ -149,7 +149,7 @@ def test_an_application_that_acts_for_itself_is_of_its_organization(world: World
 
 
 @pytest.mark.parametrize("scope", ["urn:service:iam:org:id:", "urn:service:iam:org:domain:primary:"])
-def test_a_word_that_names_nothing_is_refused(world: World, scope: str) -> None:
+def test_empty_organization_scope_is_refused(world: World, scope: str) -> None:
     check_oauth_error(world.make_service_user_program().request_token(f"openid {scope}"), "invalid_scope")
 
 
@@ -164,7 +164,7 @@ def test_a_word_that_names_nothing_is_refused(world: World, scope: str) -> None:
         "urn:service:iam:user:resourceowner:x",
     ],
 )
-def test_words_of_other_namespaces_and_shapes_are_dropped(
+def test_scopes_of_other_namespaces_and_shapes_are_dropped(
     world: World, client: Credentials, session: BrowserSession, scope: str
 ) -> None:
     assert world.obtain_tokens(client, session, scope=f"openid {scope}")["scope"] == "openid"
@@ -188,7 +188,7 @@ def owner_in(claims: dict[str, object]) -> dict[str, object]:
     return {name: value for name, value in claims.items() if ":resourceowner:" in name}
 
 
-def test_the_organization_is_told_where_claims_are(
+def test_organization_claims_are_in_userinfo_and_introspection(
     world: World, client: Credentials, session: BrowserSession, organization: Organization
 ) -> None:
     """Userinfo and introspection; not the ID token, while an access token comes with it."""
@@ -202,7 +202,7 @@ def test_the_organization_is_told_where_claims_are(
     assert owner_in(world.client.fetch_userinfo(bare).json) == {}
 
 
-def test_the_id_token_tells_it_where_the_application_wants_claims_there(
+def test_id_token_organization_claims_follow_application_setting(
     world: World, session: BrowserSession, organization: Organization
 ) -> None:
     client = world.make_web_application(id_token_userinfo_assertion=True)
@@ -210,14 +210,14 @@ def test_the_id_token_tells_it_where_the_application_wants_claims_there(
     assert owner_in(decode_jwt_unverified(members["id_token"])[1]) == expected(organization)
 
 
-def test_a_service_user_s_organization_is_told_too(world: World, organization: Organization) -> None:
+def test_service_user_organization_is_a_claim(world: World, organization: Organization) -> None:
     robot: ServiceUserProgram = world.make_service_user_program(organization, token_format=TokenFormat.JWT)
     token = robot.access_token(f"openid {OWNER}")
     assert owner_in(world.client.fetch_userinfo(token).json) == expected(organization)
 
 
 @pytest.mark.storages("memory")  # a setting
-def test_claims_come_under_the_namespace_that_the_request_used(make_world: WorldFactory) -> None:
+def test_claims_use_namespace_of_request(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.urn_namespaces": "urn:service:iam urn:zitadel:iam"})
     organization = world.make_organization()
     robot = world.make_service_user_program(organization)

@@ -76,11 +76,11 @@ def scene(world: World) -> RoleScopeScenario:
     return RoleScopeScenario(world)
 
 
-def test_nothing_is_told_unasked(scene: RoleScopeScenario) -> None:
+def test_roles_need_a_scope(scene: RoleScopeScenario) -> None:
     assert scene.roles_in_userinfo() == {}
 
 
-def test_the_scope_for_all_roles_tells_those_of_every_project_in_the_audience(scene: RoleScopeScenario) -> None:
+def test_roles_scope_returns_roles_of_every_audience_project(scene: RoleScopeScenario) -> None:
     """And once more those of the application's own project, under a name that the application can know."""
     assert scene.roles_in_userinfo(ALL) == {
         ROLES_CLAIM: {"reader", "writer"},
@@ -89,7 +89,7 @@ def test_the_scope_for_all_roles_tells_those_of_every_project_in_the_audience(sc
     }
 
 
-def test_a_role_names_the_organizations_that_gave_it(world: World, scene: RoleScopeScenario) -> None:
+def test_role_claim_names_granting_organizations(world: World, scene: RoleScopeScenario) -> None:
     """Decisions: role → {organization id: primary domain}."""
     owner = world.make_organization()
     project = world.make_project(owner, roles=["reader", "writer"])
@@ -108,7 +108,7 @@ def test_a_role_names_the_organizations_that_gave_it(world: World, scene: RoleSc
     assert world.client.fetch_userinfo(token).json[project_claim(project)] == expected
 
 
-def test_scopes_for_single_roles_tell_those_alone(scene: RoleScopeScenario) -> None:
+def test_single_role_scope_returns_that_role(scene: RoleScopeScenario) -> None:
     assert scene.roles_in_userinfo(role_scope("writer")) == {
         ROLES_CLAIM: {"writer"},
         project_claim(scene.project): {"writer"},
@@ -121,14 +121,14 @@ def test_scopes_for_single_roles_tell_those_alone(scene: RoleScopeScenario) -> N
     assert scene.roles_in_userinfo(role_scope("writer"), ALL) == scene.roles_in_userinfo(ALL)
 
 
-def test_a_scope_gives_no_role(scene: RoleScopeScenario) -> None:
+def test_role_scope_grants_no_role(scene: RoleScopeScenario) -> None:
     """What the user does not have is granted as a word, and told as nothing."""
     members = scene.tokens(role_scope("owner"))
     assert role_scope("owner") in members["scope"]
     assert scene.roles_of_token(members["access_token"]) == {}
 
 
-def test_a_project_that_asserts_roles_tells_them_unasked(scene: RoleScopeScenario) -> None:
+def test_asserting_project_returns_roles_without_scope(scene: RoleScopeScenario) -> None:
     """The application's own, or any other in the audience; tokens of before included."""
     token = scene.tokens()["access_token"]
     scene.change(scene.project, assert_roles=True)
@@ -143,7 +143,7 @@ def test_a_project_that_asserts_roles_tells_them_unasked(scene: RoleScopeScenari
     assert scene.roles_of_token(without) == {}
 
 
-def test_a_project_that_asserts_roles_tells_all_of_them_beside_what_is_asked(scene: RoleScopeScenario) -> None:
+def test_asserting_project_returns_roles_beside_requested_ones(scene: RoleScopeScenario) -> None:
     scene.change(scene.other, assert_roles=True)
     assert scene.roles_in_userinfo(role_scope("reader")) == {
         ROLES_CLAIM: {"reader"},
@@ -152,7 +152,7 @@ def test_a_project_that_asserts_roles_tells_all_of_them_beside_what_is_asked(sce
     }
 
 
-def test_what_is_taken_away_is_told_no_more(world: World, scene: RoleScopeScenario) -> None:
+def test_removed_role_disappears_from_claims(world: World, scene: RoleScopeScenario) -> None:
     """Security 7.4 and 14.5: at the next request."""
     owner = world.make_organization()
     project = world.make_project(owner, roles=["reader"])
@@ -167,7 +167,7 @@ def test_what_is_taken_away_is_told_no_more(world: World, scene: RoleScopeScenar
     assert scene.roles_of_token(token["access_token"]) == {}
 
 
-def test_a_deactivated_project_tells_nothing(scene: RoleScopeScenario) -> None:
+def test_deactivated_project_returns_no_roles(scene: RoleScopeScenario) -> None:
     token = scene.tokens(ALL)["access_token"]
     scene.world.operator_services.projects.deactivate(scene.other.id)
     assert scene.roles_of_token(token) == {
@@ -176,7 +176,7 @@ def test_a_deactivated_project_tells_nothing(scene: RoleScopeScenario) -> None:
     }
 
 
-def test_tokens_hold_roles_where_the_application_says_so(world: World, scene: RoleScopeScenario) -> None:
+def test_token_roles_follow_application_setting(world: World, scene: RoleScopeScenario) -> None:
     """In JWT access tokens, in ID tokens, or in neither; a refresh tells the roles of that moment."""
     plain = scene.tokens(ALL)
     assert roles_in(decode_jwt_unverified(plain["id_token"])[1]) == {}
@@ -205,7 +205,7 @@ def test_tokens_hold_roles_where_the_application_says_so(world: World, scene: Ro
     }
 
 
-def test_a_service_user_s_roles_are_told_for_all_projects_together(world: World, scene: RoleScopeScenario) -> None:
+def test_service_user_roles_cover_all_projects(world: World, scene: RoleScopeScenario) -> None:
     """No application is concerned, so the fixed name stands for all of them."""
     robot = world.make_service_user_program(scene.organization)
     world.make_user_grant(robot.user, scene.project, "reader")
@@ -227,7 +227,7 @@ def test_a_service_user_s_roles_are_told_for_all_projects_together(world: World,
 
 
 @pytest.mark.storages("memory")  # what is looked up, not how
-def test_a_token_with_neither_scope_nor_asserting_project_looks_nothing_up(
+def test_token_without_role_claims_runs_no_query(
     world: World, scene: RoleScopeScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor does one that is meant for the management API."""
@@ -246,7 +246,7 @@ def test_a_token_with_neither_scope_nor_asserting_project_looks_nothing_up(
 
 
 @pytest.mark.storages("memory")  # a setting
-def test_claims_come_under_the_namespace_that_the_request_used(make_world: WorldFactory) -> None:
+def test_claims_use_namespace_of_request(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.urn_namespaces": "urn:service:iam urn:zitadel:iam"})
     scene = RoleScopeScenario(world)
     token = world.obtain_tokens(scene.client, scene.session, scope="openid urn:zitadel:iam:org:projects:roles")[
@@ -268,11 +268,11 @@ def test_claims_come_under_the_namespace_that_the_request_used(make_world: World
         ":org:project:role:reader",
     ],
 )
-def test_words_of_other_shapes_and_namespaces_are_dropped(world: World, scope: str) -> None:
+def test_scopes_of_other_shapes_and_namespaces_are_dropped(world: World, scope: str) -> None:
     assert check_token_response(world.make_service_user_program().request_token(f"openid {scope}"))["scope"] == "openid"
 
 
-def test_a_word_without_a_role_is_refused(world: World) -> None:
+def test_role_scope_without_role_is_refused(world: World) -> None:
     """A scope of our namespace that cannot be honoured is named."""
     answer = world.make_service_user_program().request_token(f"openid {role_scope('')}")
     check_oauth_error(answer, "invalid_scope", description=f"{role_scope('')} names no role")

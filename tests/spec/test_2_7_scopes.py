@@ -29,18 +29,18 @@ def robot(world: World) -> ServiceUserProgram:
 
 
 @pytest.mark.shows("2.7.1", "4.3.6")
-def test_a_request_that_names_scopes_must_name_openid(robot: ServiceUserProgram) -> None:
+def test_scope_must_include_openid(robot: ServiceUserProgram) -> None:
     """Security 2.9."""
     for scope in ("profile", "offline_access", "OPENID", "openid_", "urn:service:iam:openid", "x" * 2000):
         check_oauth_error(robot.request_token(scope), "invalid_scope", description="scope must include openid")
 
 
-def test_without_a_scope_it_is_openid(robot: ServiceUserProgram) -> None:
+def test_default_scope_is_openid(robot: ServiceUserProgram) -> None:
     for scope in (None, "", " "):
         assert check_token_response(robot.request_token(scope))["scope"] == "openid"
 
 
-def test_the_claims_scopes_are_granted_in_the_order_asked(robot: ServiceUserProgram) -> None:
+def test_claims_scopes_keep_request_order(robot: ServiceUserProgram) -> None:
     scope = "address phone openid email profile"
     assert check_token_response(robot.request_token(scope))["scope"] == scope
 
@@ -52,38 +52,38 @@ def test_unknown_scopes_are_dropped(robot: ServiceUserProgram) -> None:
     assert check_token_response(robot.request_token(scope))["scope"] == "openid"
 
 
-def test_a_scope_of_forbidden_characters_is_refused(robot: ServiceUserProgram) -> None:
+def test_scope_with_forbidden_characters_is_refused(robot: ServiceUserProgram) -> None:
     """RFC 6749 §3.3."""
     for scope in ('"quoted"', "back\\slash", "ümlaut", "tab\x0bulator", "\x7f"):
         check_oauth_error(robot.request_token(f"openid {scope}"), "invalid_scope")
 
 
-def test_without_an_audience_scope_the_audience_is_the_issuer(world: World, robot: ServiceUserProgram) -> None:
+def test_default_audience_is_issuer(world: World, robot: ServiceUserProgram) -> None:
     assert audience(robot, "openid profile") == [world.issuer]
 
 
 @pytest.mark.shows("2.7.5", "5.2.2")
-def test_the_audience_scope_adds_the_own_project(world: World, robot: ServiceUserProgram) -> None:
+def test_audience_scope_adds_instance_project(world: World, robot: ServiceUserProgram) -> None:
     """By its id, or by the alias that the namespace ends with."""
     for scope in (f"openid {world.audience_scope()}", "openid urn:service:iam:org:project:id:service:aud"):
         assert audience(robot, scope) == [world.instance.project_id]
         assert check_token_response(robot.request_token(scope))["scope"] == scope
 
 
-def test_the_own_project_is_open_to_everyone_and_brings_no_right(world: World, robot: ServiceUserProgram) -> None:
+def test_instance_project_audience_grants_no_permission(world: World, robot: ServiceUserProgram) -> None:
     """Security 2.9: a project audience scope adds an audience only."""
     answer = world.client.call_management_api("/instance", robot.management_token())
     check_api_error(answer, 403, "forbidden")
 
 
 @pytest.mark.shows("2.7.5")
-def test_projects_of_one_s_own_organization_can_be_in_the_audience(world: World, robot: ServiceUserProgram) -> None:
+def test_projects_of_user_organization_can_be_audience(world: World, robot: ServiceUserProgram) -> None:
     first, second = world.make_project(robot.organization), world.make_project(robot.organization)
     scope = f"openid {world.audience_scope(second.id)} {world.audience_scope(first.id)} {world.audience_scope()}"
     assert audience(robot, scope) == [second.id, first.id, world.instance.project_id]
 
 
-def test_a_foreign_project_cannot_be_told_from_one_that_does_not_exist(world: World, robot: ServiceUserProgram) -> None:
+def test_foreign_project_looks_unknown(world: World, robot: ServiceUserProgram) -> None:
     """Security 2.9."""
     foreign = world.make_project()
     for project_id in (foreign.id, foreign.id[:-1] + "x", "nothing", "", "%", "*", ":", robot.organization.id):
@@ -92,14 +92,14 @@ def test_a_foreign_project_cannot_be_told_from_one_that_does_not_exist(world: Wo
         check_oauth_error(robot.request_token(f"openid {scope}"), "invalid_scope", description=description)
 
 
-def test_one_bad_project_refuses_the_whole_request(world: World, robot: ServiceUserProgram) -> None:
+def test_invalid_project_refuses_whole_request(world: World, robot: ServiceUserProgram) -> None:
     project, foreign = world.make_project(robot.organization), world.make_project()
     answer = robot.request_token(f"openid {world.audience_scope(project.id)} {world.audience_scope(foreign.id)}")
     check_oauth_error(answer, "invalid_scope")
     assert foreign.id in answer.json["error_description"]
 
 
-def test_a_project_grant_gives_the_audience_and_takes_it_away(world: World, robot: ServiceUserProgram) -> None:
+def test_project_grant_controls_audience(world: World, robot: ServiceUserProgram) -> None:
     """Security 14.5: withdrawing removes derived access at once, also from tokens issued before."""
     project = world.make_project()
     client = world.make_application(project.id)
@@ -116,14 +116,14 @@ def test_a_project_grant_gives_the_audience_and_takes_it_away(world: World, robo
     assert world.client.fetch_userinfo(token).status_int == 200
 
 
-def test_a_grant_to_another_organization_is_no_grant(world: World, robot: ServiceUserProgram) -> None:
+def test_foreign_project_grant_is_ignored(world: World, robot: ServiceUserProgram) -> None:
     project = world.make_project()
     world.make_project_grant(project, world.make_organization())
     check_oauth_error(robot.request_token(f"openid {world.audience_scope(project.id)}"), "invalid_scope")
 
 
 @pytest.mark.storages("memory")  # a setting; the look-up of projects is tested above
-def test_another_namespace_is_understood_equally_if_configured(make_world: WorldFactory) -> None:
+def test_configured_namespace_is_an_alias(make_world: WorldFactory) -> None:
     """Decisions, namespaces: existing clients of such services work unchanged."""
     world = make_world(**{"identity.urn_namespaces": "urn:service:iam urn:zitadel:iam"})
     robot = world.make_service_user_program(token_format=TokenFormat.JWT)
@@ -140,7 +140,7 @@ def test_another_namespace_is_understood_equally_if_configured(make_world: World
         check_oauth_error(robot.request_token(f"openid {scope}"), "invalid_scope")
 
 
-def test_a_namespace_that_is_not_configured_is_unknown(world: World, robot: ServiceUserProgram) -> None:
+def test_unconfigured_namespace_is_unknown(world: World, robot: ServiceUserProgram) -> None:
     scope = "openid urn:zitadel:iam:org:project:id:zitadel:aud"
     assert check_token_response(robot.request_token(scope))["scope"] == "openid"
     assert audience(robot, scope) == [world.issuer]

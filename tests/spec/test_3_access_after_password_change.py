@@ -94,12 +94,12 @@ BY_OTHERS: dict[str, Callable[[Services, OpenedAccess], object]] = {
 }
 
 
-def test_before_any_of_it_all_is_open(world: World) -> None:
+def test_access_is_open_before_password_change(world: World) -> None:
     assert OpenedAccess.create(world).still_open() == ALL
 
 
 @pytest.mark.parametrize("how", BY_OTHERS)
-def test_a_password_by_somebody_else_ends_everything_at_once(make_world: WorldFactory, how: str) -> None:
+def test_password_set_by_manager_ends_all_access(make_world: WorldFactory, how: str) -> None:
     world = make_world(**{"identity.password_change_ends_access": "false"})
     opened = OpenedAccess.create(world)
     with world.transaction_services() as services:
@@ -111,7 +111,7 @@ def test_a_password_by_somebody_else_ends_everything_at_once(make_world: WorldFa
 
 
 @pytest.mark.parametrize(("setting", "left"), [("true", set()), ("false", {"refresh token"})])
-def test_a_password_of_one_s_own_leaves_at_most_what_applications_hold(
+def test_own_password_change_keeps_at_most_application_tokens(
     make_world: WorldFactory, setting: str, left: set[str]
 ) -> None:
     world = make_world(**{"identity.password_change_ends_access": setting})

@@ -126,13 +126,13 @@ RESOURCES: dict[str, tuple[str, Callable[[EntityStateScenario], str], dict[str, 
 }
 
 
-def test_before_any_change_all_is_well(scene: EntityStateScenario) -> None:
+def test_access_is_open_before_changes(scene: EntityStateScenario) -> None:
     assert scene.status() == ALL_WELL
 
 
 @pytest.mark.shows("3.1")
 @pytest.mark.parametrize("resource", RESOURCES)
-def test_deactivated_reactivated_and_deleted(scene: EntityStateScenario, resource: str) -> None:
+def test_resource_state_controls_tokens(scene: EntityStateScenario, resource: str) -> None:
     """What is there again counts again, with the tokens of before."""
     service, id_of, without = RESOURCES[resource]
     for verb, expected in (("deactivate", without), ("reactivate", ALL_WELL), ("remove", without)):
@@ -140,18 +140,18 @@ def test_deactivated_reactivated_and_deleted(scene: EntityStateScenario, resourc
         assert scene.status() == expected, verb
 
 
-def test_a_deleted_key_ends_what_it_brought(scene: EntityStateScenario) -> None:
+def test_deleted_key_ends_its_tokens(scene: EntityStateScenario) -> None:
     scene.world.operator_services.service_users.remove_key(scene.robot.id, scene.robot.key_id)
     assert scene.status() == KEY_GONE
 
 
-def test_a_deleted_secret_ends_what_it_brought(scene: EntityStateScenario) -> None:
+def test_deleted_secret_ends_its_tokens(scene: EntityStateScenario) -> None:
     [secret] = scene.world.operator_services.service_users.list_secrets(scene.robot.id)
     scene.world.operator_services.service_users.remove_secret(scene.robot.id, secret.id)
     assert scene.status() == SECRET_GONE
 
 
-def test_a_person_s_token_ends_with_its_application(world: World) -> None:
+def test_deleted_application_ends_user_tokens(world: World) -> None:
     """Security 7.9, for a token that an application got for a person."""
     client = world.make_application()
     person = world.make_human_user()
@@ -165,7 +165,7 @@ def test_a_person_s_token_ends_with_its_application(world: World) -> None:
     assert world.client.fetch_userinfo(issued.access_token).status_int == 401
 
 
-def test_a_revoked_manager_keeps_the_token_and_loses_the_rights(scene: EntityStateScenario) -> None:
+def test_removed_manager_keeps_token_without_permissions(scene: EntityStateScenario) -> None:
     """Security 14.3: with the same token, at the next request."""
     with scene.world.transaction_services() as services:
         [manager] = services.storage.managers.list_for_user(scene.robot.id)
@@ -173,7 +173,7 @@ def test_a_revoked_manager_keeps_the_token_and_loses_the_rights(scene: EntitySta
     assert scene.status() == ALL_WELL | {"management": "403", "by secret: management": "403"}
 
 
-def test_reactivating_does_not_revive_what_was_revoked(scene: EntityStateScenario) -> None:
+def test_reactivation_keeps_tokens_revoked(scene: EntityStateScenario) -> None:
     """Security 6.5."""
     scene.world.client.revoke(scene.token, scene.world.introspector)
     scene.world.operator_services.service_users.deactivate(scene.robot.id)
@@ -181,7 +181,7 @@ def test_reactivating_does_not_revive_what_was_revoked(scene: EntityStateScenari
     assert scene.world.client.fetch_userinfo(scene.token).status_int == 401
 
 
-def test_turning_the_clock_back_does_not_revive_what_was_revoked(scene: EntityStateScenario) -> None:
+def test_clock_set_back_keeps_tokens_revoked(scene: EntityStateScenario) -> None:
     """Security 16.3."""
     scene.world.client.revoke(scene.token, scene.world.introspector)
     scene.world.clock.advance(hours=-1)

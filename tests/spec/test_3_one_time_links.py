@@ -169,7 +169,7 @@ CHANGES: dict[str, tuple[Callable[[Services, HumanUser], object], set[str]]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_which_link_survives_what(world: World, change: str) -> None:
+def test_one_time_link_survival_matrix(world: World, change: str) -> None:
     for kind in LINKS:
         ada = Ada.create(world, invited=kind == "invitation")
         code = str(ada.do(LINKS[kind]))

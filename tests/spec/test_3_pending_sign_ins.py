@@ -175,7 +175,7 @@ SPARE = frozenset({"own password", "everywhere else", "one other session"})
     [*((name, tab) for name in ENDED_BY_USER for tab in (True, False)), *((name, False) for name in FOREIGN)],
     ids=lambda value: {True: "own tab", False: "elsewhere"}.get(value, value),
 )
-def test_what_ends_sessions_ends_what_waits(world: World, stage: str, end: str, tab: bool) -> None:
+def test_session_end_ends_pending_sign_in(world: World, stage: str, end: str, tab: bool) -> None:
     waiting = Browser(world)
     scene = PendingSignInScenario(world, world.make_human_user(), waiting, waiting.tab() if tab else Browser(world))
     STAGES[stage](scene)
@@ -209,7 +209,7 @@ def test_what_ends_sessions_ends_what_waits(world: World, stage: str, end: str, 
         assert waiting.sign_in_step in {"", "password", "accounts"}, waiting.page
 
 
-def test_a_password_that_is_replaced_while_it_is_looked_at(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_password_replaced_during_verification_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Looking takes a while, and nothing is locked meanwhile."""
     scene = PendingSignInScenario(world, world.make_human_user(), Browser(world), Browser(world))
     hasher = world.identity.process_state.hasher
@@ -227,7 +227,7 @@ def test_a_password_that_is_replaced_while_it_is_looked_at(world: World, monkeyp
     assert not scene.waiting.session_cookies
 
 
-def test_an_answer_that_was_overtaken_is_decided_anew(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overtaken_response_is_decided_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = PendingSignInScenario(world, world.make_human_user(), Browser(world), Browser(world))
     finish = SignInService.finish
     calls: list[int] = []

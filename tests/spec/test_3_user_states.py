@@ -119,14 +119,14 @@ def change(scene: UserStateScenario, resource: str, verb: str) -> None:
         getattr(getattr(scene.world.operator_services, service), verb)(id_of(scene))
 
 
-def test_before_any_change_all_is_well(scene: UserStateScenario) -> None:
+def test_access_is_open_before_changes(scene: UserStateScenario) -> None:
     assert scene.standing() == STANDING
     assert scene.obtaining() == OBTAINED
 
 
 @pytest.mark.shows("3.1")
 @pytest.mark.parametrize("resource", RESOURCES)
-def test_deactivated(scene: UserStateScenario, resource: str) -> None:
+def test_deactivation_suspends_tokens(scene: UserStateScenario, resource: str) -> None:
     """And reactivated: the tokens of before count again. A code that was shown meanwhile by its client is used up."""
     _, _, standing, obtaining = RESOURCES[resource]
     change(scene, resource, "deactivate")
@@ -140,7 +140,7 @@ def test_deactivated(scene: UserStateScenario, resource: str) -> None:
 
 @pytest.mark.shows("3.1")
 @pytest.mark.parametrize("resource", RESOURCES)
-def test_deleted(scene: UserStateScenario, resource: str) -> None:
+def test_deletion_ends_tokens(scene: UserStateScenario, resource: str) -> None:
     _, _, standing, obtaining = RESOURCES[resource]
     change(scene, resource, "remove")
     assert scene.standing() == standing
@@ -148,7 +148,7 @@ def test_deleted(scene: UserStateScenario, resource: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["deactivate", "remove"])
-def test_a_project_that_checks_roles_sees_that_they_are_gone_with_the_grant(world: World, how: str) -> None:
+def test_role_check_fails_after_project_grant_is_deleted(world: World, how: str) -> None:
     """Security 14.5: what derives from a project grant ends with it, the way in included."""
     organization, owner = world.make_organization(), world.make_organization()
     project = world.make_project(owner, roles=["reader"], check_roles=True)

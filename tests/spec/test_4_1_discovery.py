@@ -20,7 +20,7 @@ FOR_BROWSERS = {"authorization_endpoint": "/oauth/v2/authorize", "end_session_en
 
 
 @pytest.mark.shows("4.1.3", "9.1")
-def test_the_endpoints_are_listed_on_their_hosts(world: World, three_host_world: World) -> None:
+def test_discovery_lists_endpoints_on_their_hosts(world: World, three_host_world: World) -> None:
     for member, path in ENDPOINTS.items():
         assert world.client.discovery[member] == f"https://id.example.com{path}"
         assert three_host_world.client.discovery[member] == f"https://api.example.com{path}"
@@ -30,14 +30,14 @@ def test_the_endpoints_are_listed_on_their_hosts(world: World, three_host_world:
 
 
 @pytest.mark.shows("4.1.3")
-def test_every_listed_endpoint_answers(three_host_world: World) -> None:
+def test_listed_endpoints_answer(three_host_world: World) -> None:
     for member, address in three_host_world.client.discovery.items():
         if member.endswith("_endpoint") or member == "jwks_uri":
             assert three_host_world.client.get(address).status_int != 404, member
 
 
 @pytest.mark.shows("1.7", "4.1.2")
-def test_the_document_is_one_of_openid_connect_discovery(world: World) -> None:
+def test_document_follows_openid_connect_discovery(world: World) -> None:
     """OpenID Connect Discovery §3: what is required, and what is said explicitly."""
     document = world.client.discovery
     assert document["issuer"] == "https://id.example.com"
@@ -55,7 +55,7 @@ def test_the_document_is_one_of_openid_connect_discovery(world: World) -> None:
 
 
 @pytest.mark.shows("4.2.23")
-def test_nothing_is_promised_that_this_service_would_refuse(world: World) -> None:
+def test_discovery_lists_only_supported_values(world: World) -> None:
     document = world.client.discovery
     # The word implicit stands for response types; no token request can name it.
     for grant_type in set(document["grant_types_supported"]) - {"implicit"}:
@@ -64,7 +64,7 @@ def test_nothing_is_promised_that_this_service_would_refuse(world: World) -> Non
     assert "none" not in str(document["id_token_signing_alg_values_supported"])
 
 
-def test_it_says_the_same_whatever_the_host_header_says(world: World) -> None:
+def test_discovery_ignores_host_header(world: World) -> None:
     """Security 12.1: addresses come from the configuration."""
     url = world.issuer + DISCOVERY_PATH
     plain = world.client.get(url)
@@ -79,7 +79,7 @@ def test_it_says_the_same_whatever_the_host_header_says(world: World) -> None:
         assert world.client.request("GET", url, environ={"HTTP_HOST": host}).body == plain.body
 
 
-def test_it_may_be_cached(world: World) -> None:
+def test_discovery_is_cacheable(world: World) -> None:
     answer = world.client.get(world.issuer + DISCOVERY_PATH)
     assert answer.content_type == "application/json"
     assert answer.headers["Cache-Control"] == "public, max-age=300"
@@ -96,7 +96,7 @@ def test_it_may_be_cached(world: World) -> None:
     assert world.client.get(world.issuer + DISCOVERY_PATH, {"If-None-Match": '"other"'}).status_int == 200
 
 
-def test_head_is_answered_like_get_without_the_body(world: World) -> None:
+def test_head_is_get_without_body(world: World) -> None:
     get = world.client.get(world.issuer + DISCOVERY_PATH)
     head = world.client.request("HEAD", world.issuer + DISCOVERY_PATH)
     assert head.status_int == 200
@@ -124,7 +124,7 @@ def test_authorization_server_metadata_is_not_provided(world: World) -> None:
 
 
 @pytest.mark.shows("4.1.1")
-def test_it_lives_on_the_issuer_s_host_alone(three_host_world: World) -> None:
+def test_discovery_exists_on_issuer_host_only(three_host_world: World) -> None:
     answer = three_host_world.client.get(f"https://id.example.com{DISCOVERY_PATH}")
     assert (answer.status_int, answer.content_type) == (200, "application/json")
     assert answer.json["issuer"] == "https://id.example.com"
@@ -135,7 +135,7 @@ def test_it_lives_on_the_issuer_s_host_alone(three_host_world: World) -> None:
         assert "identity.issuer_url" in answer.json["message"]
 
 
-def test_no_address_names_a_port_or_path_of_its_own(world: World) -> None:
+def test_discovery_urls_have_no_internal_port_or_path(world: World) -> None:
     for value in world.client.discovery.values():
         if isinstance(value, str) and value.startswith("https://"):
             assert urlsplit(value).netloc == "id.example.com"

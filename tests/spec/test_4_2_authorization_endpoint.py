@@ -51,7 +51,7 @@ ODD_STATES = [
 
 
 @pytest.mark.shows("4.2.1")
-def test_it_is_on_the_login_host_alone(three_host_world: World) -> None:
+def test_endpoint_exists_on_login_host_only(three_host_world: World) -> None:
     """It shares the cookie domain of the login pages."""
     address = three_host_world.client.discovery["authorization_endpoint"]
     assert address == "https://login.example.com/oauth/v2/authorize"
@@ -60,7 +60,7 @@ def test_it_is_on_the_login_host_alone(three_host_world: World) -> None:
 
 
 @pytest.mark.shows("4.2.2", "4.2.19")
-def test_a_code_comes_with_the_state_and_the_issuer(browser: Browser, party: RelyingParty) -> None:
+def test_code_response_has_state_and_issuer(browser: Browser, party: RelyingParty) -> None:
     """The successful code response; ``read`` looks at state, iss (RFC 9207), no-store and no-referrer."""
     sent_authorization_request = party.new_request()
     answer = browser.open(sent_authorization_request.url, initiator=party.origin)
@@ -71,14 +71,14 @@ def test_a_code_comes_with_the_state_and_the_issuer(browser: Browser, party: Rel
     assert browser.external_redirect is not None
 
 
-def test_without_a_state_there_is_none_in_the_answer(browser: Browser, party: RelyingParty) -> None:
+def test_response_without_requested_state_has_none(browser: Browser, party: RelyingParty) -> None:
     for state in (None, ""):
         sent_authorization_request = party.new_request(state=state)
         answer = browser.open(sent_authorization_request.url)
         assert "state" not in answer.headers["Location"]
 
 
-def test_each_answer_has_a_code_of_its_own(browser: Browser, party: RelyingParty) -> None:
+def test_each_response_has_new_code(browser: Browser, party: RelyingParty) -> None:
     sent_authorization_request = party.new_request()
     first, second = (
         party.extract_code(browser.open(sent_authorization_request.url), sent_authorization_request) for _ in range(2)
@@ -89,7 +89,7 @@ def test_each_answer_has_a_code_of_its_own(browser: Browser, party: RelyingParty
 
 
 @pytest.mark.shows("4.2.20")
-def test_id_token_alone_brings_no_access_token(browser: Browser, party: RelyingParty, person: HumanUser) -> None:
+def test_response_type_id_token_has_no_access_token(browser: Browser, party: RelyingParty, person: HumanUser) -> None:
     """The successful implicit response: access_token only when the response type includes token."""
     sent_authorization_request = party.new_request(ID_TOKEN)
     answer = browser.open(sent_authorization_request.url)
@@ -100,7 +100,7 @@ def test_id_token_alone_brings_no_access_token(browser: Browser, party: RelyingP
 
 
 @pytest.mark.shows("4.2.2", "4.2.20")
-def test_id_token_token_brings_both(browser: Browser, party: RelyingParty, person: HumanUser) -> None:
+def test_response_type_id_token_token_has_both(browser: Browser, party: RelyingParty, person: HumanUser) -> None:
     """Security 4.6: tokens in the fragment, at_hash present, no refresh token."""
     tokens = party.sign_in_silently(browser, TOKEN, "openid offline_access profile")
     assert set(tokens.members) == {"id_token", "access_token", "token_type", "expires_in", "scope"}
@@ -111,11 +111,11 @@ def test_id_token_token_brings_both(browser: Browser, party: RelyingParty, perso
 
 
 @pytest.mark.shows("2.4.5")
-def test_the_answer_s_scope_may_differ_from_the_request(browser: Browser, party: RelyingParty) -> None:
+def test_response_scope_may_differ_from_request(browser: Browser, party: RelyingParty) -> None:
     assert party.sign_in_silently(browser, TOKEN, "openid unheard_of email").scope == ["openid", "email"]
 
 
-def test_the_access_token_has_the_application_s_form_and_lifetime(world: World, browser: Browser) -> None:
+def test_access_token_uses_application_format_and_lifetime(world: World, browser: Browser) -> None:
     party = RelyingParty.register(
         world, access_token_type=TokenFormat.JWT, access_token_lifetime=600, id_token_lifetime=900
     )
@@ -126,9 +126,7 @@ def test_the_access_token_has_the_application_s_form_and_lifetime(world: World, 
 
 
 @pytest.mark.shows("2.7.3")
-def test_claims_stay_out_of_an_id_token_that_comes_with_an_access_token(
-    world: World, browser: Browser, person: HumanUser
-) -> None:
+def test_id_token_beside_access_token_omits_claims(world: World, browser: Browser, person: HumanUser) -> None:
     """Service description §2.7, and its exception: the option "User Info inside ID Token"."""
     reticent, telling = RelyingParty.register(world), RelyingParty.register(world, id_token_userinfo_assertion=True)
     for party, response_type, expected in (
@@ -142,20 +140,20 @@ def test_claims_stay_out_of_an_id_token_that_comes_with_an_access_token(
         assert claims.get("preferred_username") == (person.user_name if expected else None), (response_type, expected)
 
 
-def test_an_answer_comes_as_the_request_asks(browser: Browser, party: RelyingParty, person: HumanUser) -> None:
+def test_response_mode_is_honored(browser: Browser, party: RelyingParty, person: HumanUser) -> None:
     for response_type, mode in DELIVERIES:
         assert party.sign_in_silently(browser, response_type, response_mode=mode).claims["sub"] == person.id
 
 
 @pytest.mark.shows("4.2.21")
-def test_an_error_comes_as_the_request_asks(browser: Browser, party: RelyingParty) -> None:
+def test_error_response_mode_is_honored(browser: Browser, party: RelyingParty) -> None:
     for response_type, mode in DELIVERIES:
         party.expect_error_at_once(browser, "invalid_scope", response_type, "profile", response_mode=mode)
 
 
 @pytest.mark.shows("4.2.17")
 @pytest.mark.parametrize("mode", ["query", "fragment", "form_post"])
-def test_the_state_comes_back_unmodified(browser: Browser, party: RelyingParty, mode: str) -> None:
+def test_state_is_returned_unmodified(browser: Browser, party: RelyingParty, mode: str) -> None:
     """And never becomes anything else than a state: ``read`` takes a parameter that stands twice for an error."""
     for state in ODD_STATES:
         sent_authorization_request = party.new_request(response_mode=mode, state=state)
@@ -171,15 +169,13 @@ def test_tokens_never_travel_in_a_query(browser: Browser, party: RelyingParty) -
         party.expect_error_at_once(browser, "invalid_request", response_type, response_mode="query", mode="fragment")
 
 
-def test_an_unknown_response_mode_is_told_in_the_usual_one(browser: Browser, party: RelyingParty) -> None:
+def test_unknown_response_mode_error_uses_default_mode(browser: Browser, party: RelyingParty) -> None:
     for response_type, default in ((CODE, "query"), (TOKEN, "fragment")):
         for mode in ("post", "QUERY", "query fragment", "jwt", "web_message", "x" * 3000):
             party.expect_error_at_once(browser, "invalid_request", response_type, response_mode=mode, mode=default)
 
 
-def test_a_form_post_page_works_without_script_and_carries_no_form_action(
-    browser: Browser, party: RelyingParty
-) -> None:
+def test_form_post_page_works_without_script_and_carries_no_form_action(browser: Browser, party: RelyingParty) -> None:
     """Security 11.2: browsers would hold the application's own redirects to form-action."""
     sent_authorization_request = party.new_request(response_mode="form_post", state='"><script>alert(1)</script>')
     answer = browser.open(sent_authorization_request.url)
@@ -198,21 +194,21 @@ def test_response_types_are_compared_as_sets(browser: Browser, party: RelyingPar
         assert party.sign_in_silently(browser, written).claims["sub"] == person.id
 
 
-def test_an_application_names_its_response_types_in_any_order(world: World, browser: Browser) -> None:
+def test_application_response_types_are_sets(world: World, browser: Browser) -> None:
     party = RelyingParty.register(world, response_types=["token id_token"])
     assert party.sign_in_silently(browser, TOKEN).access_token
 
 
 @pytest.mark.shows("7.3")
 @pytest.mark.parametrize("response_type", [CODE, ID_TOKEN, TOKEN])
-def test_a_response_type_that_is_not_enabled_is_refused(world: World, browser: Browser, response_type: str) -> None:
+def test_disabled_response_type_is_refused(world: World, browser: Browser, response_type: str) -> None:
     """Service description §7: unauthorized_client."""
     party = RelyingParty.register(world, response_types={CODE, ID_TOKEN, TOKEN} - {response_type})
     party.expect_error_at_once(browser, "unauthorized_client", response_type)
 
 
 @pytest.mark.parametrize("type_", [ApplicationType.WEB, ApplicationType.BROWSER])
-def test_no_response_type_is_enabled_by_itself(world: World, browser: Browser, type_: ApplicationType) -> None:
+def test_no_response_type_is_enabled_by_default(world: World, browser: Browser, type_: ApplicationType) -> None:
     """Decisions: implicit is off until it is switched on."""
     party = RelyingParty.register(world, type=type_, response_types=())
     for response_type in (ID_TOKEN, TOKEN):
@@ -220,13 +216,13 @@ def test_no_response_type_is_enabled_by_itself(world: World, browser: Browser, t
 
 
 @pytest.mark.shows("7.4")
-def test_an_unsupported_response_type_is_refused(browser: Browser, party: RelyingParty) -> None:
+def test_unsupported_response_type_is_refused(browser: Browser, party: RelyingParty) -> None:
     """Service description §7; told in the fragment where the type would have sent tokens."""
     for response_type in ("token", "code token", "code id_token", "code id_token token", "none", "CODE", "code code2"):
         party.expect_error_at_once(browser, "unsupported_response_type", response_type)
 
 
-def test_other_methods_do_nothing(world: World, browser: Browser, party: RelyingParty) -> None:
+def test_other_methods_have_no_effect(world: World, browser: Browser, party: RelyingParty) -> None:
     """RFC 9110 §9.3.2: a HEAD does not hand out a code, nor begin a sign-in."""
     for method in ("HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"):
         headers = {"Cookie": browser.cookies.header(browser.login_url, world.clock())}
@@ -237,14 +233,14 @@ def test_other_methods_do_nothing(world: World, browser: Browser, party: Relying
             assert "Set-Cookie" not in answer.headers
 
 
-def test_the_answer_to_another_method_names_those_that_are_taken(world: World, party: RelyingParty) -> None:
+def test_method_not_allowed_lists_methods(world: World, party: RelyingParty) -> None:
     """RFC 9110 §15.5.6."""
     for url in (party.new_request().url, party.logout_url()):
         assert world.client.request("PUT", url).headers.get("Allow") == "GET, POST"
 
 
 @pytest.mark.shows("4.2.7", "5.3.1")
-def test_a_program_s_credentials_count_for_nothing_here(world: World, party: RelyingParty) -> None:
+def test_client_credentials_are_ignored(world: World, party: RelyingParty) -> None:
     """Service description §5.3: client authentication needs no parameters here, and replaces no person."""
     sent_authorization_request = party.new_request(prompt="none", client_secret=party.secret)
     robot = world.make_service_user_program()
@@ -253,9 +249,7 @@ def test_a_program_s_credentials_count_for_nothing_here(world: World, party: Rel
         party.check_error_response(answer, sent_authorization_request, "login_required")
 
 
-def test_codes_of_the_same_person_name_the_browser_s_session(
-    world: World, party: RelyingParty, person: HumanUser
-) -> None:
+def test_codes_name_browser_session(world: World, party: RelyingParty, person: HumanUser) -> None:
     """ID tokens carry ``sid``: the browser's session, not the person's."""
     session_ids = []
     for _ in range(2):
@@ -267,7 +261,7 @@ def test_codes_of_the_same_person_name_the_browser_s_session(
     assert len(set(session_ids)) == 2
 
 
-def test_a_session_lives_on_by_being_used(world: World, browser: Browser, party: RelyingParty) -> None:
+def test_used_session_stays_alive(world: World, browser: Browser, party: RelyingParty) -> None:
     """Decisions, lifetimes: 12 h idle, 7 days absolute."""
     for _ in range(14):
         world.clock.advance(hours=11, minutes=59)
@@ -278,12 +272,12 @@ def test_a_session_lives_on_by_being_used(world: World, browser: Browser, party:
     party.expect_error_at_once(browser, "login_required", prompt="none")
 
 
-def test_a_session_that_nobody_uses_ends(world: World, browser: Browser, party: RelyingParty) -> None:
+def test_idle_session_ends(world: World, browser: Browser, party: RelyingParty) -> None:
     world.clock.advance(hours=12)
     party.expect_error_at_once(browser, "login_required", prompt="none")
 
 
-def test_who_is_deactivated_is_not_signed_in(
+def test_deactivated_user_is_not_signed_in(
     world: World, browser: Browser, party: RelyingParty, person: HumanUser
 ) -> None:
     """Security 7.4: from the next request on, on every node. With all others, where it is their organization."""
@@ -297,7 +291,7 @@ def test_who_is_deactivated_is_not_signed_in(
 
 
 @pytest.mark.parametrize("service", ["applications", "projects", "organizations"])
-def test_a_deactivated_application_is_an_unknown_one(
+def test_deactivated_application_looks_unknown(
     world: World, browser: Browser, party: RelyingParty, service: str
 ) -> None:
     """Pages §4.3: one page for both, so that strangers cannot tell them apart."""
@@ -315,7 +309,7 @@ def test_a_deactivated_application_is_an_unknown_one(
     assert [page.partition("Request id")[0] for page in pages] == [pages[0].partition("Request id")[0]] * 2
 
 
-def test_a_project_that_checks_roles_refuses_who_has_none(world: World, browser: Browser, person: HumanUser) -> None:
+def test_role_check_refuses_user_without_role(world: World, browser: Browser, person: HumanUser) -> None:
     """Decisions, namespaces: access_denied."""
     project = world.make_project()
     party = RelyingParty.register(world, project_id=project.id)
@@ -323,7 +317,7 @@ def test_a_project_that_checks_roles_refuses_who_has_none(world: World, browser:
     party.expect_error_at_once(browser, "access_denied")
 
 
-def test_while_the_storage_is_away_the_client_is_told(
+def test_storage_outage_is_reported_to_client(
     world: World, browser: Browser, party: RelyingParty, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Security 9.5: as soon as the redirect URI is known; without a word of the cause."""
@@ -348,7 +342,7 @@ def test_while_the_storage_is_away_the_client_is_told(
 
 
 @pytest.mark.shows("7.5")
-def test_an_accident_on_our_side_is_told_to_the_client(
+def test_unexpected_error_is_reported_to_client(
     browser: Browser, party: RelyingParty, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Service description §7: unexpected condition on the server, server_error."""
@@ -364,7 +358,7 @@ def test_an_accident_on_our_side_is_told_to_the_client(
     party.extract_code(browser.open(sent_authorization_request.url), sent_authorization_request)
 
 
-def test_refusals_are_audited_once_a_minute(world: World, browser: Browser, party: RelyingParty) -> None:
+def test_authorization_refusals_are_audited_once_a_minute(world: World, browser: Browser, party: RelyingParty) -> None:
     """Decisions, tokens: the same application and reason at most once a minute; a page that is needed is no refusal."""
 
     def events() -> list[Any]:

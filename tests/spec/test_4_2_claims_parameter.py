@@ -38,14 +38,14 @@ def signed_in(
     return party.obtain_tokens(browser.open(authorization.url), authorization)
 
 
-def test_discovery_says_so(world: World) -> None:
+def test_discovery_announces_claims_parameter(world: World) -> None:
     document = world.client.discovery
     assert document["claims_parameter_supported"] is True
     assert {"acr", "amr", "email", "nickname"} <= set(document["claims_supported"])
     assert document["acr_values_supported"] == [ONE_FACTOR, TWO_FACTORS, "urn:service:iam:acr:phr"]
 
 
-def test_userinfo_tells_what_was_asked_for_and_nothing_else(browser: Browser, party: RelyingParty) -> None:
+def test_userinfo_returns_requested_claims_only(browser: Browser, party: RelyingParty) -> None:
     tokens = signed_in(browser, party, {"userinfo": {"email": {"essential": True}, "nickname": None, "magic": None}})
     assert {name: value for name, value in party.fetch_userinfo(tokens).items() if name != "sub"} == {
         "email": "ada@example.com",
@@ -55,7 +55,7 @@ def test_userinfo_tells_what_was_asked_for_and_nothing_else(browser: Browser, pa
 
 
 @pytest.mark.parametrize("response_type", RESPONSE_TYPES)
-def test_the_id_token_tells_what_was_asked_for(browser: Browser, party: RelyingParty, response_type: str) -> None:
+def test_id_token_has_requested_claims(browser: Browser, party: RelyingParty, response_type: str) -> None:
     """Also where an access token is issued: the request names this very place (Core §5.5)."""
     request = {"id_token": {"email": {"value": "ada@example.com"}, "auth_time": {"essential": True}}}
     claims = signed_in(browser, party, request, response_type).claims
@@ -64,18 +64,18 @@ def test_the_id_token_tells_what_was_asked_for(browser: Browser, party: RelyingP
     assert not claims.keys() & {"nickname", "phone_number", "email_verified"}
 
 
-def test_what_is_not_known_is_left_out(browser: Browser, party: RelyingParty) -> None:
+def test_unknown_claims_are_omitted(browser: Browser, party: RelyingParty) -> None:
     """Core §5.5.1: an essential claim that is not there is no error."""
     tokens = signed_in(browser, party, {"userinfo": {"birthdate": {"essential": True}}})
     assert party.fetch_userinfo(tokens).keys() == {"sub"}
 
 
-def test_scopes_and_single_claims_add(browser: Browser, party: RelyingParty) -> None:
+def test_requested_claims_add_to_scopes(browser: Browser, party: RelyingParty) -> None:
     tokens = signed_in(browser, party, {"userinfo": {"nickname": None}}, scope="openid email")
     assert party.fetch_userinfo(tokens).keys() == {"sub", "email", "email_verified", "nickname"}
 
 
-def test_a_refresh_keeps_them(world: World, browser: Browser, party: RelyingParty) -> None:
+def test_refresh_keeps_requested_claims(world: World, browser: Browser, party: RelyingParty) -> None:
     claims = {"userinfo": {"nickname": None}, "id_token": {"email": None}}
     first = signed_in(browser, party, claims, scope="openid offline_access")
     world.clock.advance(60)
@@ -88,14 +88,16 @@ def test_a_refresh_keeps_them(world: World, browser: Browser, party: RelyingPart
     assert world.client.fetch_userinfo(members["access_token"]).json["nickname"] == "Countess"
 
 
-def test_another_application_does_not_get_them(world: World, browser: Browser, party: RelyingParty) -> None:
+def test_requested_claims_are_not_shared_between_applications(
+    world: World, browser: Browser, party: RelyingParty
+) -> None:
     signed_in(browser, party, {"userinfo": {"nickname": None}})
     relying_party = RelyingParty.register(world)
     assert relying_party.fetch_userinfo(relying_party.sign_in_silently(browser)).keys() == {"sub"}
 
 
 @pytest.mark.parametrize("target", ["userinfo", "id_token"])
-def test_a_subject_that_is_asked_for_is_the_only_one_that_will_do(
+def test_requested_subject_must_match(
     world: World, browser: Browser, party: RelyingParty, person: HumanUser, target: str
 ) -> None:
     """Core §5.5.1: as with id_token_hint."""
@@ -110,7 +112,7 @@ def test_a_subject_that_is_asked_for_is_the_only_one_that_will_do(
     party.check_error_response(browser.open(authorization.url), authorization, "invalid_request")
 
 
-def test_what_has_not_the_form_of_a_request_is_refused(browser: Browser, party: RelyingParty) -> None:
+def test_malformed_claims_parameter_is_refused(browser: Browser, party: RelyingParty) -> None:
     for claims in (
         "no json",
         "[1",
@@ -129,7 +131,7 @@ def test_what_has_not_the_form_of_a_request_is_refused(browser: Browser, party: 
         party.check_error_response(browser.open(authorization.url), authorization, "invalid_request")
 
 
-def test_null_and_unknown_members_ask_for_nothing(browser: Browser, party: RelyingParty) -> None:
+def test_null_and_unknown_members_request_no_claims(browser: Browser, party: RelyingParty) -> None:
     for claims in ("{}", '{"userinfo": null, "id_token": null}', '{"other": {"email": null}}', '{"\\u0000": {}}'):
         assert party.fetch_userinfo(signed_in(browser, party, claims)).keys() == {"sub"}
 
@@ -138,9 +140,7 @@ def test_null_and_unknown_members_ask_for_nothing(browser: Browser, party: Relyi
 
 
 @pytest.mark.parametrize("response_type", RESPONSE_TYPES)
-def test_id_tokens_say_how_the_person_proved_to_be_it(
-    world: World, party: RelyingParty, person: HumanUser, response_type: str
-) -> None:
+def test_id_token_has_acr_and_amr(world: World, party: RelyingParty, person: HumanUser, response_type: str) -> None:
     """RFC 8176; by the pages, and silently in the session after it."""
     browser = Browser(world)
     for prompt in (None, "none"):
@@ -152,11 +152,11 @@ def test_id_tokens_say_how_the_person_proved_to_be_it(
         assert (claims["amr"], claims["acr"]) == (["pwd"], ONE_FACTOR)
 
 
-def test_a_service_user_proves_it_by_its_key(robot: ServiceUserProgram) -> None:
+def test_service_user_id_token_has_amr(robot: ServiceUserProgram) -> None:
     assert not decode_jwt_unverified(robot.request_token().json["id_token"])[1].keys() & {"amr", "acr"}
 
 
-def test_an_essential_acr_is_reached_or_refused(browser: Browser, party: RelyingParty) -> None:
+def test_essential_acr_is_met_or_refused(browser: Browser, party: RelyingParty) -> None:
     """Core §5.5.1.1, and OpenID Connect Core Error Code unmet_authentication_requirements; a voluntary one is told."""
     for asked_for, reached in (
         ({"essential": True, "values": [TWO_FACTORS, ONE_FACTOR]}, True),
@@ -182,7 +182,7 @@ def test_an_essential_acr_is_reached_or_refused(browser: Browser, party: Relying
             party.check_error_response(answer, authorization, "unmet_authentication_requirements")
 
 
-def test_people_are_told_of_single_claims_as_of_scopes(world: World, party: RelyingParty, person: HumanUser) -> None:
+def test_consent_page_lists_single_claims(world: World, party: RelyingParty, person: HumanUser) -> None:
     """What an application receives is not hidden in another parameter."""
     browser = Browser(world)
     authorization = ask(party, {"userinfo": {"email": None}, "id_token": {"phone_number": None}})

@@ -11,7 +11,7 @@ from identity.testing.world import World
 from tests.spec.pending_requests import FOREIGN, attributes, begun
 
 
-def test_the_cookies_of_a_sign_in(
+def test_sign_in_sets_cookies(
     world: World, nobody: Browser, party: RelyingParty, person: HumanUser, login_name: str
 ) -> None:
     """Security 10.6: ``__Host-``, Secure, HttpOnly, SameSite=Lax, Path=/, no Domain; nothing but random in them.
@@ -56,7 +56,7 @@ def test_over_plain_http_the_cookies_have_no_prefix(make_world: WorldFactory) ->
 
 
 @pytest.mark.shows("4.2.1")
-def test_the_cookies_live_on_the_login_host_alone(three_host_world: World) -> None:
+def test_cookies_are_bound_to_login_host(three_host_world: World) -> None:
     party, browser, person = (
         RelyingParty.register(three_host_world),
         Browser(three_host_world),
@@ -68,7 +68,7 @@ def test_the_cookies_live_on_the_login_host_alone(three_host_world: World) -> No
     assert {cookie.domain for cookie in browser.cookies} == {""}
 
 
-def test_a_session_that_somebody_put_there_is_not_taken_over(
+def test_planted_session_cookie_is_not_adopted(
     world: World, nobody: Browser, party: RelyingParty, login_name: str
 ) -> None:
     """Security 10.5: pre-set ids are ignored, and sessions begin with a secret of ours."""
@@ -97,13 +97,13 @@ def test_a_session_that_somebody_put_there_is_not_taken_over(
         "session-x=" + "a" * 43,
     ],
 )
-def test_odd_cookies_are_passed_over(world: World, party: RelyingParty, header: str) -> None:
+def test_malformed_cookies_are_ignored(world: World, party: RelyingParty, header: str) -> None:
     authorization = party.new_request(prompt="none")
     answer = world.client.get(authorization.url, {"Cookie": header})
     party.check_error_response(answer, authorization, "login_required")
 
 
-def test_a_browser_keeps_only_the_newest_sign_ins(nobody: Browser, party: RelyingParty, login_name: str) -> None:
+def test_browser_keeps_newest_sign_ins(nobody: Browser, party: RelyingParty, login_name: str) -> None:
     """A header of cookies must not outgrow what servers read; the tab in use goes on."""
     tabs = [nobody.tab() for _ in range(15)]
     authorizations = [begun(tab, party)[0] for tab in tabs]
@@ -112,9 +112,7 @@ def test_a_browser_keeps_only_the_newest_sign_ins(nobody: Browser, party: Relyin
     check_page(tabs[0].reload(), 400, FOREIGN)
 
 
-def test_a_browser_keeps_only_the_newest_sessions(
-    world: World, nobody: Browser, party: RelyingParty, login_name: str
-) -> None:
+def test_browser_keeps_newest_sessions(world: World, nobody: Browser, party: RelyingParty, login_name: str) -> None:
     """The oldest is forgotten: it would come to light again when the others sign out."""
     oldest = nobody.start_session(world.make_human_user())
     for _ in range(9):

@@ -20,7 +20,7 @@ def id_token(browser: Browser, party: RelyingParty) -> str:
 
 
 @pytest.mark.shows("4.2.8")
-def test_a_hint_says_which_session_is_meant(
+def test_id_token_hint_selects_session(
     world: World, browser: Browser, party: RelyingParty, id_token: str, person: HumanUser, other_person: HumanUser
 ) -> None:
     """Should be given with prompt none."""
@@ -29,7 +29,7 @@ def test_a_hint_says_which_session_is_meant(
         assert party.sign_in_silently(browser, prompt=prompt, id_token_hint=id_token).claims["sub"] == person.id
 
 
-def test_a_hint_may_have_expired_and_be_another_application_s(
+def test_expired_or_foreign_hint_is_accepted(
     world: World, browser: Browser, party: RelyingParty, id_token: str, person: HumanUser
 ) -> None:
     """Decisions: verified with our own keys, expired ones accepted."""
@@ -39,7 +39,7 @@ def test_a_hint_may_have_expired_and_be_another_application_s(
 
 
 @pytest.mark.shows("4.2.8")
-def test_a_hint_for_somebody_who_is_not_signed_in(
+def test_hint_for_signed_out_user_requires_login(
     world: World, party: RelyingParty, id_token: str, person: HumanUser, login_name: str, other_person: HumanUser
 ) -> None:
     """OpenID Connect Core §3.1.2.1: the one who is signed in does not answer for the other."""
@@ -52,7 +52,7 @@ def test_a_hint_for_somebody_who_is_not_signed_in(
     assert party.obtain_tokens(browser.page, authorization).claims["sub"] == person.id
 
 
-def test_whoever_signs_in_instead_does_not_answer(
+def test_sign_in_of_other_user_is_refused(
     world: World, party: RelyingParty, id_token: str, other_person: HumanUser
 ) -> None:
     other = set_password(world, other_person)
@@ -114,7 +114,7 @@ def hints(world: World, party: RelyingParty, browser: Browser, id_token: str) ->
     }
 
 
-def test_what_is_no_id_token_of_ours_is_an_invalid_request(
+def test_foreign_id_token_hint_is_invalid_request(
     world: World, browser: Browser, party: RelyingParty, id_token: str, other_person: HumanUser
 ) -> None:
     """Security 4.7 and 7.1: never alg-flexible; an access token is no hint. Whoever is signed in."""
@@ -125,7 +125,7 @@ def test_what_is_no_id_token_of_ours_is_an_invalid_request(
                 assert description == "id_token_hint is not an ID token of this issuer", case
 
 
-def test_a_hint_of_another_installation_is_refused(
+def test_hint_of_other_installation_is_refused(
     browser: Browser, party: RelyingParty, make_world: object, id_token: str
 ) -> None:
     other = make_world(**{"identity.issuer_url": "https://other.example"})  # type: ignore[operator]
@@ -136,7 +136,7 @@ def test_a_hint_of_another_installation_is_refused(
     party.expect_error_at_once(browser, "invalid_request", id_token_hint=hint)
 
 
-def test_a_hint_is_good_as_long_as_its_key_is_published(isolated_world: World) -> None:
+def test_hint_is_accepted_while_key_is_published(isolated_world: World) -> None:
     party, browser, person = (
         RelyingParty.register(isolated_world),
         Browser(isolated_world),
@@ -155,28 +155,28 @@ def test_a_hint_is_good_as_long_as_its_key_is_published(isolated_world: World) -
     party.expect_error_at_once(browser, "invalid_request", prompt="none", id_token_hint=hint)
 
 
-def test_a_service_user_s_id_token_is_nobody_s_session(world: World, browser: Browser, party: RelyingParty) -> None:
+def test_service_user_id_token_selects_no_session(world: World, browser: Browser, party: RelyingParty) -> None:
     robot = world.make_service_user_program()
     hint = robot.request_token().json["id_token"]
     party.expect_error_at_once(browser, "login_required", prompt="none", id_token_hint=hint)
 
 
 @pytest.mark.shows("4.2.9")
-def test_a_login_hint_prefills_the_name(world: World, party: RelyingParty) -> None:
+def test_login_hint_prefills_name(world: World, party: RelyingParty) -> None:
     browser = Browser(world)
     for hint in ("ada@acme.example", "Ada", '"><script>alert(1)</script>', "ü " * 100):
         party.open_request(browser, login_hint=hint)
         assert browser.find_form()["login_name"].value in (hint, hint.strip())
 
 
-def test_a_login_hint_for_who_is_signed_in_answers(
+def test_login_hint_of_signed_in_user_is_answered(
     browser: Browser, party: RelyingParty, person: HumanUser, login_name: str
 ) -> None:
     for hint in (login_name, login_name.upper(), person.user_name):
         assert party.sign_in_silently(browser, login_hint=hint).claims["sub"] == person.id
 
 
-def test_a_login_hint_for_somebody_else_asks_for_them(
+def test_login_hint_of_other_user_requires_login(
     world: World, browser: Browser, party: RelyingParty, other_person: HumanUser
 ) -> None:
     other = set_password(world, other_person)

@@ -26,9 +26,7 @@ EXPIRED = "This sign-in took too long"
 # --- POST -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_post_from_another_site_is_answered_by_the_get_that_follows(
-    browser: Browser, party: RelyingParty, person: HumanUser
-) -> None:
+def test_cross_site_post_is_answered_by_following_get(browser: Browser, party: RelyingParty, person: HumanUser) -> None:
     """Decisions: SameSite=Lax keeps our cookies from another site's POST; they come with the redirected GET."""
     authorization = party.new_request()
     answer = browser.post_form(authorization.endpoint, dict(authorization.parameters), initiator=party.origin)
@@ -43,7 +41,7 @@ def test_a_post_from_another_site_is_answered_by_the_get_that_follows(
 
 
 @pytest.mark.parametrize(("response_type", "mode"), [("code", "form_post"), ("id_token token", None), ("code", None)])
-def test_a_post_is_answered_in_every_mode(
+def test_post_is_answered_in_every_mode(
     browser: Browser, party: RelyingParty, response_type: str, mode: str | None
 ) -> None:
     authorization = party.new_request(response_type, response_mode=mode)
@@ -52,23 +50,21 @@ def test_a_post_is_answered_in_every_mode(
     )
 
 
-def test_a_post_leads_to_the_login_pages_too(
-    nobody: Browser, party: RelyingParty, person: HumanUser, login_name: str
-) -> None:
+def test_post_leads_to_login_pages(nobody: Browser, party: RelyingParty, person: HumanUser, login_name: str) -> None:
     authorization = party.new_request(prompt="login", state="a b&c=d")
     nobody.post_form(authorization.endpoint, dict(authorization.parameters), initiator=party.origin)
     assert nobody.sign_in_step == ""
     assert party.obtain_tokens(nobody.sign_in(login_name), authorization).claims["sub"] == person.id
 
 
-def test_after_a_post_nothing_of_it_is_left_in_the_browser(browser: Browser, party: RelyingParty) -> None:
+def test_post_leaves_no_cookie(browser: Browser, party: RelyingParty) -> None:
     authorization = party.new_request()
     before = browser.cookies.names
     browser.post_form(authorization.endpoint, dict(authorization.parameters), initiator=party.origin)
     assert browser.cookies.names == before
 
 
-def test_only_the_post_s_own_browser_gets_the_answer(
+def test_post_response_is_bound_to_browser(
     world: World, browser: Browser, party: RelyingParty, person: HumanUser
 ) -> None:
     """Nobody can have somebody else's browser answer a request that they began (login CSRF)."""
@@ -80,9 +76,7 @@ def test_only_the_post_s_own_browser_gets_the_answer(
     check_page(browser.open(resumed, initiator="https://evil.example"), 400, FOREIGN)
 
 
-def test_addresses_come_from_the_settings_and_not_from_the_request(
-    world: World, browser: Browser, party: RelyingParty
-) -> None:
+def test_urls_come_from_settings(world: World, browser: Browser, party: RelyingParty) -> None:
     """Security 12.1: behind a proxy that ends TLS the request knows neither scheme nor, with odd ports, host."""
     cookies = {"Cookie": browser.cookies.header(browser.login_url, world.clock())}
     proxied = {"wsgi.url_scheme": "http", "HTTP_HOST": "id.example.com:443", "HTTP_X_FORWARDED_HOST": "evil.example"}
@@ -104,7 +98,7 @@ def test_addresses_come_from_the_settings_and_not_from_the_request(
 # --- one browser, one answer ------------------------------------------------------------------------------------------
 
 
-def test_a_second_browser_cannot_go_on(
+def test_pending_request_is_bound_to_browser(
     world: World, nobody: Browser, party: RelyingParty, login_name: str, browser: Browser
 ) -> None:
     """Security 4.8: any address of the sign-in, opened elsewhere, is refused; also where somebody is signed in."""
@@ -118,7 +112,7 @@ def test_a_second_browser_cannot_go_on(
     party.obtain_tokens(nobody.submit({"password": PASSWORD}), authorization)
 
 
-def test_a_second_browser_cannot_send_its_forms(
+def test_pending_request_forms_are_bound_to_browser(
     world: World, nobody: Browser, party: RelyingParty, login_name: str
 ) -> None:
     authorization, _ = begun(nobody, party)
@@ -129,7 +123,7 @@ def test_a_second_browser_cannot_send_its_forms(
     party.obtain_tokens(nobody.submit({"password": PASSWORD}), authorization)
 
 
-def test_another_sign_in_s_cookie_opens_nothing(nobody: Browser, party: RelyingParty, world: World) -> None:
+def test_cookie_of_other_sign_in_is_refused(nobody: Browser, party: RelyingParty, world: World) -> None:
     """The secret belongs to one request."""
     _, first = begun(nobody, party)
     _, second = begun(nobody.tab(), party)
@@ -139,13 +133,13 @@ def test_another_sign_in_s_cookie_opens_nothing(nobody: Browser, party: RelyingP
 
 
 @pytest.mark.parametrize("request_id", ["01a1fd25-1c8c-754f-b83a-b6dca1f4762c", "x", "%00", "%2e%2e", "%ff", "a" * 300])
-def test_an_unknown_sign_in(nobody: Browser, request_id: str) -> None:
+def test_unknown_sign_in_is_refused(nobody: Browser, request_id: str) -> None:
     for path in (f"/oauth/v2/authorize/{request_id}", f"/login/{request_id}"):
         assert nobody.open(path).status_int in (400, 404)
         check_page(nobody.page, nobody.page.status_int)
 
 
-def test_a_finished_request_never_answers_twice(nobody: Browser, party: RelyingParty, login_name: str) -> None:
+def test_finished_request_answers_once(nobody: Browser, party: RelyingParty, login_name: str) -> None:
     """Pages §4.2: back, reload, or another tab: a page that says so, never a second code."""
     authorization, request_id = begun(nobody, party)
     secret = next(cookie for cookie in nobody.cookies if cookie.name.endswith(request_id))
@@ -159,7 +153,7 @@ def test_a_finished_request_never_answers_twice(nobody: Browser, party: RelyingP
     assert party.redeem(code, authorization).status_int == 200
 
 
-def test_a_request_that_ended_in_an_error_never_answers_twice(nobody: Browser, party: RelyingParty) -> None:
+def test_failed_request_answers_once(nobody: Browser, party: RelyingParty) -> None:
     authorization = party.new_request(prompt="none")
     nobody.post_form(authorization.endpoint, dict(authorization.parameters), initiator=party.origin)
     stored, answered = nobody.answers
@@ -170,7 +164,7 @@ def test_a_request_that_ended_in_an_error_never_answers_twice(nobody: Browser, p
     check_page(nobody.open(stored.location), 200, DONE)
 
 
-def test_of_two_resumptions_at_once_one_is_answered(
+def test_concurrent_resumptions_answer_once(
     world: World, browser: Browser, party: RelyingParty, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second has looked at the request before the first one finished it."""
@@ -199,9 +193,7 @@ def test_of_two_resumptions_at_once_one_is_answered(
     check_page(answer, 200, DONE)
 
 
-def test_two_tabs_do_not_disturb_each_other(
-    nobody: Browser, party: RelyingParty, login_name: str, person: HumanUser
-) -> None:
+def test_tabs_are_independent(nobody: Browser, party: RelyingParty, login_name: str, person: HumanUser) -> None:
     """Decisions: the request's id is in the address."""
     browser = nobody.tab()
     (first, _), (second, _) = begun(nobody, party), begun(browser, party, scope="openid email")
@@ -212,7 +204,7 @@ def test_two_tabs_do_not_disturb_each_other(
     assert len(nobody.session_cookies) == 1
 
 
-def test_whoever_signed_in_elsewhere_meanwhile_is_there(
+def test_concurrent_sign_in_in_other_tab_is_offered(
     nobody: Browser, party: RelyingParty, login_name: str, person: HumanUser
 ) -> None:
     browser = nobody.tab()
@@ -223,7 +215,7 @@ def test_whoever_signed_in_elsewhere_meanwhile_is_there(
 
 
 @pytest.mark.parametrize("method", ["HEAD", "POST", "PUT"])
-def test_a_request_is_resumed_by_get_alone(world: World, browser: Browser, party: RelyingParty, method: str) -> None:
+def test_request_is_resumed_by_get_only(world: World, browser: Browser, party: RelyingParty, method: str) -> None:
     """A HEAD must not use it up (RFC 9110 §9.3.2)."""
     authorization = party.new_request()
     stored = world.client.post(authorization.endpoint, dict(authorization.parameters))
@@ -239,14 +231,16 @@ def test_a_request_is_resumed_by_get_alone(world: World, browser: Browser, party
 # --- time -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_request_waits_for_half_an_hour(world: World, nobody: Browser, party: RelyingParty, login_name: str) -> None:
+def test_pending_request_expires_after_half_an_hour(
+    world: World, nobody: Browser, party: RelyingParty, login_name: str
+) -> None:
     """Security 4.8: a setting."""
     authorization, _ = begun(nobody, party)
     world.clock.advance(minutes=29, seconds=59)
     party.obtain_tokens(nobody.sign_in(login_name), authorization)
 
 
-def test_an_expired_request_can_be_started_again(
+def test_expired_request_can_be_started_again(
     world: World, nobody: Browser, party: RelyingParty, login_name: str, person: HumanUser
 ) -> None:
     """Pages §4.2: 410; a new request with the same parameters, in the browser that began it."""
@@ -261,7 +255,7 @@ def test_an_expired_request_can_be_started_again(
     assert (tokens.claims["sub"], tokens.scope) == (person.id, ["openid", "email"])
 
 
-def test_how_long_it_waits_is_a_setting(make_world: WorldFactory) -> None:
+def test_pending_request_ttl_is_a_setting(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.sign_in_lifetime": "2m"})
     party, browser = RelyingParty.register(world), Browser(world)
     begun(browser, party)
@@ -283,7 +277,9 @@ def test_expired_and_finished_requests_are_purged(isolated_world: World) -> None
 
 
 @pytest.mark.parametrize("change", ["deactivated", "removed", "sent elsewhere"])
-def test_what_was_trusted_is_looked_at_again(world: World, nobody: Browser, party: RelyingParty, change: str) -> None:
+def test_application_is_rechecked_on_resumption(
+    world: World, nobody: Browser, party: RelyingParty, change: str
+) -> None:
     """Security 7.4: an address that is not registered any more gets nothing, however the sign-in began."""
     _, request_id = begun(nobody, party)
     title = "We do not know this application"
@@ -300,7 +296,7 @@ def test_what_was_trusted_is_looked_at_again(world: World, nobody: Browser, part
     assert not nobody.session_cookies
 
 
-def test_a_response_type_that_is_switched_off_meanwhile(
+def test_response_type_is_rechecked_on_resumption(
     world: World, nobody: Browser, party: RelyingParty, login_name: str
 ) -> None:
     authorization = party.new_request("id_token token")
@@ -310,7 +306,7 @@ def test_a_response_type_that_is_switched_off_meanwhile(
     assert "access_token" not in (nobody.external_redirect or "")
 
 
-def test_a_person_who_is_deactivated_before_the_answer(
+def test_user_deactivation_is_rechecked_on_resumption(
     world: World, browser: Browser, party: RelyingParty, person: HumanUser
 ) -> None:
     authorization, _ = begun(browser, party, prompt="consent")
@@ -321,7 +317,7 @@ def test_a_person_who_is_deactivated_before_the_answer(
     assert authorization.parameters["prompt"] == "consent"
 
 
-def test_a_session_that_is_ended_before_the_answer(
+def test_session_end_is_rechecked_on_resumption(
     world: World, browser: Browser, party: RelyingParty, person: HumanUser
 ) -> None:
     authorization, _ = begun(browser, party, prompt="consent")
@@ -335,9 +331,7 @@ def test_a_session_that_is_ended_before_the_answer(
 # --- the service's own pages ------------------------------------------------------------------------------------------
 
 
-def test_the_service_s_own_pages_sign_in_without_an_application(
-    nobody: Browser, login_name: str, person: HumanUser
-) -> None:
+def test_service_pages_sign_in_without_application(nobody: Browser, login_name: str, person: HumanUser) -> None:
     """Pages §4.1: /login alone makes a request of its own."""
     nobody.open("/login")
     assert nobody.sign_in_step == ""
@@ -347,7 +341,7 @@ def test_the_service_s_own_pages_sign_in_without_an_application(
     assert len(nobody.session_cookies) == 1
 
 
-def test_and_lead_nowhere_else(browser: Browser) -> None:
+def test_service_pages_do_not_redirect_elsewhere(browser: Browser) -> None:
     """Whoever is signed in arrives at once, on our host alone."""
     for target in (
         "https://evil.example/",

@@ -37,7 +37,7 @@ FIRST_PAGES: dict[str, dict[str | None, str | None]] = {
 
 @pytest.mark.shows("1.2", "4.2.16")
 @pytest.mark.parametrize("signed_in", FIRST_PAGES)
-def test_which_page_comes_first(
+def test_first_page_follows_prompt_and_sessions(
     world: World, party: RelyingParty, person: HumanUser, other_person: HumanUser, signed_in: str
 ) -> None:
     """prompt=create shows the registration form even in a live session; of several people one is chosen."""
@@ -59,7 +59,7 @@ def test_which_page_comes_first(
 
 @pytest.mark.shows("4.2.12")
 @pytest.mark.parametrize(("response_type", "mode"), [("code", None), ("id_token", None), ("code", "form_post")])
-def test_prompt_none_never_shows_a_page(
+def test_prompt_none_shows_no_page(
     world: World, browser: Browser, party: RelyingParty, person: HumanUser, response_type: str, mode: str | None
 ) -> None:
     """Whoever is signed in answers; else there is an error. In one answer, leaving nothing behind."""
@@ -71,7 +71,7 @@ def test_prompt_none_never_shows_a_page(
     assert (len(nobody.answers), len(nobody.cookies)) == (1, 0)
 
 
-def test_prompt_none_with_several_sessions(
+def test_prompt_none_with_several_sessions_is_refused(
     browser: Browser, party: RelyingParty, person: HumanUser, other_person: HumanUser
 ) -> None:
     """The user would have to choose, unless a hint says who is meant."""
@@ -81,7 +81,7 @@ def test_prompt_none_with_several_sessions(
         assert party.sign_in_silently(browser, prompt="none", login_hint=user.user_name).claims["sub"] == user.id
 
 
-def test_prompt_none_with_a_password_that_is_too_old(world: World, browser: Browser, party: RelyingParty) -> None:
+def test_prompt_none_with_old_password_is_refused(world: World, browser: Browser, party: RelyingParty) -> None:
     world.clock.advance(61)
     party.expect_error_at_once(browser, "login_required", prompt="none", max_age=60)
     party.sign_in_silently(browser, prompt="none", max_age=62)
@@ -105,7 +105,7 @@ def test_prompt_none_in_a_post_is_answered_after_the_redirect(
 # --- prompt=login, max_age, auth_time ---------------------------------------------------------------------------------
 
 
-def test_a_silent_sign_in_leaves_auth_time_as_it_was(world: World, browser: Browser, party: RelyingParty) -> None:
+def test_silent_sign_in_keeps_auth_time(world: World, browser: Browser, party: RelyingParty) -> None:
     """Decisions, authorization endpoint."""
     at = world.clock.seconds
     for parameters in ({}, {"max_age": 10_000}, {"prompt": "none"}):
@@ -114,7 +114,7 @@ def test_a_silent_sign_in_leaves_auth_time_as_it_was(world: World, browser: Brow
 
 
 @pytest.mark.parametrize("parameters", [{"prompt": "login"}, {"max_age": 0}, {"max_age": 60}])
-def test_a_new_password_moves_auth_time_and_keeps_the_session(
+def test_password_entry_updates_auth_time_and_keeps_session(
     world: World, browser: Browser, party: RelyingParty, login_name: str, parameters: dict[str, object]
 ) -> None:
     """Security 10.5: a new secret at re-authentication; the old one is worth nothing any more."""
@@ -136,9 +136,7 @@ def test_a_new_password_moves_auth_time_and_keeps_the_session(
 
 
 @pytest.mark.shows("4.2.10")
-def test_a_password_that_is_young_enough_is_not_asked_again(
-    world: World, browser: Browser, party: RelyingParty
-) -> None:
+def test_recent_password_is_not_requested_again(world: World, browser: Browser, party: RelyingParty) -> None:
     world.clock.advance(59)
     party.sign_in_silently(browser, max_age=60)
     world.clock.advance(2)
@@ -147,7 +145,7 @@ def test_a_password_that_is_young_enough_is_not_asked_again(
 
 
 @pytest.mark.shows("4.2.13")
-def test_prompt_login_cannot_be_dropped_on_the_way(browser: Browser, party: RelyingParty, login_name: str) -> None:
+def test_prompt_login_cannot_be_removed(browser: Browser, party: RelyingParty, login_name: str) -> None:
     """Security 4.7: what was asked stands in the row, not in the address."""
     authorization = party.open_request(browser, prompt="login")
     page = browser.path
@@ -164,9 +162,7 @@ def test_prompt_login_cannot_be_dropped_on_the_way(browser: Browser, party: Rely
     party.obtain_tokens(browser.submit({"password": PASSWORD}), authorization)
 
 
-def test_a_sign_in_elsewhere_is_not_the_one_that_was_asked_for(
-    browser: Browser, party: RelyingParty, login_name: str
-) -> None:
+def test_prompt_login_ignores_sign_in_of_other_tab(browser: Browser, party: RelyingParty, login_name: str) -> None:
     """prompt=login: the password has to be given for this request."""
     first = party.open_request(browser, prompt="login")
     tab = browser.tab()
@@ -181,7 +177,7 @@ def test_a_sign_in_elsewhere_is_not_the_one_that_was_asked_for(
 
 
 @pytest.mark.shows("4.2.14")
-def test_the_chosen_session_answers(
+def test_chosen_session_is_used(
     browser: Browser, party: RelyingParty, person: HumanUser, other_person: HumanUser
 ) -> None:
     """select_account: choose an existing session or create a new one."""
@@ -193,7 +189,7 @@ def test_the_chosen_session_answers(
 
 
 @pytest.mark.shows("4.2.14")
-def test_another_account_becomes_one_more_session(
+def test_other_account_adds_session(
     world: World, browser: Browser, party: RelyingParty, other_person: HumanUser
 ) -> None:
     other = set_password(world, other_person)
@@ -206,7 +202,7 @@ def test_another_account_becomes_one_more_session(
 
 
 @pytest.mark.shows("4.2.9")
-def test_the_hint_preselects_on_the_chooser(
+def test_login_hint_preselects_account(
     browser: Browser, party: RelyingParty, other_person: HumanUser, person: HumanUser
 ) -> None:
     """login_hint: preselects a user on select_account."""
@@ -217,7 +213,7 @@ def test_the_hint_preselects_on_the_chooser(
         assert user.user_name in rows[0].get_text()
 
 
-def test_select_account_and_login_ask_for_both(
+def test_prompt_select_account_and_login_combine(
     browser: Browser, party: RelyingParty, person: HumanUser, login_name: str, other_person: HumanUser
 ) -> None:
     browser.start_session(other_person)
@@ -228,7 +224,7 @@ def test_select_account_and_login_ask_for_both(
     assert party.obtain_tokens(browser.page, authorization).claims["sub"] == person.id
 
 
-def test_an_expired_session_is_offered_and_needs_the_password(
+def test_expired_session_is_offered_with_password(
     world: World, browser: Browser, party: RelyingParty, person: HumanUser, login_name: str
 ) -> None:
     """Pages §4.2: "Signed out – needs the password"."""
@@ -255,9 +251,7 @@ def test_consent_names_the_application_and_its_scopes(world: World, browser: Bro
     assert party.obtain_tokens(browser.page, authorization).claims["sub"] == person.id
 
 
-def test_consent_is_asked_each_time_that_it_is_asked_for_and_never_otherwise(
-    browser: Browser, party: RelyingParty
-) -> None:
+def test_prompt_consent_always_shows_consent(browser: Browser, party: RelyingParty) -> None:
     for _ in range(2):
         authorization = party.open_request(browser, prompt="consent")
         assert browser.sign_in_step == CONSENT
@@ -266,7 +260,7 @@ def test_consent_is_asked_each_time_that_it_is_asked_for_and_never_otherwise(
         party.sign_in_silently(browser)
 
 
-def test_a_refused_consent_is_access_denied(browser: Browser, party: RelyingParty) -> None:
+def test_refused_consent_is_access_denied(browser: Browser, party: RelyingParty) -> None:
     authorization = party.open_request(browser, prompt="consent")
     (refusing,) = (
         item["value"]
@@ -277,7 +271,7 @@ def test_a_refused_consent_is_access_denied(browser: Browser, party: RelyingPart
     party.check_error_response(browser.page, authorization, "access_denied")
 
 
-def test_login_and_consent_ask_for_both(browser: Browser, party: RelyingParty, login_name: str) -> None:
+def test_prompt_login_and_consent_combine(browser: Browser, party: RelyingParty, login_name: str) -> None:
     authorization = party.open_request(browser, prompt="login consent")
     request_id = browser.path.split("/")[2]
     browser.open(f"/login/{request_id}/consent")
@@ -291,9 +285,7 @@ def test_login_and_consent_ask_for_both(browser: Browser, party: RelyingParty, l
     party.obtain_tokens(browser.page, authorization)
 
 
-def test_consent_is_of_the_one_who_gave_it_where_nobody_else_was_there(
-    browser: Browser, party: RelyingParty, other_person: HumanUser
-) -> None:
+def test_consent_belongs_to_consenting_user(browser: Browser, party: RelyingParty, other_person: HumanUser) -> None:
     party.open_request(browser, prompt="consent")
     form = urlencode([*browser.find_form().submit_fields(), ("decision", "allow")])
     # The answer gets lost, and somebody else sits down.
@@ -311,7 +303,7 @@ def test_consent_is_of_the_one_who_gave_it_where_nobody_else_was_there(
 
 
 @pytest.mark.shows("4.2.15")
-def test_a_new_account_is_made_and_answers(world: World, party: RelyingParty) -> None:
+def test_prompt_create_registers_and_answers(world: World, party: RelyingParty) -> None:
     """Without rights and roles, in the application's organization, the address unverified."""
     browser = Browser(world)
     authorization = party.open_request(browser, prompt="create", scope="openid profile email")
@@ -328,7 +320,7 @@ def test_a_new_account_is_made_and_answers(world: World, party: RelyingParty) ->
     assert party.sign_in_silently(browser, prompt="none").claims["sub"] == userinfo["sub"]
 
 
-def test_where_registration_is_closed_it_is_access_denied(world: World, browser: Browser) -> None:
+def test_prompt_create_is_denied_where_registration_is_closed(world: World, browser: Browser) -> None:
     """Decisions: a setting per organization; off: access_denied."""
     organization = world.make_organization(registration=False)
     party = RelyingParty.register(world, project_id=world.make_project(organization).id)
@@ -354,7 +346,7 @@ def test_where_registration_is_closed_it_is_access_denied(world: World, browser:
         ("de_DE", "fr", "fr"),
     ],
 )
-def test_pages_speak_the_language_that_was_asked_for(
+def test_ui_locales_select_language(
     world: World, party: RelyingParty, ui_locales: str | None, accepted: str, spoken: str
 ) -> None:
     """If none is given or none matches, the browser's accept-language header is used."""
@@ -366,7 +358,7 @@ def test_pages_speak_the_language_that_was_asked_for(
 
 
 @pytest.mark.every_storage
-def test_languages_that_nothing_can_hold_are_passed_over(world: World) -> None:
+def test_oversized_ui_locales_are_ignored(world: World) -> None:
     for ui_locales in ("%00", "de%00", "%01%0a%7f", "%C2%85%E2%80%AE"):
         browser = Browser(world)
         browser.open(f"/login?ui_locales={ui_locales}")
@@ -377,7 +369,7 @@ def test_languages_that_nothing_can_hold_are_passed_over(world: World) -> None:
 # --- scopes that name an organization ---------------------------------------------------------------------------------
 
 
-def test_only_members_of_the_named_organization_answer(
+def test_organization_scope_requires_member(
     world: World, browser: Browser, party: RelyingParty, person: HumanUser, other_person: HumanUser
 ) -> None:
     browser.start_session(other_person)
@@ -388,12 +380,12 @@ def test_only_members_of_the_named_organization_answer(
     party.expect_error_at_once(stranger, "login_required", scope=scope, prompt="none")
 
 
-def test_an_organization_that_does_not_exist_is_an_invalid_scope(browser: Browser, party: RelyingParty) -> None:
+def test_unknown_organization_is_invalid_scope(browser: Browser, party: RelyingParty) -> None:
     for scope in ("urn:service:iam:org:id:no-such", "urn:service:iam:org:domain:primary:no.such"):
         party.expect_error_at_once(browser, "invalid_scope", scope=f"openid {scope}")
 
 
-def test_two_people_at_one_browser_keep_their_own(world: World, party: RelyingParty) -> None:
+def test_users_of_one_browser_keep_their_tokens(world: World, party: RelyingParty) -> None:
     """Security 18.8: whoever signs in at the browser of another gets nothing of theirs, and takes nothing away."""
     browser = Browser(world)
     tokens_of = {}

@@ -40,7 +40,7 @@ NEAR = (
 
 
 @pytest.mark.shows("4.2.4")
-def test_what_is_not_registered_letter_by_letter_gets_nothing(browser: Browser, party: RelyingParty) -> None:
+def test_redirect_uri_must_match_exactly(browser: Browser, party: RelyingParty) -> None:
     """Security 4.1: string equality, no decoding, no normalisation. A page, and the refused address is not on it."""
     variants = cycle(({}, {"prompt": "none"}, {"scope": "profile"}, {"response_mode": "form_post"}))
     for uri, parameters in zip(NEAR, variants, strict=False):
@@ -50,7 +50,7 @@ def test_what_is_not_registered_letter_by_letter_gets_nothing(browser: Browser, 
 
 
 @pytest.mark.shows("4.2.22", "7.8")
-def test_the_error_is_shown_whatever_else_is_wrong(browser: Browser, party: RelyingParty) -> None:
+def test_redirect_uri_error_is_shown_first(browser: Browser, party: RelyingParty) -> None:
     """Client and redirect URI come first: until both are good nothing else is looked at."""
     for response_type in ("code", "id_token"):
         authorization = party.new_request(
@@ -59,17 +59,17 @@ def test_the_error_is_shown_whatever_else_is_wrong(browser: Browser, party: Rely
         check_page(browser.open(authorization.url), 400, UNTRUSTED)
 
 
-def test_another_application_s_address_is_not_good(world: World, browser: Browser, party: RelyingParty) -> None:
+def test_redirect_uri_of_other_application_is_refused(world: World, browser: Browser, party: RelyingParty) -> None:
     relying_party = RelyingParty.register(world, redirect_uri="https://other.example/cb")
     check_page(browser.open(party.new_request(redirect_uri=relying_party.redirect_uri).url), 400, UNTRUSTED)
 
 
-def test_where_one_goes_after_signing_out_is_not_where_codes_go(browser: Browser, party: RelyingParty) -> None:
+def test_post_logout_uri_is_no_redirect_uri(browser: Browser, party: RelyingParty) -> None:
     check_page(browser.open(party.new_request(redirect_uri=party.post_logout_redirect_uri).url), 400, UNTRUSTED)
 
 
 @pytest.mark.parametrize("mode", ["query", "fragment", "form_post"])
-def test_a_registered_address_is_kept_as_it_is(world: World, browser: Browser, mode: str) -> None:
+def test_redirect_uri_is_stored_unmodified(world: World, browser: Browser, mode: str) -> None:
     """RFC 6749 §3.1.2: a query part is retained; ``read`` looks at every letter."""
     for uri in (
         "https://app.example/cb?tenant=a",
@@ -94,7 +94,7 @@ def test_a_registered_address_is_kept_as_it_is(world: World, browser: Browser, m
         party.expect_error_at_once(browser, "invalid_scope", scope="profile", response_mode=mode)
 
 
-def test_the_query_part_belongs_to_the_address(world: World, browser: Browser) -> None:
+def test_redirect_uri_query_must_match(world: World, browser: Browser) -> None:
     for asked_for in (
         "https://app.example/cb?a=1",
         "https://app.example/cb?b=2&a=1",
@@ -108,7 +108,7 @@ def test_the_query_part_belongs_to_the_address(world: World, browser: Browser) -
         check_page(browser.open(party.new_request(redirect_uri=asked_for).url), 400, UNTRUSTED)
 
 
-def test_of_several_addresses_the_request_names_one(world: World, browser: Browser) -> None:
+def test_request_selects_one_of_several_redirect_uris(world: World, browser: Browser) -> None:
     """And the code is good with that one alone."""
     uris = ("https://app.example/cb", "https://app.example/other")
     party = RelyingParty.register(world, redirect_uris=uris)
@@ -121,7 +121,7 @@ def test_of_several_addresses_the_request_names_one(world: World, browser: Brows
         assert party.redeem(code, authorization).status_int == 200
 
 
-def test_an_application_without_addresses_gets_nothing(world: World, browser: Browser) -> None:
+def test_application_without_redirect_uris_is_refused(world: World, browser: Browser) -> None:
     party = RelyingParty.register(world, redirect_uris=(), response_types=())
     for uri in (REGISTERED, None, ""):
         check_page(browser.open(party.new_request(redirect_uri=uri).url), 400, UNTRUSTED)
@@ -145,7 +145,7 @@ def native(world: World) -> RelyingParty:
     )
 
 
-def test_a_native_application_may_vary_the_loopback_port(browser: Browser, native: RelyingParty) -> None:
+def test_native_application_can_vary_loopback_port(browser: Browser, native: RelyingParty) -> None:
     """RFC 8252 §7.3; the code is bound to the port that was used."""
     for uri in (
         "http://127.0.0.1/cb",
@@ -165,7 +165,7 @@ def test_a_native_application_may_vary_the_loopback_port(browser: Browser, nativ
         assert native.redeem(code, authorization).status_int == 200
 
 
-def test_and_nothing_else_varies(browser: Browser, native: RelyingParty) -> None:
+def test_loopback_redirect_uri_varies_in_port_only(browser: Browser, native: RelyingParty) -> None:
     for uri in (
         "http://127.0.0.1:51004/other",
         "http://127.0.0.1:51004/cb?x=1",
@@ -203,7 +203,7 @@ def test_and_nothing_else_varies(browser: Browser, native: RelyingParty) -> None
         check_page(browser.open(native.new_request(redirect_uri=uri).url), 400, UNTRUSTED)
 
 
-def test_the_code_is_good_for_the_port_that_was_asked(browser: Browser, native: RelyingParty) -> None:
+def test_code_is_bound_to_loopback_port(browser: Browser, native: RelyingParty) -> None:
     authorization = native.new_request(redirect_uri="http://127.0.0.1:51004/cb")
     code = native.extract_code(browser.open(authorization.url), authorization)
     answer = native.redeem(code, authorization, redirect_uri="http://127.0.0.1:51005/cb")
@@ -211,14 +211,14 @@ def test_the_code_is_good_for_the_port_that_was_asked(browser: Browser, native: 
 
 
 @pytest.mark.parametrize("type_", [ApplicationType.WEB, ApplicationType.BROWSER])
-def test_other_applications_may_not_vary_the_port(world: World, browser: Browser, type_: ApplicationType) -> None:
+def test_web_application_cannot_vary_port(world: World, browser: Browser, type_: ApplicationType) -> None:
     party = RelyingParty.register(world, type=type_, redirect_uri="http://127.0.0.1:4000/cb")
     authorization = party.new_request()
     party.extract_code(browser.open(authorization.url), authorization)
     check_page(browser.open(party.new_request(redirect_uri="http://127.0.0.1:4001/cb").url), 400, UNTRUSTED)
 
 
-def test_a_removed_address_is_no_longer_good(world: World, browser: Browser, party: RelyingParty) -> None:
+def test_removed_redirect_uri_is_refused(world: World, browser: Browser, party: RelyingParty) -> None:
     """Security 7.4: at the next request."""
     authorization = party.new_request()
     party.extract_code(browser.open(authorization.url), authorization)
@@ -272,7 +272,7 @@ def target(world_cache: WorldCache, storage_name: str) -> tuple[Browser, Relying
     return browser, party
 
 
-def test_nothing_ever_leaves_for_an_address_that_is_not_registered(target: tuple[Browser, RelyingParty]) -> None:
+def test_unregistered_uri_is_never_redirected_to(target: tuple[Browser, RelyingParty]) -> None:
     browser, party = target
 
     @hostile
@@ -317,7 +317,7 @@ _values = (
 )
 
 
-def test_any_request_is_answered_without_an_accident(target: tuple[Browser, RelyingParty]) -> None:
+def test_any_request_is_answered_without_error(target: tuple[Browser, RelyingParty]) -> None:
     """Security 12.6: every parameter may hold anything; what leaves goes to the registered address."""
     browser, party = target
 
@@ -338,14 +338,14 @@ def test_any_request_is_answered_without_an_accident(target: tuple[Browser, Rely
     check()
 
 
-def test_the_person_is_the_one_who_is_signed_in(world: World, party: RelyingParty, person: HumanUser) -> None:
+def test_code_belongs_to_signed_in_user(world: World, party: RelyingParty, person: HumanUser) -> None:
     """After all of that the endpoint still does what it is for."""
     browser = Browser(world)
     browser.start_session(person)
     assert party.sign_in_silently(browser).claims["sub"] == person.id
 
 
-def test_address_sent_is_told_to_developers_alone(world: World, browser: Browser) -> None:
+def test_redirect_uri_is_shown_to_developers_only(world: World, browser: Browser) -> None:
     """In the audit trail without what could be secret or long; on the page only where it is in development."""
     sent = "https://ada:password@app.example/callback\x1b[31m\n?code=secret-of-a-person#state"
     for development in (False, True):
@@ -369,7 +369,7 @@ def test_address_sent_is_told_to_developers_alone(world: World, browser: Browser
     assert len(str(event.detail["redirect_uri"])) <= 201
 
 
-def test_address_after_signing_out_is_told_to_developers_alone(world: World, browser: Browser) -> None:
+def test_post_logout_uri_is_shown_to_developers_only(world: World, browser: Browser) -> None:
     party = RelyingParty.register(world, development=True)
     query = urlencode({"client_id": party.client_id, "post_logout_redirect_uri": "https://app.example/gone?x=secret"})
     page = check_page(browser.open(f"/oauth/v2/endsession?{query}"), 400, UNTRUSTED)

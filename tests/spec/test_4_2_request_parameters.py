@@ -29,7 +29,7 @@ def public(world: World) -> RelyingParty:
 
 
 @pytest.mark.shows("4.2.5", "4.2.6", "7.1")
-def test_a_missing_required_parameter_is_an_invalid_request(browser: Browser, party: RelyingParty) -> None:
+def test_missing_required_parameter_is_an_invalid_request(browser: Browser, party: RelyingParty) -> None:
     """An empty value counts as absent (RFC 6749 §3.1)."""
     for name in ("response_type", "scope"):
         for value in (None, ""):
@@ -52,7 +52,7 @@ def test_without_client_or_redirect_uri_the_error_is_shown(
 
 
 @pytest.mark.shows("4.2.3")
-def test_an_unknown_client_is_shown_nothing_of_others(browser: Browser, party: RelyingParty) -> None:
+def test_unknown_client_error_reveals_no_client(browser: Browser, party: RelyingParty) -> None:
     unknown = ("0" * 32, "x", " ", "'; DROP TABLE applications; --", "ü" * 100, "9" * 4000, "../..", "<script>")
     for client_id in (*unknown, party.client_id.upper(), f"{party.client_id} "):
         page = check_page(browser.open(party.new_request(client_id=client_id).url), 400, UNKNOWN)
@@ -67,7 +67,7 @@ ANY_PARAMETER = (
 
 
 @pytest.mark.shows("7.1")
-def test_a_parameter_given_twice_is_an_invalid_request(browser: Browser, party: RelyingParty) -> None:
+def test_duplicate_parameter_is_invalid_request(browser: Browser, party: RelyingParty) -> None:
     """Security 4.3: any parameter. What stands twice says nothing: neither how to answer nor which state is meant."""
     for name in ANY_PARAMETER:
         authorization = party.new_request()
@@ -82,7 +82,7 @@ def test_a_parameter_given_twice_is_an_invalid_request(browser: Browser, party: 
             assert description == f"parameter {name} was given twice"
 
 
-def test_a_client_or_redirect_uri_given_twice_is_shown(browser: Browser, party: RelyingParty) -> None:
+def test_duplicate_client_or_redirect_uri_error_is_shown(browser: Browser, party: RelyingParty) -> None:
     authorization = party.new_request()
     for name in ("client_id", "redirect_uri"):
         for again in (authorization.parameters[name], "https://evil.example/cb"):
@@ -123,7 +123,7 @@ def test_request_objects_are_refused_and_never_fetched(
         ({"redirect_uri": "https://evil.example/cb", "prompt": "none", "client_id": "x"}, {}, None, None),
     ],
 )
-def test_a_refused_request_object_says_where_its_refusal_goes_and_nothing_else(
+def test_request_object_refusal_uses_outer_redirect_uri(
     browser: Browser,
     party: RelyingParty,
     response_type: str,
@@ -155,13 +155,13 @@ HARMLESS: dict[str, tuple[str, ...]] = {
 
 
 @pytest.mark.parametrize("name", HARMLESS)
-def test_what_we_do_not_know_causes_no_error(browser: Browser, party: RelyingParty, name: str) -> None:
+def test_unknown_parameters_are_ignored(browser: Browser, party: RelyingParty, name: str) -> None:
     """Decisions: display, acr_values, claims_locales and unknown parameters."""
     for value in HARMLESS[name]:
         party.sign_in_silently(browser, **{name: value})
 
 
-def test_a_parameter_without_a_value_counts_as_absent(browser: Browser, party: RelyingParty) -> None:
+def test_empty_parameter_counts_as_absent(browser: Browser, party: RelyingParty) -> None:
     """RFC 6749 §3.1."""
     names = (
         "prompt", "max_age", "response_mode", "id_token_hint", "login_hint", "ui_locales", "request", "request_uri",
@@ -175,13 +175,13 @@ def test_a_parameter_without_a_value_counts_as_absent(browser: Browser, party: R
 
 
 @pytest.mark.shows("4.2.6", "7.2")
-def test_a_scope_without_openid_is_invalid(browser: Browser, party: RelyingParty) -> None:
+def test_scope_without_openid_is_invalid(browser: Browser, party: RelyingParty) -> None:
     """Service description §7: invalid_scope, typically openid missing."""
     for scope in ("profile", "OPENID", "openid_", "offline_access", "urn:service:iam:openid"):
         assert party.expect_error_at_once(browser, "invalid_scope", scope=scope) == "scope must include openid"
 
 
-def test_a_scope_of_forbidden_characters_is_invalid(browser: Browser, party: RelyingParty) -> None:
+def test_scope_with_forbidden_characters_is_invalid(browser: Browser, party: RelyingParty) -> None:
     """RFC 6749 §3.3: told before anybody is asked to sign in."""
     for scope in (
         'openid "quoted"',
@@ -196,7 +196,7 @@ def test_a_scope_of_forbidden_characters_is_invalid(browser: Browser, party: Rel
         party.check_error_response(Browser(browser.world).open(authorization.url), authorization, "invalid_scope")
 
 
-def test_scopes_stand_in_any_order_and_unknown_ones_are_dropped(browser: Browser, party: RelyingParty) -> None:
+def test_scope_order_is_free_and_unknown_scopes_are_dropped(browser: Browser, party: RelyingParty) -> None:
     for scope in (
         "profile openid",
         "address phone openid email profile",
@@ -207,9 +207,7 @@ def test_scopes_stand_in_any_order_and_unknown_ones_are_dropped(browser: Browser
         assert granted == list(dict.fromkeys(item for item in scope.split() if item != "unheard_of:scope"))
 
 
-def test_a_project_that_the_person_s_organization_may_not_use_is_an_invalid_scope(
-    world: World, browser: Browser, person: HumanUser
-) -> None:
+def test_inaccessible_project_is_invalid_scope(world: World, browser: Browser, person: HumanUser) -> None:
     """Decisions, namespaces: the scope is named; a foreign project cannot be told from none. Decided after sign-in."""
     foreign = world.make_project()
     party = RelyingParty.register(world, project_id=foreign.id)
@@ -226,18 +224,18 @@ def test_a_project_that_the_person_s_organization_may_not_use_is_an_invalid_scop
 
 
 @pytest.mark.shows("4.2.11")
-def test_the_implicit_flow_needs_a_nonce(browser: Browser, party: RelyingParty) -> None:
+def test_implicit_flow_needs_a_nonce(browser: Browser, party: RelyingParty) -> None:
     for response_type in ("id_token", "id_token token"):
         for nonce in (None, ""):
             assert "nonce" in party.expect_error_at_once(browser, "invalid_request", response_type, nonce=nonce)
 
 
-def test_the_code_flow_needs_none(browser: Browser, party: RelyingParty) -> None:
+def test_code_flow_needs_no_nonce(browser: Browser, party: RelyingParty) -> None:
     assert "nonce" not in party.sign_in_silently(browser, nonce=None).claims
 
 
 @pytest.mark.shows("4.2.11")
-def test_the_nonce_comes_back_unmodified(browser: Browser, party: RelyingParty) -> None:
+def test_nonce_is_returned_unmodified(browser: Browser, party: RelyingParty) -> None:
     for nonce in ("0", "a b&c=d#e%41", '"<script>\\', "ü☃\U0001f511", "n" * 2048):
         for response_type in ("code", "id_token"):
             assert party.sign_in_silently(browser, response_type, nonce=nonce).claims["nonce"] == nonce
@@ -250,7 +248,7 @@ def test_long_values_are_refused(browser: Browser, party: RelyingParty) -> None:
         assert description == f"parameter {name} is longer than 2048 characters"
 
 
-def test_a_request_of_more_than_16_kib_is_not_read(world: World, browser: Browser, party: RelyingParty) -> None:
+def test_request_over_16_kib_is_refused(world: World, browser: Browser, party: RelyingParty) -> None:
     """Security 4.4 and pages §4.3: 413, shown."""
     authorization = party.new_request(unheard_of="x")
     room = 16 * 1024 - len(authorization.url.partition("?")[2])
@@ -265,7 +263,7 @@ def test_a_request_of_more_than_16_kib_is_not_read(world: World, browser: Browse
 
 
 @pytest.mark.shows("7.1", "7.8")
-def test_a_broken_encoding_is_shown(browser: Browser, party: RelyingParty) -> None:
+def test_malformed_encoding_error_is_shown(browser: Browser, party: RelyingParty) -> None:
     """Nobody can tell where such a request came from."""
     for broken in ("state=%", "state=%4", "state=%zz", "state=%ff", "state=%c3%28", "state=%00", "%ff=1", "st%ate=1"):
         authorization = party.new_request(state=None)
@@ -274,13 +272,13 @@ def test_a_broken_encoding_is_shown(browser: Browser, party: RelyingParty) -> No
         check_page(browser.post_form(authorization.endpoint, sent, initiator=party.origin), 400, UNREADABLE)
 
 
-def test_more_than_a_hundred_parameters_are_not_read(browser: Browser, party: RelyingParty) -> None:
+def test_more_than_hundred_parameters_are_refused(browser: Browser, party: RelyingParty) -> None:
     """Security 12.2."""
     authorization = party.new_request(**{f"x{number}": "1" for number in range(100)})
     check_page(browser.open(authorization.url), 400, UNREADABLE)
 
 
-def test_a_body_that_is_no_form_is_not_read(world: World, party: RelyingParty) -> None:
+def test_body_without_form_is_refused(world: World, party: RelyingParty) -> None:
     for content_type in (
         "application/json",
         "multipart/form-data; boundary=x",
@@ -295,7 +293,7 @@ def test_a_body_that_is_no_form_is_not_read(world: World, party: RelyingParty) -
         check_page(answer, 400, UNREADABLE)
 
 
-def test_what_stands_in_a_post_s_address_is_not_read(world: World, party: RelyingParty) -> None:
+def test_post_query_string_is_ignored(world: World, party: RelyingParty) -> None:
     """One request has one place for its parameters."""
     authorization = party.new_request()
     answer = world.client.post(authorization.url, {"unheard_of": "1"})
@@ -305,12 +303,12 @@ def test_what_stands_in_a_post_s_address_is_not_read(world: World, party: Relyin
 
 
 @pytest.mark.shows("7.1")
-def test_an_unknown_prompt_is_an_invalid_request(browser: Browser, party: RelyingParty) -> None:
+def test_unknown_prompt_is_an_invalid_request(browser: Browser, party: RelyingParty) -> None:
     for prompt in ("unheard_of", "none2", "NONE", "login unheard_of", "login,consent", "-", "none\tlogin"):
         party.expect_error_at_once(browser, "invalid_request", prompt=prompt)
 
 
-def test_prompt_none_goes_with_no_other(browser: Browser, party: RelyingParty) -> None:
+def test_prompt_none_excludes_other_prompts(browser: Browser, party: RelyingParty) -> None:
     """OpenID Connect Core §3.1.2.1; security 4.7."""
     for other in ("login", "consent", "select_account", "create", "login consent"):
         for prompt in (f"none {other}", f"{other} none"):
@@ -328,12 +326,12 @@ def test_max_age_is_a_whole_number_of_seconds(browser: Browser, party: RelyingPa
 
 
 @pytest.mark.shows("4.2.10")
-def test_max_age_brings_auth_time(world: World, browser: Browser, party: RelyingParty) -> None:
+def test_max_age_adds_auth_time(world: World, browser: Browser, party: RelyingParty) -> None:
     for max_age in ("1", "3600", "0003600", "9999999999"):
         assert party.sign_in_silently(browser, max_age=max_age).claims["auth_time"] == world.clock.seconds
 
 
-def test_only_s256_challenges_are_taken(browser: Browser, party: RelyingParty) -> None:
+def test_only_s256_challenges_are_accepted(browser: Browser, party: RelyingParty) -> None:
     """Security 4.5: plain is refused, also where it is meant by leaving the method out (RFC 7636 §4.3)."""
     right = pkce_challenge(VERIFIER)
     misshapen = ("x" * 42, "x" * 44, *("x" * 42 + last for last in "=+/\n"), "x" * 43 + "\n", "é" * 43)
@@ -347,21 +345,19 @@ def test_only_s256_challenges_are_taken(browser: Browser, party: RelyingParty) -
         party.expect_error_at_once(browser, "invalid_request", pkce=False, **parameters)
 
 
-def test_a_public_client_must_use_pkce(browser: Browser, public: RelyingParty) -> None:
+def test_public_client_must_use_pkce(browser: Browser, public: RelyingParty) -> None:
     """Decisions: required for public clients."""
     description = public.expect_error_at_once(browser, "invalid_request", pkce=False)
     assert "code_challenge" in description
     assert public.sign_in_silently(browser).claims["azp"] == public.client_id
 
 
-def test_a_public_client_needs_none_where_no_code_is_issued(browser: Browser, public: RelyingParty) -> None:
+def test_public_client_needs_no_pkce_without_code(browser: Browser, public: RelyingParty) -> None:
     public.sign_in_silently(browser, "id_token token")
 
 
 @pytest.mark.shows("4.2.21", "7.8")
-def test_errors_are_told_to_the_client_whether_or_not_somebody_is_signed_in(
-    world: World, browser: Browser, party: RelyingParty
-) -> None:
+def test_errors_are_returned_with_or_without_session(world: World, browser: Browser, party: RelyingParty) -> None:
     for parameters in ({"response_type": "nonsense"}, {"scope": "x"}, {"prompt": "x"}):
         authorization = party.new_request(**parameters)
         for item in (browser, Browser(world)):
@@ -370,7 +366,7 @@ def test_errors_are_told_to_the_client_whether_or_not_somebody_is_signed_in(
             assert len(item.answers) == 1
 
 
-def test_a_post_tells_its_errors_at_once(world: World, browser: Browser, party: RelyingParty) -> None:
+def test_post_returns_errors_at_once(world: World, browser: Browser, party: RelyingParty) -> None:
     authorization = party.new_request(scope="profile")
     answer = browser.post_form(authorization.endpoint, dict(authorization.parameters), initiator=party.origin)
     party.check_error_response(answer, authorization, "invalid_scope")

@@ -60,7 +60,7 @@ def test_openid_is_not_required(world: World) -> None:
     check_token_response(ask(world, client, world.audience_scope(project.id)))
 
 
-def test_the_token_is_the_application_s_own(world: World) -> None:
+def test_token_is_the_application_s_own(world: World) -> None:
     client = world.make_application(grant_types=GRANTS, access_token_type=TokenFormat.JWT)
     token = token_of(world, client)
     _, claims = decode_jwt_unverified(token)
@@ -80,12 +80,12 @@ def test_it_is_about_no_user(world: World, client: Credentials) -> None:
     check_inactive_token(world.client.introspect(token, world.introspector))
 
 
-def test_an_application_needs_the_grant_enabled(world: World) -> None:
+def test_application_needs_the_grant_enabled(world: World) -> None:
     """Security 3.4."""
     check_oauth_error(ask(world, world.make_web_application()), "unauthorized_client")
 
 
-def test_a_public_client_has_no_credentials(world: World) -> None:
+def test_public_client_has_no_credentials(world: World) -> None:
     """RFC 6749 §4.4: even if it came to be registered with the grant."""
     client = world.make_public_application()
     before = world.operator_services.applications.get(client)
@@ -93,7 +93,7 @@ def test_a_public_client_has_no_credentials(world: World) -> None:
     check_oauth_error(ask(world, client), "unauthorized_client")
 
 
-def test_the_application_revokes_it(world: World, client: Credentials) -> None:
+def test_application_revokes_it(world: World, client: Credentials) -> None:
     token = token_of(world, client)
     stranger = world.make_application(grant_types=GRANTS)
     check_oauth_error(world.client.revoke(token, stranger), "invalid_grant")
@@ -138,7 +138,7 @@ def secret(world: World, robot: ServiceUserProgram) -> Credentials:
     return world.make_service_user_secret(robot)
 
 
-def test_a_service_user_gets_what_an_application_gets(world: World, secret: Credentials) -> None:
+def test_service_user_gets_what_an_application_gets(world: World, secret: Credentials) -> None:
     """Neither ID token nor refresh token, even if openid and offline_access are asked for; no grant type registered."""
     for scope, granted in ((None, ""), ("openid offline_access", "openid"), ("profile unheard_of", "profile")):
         members = check_token_response(ask(world, secret, scope))
@@ -156,7 +156,7 @@ def test_both_methods_work_for_a_service_user(world: World, robot: ServiceUserPr
     check_oauth_error(world.client.request_token(differing, {"Authorization": secret.header}), "invalid_request")
 
 
-def test_the_token_is_about_the_service_user(world: World, robot: ServiceUserProgram, secret: Credentials) -> None:
+def test_token_is_about_the_service_user(world: World, robot: ServiceUserProgram, secret: Credentials) -> None:
     """Decisions, tokens: as with the JWT profile, whose tokens are told alike."""
     scope = f"openid {world.audience_scope()}"
     by_secret = world.client.introspect(token_of(world, secret, scope), world.introspector)
@@ -168,7 +168,7 @@ def test_the_token_is_about_the_service_user(world: World, robot: ServiceUserPro
     assert members["username"] == f"{robot.user.user_name}@{robot.organization.primary_domain}"
 
 
-def test_a_service_user_with_jwts_gets_a_jwt(world: World) -> None:
+def test_service_user_with_jwts_gets_a_jwt(world: World) -> None:
     """RFC 9068."""
     robot = world.make_service_user_program(token_format=TokenFormat.JWT)
     project = world.make_project(robot.organization)
@@ -189,7 +189,7 @@ def test_without_an_audience_scope_the_token_is_for_the_issuer(world: World) -> 
 
 
 @pytest.mark.storages("memory")  # a setting, judged before any storage
-def test_a_service_user_s_token_lives_long_enough(make_world: WorldFactory) -> None:
+def test_service_user_s_token_lives_long_enough(make_world: WorldFactory) -> None:
     """Decisions, lifetimes: never shorter than 10 minutes; an application's may be."""
     world = make_world(**{"identity.access_token_lifetime": "1m"})
     assert (
@@ -243,11 +243,11 @@ def test_projects_are_those_of_the_client_s_own_organization(
 
 
 @pytest.mark.parametrize("scope", ['"quoted"', "ü"])
-def test_a_service_user_s_malformed_scope_is_refused(world: World, secret: Credentials, scope: str) -> None:
+def test_service_user_s_malformed_scope_is_refused(world: World, secret: Credentials, scope: str) -> None:
     check_oauth_error(ask(world, secret, scope), "invalid_scope")
 
 
-def test_the_organization_of_a_scope_is_the_service_user_s(
+def test_organization_of_a_scope_is_the_service_user_s(
     world: World, robot: ServiceUserProgram, secret: Credentials
 ) -> None:
     """Decisions, namespaces."""
@@ -266,7 +266,7 @@ def test_roles_are_told_as_with_an_assertion(world: World, robot: ServiceUserPro
     }
 
 
-def test_a_manager_calls_the_management_api_with_a_secret(world: World) -> None:
+def test_manager_calls_the_management_api_with_a_secret(world: World) -> None:
     """Security 14.3: with the own project in the audience and a manager role; neither is enough by itself."""
     manager, robot = world.make_manager_program(), world.make_service_user_program()
     secret = world.make_service_user_secret(manager)
@@ -280,7 +280,7 @@ def test_a_manager_calls_the_management_api_with_a_secret(world: World) -> None:
     assert world.client.call_management_api("/roles", without_role).status_int == 403
 
 
-def test_a_service_user_replaces_its_secret_without_a_gap(
+def test_service_user_replaces_its_secret_without_a_gap(
     world: World, robot: ServiceUserProgram, secret: Credentials
 ) -> None:
     """Security 3.2. A removed secret takes along the tokens that it obtained, as a removed key does."""
@@ -299,7 +299,7 @@ def test_a_service_user_replaces_its_secret_without_a_gap(
     check_inactive_token(world.client.introspect(tokens[0], world.introspector))
 
 
-def test_a_secret_that_is_removed_while_it_is_used_obtains_nothing(
+def test_secret_that_is_removed_while_it_is_used_obtains_nothing(
     world: World, robot: ServiceUserProgram, secret: Credentials, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was looked up may be gone when the token is recorded."""
@@ -318,7 +318,7 @@ def test_a_secret_that_is_removed_while_it_is_used_obtains_nothing(
     check_oauth_error(ask(world, secret), "invalid_grant")
 
 
-def test_the_service_user_revokes_what_it_got(world: World, robot: ServiceUserProgram, secret: Credentials) -> None:
+def test_service_user_revokes_what_it_got(world: World, robot: ServiceUserProgram, secret: Credentials) -> None:
     """RFC 7009 §2.1: the client that got the token, be it by secret or by assertion; and nobody else's."""
     scope = f"openid {world.audience_scope()}"
     tokens = [token_of(world, secret, scope), robot.access_token(scope)]
@@ -336,7 +336,7 @@ def test_the_service_user_revokes_what_it_got(world: World, robot: ServiceUserPr
     assert world.client.revoke("unknown", secret).status_int == 200
 
 
-def test_an_api_application_of_the_own_project_revokes_it_too(world: World, secret: Credentials) -> None:
+def test_api_application_of_the_own_project_revokes_it_too(world: World, secret: Credentials) -> None:
     token = token_of(world, secret, "openid")
     assert world.client.revoke(token, world.introspector).status_int == 200
     assert world.client.fetch_userinfo(token).status_int == 401
@@ -348,7 +348,7 @@ def test_introspection_is_for_applications(world: World, secret: Credentials) ->
 
 
 @pytest.mark.parametrize("grant_type", ["authorization_code", "refresh_token"])
-def test_a_secret_of_a_service_user_is_good_for_this_grant_alone(
+def test_secret_of_a_service_user_is_good_for_this_grant_alone(
     world: World, secret: Credentials, grant_type: str
 ) -> None:
     """Security 3.4: also with what belongs to somebody else, which still works."""
@@ -395,7 +395,7 @@ def test_every_failure_looks_like_that_of_an_application(world: World, secret: C
     check_token_response(ask(world, secret))
 
 
-def test_a_deactivated_service_user_looks_like_an_unknown_one(
+def test_deactivated_service_user_looks_like_an_unknown_one(
     world: World, robot: ServiceUserProgram, secret: Credentials
 ) -> None:
     expected = world.client.request_token({"grant_type": GRANT}, {"Authorization": basic_auth_header("nobody:wrong")})
@@ -417,16 +417,14 @@ def test_methods_are_not_mixed_for_a_service_user(world: World, robot: ServiceUs
     check_oauth_error(world.client.request_token(form, headers), "invalid_request")
 
 
-def test_a_service_user_s_name_alone_proves_nothing(
-    world: World, robot: ServiceUserProgram, secret: Credentials
-) -> None:
+def test_service_user_s_name_alone_proves_nothing(world: World, robot: ServiceUserProgram, secret: Credentials) -> None:
     """It is no public client."""
     check_oauth_error(
         world.client.request_token({"grant_type": GRANT, "client_id": robot.id}), "invalid_client", status=401
     )
 
 
-def test_a_refused_service_user_is_told_from_an_application_in_the_audit_trail(isolated_world: World) -> None:
+def test_refused_service_user_is_told_from_an_application_in_the_audit_trail(isolated_world: World) -> None:
     """Security 9.2."""
     secret = isolated_world.make_service_user_secret(isolated_world.make_service_user_program())
     isolated_world.client.request_token(

@@ -25,7 +25,7 @@ def post(world: World, body: bytes, content_type: str | None = FORM_CONTENT_TYPE
 
 
 @pytest.mark.shows("1.3", "1.4", "4.3.9", "5.1.3")
-def test_a_signed_assertion_gets_a_token(world: World, robot: ServiceUserProgram) -> None:
+def test_signed_assertion_gets_a_token(world: World, robot: ServiceUserProgram) -> None:
     """Success: HTTP 200, application/json, body of §2.4, never cached."""
     answer = world.client.request_token(form(robot))
     check_token_response(answer)
@@ -84,7 +84,7 @@ def test_other_methods_are_refused(world: World) -> None:
 
 
 @pytest.mark.shows("4.0.1")
-def test_a_form_is_taken_whatever_its_content_type_adds(world: World, robot: ServiceUserProgram) -> None:
+def test_form_is_taken_whatever_its_content_type_adds(world: World, robot: ServiceUserProgram) -> None:
     for content_type in (
         FORM_CONTENT_TYPE,
         f"{FORM_CONTENT_TYPE}; charset=UTF-8",
@@ -103,7 +103,7 @@ def test_other_content_types_are_refused(world: World, robot: ServiceUserProgram
         check_oauth_error(answer, "invalid_request", description="the body must be application/x-www-form-urlencoded")
 
 
-def test_an_empty_body_lacks_the_grant_type(world: World) -> None:
+def test_empty_body_lacks_the_grant_type(world: World) -> None:
     check_oauth_error(post(world, b""), "invalid_request", description="parameter grant_type is missing")
 
 
@@ -147,25 +147,25 @@ MALFORMED = {
 
 
 @pytest.mark.shows("4.3.14")
-def test_a_malformed_form_is_an_invalid_request(world: World) -> None:
+def test_malformed_form_is_an_invalid_request(world: World) -> None:
     """Security 12.2."""
     for body in MALFORMED.values():
         check_oauth_error(post(world, body), "invalid_request")
 
 
-def test_a_hundred_parameters_of_sixteen_kilobytes_are_the_limit(world: World, robot: ServiceUserProgram) -> None:
+def test_hundred_parameters_of_sixteen_kilobytes_are_the_limit(world: World, robot: ServiceUserProgram) -> None:
     few = form(robot)
     check_token_response(world.client.request_token({**few, **{f"a{number}": "1" for number in range(97)}}))
     check_token_response(world.client.request_token({**few, "other": "a" * 16 * 1024}))
 
 
-def test_a_body_of_64_kilobytes_is_read(world: World) -> None:
+def test_body_of_64_kilobytes_is_read(world: World) -> None:
     """Security 12.2; no more of it: see test_8_limits."""
     at_limit = b"&".join(b"a%d=" % number + b"x" * 16000 for number in range(4)).ljust(65536, b"&")[:65536]
     assert post(world, at_limit).status_int == 400  # type: ignore[attr-defined]
 
 
-def test_an_error_description_never_repeats_what_was_sent(world: World) -> None:
+def test_error_description_never_repeats_what_was_sent(world: World) -> None:
     """RFC 6749 §5.2 restricts its characters, and nothing of a stranger's goes into an answer."""
     for body in (b"%22%3Cscript%3E=1&%22%3Cscript%3E=2", b"a%0d%0ab=1&a%0d%0ab=1", "ü=1&ü=1".encode()):
         answer = post(world, body if body.isascii() else quote(body, safe="=&").encode())
@@ -176,13 +176,13 @@ def test_an_error_description_never_repeats_what_was_sent(world: World) -> None:
 
 
 @pytest.mark.shows("4.3.1")
-def test_the_endpoint_is_at_exactly_its_path(world: World, robot: ServiceUserProgram) -> None:
+def test_endpoint_is_at_exactly_its_path(world: World, robot: ServiceUserProgram) -> None:
     address = world.client.discovery["token_endpoint"]
     for other in (f"{address}/", f"{address}x", address.upper().replace("HTTPS", "https"), address.replace("v2", "v1")):
         assert world.client.post(other, form(robot)).status_int == 404
 
 
-def test_a_refused_request_leaves_nothing_behind(world: World, robot: ServiceUserProgram) -> None:
+def test_refused_request_leaves_nothing_behind(world: World, robot: ServiceUserProgram) -> None:
     """Security 9.1: neither token nor use of the key."""
     check_oauth_error(robot.request_token("openid urn:service:iam:org:project:id:none:aud"), "invalid_scope")
     check_oauth_error(robot.request_token(jti="x", aud="elsewhere"), "invalid_grant")

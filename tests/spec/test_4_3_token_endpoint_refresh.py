@@ -63,7 +63,7 @@ def test_every_refresh_brings_all_tokens_anew(world: World, session: BrowserSess
     rotated(world, second["refresh_token"], client)
 
 
-def test_the_id_token_is_about_the_same_sign_in(world: World, client: Credentials, session: BrowserSession) -> None:
+def test_id_token_is_about_the_same_sign_in(world: World, client: Credentials, session: BrowserSession) -> None:
     """OpenID Connect Core §12.2: iss, sub, aud, azp and auth_time as before; iat anew; no nonce."""
     first = world.obtain_tokens(client, session, scope=SCOPE, nonce="n-0S6")
     world.clock.advance(hours=1)
@@ -122,7 +122,7 @@ def test_offline_access_is_dropped_where_no_code_comes(world: World, session: Br
 
 
 @pytest.mark.shows("4.3.11")
-def test_the_scope_is_a_subset_of_the_first_one_and_not_of_the_last(
+def test_scope_is_a_subset_of_the_first_one_and_not_of_the_last(
     world: World, client: Credentials, session: BrowserSession
 ) -> None:
     """Security 6.4."""
@@ -137,16 +137,14 @@ def test_the_scope_is_a_subset_of_the_first_one_and_not_of_the_last(
 
 
 @pytest.mark.shows("4.3.11")
-def test_a_wider_scope_is_refused_and_uses_nothing_up(
-    world: World, client: Credentials, session: BrowserSession
-) -> None:
+def test_wider_scope_is_refused_and_uses_nothing_up(world: World, client: Credentials, session: BrowserSession) -> None:
     for scope in ("openid phone", f"{SCOPE} address", "openid unheard_of", "openid OPENID"):
         members = world.obtain_tokens(client, session, scope=SCOPE)
         check_oauth_error(world.refresh(members["refresh_token"], client, scope=scope), "invalid_scope")
         rotated(world, members["refresh_token"], client)
 
 
-def test_a_scope_must_name_openid(world: World, client: Credentials, session: BrowserSession) -> None:
+def test_scope_must_name_openid(world: World, client: Credentials, session: BrowserSession) -> None:
     """§2.7: in every request that names scopes."""
     members = world.obtain_tokens(client, session, scope=SCOPE)
     check_oauth_error(world.refresh(members["refresh_token"], client, scope="profile"), "invalid_scope")
@@ -157,7 +155,7 @@ def test_a_scope_must_name_openid(world: World, client: Credentials, session: Br
 
 @pytest.mark.shows("4.3.10")
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
-def test_a_second_use_ends_the_family(world: World, session: BrowserSession, kind: Kind) -> None:
+def test_second_use_ends_the_family(world: World, session: BrowserSession, kind: Kind) -> None:
     """Security 6.3: refused, and committed all the same; other sign-ins are not concerned."""
     client = kind(world)
     first, other = world.obtain_tokens(client, session), world.obtain_tokens(client, session)
@@ -170,7 +168,7 @@ def test_a_second_use_ends_the_family(world: World, session: BrowserSession, kin
     rotated(world, other["refresh_token"], client)
 
 
-def test_a_replay_is_noted_once(world: World, client: Credentials, session: BrowserSession) -> None:
+def test_replay_is_noted_once(world: World, client: Credentials, session: BrowserSession) -> None:
     first = world.obtain_tokens(client, session)
     rotated(world, first["refresh_token"], client)
     for _ in range(3):
@@ -180,7 +178,7 @@ def test_a_replay_is_noted_once(world: World, client: Credentials, session: Brow
     assert event.organization_id is not None
 
 
-def test_a_replay_is_a_replay_for_ever(world: World, client: Credentials, session: BrowserSession) -> None:
+def test_replay_is_a_replay_for_ever(world: World, client: Credentials, session: BrowserSession) -> None:
     """Decisions: purge keeps rotated tokens until their family has ended."""
     members = world.obtain_tokens(client, session)
     first = members["refresh_token"]
@@ -252,7 +250,7 @@ def test_after_the_grace_it_is_a_replay(graceful: World) -> None:
     assert len(replays(world, client)) == 1
 
 
-def test_the_grace_is_no_longer_for_being_used(graceful: World) -> None:
+def test_grace_is_no_longer_for_being_used(graceful: World) -> None:
     world, client = graceful, graceful.make_web_application()
     first = world.obtain_tokens(client)
     rotated(world, first["refresh_token"], client)
@@ -263,7 +261,7 @@ def test_the_grace_is_no_longer_for_being_used(graceful: World) -> None:
     check_dead(world, last)
 
 
-def test_an_older_generation_always_ends_the_family(graceful: World) -> None:
+def test_older_generation_always_ends_the_family(graceful: World) -> None:
     """Security 6.3: R1, R2, R3, then R1 again inside the grace."""
     world, client = graceful, graceful.make_web_application()
     first = world.obtain_tokens(client)
@@ -325,7 +323,7 @@ def test_revoking_any_generation_ends_the_family(world: World, client: Credentia
     check_inactive_token(world.client.introspect(second["access_token"], client))
 
 
-def test_a_replay_does_not_move_the_moment_of_revocation(world: World, client: Credentials) -> None:
+def test_replay_does_not_move_the_moment_of_revocation(world: World, client: Credentials) -> None:
     """Security 6.5."""
     first = world.obtain_tokens(client)
     rotated(world, first["refresh_token"], client)
@@ -356,7 +354,7 @@ def test_signing_out_ends_access_tokens_at_once_and_leaves_offline_access(
     check_dead(world, first)
 
 
-def test_a_new_password_ends_what_applications_have(world: World, client: Credentials, session: BrowserSession) -> None:
+def test_new_password_ends_what_applications_have(world: World, client: Credentials, session: BrowserSession) -> None:
     """Security 6.4."""
     members, code = world.obtain_tokens(client, session), world.make_code(client, session)
     subject = world.operator_services.storage.users.find_subject(session.user.id)
@@ -378,7 +376,7 @@ def test_whether_a_new_password_does_so_is_a_setting(make_world: WorldFactory) -
     check_alive(world, rotated(world, members["refresh_token"], client))
 
 
-def test_an_application_needs_the_grant_enabled(world: World, session: BrowserSession) -> None:
+def test_application_needs_the_grant_enabled(world: World, session: BrowserSession) -> None:
     """Security 3.4."""
     client = world.make_application()
     issued = world.make_authorization(session.user, client)

@@ -21,7 +21,7 @@ def token(robot: ServiceUserProgram) -> str:
 
 
 @pytest.mark.shows("1.5", "4.4.1", "4.4.2", "4.4.5")
-def test_a_live_token_is_described_to_a_client_in_its_audience(
+def test_live_token_is_described_to_a_client_in_its_audience(
     world: World, robot: ServiceUserProgram, token: str
 ) -> None:
     answer = world.client.introspect(token, world.introspector)
@@ -49,7 +49,7 @@ def test_a_live_token_is_described_to_a_client_in_its_audience(
 
 
 @pytest.mark.shows("4.4.2")
-def test_a_jwt_is_described_like_an_opaque_token(world: World) -> None:
+def test_jwt_is_described_like_an_opaque_token(world: World) -> None:
     robot = world.make_service_user_program(token_format=TokenFormat.JWT)
     assert world.client.introspect(robot.management_token(), world.introspector).json["sub"] == robot.id
 
@@ -77,7 +77,7 @@ def test_asking_about_tokens_begins_no_transaction_and_writes_nothing(
 
 
 @pytest.mark.shows("4.4.5")
-def test_a_client_outside_the_audience_learns_nothing(world: World, robot: ServiceUserProgram, token: str) -> None:
+def test_client_outside_the_audience_learns_nothing(world: World, robot: ServiceUserProgram, token: str) -> None:
     """Security 7.6: active is true only if the requesting client is in the token audience."""
     own_project = world.make_project(robot.organization)
     for client in (world.make_application(), world.make_application(own_project.id)):
@@ -95,7 +95,7 @@ def test_every_application_of_a_project_in_the_audience_is_told(world: World, ro
 
 
 @pytest.mark.shows("2.7.2")
-def test_the_application_that_got_a_person_s_token_is_told_by_granted_scopes(world: World) -> None:
+def test_application_that_got_a_person_s_token_is_told_by_granted_scopes(world: World) -> None:
     client = world.make_application()
     person = world.make_human_user()
     bare = world.make_authorization(person, client, scope=("openid",)).access_token
@@ -108,7 +108,7 @@ def test_the_application_that_got_a_person_s_token_is_told_by_granted_scopes(wor
 
 
 @pytest.mark.shows("4.4.6")
-def test_a_person_s_token_is_described_with_all_its_members(world: World) -> None:
+def test_person_s_token_is_described_with_all_its_members(world: World) -> None:
     client = world.make_web_application()
     session = world.make_browser_session()
     members = world.obtain_tokens(client, session, scope="openid offline_access")
@@ -134,7 +134,7 @@ def test_a_person_s_token_is_described_with_all_its_members(world: World) -> Non
     }
 
 
-def test_an_api_of_the_application_s_project_is_told_too(world: World) -> None:
+def test_api_of_the_application_s_project_is_told_too(world: World) -> None:
     """And one of another project only if the token was asked for with it in its audience."""
     organization = world.make_organization()
     project, other = world.make_project(organization), world.make_project(organization)
@@ -150,7 +150,7 @@ def test_an_api_of_the_application_s_project_is_told_too(world: World) -> None:
     assert world.client.introspect(both, other_api).json["active"] is True
 
 
-def test_a_public_client_is_told_nothing(world: World) -> None:
+def test_public_client_is_told_nothing(world: World) -> None:
     """RFC 7662 §2.1: the endpoint wants proof, and a public client has none; not even for its own token."""
     client = world.make_public_application()
     token = world.obtain_tokens(client)["access_token"]
@@ -159,7 +159,7 @@ def test_a_public_client_is_told_nothing(world: World) -> None:
 
 
 @pytest.mark.shows("4.4.5")
-def test_an_expired_token_is_inactive(world: World, token: str) -> None:
+def test_expired_token_is_inactive(world: World, token: str) -> None:
     world.clock.advance(3599)
     assert world.client.introspect(token, world.introspector).json["active"] is True
     world.clock.advance(1)
@@ -196,24 +196,24 @@ def test_refresh_tokens_id_tokens_and_assertions_are_inactive_here(world: World,
     check_inactive_token(world.client.introspect(robot.assertion(), world.introspector))
 
 
-def test_a_token_type_hint_changes_nothing(world: World, token: str) -> None:
+def test_token_type_hint_changes_nothing(world: World, token: str) -> None:
     for hint in ("access_token", "refresh_token", "anything"):
         answer = world.client.introspect(token, world.introspector, token_type_hint=hint)
         assert answer.json["active"] is True
 
 
 @pytest.mark.shows("4.4.2")
-def test_the_token_is_required(world: World) -> None:
+def test_token_is_required(world: World) -> None:
     check_oauth_error(world.client.introspect("", world.introspector), "invalid_request")
 
 
 @pytest.mark.shows("4.4.7")
-def test_a_bearer_token_is_no_client_authentication(world: World, token: str) -> None:
+def test_bearer_token_is_no_client_authentication(world: World, token: str) -> None:
     address = world.client.discovery["introspection_endpoint"]
     check_oauth_error(world.client.post(address, {"token": token}, bearer_headers(token)), "invalid_client", status=401)
 
 
-def test_the_token_is_not_taken_from_the_address(world: World, token: str) -> None:
+def test_token_is_not_taken_from_the_address(world: World, token: str) -> None:
     """Security 3.3."""
     address = f"{world.client.discovery['introspection_endpoint']}?token={token}"
     headers = {"Authorization": world.introspector.header}

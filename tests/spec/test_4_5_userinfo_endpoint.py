@@ -32,7 +32,7 @@ def address(world: World) -> str:
 
 @pytest.mark.shows("4.5.1", "4.5.3", "5.3.5")
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_the_token_in_the_header(world: World, robot: ServiceUserProgram, method: str) -> None:
+def test_token_in_the_header(world: World, robot: ServiceUserProgram, method: str) -> None:
     answer = world.client.fetch_userinfo(robot.access_token(), method)
     assert answer.status_int == 200
     assert answer.content_type == "application/json"
@@ -41,30 +41,30 @@ def test_the_token_in_the_header(world: World, robot: ServiceUserProgram, method
 
 
 @pytest.mark.shows("4.5.2")
-def test_the_token_in_the_header_of_a_form_encoded_post(world: World, robot: ServiceUserProgram, address: str) -> None:
+def test_token_in_the_header_of_a_form_encoded_post(world: World, robot: ServiceUserProgram, address: str) -> None:
     answer = world.client.post(address, {}, bearer_headers(robot.access_token()))
     assert answer.json["sub"] == robot.id
 
 
 @pytest.mark.shows("4.5.2")
-def test_the_token_in_the_body_of_a_form_encoded_post(world: World, robot: ServiceUserProgram, address: str) -> None:
+def test_token_in_the_body_of_a_form_encoded_post(world: World, robot: ServiceUserProgram, address: str) -> None:
     """RFC 6750 §2.2."""
     assert world.client.post(address, {"access_token": robot.access_token()}).json["sub"] == robot.id
 
 
-def test_a_body_that_is_no_form_carries_no_token(world: World, robot: ServiceUserProgram, address: str) -> None:
+def test_body_that_is_no_form_carries_no_token(world: World, robot: ServiceUserProgram, address: str) -> None:
     body = f"access_token={robot.access_token()}".encode()
     for headers in ({}, {"Content-Type": "text/plain"}, {"Content-Type": "application/json"}):
         assert world.client.request("POST", address, headers=headers, body=body).status_int == 401
 
 
-def test_the_scheme_is_case_insensitive(world: World, robot: ServiceUserProgram, address: str) -> None:
+def test_scheme_is_case_insensitive(world: World, robot: ServiceUserProgram, address: str) -> None:
     for scheme in ("Bearer", "bearer", "BEARER", "Bearer  "):
         headers = {"Authorization": f"{scheme} {robot.access_token()}"}
         assert world.client.get(address, headers).status_int == 200
 
 
-def test_the_token_is_refused_in_the_address(world: World, robot: ServiceUserProgram, address: str) -> None:
+def test_token_is_refused_in_the_address(world: World, robot: ServiceUserProgram, address: str) -> None:
     """Security 7.5, with or without one in the header."""
     token = robot.access_token()
     for headers in ({}, bearer_headers(token)):
@@ -73,7 +73,7 @@ def test_the_token_is_refused_in_the_address(world: World, robot: ServiceUserPro
         assert 'error="invalid_request"' in challenge(answer)
 
 
-def test_the_token_is_sent_once(world: World, robot: ServiceUserProgram, address: str) -> None:
+def test_token_is_sent_once(world: World, robot: ServiceUserProgram, address: str) -> None:
     """RFC 6750 §2."""
     token = robot.access_token()
     check_oauth_error(world.client.post(address, {"access_token": token}, bearer_headers(token)), "invalid_request")
@@ -97,14 +97,14 @@ def test_without_a_token_the_challenge_names_no_error(world: World, address: str
 
 
 @pytest.mark.shows("4.5.5", "7.7")
-def test_an_unknown_token_is_unauthorized(world: World, address: str) -> None:
+def test_unknown_token_is_unauthorized(world: World, address: str) -> None:
     for token in ("rubbish", "a.b.c", "ü", "';DROP/**/TABLE/**/access_tokens;--", "x" * 8000, '"'):
         check_unauthorized(world.client.get(address, bearer_headers(token.encode().decode("latin-1"))))
         check_unauthorized(world.client.post(address, {"access_token": token}))
 
 
 @pytest.mark.shows("4.5.5", "7.7")
-def test_an_expired_token_is_unauthorized(world: World, robot: ServiceUserProgram) -> None:
+def test_expired_token_is_unauthorized(world: World, robot: ServiceUserProgram) -> None:
     token = robot.access_token()
     world.clock.advance(3599)
     assert world.client.fetch_userinfo(token).status_int == 200
@@ -113,7 +113,7 @@ def test_an_expired_token_is_unauthorized(world: World, robot: ServiceUserProgra
 
 
 @pytest.mark.shows("4.5.5")
-def test_a_revoked_token_is_unauthorized(world: World, robot: ServiceUserProgram) -> None:
+def test_revoked_token_is_unauthorized(world: World, robot: ServiceUserProgram) -> None:
     token = robot.management_token()
     world.client.revoke(token, world.introspector)
     check_unauthorized(world.client.fetch_userinfo(token))
@@ -128,7 +128,7 @@ def test_neither_id_token_nor_refresh_token_nor_assertion_is_an_access_token(
         check_unauthorized(world.client.fetch_userinfo(token))
 
 
-def test_a_token_without_openid_lacks_the_scope(world: World) -> None:
+def test_token_without_openid_lacks_the_scope(world: World) -> None:
     """Security 7.5."""
     issued = world.make_authorization(world.make_human_user(), world.make_application(), scope=("profile",))
     answer = world.client.fetch_userinfo(issued.access_token)
@@ -143,7 +143,7 @@ def test_other_methods_are_refused(world: World, robot: ServiceUserProgram, addr
     assert {"GET", "POST"} <= set(answer.headers["Allow"].split(", "))
 
 
-def test_a_malformed_form_is_an_invalid_request(world: World, address: str) -> None:
+def test_malformed_form_is_an_invalid_request(world: World, address: str) -> None:
     for body in (b"access_token=%zz", b"access_token=%ff", b"access_token=%00"):
         answer = world.client.request("POST", address, headers={"Content-Type": FORM_CONTENT_TYPE}, body=body)
         check_oauth_error(answer, "invalid_request")
@@ -233,7 +233,7 @@ def test_scopes_open_their_claims_together(world: World, session: BrowserSession
     assert world.client.fetch_userinfo(token).json == {"sub": session.user.id, **expected}
 
 
-def test_what_is_not_known_is_left_out(world: World) -> None:
+def test_unknown_claims_are_omitted(world: World) -> None:
     """OpenID Connect Core §5.3.2: never null, never empty."""
     session = world.make_browser_session()
     token = world.obtain_tokens(world.make_web_application(), session, scope=" ".join(CLAIMS))["access_token"]

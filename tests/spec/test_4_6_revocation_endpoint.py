@@ -24,7 +24,7 @@ def check_revoked(answer: Any) -> None:
 
 
 @pytest.mark.shows("4.4.4")
-def test_a_service_user_s_token_is_revoked_by_an_api_application_of_the_own_project(world: World) -> None:
+def test_service_user_s_token_is_revoked_by_an_api_application_of_the_own_project(world: World) -> None:
     """Decisions, tokens: a service user is no client that could authenticate here. That token alone, at every door."""
     robot = world.make_manager_program()
     token, other = robot.management_token(), robot.management_token()
@@ -68,14 +68,14 @@ def test_revoking_twice_or_after_the_end_changes_nothing(world: World, robot: Se
 
 
 @pytest.mark.shows("4.6.6")
-def test_an_unknown_token_is_no_error(world: World) -> None:
+def test_unknown_token_is_no_error(world: World) -> None:
     """RFC 7009 §2.2."""
     for token in ("unknown", "a.b.c", "ü", "x" * 16000):
         check_revoked(world.client.revoke(token, world.introspector))
 
 
 @pytest.mark.shows("4.6.2")
-def test_a_foreign_token_is_refused_and_stays_live(world: World, robot: ServiceUserProgram) -> None:
+def test_foreign_token_is_refused_and_stays_live(world: World, robot: ServiceUserProgram) -> None:
     """Security 3.4 and 7.7."""
     client, credentials = world.make_application(), world.make_application()
     issued = world.make_authorization(world.make_human_user(), client)
@@ -86,7 +86,7 @@ def test_a_foreign_token_is_refused_and_stays_live(world: World, robot: ServiceU
     assert world.operator_services.tokens.find_refresh_token(issued.refresh_token).family.revoked_at is None
 
 
-def test_a_service_user_s_token_is_foreign_to_every_other_application(world: World, robot: ServiceUserProgram) -> None:
+def test_service_user_s_token_is_foreign_to_every_other_application(world: World, robot: ServiceUserProgram) -> None:
     project = world.make_project(robot.organization)
     token = robot.access_token(f"openid {world.audience_scope(project.id)} {world.audience_scope()}")
     in_audience = world.make_application(project.id)
@@ -97,11 +97,11 @@ def test_a_service_user_s_token_is_foreign_to_every_other_application(world: Wor
 
 
 @pytest.mark.shows("4.6.2")
-def test_the_token_is_required(world: World) -> None:
+def test_token_is_required(world: World) -> None:
     check_oauth_error(world.client.revoke("", world.introspector), "invalid_request")
 
 
-def test_the_token_is_not_taken_from_the_address(world: World, robot: ServiceUserProgram) -> None:
+def test_token_is_not_taken_from_the_address(world: World, robot: ServiceUserProgram) -> None:
     token = robot.access_token()
     address = f"{world.client.discovery['revocation_endpoint']}?token={token}"
     answer = world.client.post(address, {"token": token}, {"Authorization": world.introspector.header})
@@ -166,7 +166,7 @@ def test_revoking_an_access_token_leaves_the_refresh_token(world: World) -> None
     assert world.client.fetch_userinfo(members["access_token"]).status_int == 401
 
 
-def test_a_public_client_gives_up_its_own_tokens(world: World) -> None:
+def test_public_client_gives_up_its_own_tokens(world: World) -> None:
     """RFC 7009 §2.1: it names itself; what is foreign stays live."""
     client, stranger = world.make_public_application(), world.make_public_application()
     address = world.client.discovery["revocation_endpoint"]
@@ -178,7 +178,7 @@ def test_a_public_client_gives_up_its_own_tokens(world: World) -> None:
         assert world.client.fetch_userinfo(members["access_token"]).status_int == 401
 
 
-def test_a_code_is_no_token(world: World) -> None:
+def test_code_is_no_token(world: World) -> None:
     """RFC 7009 speaks of tokens alone: an unknown one, and the code can still be redeemed."""
     client = world.make_web_application()
     code = world.make_code(client)

@@ -27,7 +27,7 @@ from tests.spec.logout_requests import (
 
 
 @pytest.mark.shows("4.7.1")
-def test_it_is_on_the_login_host_alone(three_host_world: World) -> None:
+def test_endpoint_exists_on_login_host_only(three_host_world: World) -> None:
     assert three_host_world.client.discovery["end_session_endpoint"] == "https://login.example.com/oauth/v2/endsession"
     for host in ("https://id.example.com", "https://api.example.com"):
         assert three_host_world.client.get(f"{host}/oauth/v2/endsession").status_int == 404
@@ -47,7 +47,7 @@ def test_with_a_hint_of_this_session_one_is_signed_out_and_sent_back(
 
 
 @pytest.mark.shows("4.7.2")
-def test_a_post_does_the_same(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
+def test_post_does_the_same(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     """From another site it comes without cookies, which the GET after it brings."""
     form = {"id_token_hint": tokens.id_token, "post_logout_redirect_uri": BYE, "state": "a b"}
     answer = browser.post_form(ENDPOINT, form, initiator=party.origin)
@@ -57,7 +57,7 @@ def test_a_post_does_the_same(browser: Browser, party: RelyingParty, tokens: Rec
     assert not is_signed_in(browser, party)
 
 
-def test_a_post_of_our_own_site_does_the_same(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
+def test_post_of_our_own_site_does_the_same(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     form = {"id_token_hint": tokens.id_token, "post_logout_redirect_uri": BYE}
     check_sent_back(browser.post_form(ENDPOINT, form, initiator=browser.login_url))
     assert not is_signed_in(browser, party)
@@ -70,9 +70,7 @@ def test_without_an_address_one_stays_here(browser: Browser, party: RelyingParty
     assert not is_signed_in(browser, party)
 
 
-def test_an_expired_hint_is_as_good(
-    world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens
-) -> None:
+def test_expired_hint_is_as_good(world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     """RP-Initiated Logout §2: the OP accepts ID tokens whose exp has passed. Twice is as good as once."""
     world.clock.advance(hours=11)
     for _ in range(2):
@@ -80,7 +78,7 @@ def test_an_expired_hint_is_as_good(
         assert not browser.session_cookies
 
 
-def test_the_client_id_beside_the_hint_has_to_be_the_hint_s(
+def test_client_id_beside_the_hint_has_to_be_the_hint_s(
     world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens
 ) -> None:
     """RP-Initiated Logout §2: the OP must verify that they match."""
@@ -95,7 +93,7 @@ def test_the_client_id_beside_the_hint_has_to_be_the_hint_s(
 @pytest.mark.parametrize(
     "state", ["0", "a b+c&d=e#f", "%41%2f", "ü☃\U0001f511", '"<script>\\', "x" * 2000, "a\r\nSet-Cookie: x=y"]
 )
-def test_the_state_comes_back_unmodified(
+def test_state_is_returned_unmodified(
     browser: Browser, party: RelyingParty, tokens: ReceivedTokens, state: str
 ) -> None:
     answer = browser.open(party.logout_url(tokens.id_token, state=state))
@@ -104,7 +102,7 @@ def test_the_state_comes_back_unmodified(
     assert parse_qsl(query, strict_parsing=True) == [("state", state)]
 
 
-def test_an_address_with_a_query_part_keeps_it(world: World, browser: Browser) -> None:
+def test_address_with_a_query_part_keeps_it(world: World, browser: Browser) -> None:
     uri = "https://app.example/bye?tenant=%41&x="
     party = RelyingParty.register(world, post_logout_redirect_uri=uri)
     check_sent_back(
@@ -113,7 +111,7 @@ def test_an_address_with_a_query_part_keeps_it(world: World, browser: Browser) -
     )
 
 
-def test_a_native_application_is_opened_by_its_own_scheme(world: World, browser: Browser) -> None:
+def test_native_application_is_opened_by_its_own_scheme(world: World, browser: Browser) -> None:
     """RFC 8252 §7.1."""
     party = RelyingParty.register(
         world,
@@ -195,7 +193,7 @@ def test_refresh_tokens_with_offline_access_live_on(
     assert again.status_int == 200
 
 
-def test_a_code_of_the_session_is_worth_nothing_any_more(
+def test_code_of_the_session_is_worth_nothing_any_more(
     browser: Browser, party: RelyingParty, tokens: ReceivedTokens
 ) -> None:
     authorization = party.new_request()
@@ -206,7 +204,7 @@ def test_a_code_of_the_session_is_worth_nothing_any_more(
 
 
 @pytest.mark.storages("sqlite", "postgresql")  # memory belongs to one process
-def test_the_session_is_over_on_every_node(isolated_world: World, key_pool: RsaKeyPool) -> None:
+def test_session_is_over_on_every_node(isolated_world: World, key_pool: RsaKeyPool) -> None:
     """Security 7.4 and 7.8: at the next request."""
     party, browser = RelyingParty.register(isolated_world), Browser(isolated_world)
     browser.start_session(isolated_world.make_human_user())
@@ -227,7 +225,7 @@ def test_the_session_is_over_on_every_node(isolated_world: World, key_pool: RsaK
         node.close()
 
 
-def test_the_end_is_audited(world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
+def test_end_is_audited(world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     browser.open(party.logout_url(tokens.id_token))
     (event,) = world.audit_events(event="session.ended", object_id=tokens.claims["sub"])
     actor = event.actor
@@ -277,9 +275,7 @@ def test_who_is_asked_by_a_post_is_asked(browser: Browser, party: RelyingParty, 
     check_sent_back(browser.submit(), f"{BYE}?state=s")
 
 
-def test_the_answer_is_taken_from_our_own_page_alone(
-    browser: Browser, party: RelyingParty, tokens: ReceivedTokens
-) -> None:
+def test_answer_is_taken_from_our_own_page_alone(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     """Security 11.1: login and logout forms included."""
     browser.open(party.logout_url(None, client_id=party.client_id))
     fields = dict(browser.find_form().submit_fields())
@@ -288,7 +284,7 @@ def test_the_answer_is_taken_from_our_own_page_alone(
     assert is_signed_in(browser.tab(), party)
 
 
-def test_a_hint_of_another_session_is_no_hint_of_this_one(
+def test_hint_of_another_session_is_no_hint_of_this_one(
     world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens, person: HumanUser
 ) -> None:
     """Decisions: otherwise the user is asked. Of somebody else, or of the same person at another browser."""
@@ -344,7 +340,7 @@ def test_ui_locales_and_logout_hint_cause_no_error(
 
 
 @pytest.mark.parametrize("with_hint", [True, False])
-def test_a_long_post_stands_in_no_address(
+def test_long_post_stands_in_no_address(
     browser: Browser, party: RelyingParty, tokens: ReceivedTokens, with_hint: bool
 ) -> None:
     """It waits as a row, whether for the browser's cookies or for the person: proxies refuse long headers."""
@@ -363,7 +359,7 @@ def test_a_long_post_stands_in_no_address(
     assert not is_signed_in(browser, party)
 
 
-def test_a_post_that_waits_belongs_to_its_browser(
+def test_post_that_waits_belongs_to_its_browser(
     world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens
 ) -> None:
     """Elsewhere, and after half an hour, it is nobody's: the person is asked, and stays here."""
@@ -374,7 +370,7 @@ def test_a_post_that_waits_belongs_to_its_browser(
     assert is_signed_in(browser, party)
 
 
-def test_an_empty_post_asks(world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
+def test_empty_post_asks(world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     check_page(browser.post_form(ENDPOINT, b"", initiator=party.origin), 200, CONFIRMATION)
     bare = world.client.request("POST", ENDPOINT, headers={"Content-Type": FORM_CONTENT_TYPE})
     assert bare.status_int == 303

@@ -41,9 +41,7 @@ def bad_hints(tokens: ReceivedTokens) -> list[str]:
     ]
 
 
-def test_a_bad_hint_never_redirects(
-    browser: Browser, party: RelyingParty, tokens: ReceivedTokens, world: World
-) -> None:
+def test_bad_hint_never_redirects(browser: Browser, party: RelyingParty, tokens: ReceivedTokens, world: World) -> None:
     """Decisions: neither where somebody is signed in, who is asked, nor where nobody is; whatever stands beside it."""
     for hint in bad_hints(tokens):
         for parameters in ({}, {"client_id": party.client_id}):
@@ -67,7 +65,7 @@ NOT_REGISTERED = (
 )
 
 
-def test_an_address_that_is_not_registered_never_redirects(
+def test_address_that_is_not_registered_never_redirects(
     browser: Browser, party: RelyingParty, tokens: ReceivedTokens
 ) -> None:
     """Security 7.8: string equality. And nothing is ended."""
@@ -80,7 +78,7 @@ def test_an_address_that_is_not_registered_never_redirects(
 
 
 @pytest.mark.parametrize("uri", [BYE, "https://evil.example/bye"])
-def test_an_address_that_belongs_to_nobody_is_not_followed(
+def test_address_that_belongs_to_nobody_is_not_followed(
     browser: Browser, party: RelyingParty, tokens: ReceivedTokens, uri: str
 ) -> None:
     """RP-Initiated Logout §2: without hint and client_id the person is asked, and stays here."""
@@ -94,7 +92,7 @@ def test_an_address_that_belongs_to_nobody_is_not_followed(
     assert not is_signed_in(browser, party)
 
 
-def test_an_unknown_client_never_redirects(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
+def test_unknown_client_never_redirects(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     for client_id in ("unknown", "0" * 32, "' OR 1=1 --"):
         for uri in (BYE, None):
             answer = browser.open(party.logout_url(None, post_logout_redirect_uri=uri, client_id=client_id))
@@ -102,7 +100,7 @@ def test_an_unknown_client_never_redirects(browser: Browser, party: RelyingParty
     assert is_signed_in(browser, party)
 
 
-def test_a_deactivated_application_s_addresses_are_not_good(
+def test_deactivated_application_s_addresses_are_not_good(
     world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens
 ) -> None:
     world.operator_services.applications.deactivate(party.client_id)
@@ -112,12 +110,12 @@ def test_a_deactivated_application_s_addresses_are_not_good(
     assert not browser.session_cookies
 
 
-def test_a_state_that_is_too_long_is_told(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
+def test_state_that_is_too_long_is_told(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     check_page(browser.open(party.logout_url(tokens.id_token, state="s" * 2049)), 400, UNREADABLE)
     assert is_signed_in(browser, party)
 
 
-def test_a_parameter_given_twice_is_refused(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
+def test_parameter_given_twice_is_refused(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     right = {"id_token_hint": tokens.id_token, "client_id": party.client_id, "post_logout_redirect_uri": BYE}
     for name in (*right, "state", "ui_locales", "logout_hint", "unheard"):
         pairs = [*({name: "x"} | right).items(), (name, right.get(name, "x"))]
@@ -137,7 +135,7 @@ def test_what_cannot_be_read_is_refused(
     assert is_signed_in(browser, party)
 
 
-def test_a_body_that_is_no_form_is_refused(world: World) -> None:
+def test_body_that_is_no_form_is_refused(world: World) -> None:
     for content_type in ("application/json", "multipart/form-data; boundary=x", "text/plain"):
         answer = world.client.request("POST", ENDPOINT, headers={"Content-Type": content_type}, body=b"{}")
         check_page(answer, 400, UNREADABLE)
@@ -170,7 +168,7 @@ _texts = st.text(st.characters(codec="utf-8"), max_size=40)
 _addresses = st.sampled_from([BYE, "https://evil.example", f"{BYE}#", f"{BYE}/..", "\\\\evil", "//evil"]) | _texts
 
 
-def test_nothing_ever_leaves_for_an_address_that_is_not_registered(target: tuple[Browser, RelyingParty, str]) -> None:
+def test_unregistered_uri_is_never_redirected_to(target: tuple[Browser, RelyingParty, str]) -> None:
     browser, party, id_token = target
     # The session is only the first example's; whoever is signed in or not, addresses are the same.
 

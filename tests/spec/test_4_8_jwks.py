@@ -57,7 +57,7 @@ def test_tokens_are_signed_under_a_published_kid(world: World) -> None:
 
 
 @pytest.mark.shows("4.8.3")
-def test_the_keys_may_be_cached(world: World) -> None:
+def test_keys_may_be_cached(world: World) -> None:
     answer = world.client.fetch_jwks()
     assert answer.content_type == "application/json"
     assert answer.headers["Cache-Control"] == "public, max-age=300"
@@ -66,7 +66,7 @@ def test_the_keys_may_be_cached(world: World) -> None:
     assert unchanged.body == b""
 
 
-def test_a_new_key_changes_the_etag(isolated_world: World) -> None:
+def test_new_key_changes_the_etag(isolated_world: World) -> None:
     etag = isolated_world.client.fetch_jwks().headers["ETag"]
     rotate(isolated_world)
     answer = isolated_world.client.fetch_jwks({"If-None-Match": etag})
@@ -113,12 +113,12 @@ def test_rotation_announces_signs_retires_and_removes(isolated_world: World) -> 
     assert signing(robot) == second
 
 
-def test_an_announced_key_is_not_announced_again(isolated_world: World) -> None:
+def test_announced_key_is_not_announced_again(isolated_world: World) -> None:
     assert rotate(isolated_world) == rotate(isolated_world)
     assert len(published(isolated_world)) == 2
 
 
-def test_an_emergency_rotation_skips_the_announcement(isolated_world: World) -> None:
+def test_emergency_rotation_skips_the_announcement(isolated_world: World) -> None:
     """Decisions, lifetimes: it takes hold within 30 s, when every node publishes the key."""
     world = isolated_world
     robot = world.make_service_user_program(token_format=TokenFormat.JWT)
@@ -132,7 +132,7 @@ def test_an_emergency_rotation_skips_the_announcement(isolated_world: World) -> 
     assert set(published(world)) == {first, second}
 
 
-def test_an_emergency_overtakes_an_announced_rotation(isolated_world: World) -> None:
+def test_emergency_overtakes_an_announced_rotation(isolated_world: World) -> None:
     world = isolated_world
     robot = world.make_service_user_program(token_format=TokenFormat.JWT)
     announced = rotate(world)
@@ -180,7 +180,7 @@ def test_another_node_s_rotation_is_seen_before_its_key_signs(isolated_world: Wo
 
 
 @pytest.mark.storages("memory")  # a setting, judged before any storage
-def test_a_key_stays_published_for_the_longest_tokens_that_may_be_set(make_world: WorldFactory) -> None:
+def test_key_stays_published_for_the_longest_tokens_that_may_be_set(make_world: WorldFactory) -> None:
     """Security 7.3 and 8.2: a token of 12 h verifies until its last second."""
     world = make_world(**{"identity.access_token_lifetime": "12h"})
     robot = world.make_service_user_program(token_format=TokenFormat.JWT)

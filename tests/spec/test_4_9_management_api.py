@@ -13,7 +13,7 @@ PATHS = ["/me", "/instance"]
 
 @pytest.mark.shows("2.6.5", "4.3.7", "4.9.1")
 @pytest.mark.parametrize("path", PATHS)
-def test_a_manager_s_token_with_the_audience_scope_is_accepted(
+def test_manager_s_token_with_the_audience_scope_is_accepted(
     world: World, owner: ServiceUserProgram, path: str
 ) -> None:
     answer = world.client.call_management_api(path, owner.management_token())
@@ -61,7 +61,7 @@ def test_without_a_token_the_challenge_names_no_error(world: World, path: str) -
 
 @pytest.mark.shows("4.3.7")
 @pytest.mark.parametrize("path", PATHS)
-def test_a_token_without_the_audience_scope_is_refused(world: World, owner: ServiceUserProgram, path: str) -> None:
+def test_token_without_the_audience_scope_is_refused(world: World, owner: ServiceUserProgram, path: str) -> None:
     """Security 14.3: the role alone is not enough."""
     project = world.make_project(owner.organization)
     for scope in ("openid", "openid profile", f"openid {world.audience_scope(project.id)}"):
@@ -70,7 +70,7 @@ def test_a_token_without_the_audience_scope_is_refused(world: World, owner: Serv
         assert 'error="invalid_token"' in answer.headers["WWW-Authenticate"]
 
 
-def test_a_token_without_any_manager_role_is_refused(world: World, robot: ServiceUserProgram) -> None:
+def test_token_without_any_manager_role_is_refused(world: World, robot: ServiceUserProgram) -> None:
     """Security 14.3: the audience alone is not enough."""
     check_api_error(world.client.call_management_api("/instance", robot.management_token()), 403, "forbidden")
 
@@ -82,7 +82,7 @@ def test_me_answers_whoever_shows_a_token_for_this_service(world: World, robot: 
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_an_unknown_token_is_refused(world: World, path: str) -> None:
+def test_unknown_token_is_refused(world: World, path: str) -> None:
     for token in ("rubbish", "a.b.c", "x" * 8000):
         answer = world.client.call_management_api(path, token)
         check_api_error(answer, 401, "unauthenticated")
@@ -94,7 +94,7 @@ def test_neither_id_token_nor_assertion_is_accepted(world: World, owner: Service
         check_api_error(world.client.call_management_api("/me", token), 401, "unauthenticated")
 
 
-def test_a_token_in_address_or_body_does_not_count(world: World, owner: ServiceUserProgram) -> None:
+def test_token_in_address_or_body_does_not_count(world: World, owner: ServiceUserProgram) -> None:
     token = owner.management_token()
     answer = world.client.get(f"{world.client.management_url}/me?access_token={token}")
     check_api_error(answer, 401, "unauthenticated")
@@ -155,7 +155,7 @@ def test_answers_are_never_cached(world: World, owner: ServiceUserProgram) -> No
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
-def test_a_request_id_is_ours_and_new_each_time(world: World) -> None:
+def test_request_id_is_ours_and_new_each_time(world: World) -> None:
     """Security 16.2."""
     ids = set()
     for _ in range(2):
@@ -167,7 +167,7 @@ def test_a_request_id_is_ours_and_new_each_time(world: World) -> None:
     assert "chosen-by-the-caller" not in ids
 
 
-def test_a_refused_manager_is_an_audit_event(world: World, robot: ServiceUserProgram) -> None:
+def test_refused_manager_is_an_audit_event(world: World, robot: ServiceUserProgram) -> None:
     """Security 9.2, with who it was and what was missing."""
     world.client.call_management_api("/instance", robot.management_token())
     [event] = world.audit_events(event="access.refused", actor_id=robot.id)

@@ -54,7 +54,7 @@ def test_generated_credentials_hold_letters_and_digits_alone(world: World, clien
     assert len(client.secret) >= 43
 
 
-def test_the_scheme_is_case_insensitive(world: World, client: Credentials) -> None:
+def test_scheme_is_case_insensitive(world: World, client: Credentials) -> None:
     _, _, encoded = client.header.partition(" ")
     for scheme in ("Basic", "basic", "BASIC", "Basic  "):
         assert ask(world, f"{scheme} {encoded}").status_int == 200
@@ -102,7 +102,7 @@ def test_everything_else_is_a_401_and_never_an_accident(world: World, client: Cr
         check_unauthenticated(ask(world, header, endpoint))
 
 
-def test_an_unknown_client_cannot_be_told_from_a_wrong_secret(world: World, client: Credentials) -> None:
+def test_unknown_client_cannot_be_told_from_a_wrong_secret(world: World, client: Credentials) -> None:
     answers = [
         ask(world, basic_auth_header(f"{client.client_id}:wrong")),
         ask(world, basic_auth_header("nobody:wrong")),
@@ -112,7 +112,7 @@ def test_an_unknown_client_cannot_be_told_from_a_wrong_secret(world: World, clie
     assert comparable_headers(answers[0]) == comparable_headers(answers[1]) == comparable_headers(answers[2])
 
 
-def test_a_service_user_is_no_application(world: World) -> None:
+def test_service_user_is_no_application(world: World) -> None:
     """With a secret it may revoke what it got; introspection tells applications alone."""
     robot = world.make_service_user_program()
     secret = world.make_service_user_secret(robot)
@@ -124,12 +124,12 @@ def test_a_service_user_is_no_application(world: World) -> None:
     assert ask(world, secret.header, "revocation_endpoint").status_int == 200
 
 
-def test_a_secret_belongs_to_its_client(world: World, client: Credentials) -> None:
+def test_secret_belongs_to_its_client(world: World, client: Credentials) -> None:
     credentials = world.make_application()
     check_unauthenticated(ask(world, basic_auth_header(f"{client.client_id}:{credentials.secret}")))
 
 
-def test_the_client_id_may_be_repeated_in_the_form_if_it_is_the_same(world: World, client: Credentials) -> None:
+def test_client_id_may_be_repeated_in_the_form_if_it_is_the_same(world: World, client: Credentials) -> None:
     """Security 3.3."""
     check_inactive_token(ask(world, client.header, client_id=client.client_id))
     check_oauth_error(ask(world, client.header, client_id="another"), "invalid_request")
@@ -171,7 +171,7 @@ def test_every_failure_in_the_form_looks_like_one_in_the_header(world: World, po
         assert (answer.body, comparable_headers(answer)) == (in_header.body, comparable_headers(in_header))
 
 
-def test_a_public_client_names_itself(world: World) -> None:
+def test_public_client_names_itself(world: World) -> None:
     """Where it has no need to prove who it is: it may give up tokens, and may not ask about them (RFC 7662 §2.1)."""
     client = world.make_public_application()
     assert ask(world, None, "revocation_endpoint", client_id=client).status_int == 200
@@ -206,21 +206,21 @@ def test_methods_are_not_mixed(world: World, client: Credentials, posting: Crede
         check_oauth_error(ask(world, None, endpoint, **in_form, client_assertion=assertion), "invalid_request")
 
 
-def test_a_name_beside_another_header_is_no_name(world: World) -> None:
+def test_name_beside_another_header_is_no_name(world: World) -> None:
     """Somebody meant the header: it is not passed over."""
     for header in ("Bearer token", "Digest x", "Basi", "x"):
         client = world.make_public_application()
         check_unauthenticated(ask(world, header, "revocation_endpoint", client_id=client))
 
 
-def test_a_client_assertion_is_no_method_of_this_service(world: World) -> None:
+def test_client_assertion_is_no_method_of_this_service(world: World) -> None:
     """Decisions: basic, post, none."""
     client = world.make_public_application()
     check_unauthenticated(ask(world, None, "revocation_endpoint", client_id=client, client_assertion="x"))
 
 
 @pytest.mark.shows("5.3.3")
-def test_an_assertion_of_a_service_user_is_enough_by_itself(world: World) -> None:
+def test_assertion_of_a_service_user_is_enough_by_itself(world: World) -> None:
     """Decisions: a client_id beside it is ignored, whoever's it is."""
     robot = world.make_service_user_program()
     for client_id in (
@@ -259,7 +259,7 @@ def test_nothing_secret_is_taken_from_the_address_of_the_token_endpoint(world: W
         check_oauth_error(world.client.post(address, form, {"Authorization": client.header}), "invalid_request")
 
 
-def test_a_refused_client_is_an_audit_event_once_a_minute(isolated_world: World) -> None:
+def test_refused_client_is_an_audit_event_once_a_minute(isolated_world: World) -> None:
     """Security 9.2; decisions, tokens."""
     isolated_world.make_application()
 

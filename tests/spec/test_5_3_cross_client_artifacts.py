@@ -52,7 +52,7 @@ def strangers(world: World) -> list[CredentialsOrClientId]:
     return [make(world) for make in KINDS.values()]
 
 
-def test_a_code(scene: CrossClientScenario, strangers: list[CredentialsOrClientId]) -> None:
+def test_code(scene: CrossClientScenario, strangers: list[CredentialsOrClientId]) -> None:
     """Security 5.3: nor does B use it up, with the right verifier or a wrong one."""
     for stranger in strangers:
         check_oauth_error(scene.world.redeem(scene.code, stranger), "invalid_grant")
@@ -60,7 +60,7 @@ def test_a_code(scene: CrossClientScenario, strangers: list[CredentialsOrClientI
     check_token_response(scene.world.redeem(scene.code, scene.owner))
 
 
-def test_a_used_code(scene: CrossClientScenario, strangers: list[CredentialsOrClientId]) -> None:
+def test_used_code(scene: CrossClientScenario, strangers: list[CredentialsOrClientId]) -> None:
     """Whoever is not its client cannot end A's tokens with it."""
     members = check_token_response(scene.world.redeem(scene.code, scene.owner))
     for stranger in strangers:
@@ -68,7 +68,7 @@ def test_a_used_code(scene: CrossClientScenario, strangers: list[CredentialsOrCl
     assert scene.world.client.fetch_userinfo(members["access_token"]).status_int == 200
 
 
-def test_a_refresh_token(scene: CrossClientScenario, strangers: list[CredentialsOrClientId]) -> None:
+def test_refresh_token(scene: CrossClientScenario, strangers: list[CredentialsOrClientId]) -> None:
     """Neither while it is good nor once it was rotated."""
     first = scene.members["refresh_token"]
     for stranger in strangers:
@@ -107,7 +107,7 @@ def test_introspection(scene: CrossClientScenario, strangers: list[CredentialsOr
 
 
 @pytest.mark.parametrize("stranger", KINDS)
-def test_the_name_of_another_client(scene: CrossClientScenario, stranger: str) -> None:
+def test_name_of_another_client(scene: CrossClientScenario, stranger: str) -> None:
     """B's credentials with A's client_id are neither's."""
     client = KINDS[stranger](scene.world)
     form, headers = scene.world.client_credentials(client)
@@ -122,7 +122,7 @@ def test_the_name_of_another_client(scene: CrossClientScenario, stranger: str) -
     check_token_response(scene.world.redeem(scene.code, scene.owner))
 
 
-def test_a_service_user_with_a_secret_can_do_nothing_with_any_of_it(scene: CrossClientScenario) -> None:
+def test_service_user_with_a_secret_can_do_nothing_with_any_of_it(scene: CrossClientScenario) -> None:
     """The stranger is a service user: it may use another grant alone, and asks about no tokens."""
     stranger = scene.world.make_service_user_secret(scene.world.make_service_user_program())
     check_oauth_error(scene.world.redeem(scene.code, stranger), "unauthorized_client")

@@ -139,7 +139,7 @@ def test_no_word_of_a_stranger_and_hardly_a_row(world: World, client: Credential
         assert len(refused) <= MOST_OF_ONE_KIND, (case, refused)
 
 
-def test_a_forgotten_password_of_names_that_nobody_has(make_world: WorldFactory) -> None:
+def test_forgotten_password_of_names_that_nobody_has(make_world: WorldFactory) -> None:
     world = make_world(
         **{"identity.smtp.host": "127.0.0.1", "identity.smtp.sender": "Identity <no-reply@id.example.com>"}
     )

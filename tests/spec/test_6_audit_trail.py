@@ -31,7 +31,7 @@ def refusals(world: World, **filters: Any) -> list[tuple[str | None, str | None]
     return [(event.object_id, event.reason) for event in reversed(events)]
 
 
-def test_a_refusal_names_the_service_user_once_its_signature_holds(world: World, robot: ServiceUserProgram) -> None:
+def test_refusal_names_the_service_user_once_its_signature_holds(world: World, robot: ServiceUserProgram) -> None:
     """Security 2.8: the precise reason goes to the audit trail."""
     robot.request_token(aud="elsewhere")
     [event] = world.audit_events(event="authentication.refused", object_id=robot.id)
@@ -43,7 +43,7 @@ def test_a_refusal_names_the_service_user_once_its_signature_holds(world: World,
     assert event.actor.request_id
 
 
-def test_a_stranger_s_refusal_names_the_reason_but_nobody(isolated_world: World) -> None:
+def test_stranger_s_refusal_names_the_reason_but_nobody(isolated_world: World) -> None:
     robot = isolated_world.make_service_user_program()
     isolated_world.client.exchange_assertion(robot.assertion(header={"alg": "none"}))
     isolated_world.client.exchange_assertion(robot.assertion(header={"kid": "unknown"}))
@@ -55,7 +55,7 @@ def test_a_stranger_s_refusal_names_the_reason_but_nobody(isolated_world: World)
     ]
 
 
-def test_the_same_refusal_is_written_once_a_minute(world: World, robot: ServiceUserProgram) -> None:
+def test_same_refusal_is_written_once_a_minute(world: World, robot: ServiceUserProgram) -> None:
     """Decisions, tokens."""
     world.clock.advance(60 - world.clock.seconds % 60)
     for _ in range(3):
@@ -110,7 +110,7 @@ def test_events_are_in_order(isolated_world: World) -> None:
 
 
 @pytest.mark.shows("6.1")
-def test_a_change_whose_event_cannot_be_written_does_not_happen(
+def test_change_whose_event_cannot_be_written_does_not_happen(
     world: World, robot: ServiceUserProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Security 9.2."""
@@ -126,7 +126,7 @@ def test_a_change_whose_event_cannot_be_written_does_not_happen(
     assert world.client.introspect(token, client).json["active"] is True
 
 
-def test_a_refusal_that_cannot_be_written_is_still_a_refusal(
+def test_refusal_that_cannot_be_written_is_still_a_refusal(
     world: World, robot: ServiceUserProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*args: object) -> None:
@@ -170,7 +170,7 @@ def signed_in(world: World, person: HumanUser, party: RelyingParty) -> tuple[Bro
 
 
 @pytest.mark.shows("6.1")
-def test_a_sign_in_names_who_signed_in_to_what(
+def test_sign_in_names_who_signed_in_to_what(
     world: World, person: HumanUser, party: RelyingParty, signed_in: tuple[Browser, str]
 ) -> None:
     """As actor and as object: whoever looks for a person finds it either way, in the API as well."""
@@ -219,7 +219,7 @@ def test_two_people_who_sign_out_of_one_browser_are_told_apart(world: World) -> 
         assert (event.object_id, event.actor.session_id) == (person.id, sessions[person.id])
 
 
-def test_a_password_that_is_changed_on_the_way_in_names_its_person(world: World, person: HumanUser) -> None:
+def test_password_that_is_changed_on_the_way_in_names_its_person(world: World, person: HumanUser) -> None:
     login_name, browser = set_password(world, person), Browser(world)
     password = world.operator_services.passwords.set_one_time_password(person.id)
     browser.open("/login")

@@ -66,7 +66,7 @@ def test_while_the_storage_is_away_the_answer_is_503(
 
 
 @pytest.mark.usefixtures("storage_away")
-def test_the_management_api_too_is_503(world: World, token: str) -> None:
+def test_management_api_too_is_503(world: World, token: str) -> None:
     answer = world.client.call_management_api("/me", token)
     check_api_error(answer, 503, "temporarily_unavailable")
     assert int(answer.headers["Retry-After"]) > 0
@@ -80,9 +80,7 @@ def test_discovery_and_keys_keep_answering(world: World) -> None:
     assert world.client.get(f"{world.issuer}/healthz").status_int == 200
 
 
-def test_the_keys_are_served_from_a_copy_for_five_minutes(
-    isolated_world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_keys_are_served_from_a_copy_for_five_minutes(isolated_world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Security 9.5: a last-known copy, at most 5 minutes old."""
     kids = isolated_world.client.fetch_jwks().json
     monkeypatch.setattr(isolated_world.identity.backend, "read_session", away)
@@ -115,7 +113,7 @@ def test_after_the_storage_is_back_all_is_as_before(
     assert (answer.status_int, answer.json["failed"]) == (200, [])
 
 
-def test_a_token_that_cannot_be_recorded_is_not_handed_out(
+def test_token_that_cannot_be_recorded_is_not_handed_out(
     world: World, robot: ServiceUserProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Security 9.1: and what was written before it is taken back, the use of the jti too."""
@@ -193,7 +191,7 @@ def test_nothing_is_told_before_it_is_committed(
     check_token_response(world.client.exchange_assertion(assertion))
 
 
-def test_an_unexpected_exception_is_500_with_a_request_id_and_nothing_else(
+def test_unexpected_exception_is_500_with_a_request_id_and_nothing_else(
     world: World, robot: ServiceUserProgram, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Security 12.6."""
@@ -215,9 +213,7 @@ def test_an_unexpected_exception_is_500_with_a_request_id_and_nothing_else(
     check_token_response(robot.request_token(jti="kept"))
 
 
-def test_an_unexpected_exception_in_the_management_api(
-    world: World, token: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unexpected_exception_in_the_management_api(world: World, token: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*args: object) -> None:
         raise RuntimeError(DETAIL)
 
@@ -235,7 +231,7 @@ def test_there_is_nothing_at_other_addresses(world: World) -> None:
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
-def test_an_address_that_is_no_text_names_nothing(world: World) -> None:
+def test_address_that_is_no_text_names_nothing(world: World) -> None:
     for raw in ("/\xff", "/oauth/v2/token\xff", "/\xc3", "/a\0b", "/\xed\xa0\x80"):
         answer = world.client.request("GET", world.issuer + "/x", environ={"PATH_INFO": raw})
         check_api_error(answer, 404, "not_found")

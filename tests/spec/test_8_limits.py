@@ -18,7 +18,7 @@ def test_no_endpoint_reads_more_than_64_kilobytes(world: World, endpoint: str) -
     )
 
 
-def test_an_assertion_has_at_most_8_kilobytes(world: World, robot: ServiceUserProgram) -> None:
+def test_assertion_has_at_most_8_kilobytes(world: World, robot: ServiceUserProgram) -> None:
     """Security 2.7."""
     length = len(robot.assertion(filler=""))
     # Three bytes of claims are four characters of the assertion.

@@ -120,7 +120,7 @@ def test_what_is_set_is_shown_until_it_is_taken_back(world: World, api: ApiClien
     assert api.patch(of_organization, EMPTY)["version"] == changed["version"] + 2
 
 
-def test_a_change_is_told_in_the_audit_trail(
+def test_change_is_told_in_the_audit_trail(
     world: World,
     api: ApiClient,
     organization: Organization,
@@ -138,7 +138,7 @@ def test_a_change_is_told_in_the_audit_trail(
     assert (audit_event.object_kind, audit_event.organization_id) == ("application", organization.id)
 
 
-def test_a_stale_version_is_refused(api: ApiClient, of_organization: str) -> None:
+def test_stale_version_is_refused(api: ApiClient, of_organization: str) -> None:
     tag = api.ask("GET", of_organization).headers["ETag"]
     assert api.ask("GET", of_organization, If_None_Match=tag).status_int == 304
     api.patch(of_organization, {"display_name": "Acme"}, If_Match=tag)
@@ -222,7 +222,7 @@ def test_nothing_is_looked_for_where_nothing_was_set(
     assert "branding" not in statements
 
 
-def test_the_pages_of_a_sign_in_look_like_the_organization(
+def test_pages_of_a_sign_in_look_like_the_organization(
     world: World, api: ApiClient, party: RelyingParty, of_organization: str
 ) -> None:
     api.patch(of_organization, {**ALL, "logo": LOGO})
@@ -245,7 +245,7 @@ def test_the_pages_of_a_sign_in_look_like_the_organization(
     assert "style=" not in page
 
 
-def test_an_application_counts_before_its_organization(
+def test_application_counts_before_its_organization(
     world: World, api: ApiClient, party: RelyingParty, of_organization: str, of_application: str
 ) -> None:
     api.patch(of_organization, {**ALL, "logo": LOGO})
@@ -272,7 +272,7 @@ def party_organization(world: World, party: RelyingParty) -> Organization:
     return client.organization
 
 
-def test_an_organization_that_is_asked_for_counts_for_itself(
+def test_organization_that_is_asked_for_counts_for_itself(
     world: World, api: ApiClient, party: RelyingParty, of_organization: str
 ) -> None:
     tenant = world.make_organization()
@@ -286,7 +286,7 @@ def test_an_organization_that_is_asked_for_counts_for_itself(
     assert "Tenant" not in page.html.find(class_="login__target").p.text
 
 
-def test_the_page_behind_a_link_looks_like_the_organization(
+def test_page_behind_a_link_looks_like_the_organization(
     world: World, api: ApiClient, organization: Organization, of_organization: str
 ) -> None:
     api.patch(of_organization, {"display_name": "Acme", "accent": "#0b5a3c"})
@@ -337,7 +337,7 @@ def test_hostile_words_stay_words(world: World, api: ApiClient, party: RelyingPa
 
 
 @pytest.mark.every_storage
-def test_a_logo_is_served_as_what_it_is_and_may_do_nothing(
+def test_logo_is_served_as_what_it_is_and_may_do_nothing(
     world: World, api: ApiClient, party: RelyingParty, of_organization: str
 ) -> None:
     api.patch(of_organization, {"logo": LOGO})
@@ -445,7 +445,7 @@ def test_it_goes_with_its_owner(
         assert services.branding.find_logo(party.client_id, name) is None
 
 
-def test_a_document_carries_it_along(
+def test_document_carries_it_along(
     world: World, api: ApiClient, organization: Organization, of_organization: str
 ) -> None:
     api.patch(of_organization, {**ALL, "logo": LOGO, "logo_dark": LOGO_DARK})
@@ -457,7 +457,7 @@ def test_a_document_carries_it_along(
     assert document["organization"]["branding"] == {name: branding[name] for name in EMPTY}
 
 
-def test_a_described_state_is_reached_once(world: World, organization: Organization) -> None:
+def test_described_state_is_reached_once(world: World, organization: Organization) -> None:
     described = {
         "version": 1,
         "organizations": [

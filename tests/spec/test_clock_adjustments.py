@@ -40,7 +40,7 @@ def test_before_the_first_key_the_oldest_signs(
     assert signed_with(isolated_world, check_token_response(robot.request_token())["id_token"]) == first["kid"]
 
 
-def test_a_key_from_a_clock_that_ran_ahead(isolated_world: World) -> None:
+def test_key_from_a_clock_that_ran_ahead(isolated_world: World) -> None:
     """A year ahead a new key took over and the old one was removed; then the clock was set right."""
     robot = isolated_world.make_service_user_program()
     isolated_world.clock.advance(days=365)

@@ -123,7 +123,7 @@ def test_words_that_are_dropped_ask_nothing(scene: ConsentScenario) -> None:
     scene.silently("openid unheard_of")
 
 
-def test_a_refusal_ends_the_request_and_is_not_remembered(scene: ConsentScenario) -> None:
+def test_refusal_ends_the_request_and_is_not_remembered(scene: ConsentScenario) -> None:
     """Nor does it take back what was agreed to before."""
     for _ in range(2):
         scene.refused("access_denied", decision="refuse")
@@ -134,7 +134,7 @@ def test_a_refusal_ends_the_request_and_is_not_remembered(scene: ConsentScenario
 
 
 @pytest.mark.parametrize("decision", [{}, {"decision": ""}, {"decision": "maybe"}])
-def test_a_form_without_a_decision_decides_nothing(scene: ConsentScenario, decision: dict[str, str]) -> None:
+def test_form_without_a_decision_decides_nothing(scene: ConsentScenario, decision: dict[str, str]) -> None:
     scene.ask()
     form = dict(scene.browser.find_form().submit_fields())
     scene.browser.post_form(scene.browser.path, {**form, **decision}, initiator=scene.browser.login_url)

@@ -58,7 +58,7 @@ def tenant(world: World) -> Tenant:
 
 
 @pytest.mark.parametrize("beyond", BEYOND)
-def test_an_owner_of_an_organization_cannot_let_an_application_go_beyond(tenant: Tenant, beyond: str) -> None:
+def test_owner_of_an_organization_cannot_let_an_application_go_beyond(tenant: Tenant, beyond: str) -> None:
     """At the API, registering or changing; instance.write can."""
     members, before = BEYOND[beyond], tenant.application
     new = ("POST", f"/projects/{tenant.project.id}/applications", {"name": "Mine", "type": "api", **members})
@@ -77,7 +77,7 @@ def test_an_owner_of_an_organization_cannot_let_an_application_go_beyond(tenant:
     assert answer.status_int == (403 if beyond == "managing" else 200)
 
 
-def test_an_application_that_may_manage_is_the_instance_s_to_change(tenant: Tenant) -> None:
+def test_application_that_may_manage_is_the_instance_s_to_change(tenant: Tenant) -> None:
     """Whoever could lead its codes elsewhere would manage in the name of all who agreed."""
     with tenant.world.transaction_services() as services:
         marked = ChangeApplication(may_manage=True)

@@ -134,7 +134,7 @@ def test_nobody_is_told_how_many_rows_there_would_be(scene: DenyHookScenario) ->
 
 
 @pytest.mark.parametrize("reason", ["At most 100% of it.", "Not {this} one, %s.", "<b>Closed</b> on Sundays."])
-def test_the_reason_is_told_as_the_plugin_wrote_it(scene: DenyHookScenario, reason: str) -> None:
+def test_reason_is_told_as_the_plugin_wrote_it(scene: DenyHookScenario, reason: str) -> None:
     scene.world.identity.process_state.deny_hook = lambda principal, permission, resource, lookup: reason
     path = f"/organizations/{scene.estate.organization.id}"
     page = scene.browser.open(f"/console{path}")

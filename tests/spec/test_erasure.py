@@ -55,7 +55,7 @@ def test_whoever_is_deleted_is_in_no_table_but_the_trail_and_there_by_id_alone(m
         assert tables_that_name(world, item) == set()
 
 
-def test_the_trail_goes_on_telling_what_happened_when_and_by_whom(make_world: WorldFactory) -> None:
+def test_trail_goes_on_telling_what_happened_when_and_by_whom(make_world: WorldFactory) -> None:
     world = make_world()
     person, user = make_named_user(world), world.make_human_user()
     before = {event.id: event for event in world.audit_events()}

@@ -172,7 +172,7 @@ def test_at_an_application_it_is_one_of_the_organization_in_question(world: Worl
 
 
 @pytest.mark.parametrize("user_name", ["ada", "nobody"])
-def test_the_page_for_the_password_says_which_organization_whether_or_not_there_is_such_a_user(
+def test_page_for_the_password_says_which_organization_whether_or_not_there_is_such_a_user(
     world: World, user_name: str
 ) -> None:
     """Security 10.4. The link to a new password takes the whole name along."""
@@ -191,7 +191,7 @@ def test_the_page_for_the_password_says_which_organization_whether_or_not_there_
 # --- managers ---------------------------------------------------------------------------------------------------------
 
 
-def test_an_owner_of_the_instance_is_found_by_the_name_of_its_own_organization_on_the_machine(world: World) -> None:
+def test_owner_of_the_instance_is_found_by_the_name_of_its_own_organization_on_the_machine(world: World) -> None:
     """A stranger called deploy does not get what the operator gives to deploy."""
     from identity.cli.add_manager import find_user
     from identity.cli.command_context import CommandError

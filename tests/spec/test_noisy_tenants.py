@@ -46,7 +46,7 @@ def fill(shares: FairSemaphore, organization_id: str, stack: ExitStack) -> None:
                 return
 
 
-def test_a_flood_of_passwords_of_one_organization_leaves_others_and_known_browsers_in(
+def test_flood_of_passwords_of_one_organization_leaves_others_and_known_browsers_in(
     world: World, stack: ExitStack
 ) -> None:
     ada, user = make_password_user(world), make_password_user(world, world.make_organization())

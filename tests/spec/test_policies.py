@@ -42,7 +42,7 @@ def app(world: World, ada: LoginUser) -> AuthenticatorApp:
     return enrol(Browser(world), ada)
 
 
-def test_a_browser_is_remembered_as_long_as_the_policy_says(
+def test_browser_is_remembered_as_long_as_the_policy_says(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
 ) -> None:
     policy(world, INSTANCE_OWNER_ID, remember_browser=30)
@@ -74,7 +74,7 @@ def test_a_browser_is_remembered_as_long_as_the_policy_says(
     party.check_error_response(browser.page, authorization, "interaction_required")
 
 
-def test_a_remembered_browser_is_one_person_s_and_ends_with_their_factors(
+def test_remembered_browser_is_one_person_s_and_ends_with_their_factors(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
 ) -> None:
     policy(world, INSTANCE_OWNER_ID, remember_browser=30)
@@ -106,7 +106,7 @@ def test_what_the_instance_does_not_offer_is_refused(
     party.check_error_response(browser.page, request, UNMET)
 
 
-def test_an_organization_allows_no_more_than_the_instance(world: World, ada: LoginUser) -> None:
+def test_organization_allows_no_more_than_the_instance(world: World, ada: LoginUser) -> None:
     policy(world, INSTANCE_OWNER_ID, second_factor=SecondFactorRule.REQUIRED_FOR_MANAGERS, factors=("password", "totp"))
     organization_id = ada.organization.id
     for rules in (
@@ -129,7 +129,7 @@ def test_an_organization_allows_no_more_than_the_instance(world: World, ada: Log
     assert (loaded.second_factor, loaded.factors) == left, "what nobody could meet is left to the instance"
 
 
-def test_a_way_that_may_not_be_used_opens_nothing(
+def test_way_that_may_not_be_used_opens_nothing(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser
 ) -> None:
     """Neither anew nor by what it opened before; whoever has not proved who they are is told nothing of it."""

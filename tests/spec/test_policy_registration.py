@@ -94,7 +94,7 @@ ENDS: dict[str, Close] = {
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_a_link_that_waits_in_a_mailbox_makes_nothing_once_it_is_closed(mailing: World, end: str) -> None:
+def test_link_that_waits_in_a_mailbox_makes_nothing_once_it_is_closed(mailing: World, end: str) -> None:
     world, organization = mailing, mailing.make_organization()
     with world.transaction_services() as services:
         link = services.registration.begin(organization, RegisterUser(**ANN), "hash").link
@@ -133,7 +133,7 @@ def test_no_rule_opens_what_an_organization_keeps_closed(world: World) -> None:
         assert not services.registration.accepts_email(stored, "ann@acme.example")
 
 
-def test_an_organization_can_only_close_more_and_says_so_everywhere(world: World) -> None:
+def test_organization_can_only_close_more_and_says_so_everywhere(world: World) -> None:
     """API, state files and exports."""
     api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=OF_INSTANCE))
     organization = world.make_organization()
@@ -168,7 +168,7 @@ def after_sign_in(world: World, login_name: str, password: str) -> str | None:
 
 
 @pytest.mark.parametrize(("instance", "organization_rule"), [(None, None), (False, True), (False, None)])
-def test_a_password_of_a_manager_is_changed_where_the_rule_says_so(
+def test_password_of_a_manager_is_changed_where_the_rule_says_so(
     world: World, instance: bool | None, organization_rule: bool | None
 ) -> None:
     api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=OF_INSTANCE))

@@ -56,7 +56,7 @@ def _browser(world: World, person: HumanUser) -> Browser:
     return browser
 
 
-def test_a_session_ends_when_it_is_unused_for_as_long_as_its_organization_says(
+def test_session_ends_when_it_is_unused_for_as_long_as_its_organization_says(
     world: World, person: HumanUser, rules: Rules
 ) -> None:
     browser = _browser(world, person)
@@ -69,9 +69,7 @@ def test_a_session_ends_when_it_is_unused_for_as_long_as_its_organization_says(
     assert signed_in(browser)
 
 
-def test_a_session_ends_when_it_is_as_old_as_its_organization_says(
-    world: World, person: HumanUser, rules: Rules
-) -> None:
+def test_session_ends_when_it_is_as_old_as_its_organization_says(world: World, person: HumanUser, rules: Rules) -> None:
     browser = _browser(world, person)
     world.clock.advance(hours=2)
     assert signed_in(browser)
@@ -141,9 +139,7 @@ def test_attempts_are_as_few_as_the_policy_says_whether_or_not_somebody_has_the_
     assert attempts(world, f"{user.user_name}@{home.primary_domain}", 4) == [None] * 4
 
 
-def test_a_bare_name_tells_nothing_of_the_policy_of_whoever_has_it(
-    world: World, person: HumanUser, rules: Rules
-) -> None:
+def test_bare_name_tells_nothing_of_the_policy_of_whoever_has_it(world: World, person: HumanUser, rules: Rules) -> None:
     rules(free_attempts=2)
     assert attempts(world, person.user_name, 4) == attempts(world, "nobody-at-all", 4) == [None] * 4
     with world.transaction_services() as services:
@@ -151,7 +147,7 @@ def test_a_bare_name_tells_nothing_of_the_policy_of_whoever_has_it(
     assert (trial.reservation.is_rate_limited, trial.stored_hash) == (True, None), "it is not looked at"
 
 
-def test_an_account_is_locked_after_as_many_failures_as_the_policy_says(
+def test_account_is_locked_after_as_many_failures_as_the_policy_says(
     world: World, person: HumanUser, rules: Rules, organization: Organization
 ) -> None:
     name = f"{person.user_name}@{organization.primary_domain}"
@@ -282,7 +278,7 @@ def test_policy_change_holds_in_other_processes_before_it_is_answered(
 
 
 @pytest.mark.storages("sqlite", "postgresql")  # memory keeps no version of the rules, and reads them each time
-def test_a_session_costs_no_query_for_the_policy_while_it_is_known(
+def test_session_costs_no_query_for_the_policy_while_it_is_known(
     world: World, person: HumanUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     browser = _browser(world, person)

@@ -228,7 +228,7 @@ def test_managers_of_a_grant_are_chosen_among_the_own_people(shared: ProjectGran
     assert "already" in check_api_error(answer, 422, "invalid")["fields"]["user_id"]
 
 
-def test_a_grant_names_project_and_owner(shared: ProjectGrantScenario) -> None:
+def test_grant_names_project_and_owner(shared: ProjectGrantScenario) -> None:
     path = f"/project-grants/{shared.grant.id}"
     for api in (shared.api("holder"), ApiClient.for_user(grant_manager(shared, "holder"))):
         project_grant = api.get(path)
@@ -278,7 +278,7 @@ def test_whoever_has_a_role_on_both_sides_is_known_on_both(shared: ProjectGrantS
     assert [item["actor"]["id"] for item in shared.api("owner").list(path)] == [robot.id]
 
 
-def test_an_export_of_the_owner_holds_none_of_the_holders_managers(shared: ProjectGrantScenario) -> None:
+def test_export_of_the_owner_holds_none_of_the_holders_managers(shared: ProjectGrantScenario) -> None:
     address = f"/organizations/{shared.estate.organization.id}/export"
     exported = json.dumps(shared.api("owner").post(address, status=200))
     assert not [text for text in shared.private_texts("holder") if text in exported]
@@ -293,7 +293,7 @@ def test_instance_managers_see_both_sides(shared: ProjectGrantScenario) -> None:
     assert ApiClient.for_user(boss).get(f"{path}/other-managers")["count"] == 0
 
 
-def test_a_manager_of_both_organizations_sees_both_sides(shared: ProjectGrantScenario) -> None:
+def test_manager_of_both_organizations_sees_both_sides(shared: ProjectGrantScenario) -> None:
     robot = shared.world.make_service_user_program(shared.estate.holder)
     for home in (shared.estate.organization, shared.estate.holder):
         shared.world.assign_manager_role(robot, "ORG_OWNER", resource=organization_resource(home.id))
@@ -301,7 +301,7 @@ def test_a_manager_of_both_organizations_sees_both_sides(shared: ProjectGrantSce
     assert {shared.owner[1].id, shared.holder[1].id} <= found
 
 
-def test_the_page_of_a_person_names_the_grant_that_they_manage(shared: ProjectGrantScenario) -> None:
+def test_page_of_a_person_names_the_grant_that_they_manage(shared: ProjectGrantScenario) -> None:
     for side, people in (("owner", shared.owner), ("holder", shared.holder)):
         browser = Browser(shared.world)
         browser.start_session(people[0])

@@ -64,7 +64,7 @@ def by_console(world: World, members: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("make", [by_api, by_import, by_apply, by_console])
 @pytest.mark.parametrize("settings", [{}, {"registration": False}, {"registration": True}], ids=str)
-def test_a_new_organization_is_open_only_if_that_is_said(world: World, make: Make, settings: dict[str, bool]) -> None:
+def test_new_organization_is_open_only_if_that_is_said(world: World, make: Make, settings: dict[str, bool]) -> None:
     domain = f"{make.__name__}-{len(settings)}-{settings.get('registration')}".replace("_", "-").lower()
     members = {"name": "New", "primary_domain": f"{domain}.id.example.com", **settings}
     organization_id = make(world, members)
@@ -78,7 +78,7 @@ def test_a_new_organization_is_open_only_if_that_is_said(world: World, make: Mak
         party.check_error_response(browser.page, authorization, "access_denied")
 
 
-def test_the_instances_own_organization_is_closed_outside_development(world: World) -> None:
+def test_instances_own_organization_is_closed_outside_development(world: World) -> None:
     assert make_owner_client(world).get(f"/organizations/{world.instance.organization_id}")["registration"] is False
 
 

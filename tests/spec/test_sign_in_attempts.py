@@ -36,7 +36,7 @@ def world(isolated_world: World) -> World:
 
 
 @pytest.mark.thorough
-def test_an_office_behind_one_address_signs_in_all_day(world: World) -> None:
+def test_office_behind_one_address_signs_in_all_day(world: World) -> None:
     """A hundred and fifty right passwords within ten minutes from one address, some typed wrong at first."""
     office = Browser(world).address
     people = [make_password_user(world) for _ in range(5)]
@@ -50,7 +50,7 @@ def test_an_office_behind_one_address_signs_in_all_day(world: World) -> None:
 
 
 @everywhere
-def test_a_success_counts_nothing_and_clears_the_account(world: World, ada: HumanUser) -> None:
+def test_success_counts_nothing_and_clears_the_account(world: World, ada: HumanUser) -> None:
     browser = at_password(world, ada)
     for _ in range(4):
         assert tried(browser) == 422
@@ -59,7 +59,7 @@ def test_a_success_counts_nothing_and_clears_the_account(world: World, ada: Huma
     assert [tried(stranger) for _ in range(6)] == [422] * 5 + [429]
 
 
-def test_a_success_gives_back_its_own_attempt_alone(make_world: WorldFactory) -> None:
+def test_success_gives_back_its_own_attempt_alone(make_world: WorldFactory) -> None:
     """Whoever has an account here does not get more guesses at others by signing in to it between."""
     world = make_world(**{"identity.attempts_per_address": "3"})
     mine = make_password_user(world)
@@ -107,7 +107,7 @@ def test_what_nobody_had_time_to_look_at_does_not_count(
     assert [tried(browser) for _ in range(6)] == [422] * 5 + [429]
 
 
-def test_an_attempt_without_a_verdict_stands_as_a_failure(
+def test_attempt_without_a_verdict_stands_as_a_failure(
     world: World, ada: HumanUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process dies between reserving and looking."""
@@ -169,7 +169,7 @@ def _renamed_to(world: World, person: HumanUser) -> HumanUser:
 @everywhere
 @pytest.mark.parametrize("goes", [_renamed_away, _removed, _renamed_to])
 @pytest.mark.parametrize("bare", [True, pytest.param(False, marks=pytest.mark.thorough)])
-def test_a_name_that_changes_hands_brings_no_failures(
+def test_name_that_changes_hands_brings_no_failures(
     world: World, ada: HumanUser, goes: Callable[[World, HumanUser], HumanUser], bare: bool
 ) -> None:
     """Security 18.3."""
@@ -185,7 +185,7 @@ def test_a_name_that_changes_hands_brings_no_failures(
 
 
 @everywhere
-def test_a_locked_account_stays_locked_under_another_name_and_no_other_is(world: World, ada: HumanUser) -> None:
+def test_locked_account_stays_locked_under_another_name_and_no_other_is(world: World, ada: HumanUser) -> None:
     grace = make_password_user(world, world.operator_services.organizations.get(ada.organization_id))
     lock(world, ada)
     ada_name, grace_name = ada.user_name, grace.user_name
@@ -280,7 +280,7 @@ def test_at_an_application_the_bare_name_is_the_full_one_of_its_organization(wor
         assert statuses == [422] * 5 + [429]
 
 
-def test_an_account_has_no_more_attempts_by_having_two_names(
+def test_account_has_no_more_attempts_by_having_two_names(
     world: World, ada: HumanUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is typed beyond the account's own limit looks wrong, and is not looked at."""
@@ -349,7 +349,7 @@ def failures_until_held(world: World, address: str) -> int:
 
 @pytest.mark.shows("8.3")
 @pytest.mark.parametrize(("setting", "expected"), [("3", 3), ("0", ALL)])
-def test_the_limit_of_an_address_is_a_setting(make_world: WorldFactory, setting: str, expected: int) -> None:
+def test_limit_of_an_address_is_a_setting(make_world: WorldFactory, setting: str, expected: int) -> None:
     world = make_world(**{"identity.attempts_per_address": setting})
     assert failures_until_held(world, "192.0.2.7") == expected
     assert failures_until_held(world, "192.0.2.8") == expected
@@ -357,7 +357,7 @@ def test_the_limit_of_an_address_is_a_setting(make_world: WorldFactory, setting:
     assert failures_until_held(world, "192.0.2.7") == expected
 
 
-def test_a_network_of_ipv6_is_one_address(make_world: WorldFactory) -> None:
+def test_network_of_ipv6_is_one_address(make_world: WorldFactory) -> None:
     """Whoever has one address of it has 2^64."""
     world = make_world(**{"identity.attempts_per_address": "3"})
     assert failures_until_held(world, "2001:db8:1:2::1") == 3
@@ -367,7 +367,7 @@ def test_a_network_of_ipv6_is_one_address(make_world: WorldFactory) -> None:
     assert failures_until_held(world, "192.0.2.7") == 0
 
 
-def test_a_proxy_that_does_not_say_for_whom_it_speaks_is_nobody(make_world: WorldFactory) -> None:
+def test_proxy_that_does_not_say_for_whom_it_speaks_is_nobody(make_world: WorldFactory) -> None:
     """Otherwise one stranger's failures would hold up everybody."""
     world = make_world(**{"identity.attempts_per_address": "3", "identity.trusted_proxy": "10.0.0.2"})
     assert failures_until_held(world, "10.0.0.2") == ALL
@@ -378,7 +378,7 @@ def test_a_proxy_that_does_not_say_for_whom_it_speaks_is_nobody(make_world: Worl
 
 
 @everywhere
-def test_a_manager_unlocks_an_account(world: World, ada: HumanUser) -> None:
+def test_manager_unlocks_an_account(world: World, ada: HumanUser) -> None:
     lock(world, ada)
     organization = world.operator_services.storage.organizations.find(ada.organization_id)
     manager = world.make_human_user(organization)

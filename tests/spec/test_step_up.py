@@ -60,7 +60,7 @@ def policy(world: World, owner: str, **rules: Any) -> None:
 
 
 @pytest.mark.parametrize("essential", [True, False])
-def test_a_session_that_has_proved_less_proves_the_rest(
+def test_session_that_has_proved_less_proves_the_rest(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp, essential: bool
 ) -> None:
     """Not the password again; the session goes on under its id with a new secret."""
@@ -95,7 +95,7 @@ def test_who_signs_in_proves_both(
     assert party.obtain_tokens(browser.submit({"code": app.code()}), request).claims["acr"] == TWO
 
 
-def test_a_class_is_told_as_it_was_asked_for(
+def test_class_is_told_as_it_was_asked_for(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
 ) -> None:
     """Two factors are one factor, too, for whoever asks for no more; and for the tokens that follow."""
@@ -178,7 +178,7 @@ def test_signing_in_again_proves_all_of_it_again(
         world.clock.advance(minutes=10)
 
 
-def test_a_policy_holds_for_sessions_and_tokens_that_were_there_before(
+def test_policy_holds_for_sessions_and_tokens_that_were_there_before(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
 ) -> None:
     browser.start_session(ada.user)
@@ -197,7 +197,7 @@ def test_a_policy_holds_for_sessions_and_tokens_that_were_there_before(
     assert party.refresh(party.sign_in_silently(browser, scope="openid offline_access").refresh_token).status_int == 200
 
 
-def test_a_password_gives_no_attempts_at_the_second_factor_back(
+def test_password_gives_no_attempts_at_the_second_factor_back(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
 ) -> None:
     """Whoever knows the password alone would otherwise try a thousand codes, five at a time."""

@@ -86,7 +86,7 @@ def test_nor_in_its_own(link: TenantLinkCase) -> None:
 
 
 @pytest.mark.parametrize("type", [ApplicationType.WEB, ApplicationType.NATIVE, ApplicationType.BROWSER])
-def test_an_application_of_the_own_project_does_not_either(world: World, type: ApplicationType) -> None:  # noqa: A002
+def test_application_of_the_own_project_does_not_either(world: World, type: ApplicationType) -> None:  # noqa: A002
     """Nor does its project come into the audience unasked."""
     method = "client_secret_basic" if type is ApplicationType.WEB else "none"
     party = RelyingParty.register(world, project_id=world.instance.project_id, type=type, authentication_method=method)
@@ -100,7 +100,7 @@ def test_an_application_of_the_own_project_does_not_either(world: World, type: A
     party.expect_error_at_once(browser, "invalid_scope", scope=f"openid {world.audience_scope()}", prompt="none")
 
 
-def test_a_token_that_came_to_be_issued_manages_nothing(world: World) -> None:
+def test_token_that_came_to_be_issued_manages_nothing(world: World) -> None:
     """As an earlier version did; security 7.4: judged whenever it is shown."""
     manager, client, own_project = world.make_human_user(), world.make_web_application(), world.instance.project_id
     world.assign_manager_role(manager, "ORG_OWNER")
@@ -167,7 +167,7 @@ def shared(world: World) -> TenantScenario:
     )
 
 
-def test_a_project_needs_the_right_of_the_user_and_of_the_application(world: World, shared: TenantScenario) -> None:
+def test_project_needs_the_right_of_the_user_and_of_the_application(world: World, shared: TenantScenario) -> None:
     """Held by grants; either one alone is not enough, and whichever ends takes the audience along at once."""
     api = world.make_application(shared.project.id)
     assert shared.error() == "invalid_scope"
@@ -190,7 +190,7 @@ def test_a_project_needs_the_right_of_the_user_and_of_the_application(world: Wor
         assert world.client.introspect(members["access_token"], api).json["active"] is True
 
 
-def test_a_project_that_is_given_again_is_not_in_tokens_from_before(world: World, shared: TenantScenario) -> None:
+def test_project_that_is_given_again_is_not_in_tokens_from_before(world: World, shared: TenantScenario) -> None:
     """Security 18.3: to the user's organization, and to the application's. Tokens that come later have it."""
     api = world.make_application(shared.project.id)
     holders = {shared.of_user: ["reader", "writer"], shared.of_client: ["writer", "auditor"]}

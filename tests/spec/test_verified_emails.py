@@ -119,7 +119,7 @@ def test_no_sequence_of_a_managers_deeds_proves_a_mailbox_that_they_do_not_read(
         services.users.remove(person.id, principal=OPERATOR_PRINCIPAL)
 
 
-def test_a_manager_proves_the_mailbox_that_they_read(world: World) -> None:
+def test_manager_proves_the_mailbox_that_they_read(world: World) -> None:
     """The deeds above are able to prove something."""
     person = world.make_human_user()
     with world.transaction_services() as services:
