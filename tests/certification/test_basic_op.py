@@ -18,7 +18,7 @@ UNTRUSTED = "We cannot send you back to this application"
 
 @pytest.mark.shows("4.2.5", "4.3.4", "5.3.2")
 @pytest.mark.parametrize("client", ["first", "second"])
-def test_code_flow(suite: Any, client: str) -> None:
+def test_code_flow_succeeds(suite: Any, client: str) -> None:
     """oidcc-server, oidcc-server-client-secret-post."""
     party: RelyingParty = getattr(suite, client)
     tokens = suite.tokens(relying_party=party, scope="openid")
@@ -30,13 +30,13 @@ def test_code_flow(suite: Any, client: str) -> None:
     assert party.fetch_userinfo(tokens)["sub"] == suite.person.id
 
 
-def test_missing_response_type(suite: Any) -> None:
+def test_missing_response_type_is_refused(suite: Any) -> None:
     """oidcc-response-type-missing: an error to the redirect URI or a page; never a code."""
     suite.first.expect_error_at_once(suite.browser, "invalid_request", None)
 
 
 @pytest.mark.parametrize("how", ["get", "post", "body"])
-def test_userinfo(suite: Any, how: str) -> None:
+def test_userinfo_returns_subject(suite: Any, how: str) -> None:
     """oidcc-userinfo-get, -post-header, -post-body."""
     client, token = suite.world.client, suite.tokens().access_token
     if how == "body":
@@ -47,12 +47,12 @@ def test_userinfo(suite: Any, how: str) -> None:
 
 
 @pytest.mark.parametrize("nonce", [None, "n-0S6_WzA2Mj"])
-def test_nonce_may_be_there(suite: Any, nonce: str | None) -> None:
+def test_code_flow_accepts_nonce(suite: Any, nonce: str | None) -> None:
     """oidcc-ensure-request-without-nonce-succeeds-for-code-flow."""
     assert suite.tokens(nonce=nonce).claims.get("nonce") == nonce
 
 
-def test_what_causes_no_error(suite: Any) -> None:
+def test_optional_parameters_are_accepted(suite: Any) -> None:
     """oidcc-display-*, -ui-locales, -claims-locales, -ensure-request-with-unknown-parameter-succeeds, -login-hint …"""
     for parameters in (
         {"display": "page"},
@@ -70,7 +70,7 @@ def test_what_causes_no_error(suite: Any) -> None:
 
 
 @pytest.mark.parametrize("scope", ["profile", "email", "address", "phone", "profile email address phone"])
-def test_scopes(suite: Any, claims_of: dict[str, set[str]], scope: str) -> None:
+def test_scopes_return_claims(suite: Any, claims_of: dict[str, set[str]], scope: str) -> None:
     """oidcc-scope-profile, -email, -address, -phone, -all: the claims of the scope, from userinfo, and no others."""
     tokens = suite.tokens(scope=f"openid {scope}")
     assert tokens.scope == ["openid", *scope.split()]
@@ -90,7 +90,7 @@ def test_scopes(suite: Any, claims_of: dict[str, set[str]], scope: str) -> None:
     assert all(value not in ("", None, {}) for value in userinfo.values())
 
 
-def test_prompt_login(suite: Any) -> None:
+def test_prompt_login_requires_password(suite: Any) -> None:
     """oidcc-prompt-login: the person has to sign in again, and auth_time moves."""
     first = suite.tokens(max_age=10_000)
     suite.world.clock.advance(1)
@@ -100,12 +100,12 @@ def test_prompt_login(suite: Any) -> None:
     assert second.claims["auth_time"] > first.claims["auth_time"]
 
 
-def test_prompt_none_without_a_session(suite: Any) -> None:
+def test_prompt_none_without_session_is_refused(suite: Any) -> None:
     """oidcc-prompt-none-not-logged-in."""
     suite.first.expect_error_at_once(suite.browser, "login_required", prompt="none")
 
 
-def test_prompt_none_within_a_session(suite: Any) -> None:
+def test_prompt_none_within_session_succeeds(suite: Any) -> None:
     """oidcc-prompt-none-logged-in: the same person, the same moment of signing in, no page."""
     first = suite.tokens()
     suite.world.clock.advance(5)
@@ -115,7 +115,7 @@ def test_prompt_none_within_a_session(suite: Any) -> None:
     assert second.claims["auth_time"] == first.claims["auth_time"]
 
 
-def test_max_age_1(suite: Any) -> None:
+def test_max_age_1_requires_password(suite: Any) -> None:
     """oidcc-max-age-1: after more than a second the person signs in again."""
     first = suite.tokens()
     suite.world.clock.advance(2)
@@ -124,7 +124,7 @@ def test_max_age_1(suite: Any) -> None:
     assert second.claims["auth_time"] == first.claims["auth_time"] + 2
 
 
-def test_max_age_10000(suite: Any) -> None:
+def test_max_age_10000_keeps_session(suite: Any) -> None:
     """oidcc-max-age-10000: nobody is asked, and auth_time stays."""
     first = suite.tokens(max_age=15_000)
     suite.world.clock.advance(60)
@@ -133,14 +133,14 @@ def test_max_age_10000(suite: Any) -> None:
     assert second.claims["auth_time"] == first.claims["auth_time"]
 
 
-def test_id_token_hint(suite: Any) -> None:
+def test_id_token_hint_is_accepted(suite: Any) -> None:
     """oidcc-id-token-hint: with prompt=none, about the same person."""
     first = suite.tokens()
     second = suite.tokens(prompt="none", id_token_hint=first.id_token)
     assert second.claims["sub"] == first.claims["sub"]
 
 
-def test_login_hint(suite: Any) -> None:
+def test_login_hint_is_accepted(suite: Any) -> None:
     """oidcc-login-hint: it stands in the form, and whoever signs in is the one."""
     request = suite.first.new_request(login_hint=suite.login_name)
     suite.browser.open(request.url, initiator=suite.first.origin)
@@ -148,7 +148,7 @@ def test_login_hint(suite: Any) -> None:
     suite.first.obtain_tokens(suite.browser.sign_in(suite.login_name), request)
 
 
-def test_acr_values(suite: Any) -> None:
+def test_acr_values_are_accepted(suite: Any) -> None:
     """oidcc-ensure-request-with-acr-values-succeeds; what was not reached is not claimed."""
     assert suite.tokens(acr_values="1 2").claims["acr"] not in ("1", "2")
     supported = suite.world.client.discovery["acr_values_supported"]
@@ -161,7 +161,7 @@ def test_state_is_returned(suite: Any) -> None:
     suite.tokens(state=None)
 
 
-def test_code_is_good_once(suite: Any) -> None:
+def test_code_is_accepted_once(suite: Any) -> None:
     """oidcc-codereuse: at once."""
     request = suite.first.new_request()
     code = suite.first.extract_code(suite.authorize(request), request)
@@ -169,7 +169,7 @@ def test_code_is_good_once(suite: Any) -> None:
     check_oauth_error(suite.first.redeem(code, request), "invalid_grant")
 
 
-def test_code_used_again_after_30_seconds_ends_what_it_brought(suite: Any) -> None:
+def test_code_replay_after_30_seconds_revokes_tokens(suite: Any) -> None:
     """oidcc-codereuse-30seconds: invalid_grant, and the access token is revoked (RFC 6749 §4.1.2)."""
     request = suite.first.new_request(scope="openid offline_access")
     code = suite.first.extract_code(suite.authorize(request), request)
@@ -181,24 +181,24 @@ def test_code_used_again_after_30_seconds_ends_what_it_brought(suite: Any) -> No
     check_oauth_error(suite.first.refresh(brought["refresh_token"]), "invalid_grant")
 
 
-def test_another_client_cannot_use_the_code(suite: Any) -> None:
+def test_code_of_other_client_is_refused(suite: Any) -> None:
     request = suite.first.new_request()
     code = suite.first.extract_code(suite.authorize(request), request)
     check_oauth_error(suite.second.redeem(code, request), "invalid_grant")
     assert suite.first.redeem(code, request).status_int == 200
 
 
-def test_unregistered_redirect_uri(suite: Any) -> None:
+def test_unregistered_redirect_uri_is_refused(suite: Any) -> None:
     """oidcc-ensure-registered-redirect-uri: a page, and no redirect."""
     request = suite.first.new_request(redirect_uri=f"{suite.first.redirect_uri}/somewhere")
     check_page(suite.browser.open(request.url), 400, UNTRUSTED)
 
 
-def test_missing_redirect_uri(suite: Any) -> None:
+def test_missing_redirect_uri_is_refused(suite: Any) -> None:
     check_page(suite.browser.open(suite.first.new_request(redirect_uri=None).url), 400, UNTRUSTED)
 
 
-def test_redirect_uri_with_a_query(suite: Any) -> None:
+def test_redirect_uri_with_query_is_accepted(suite: Any) -> None:
     """oidcc-redirect-uri-query-OK: it is kept."""
     party = RelyingParty.register(suite.world, redirect_uri="https://app.example/cb?dummy1=lorem&dummy2=ipsum")
     assert suite.tokens(relying_party=party).claims["sub"] == suite.person.id
@@ -206,7 +206,7 @@ def test_redirect_uri_with_a_query(suite: Any) -> None:
 
 
 @pytest.mark.parametrize("query", ["?dummy1=lorem", "?dummy1=lorem&dummy2=other", "?dummy2=ipsum&dummy1=lorem", ""])
-def test_redirect_uri_with_another_query(suite: Any, query: str) -> None:
+def test_redirect_uri_with_other_query_is_refused(suite: Any, query: str) -> None:
     """oidcc-redirect-uri-query-mismatch and -added."""
     party = RelyingParty.register(suite.world, redirect_uri="https://app.example/cb?dummy1=lorem&dummy2=ipsum")
     check_page(suite.browser.open(party.new_request(redirect_uri=f"https://app.example/cb{query}").url), 400, UNTRUSTED)
@@ -214,7 +214,7 @@ def test_redirect_uri_with_another_query(suite: Any, query: str) -> None:
     check_page(suite.browser.open(added.url), 400, UNTRUSTED)
 
 
-def test_request_by_post(suite: Any) -> None:
+def test_request_by_post_is_accepted(suite: Any) -> None:
     """oidcc-ensure-post-request-succeeds: from the application's own page, hence without our cookies."""
     request = suite.first.new_request()
     tokens = suite.first.obtain_tokens(suite.authorize(request, posted=True), request)
@@ -225,7 +225,7 @@ def test_request_by_post(suite: Any) -> None:
     assert again.claims["sub"] == suite.person.id
 
 
-def test_unsigned_request_object(suite: Any) -> None:
+def test_unsigned_request_object_is_refused(suite: Any) -> None:
     """oidcc-unsigned-request-object-supported-correctly-or-rejected-as-unsupported."""
     assert suite.world.client.discovery["request_parameter_supported"] is False
     inner = encode_jwt_segment(json.dumps(dict(suite.first.new_request(state="inner").parameters)))
@@ -234,7 +234,7 @@ def test_unsigned_request_object(suite: Any) -> None:
     )
 
 
-def test_request_uri(suite: Any) -> None:
+def test_request_uri_is_refused(suite: Any) -> None:
     """oidcc-request-uri-unsigned-supported-correctly-or-rejected-as-unsupported."""
     assert suite.world.client.discovery["request_uri_parameter_supported"] is False
     suite.first.expect_error_at_once(
@@ -242,7 +242,7 @@ def test_request_uri(suite: Any) -> None:
     )
 
 
-def test_request_object_with_a_redirect_uri(suite: Any) -> None:
+def test_request_object_with_redirect_uri_is_refused(suite: Any) -> None:
     """oidcc-ensure-request-object-with-redirect-uri: the one outside is the only one that is looked at."""
     inner = encode_jwt_segment(json.dumps({"redirect_uri": suite.first.redirect_uri}))
     request = suite.first.new_request(
@@ -251,7 +251,7 @@ def test_request_object_with_a_redirect_uri(suite: Any) -> None:
     check_page(suite.browser.open(request.url), 400, UNTRUSTED)
 
 
-def test_claims_parameter(suite: Any) -> None:
+def test_claims_parameter_is_honored(suite: Any) -> None:
     """oidcc-claims-essential."""
     assert suite.world.client.discovery["claims_parameter_supported"] is True
     tokens = suite.tokens(claims='{"userinfo": {"name": {"essential": true}}}')
@@ -262,7 +262,7 @@ def test_claims_parameter(suite: Any) -> None:
 
 @pytest.mark.shows("4.3.12", "5.3.2")
 @pytest.mark.parametrize("client", ["first", "second"])
-def test_refreshing(suite: Any, client: str) -> None:
+def test_refresh_token_grant_succeeds(suite: Any, client: str) -> None:
     """oidcc-refresh-token: the ID token repeats what OpenID Connect Core §12.2 says; no other client can use it."""
     party: RelyingParty = getattr(suite, client)
     relying_party: RelyingParty = suite.second if party is suite.first else suite.first
@@ -281,7 +281,7 @@ def test_refreshing(suite: Any, client: str) -> None:
     assert party.refresh(answer.json["refresh_token"]).status_int == 200
 
 
-def test_pkce(suite: Any) -> None:
+def test_pkce_is_enforced(suite: Any) -> None:
     """oidcc-ensure-request-with-valid-pkce-succeeds; ``ask`` does so by itself."""
     request = suite.first.new_request()
     assert request.parameters["code_challenge_method"] == "S256"
@@ -292,7 +292,7 @@ def test_pkce(suite: Any) -> None:
 
 
 @pytest.mark.shows("4.3.4", "4.3.14", "5.3.2", "7.9")
-def test_wrong_secret(suite: Any) -> None:
+def test_wrong_secret_is_refused(suite: Any) -> None:
     request = suite.first.new_request()
     code = suite.first.extract_code(suite.authorize(request), request)
     impostor = RelyingParty(
@@ -306,14 +306,14 @@ def test_wrong_secret(suite: Any) -> None:
     assert suite.first.redeem(code, request).status_int == 200
 
 
-def test_wrong_access_token(suite: Any) -> None:
+def test_wrong_access_token_is_refused(suite: Any) -> None:
     client = suite.world.client
     answer = client.request("GET", client.discovery["userinfo_endpoint"], headers=bearer_headers("wrong"))
     assert answer.status_int == 401
     assert 'error="invalid_token"' in answer.headers["WWW-Authenticate"]
 
 
-def test_second_person_at_a_second_browser(suite: Any) -> None:
+def test_second_user_in_second_browser_signs_in(suite: Any) -> None:
     """Subjects are never the same for two people."""
     first = suite.tokens()
     other = type(suite)(suite.world)
@@ -321,7 +321,7 @@ def test_second_person_at_a_second_browser(suite: Any) -> None:
     assert other.tokens(by=suite.first).claims["sub"] != first.claims["sub"]
 
 
-def test_key_rotation(own_suite: Any) -> None:
+def test_key_rotation_keeps_old_tokens_verifiable(own_suite: Any) -> None:
     """oidcc-server-rotate-keys: new tokens verify by the published keys, and so do the old ones."""
     first = own_suite.tokens()
     own_suite.world.operator_services.signing_keys.rotate(emergency=True)

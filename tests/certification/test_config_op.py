@@ -26,7 +26,7 @@ def document(provider: World) -> dict[str, Any]:
     return provider.client.discovery
 
 
-def test_document_is_json_at_its_address(provider: World) -> None:
+def test_discovery_document_is_json(provider: World) -> None:
     """oidcc-discovery-endpoint-verification."""
     answer = provider.client.get(provider.issuer + DISCOVERY_PATH)
     assert answer.status_int == 200
@@ -35,7 +35,7 @@ def test_document_is_json_at_its_address(provider: World) -> None:
     assert not provider.issuer.endswith("/")
 
 
-def test_what_has_to_be_there_is_there(document: dict[str, Any]) -> None:
+def test_required_metadata_is_present(document: dict[str, Any]) -> None:
     """OpenID Connect Discovery §3: required, and recommended as far as we have it."""
     assert document.keys() >= {
         "issuer",
@@ -54,7 +54,7 @@ def test_what_has_to_be_there_is_there(document: dict[str, Any]) -> None:
     }
 
 
-def test_every_address_is_https_and_answers(provider: World, document: dict[str, Any]) -> None:
+def test_endpoints_use_https_and_answer(provider: World, document: dict[str, Any]) -> None:
     addresses = {name: url for name, url in document.items() if name.endswith(("_endpoint", "_uri"))}
     for name, url in addresses.items():
         parts = urlsplit(url)
@@ -62,7 +62,7 @@ def test_every_address_is_https_and_answers(provider: World, document: dict[str,
         assert provider.client.get(url).status_int != 404, name
 
 
-def test_what_is_supported_is_told(document: dict[str, Any]) -> None:
+def test_supported_features_are_announced(document: dict[str, Any]) -> None:
     """Each value that the profiles of this folder rely on."""
     assert set(document["response_types_supported"]) == {"code", "id_token", "id_token token"}
     assert set(document["response_modes_supported"]) == {"query", "fragment", "form_post"}
@@ -76,19 +76,19 @@ def test_what_is_supported_is_told(document: dict[str, Any]) -> None:
     assert document["authorization_response_iss_parameter_supported"] is True
 
 
-def test_what_is_not_supported_is_told_too(document: dict[str, Any]) -> None:
+def test_unsupported_features_are_announced(document: dict[str, Any]) -> None:
     """Absent, request_uri_parameter_supported would mean true (OpenID Connect Discovery §3)."""
     for name in ("request_parameter_supported", "request_uri_parameter_supported"):
         assert document[name] is False
     assert "registration_endpoint" not in document
 
 
-def test_prompts_are_told(document: dict[str, Any]) -> None:
+def test_prompt_values_are_announced(document: dict[str, Any]) -> None:
     """Initiating User Registration via OpenID Connect §4."""
     assert set(document["prompt_values_supported"]) == {"none", "login", "consent", "select_account", "create"}
 
 
-def test_claims_that_are_told_are_those_that_come(suite: Any, claims_of: dict[str, set[str]]) -> None:
+def test_claims_supported_are_returned(suite: Any, claims_of: dict[str, set[str]]) -> None:
     document = suite.world.client.discovery
     tokens = suite.tokens(scope="openid profile email address phone")
     claim_names = set(suite.first.fetch_userinfo(tokens)) | {"iss", "aud", "exp", "iat", "auth_time"}
@@ -96,12 +96,12 @@ def test_claims_that_are_told_are_those_that_come(suite: Any, claims_of: dict[st
     assert set().union(*claims_of.values()) <= set(document["claims_supported"])
 
 
-def test_no_member_is_empty(document: dict[str, Any]) -> None:
+def test_metadata_has_no_empty_member(document: dict[str, Any]) -> None:
     """OpenID Connect Discovery §4.2: elements with zero values are left out."""
     assert all(value not in ([], "", None) for value in document.values())
 
 
-def test_keys(provider: World, document: dict[str, Any]) -> None:
+def test_key_set_is_valid(provider: World, document: dict[str, Any]) -> None:
     """oidcc-discovery-… jwks: RSA for signatures, each with a kid of its own, public members alone."""
     answer = provider.client.get(document["jwks_uri"])
     assert answer.content_type in ("application/json", "application/jwk-set+json")
@@ -115,13 +115,13 @@ def test_keys(provider: World, document: dict[str, Any]) -> None:
         assert modulus[0] != 0
 
 
-def test_there_is_no_authorization_server_metadata(provider: World) -> None:
+def test_authorization_server_metadata_is_not_found(provider: World) -> None:
     """Service description §1: discovery is the substitute."""
     assert provider.client.get(f"{provider.issuer}/.well-known/oauth-authorization-server").status_int == 404
 
 
 @pytest.mark.shows("4.8.2")
-def test_keys_rotate_without_notice(own_suite: Any) -> None:
+def test_emergency_key_rotation_is_published(own_suite: Any) -> None:
     """oidcc-server-rotate-keys: in time before its first use, a new key is there, with another kid."""
     world = own_suite.world
     before = {item["kid"] for item in world.client.fetch_jwks().json["keys"]}

@@ -22,7 +22,7 @@ def tokens(suite: Any, response_type: str, **parameters: Any) -> Any:
 
 
 @every
-def test_answer_is_posted(suite: Any, response_type: str) -> None:
+def test_response_is_posted(suite: Any, response_type: str) -> None:
     """oidcc-server: one form to the redirect URI, sent by a script file of ours, with a button where scripts are off.
 
     OAuth 2.0 Form Post Response Mode §4: it holds codes and tokens, and is never kept.
@@ -56,20 +56,20 @@ def test_errors_are_posted_too(suite: Any, response_type: str) -> None:
         )
 
 
-def test_missing_response_type_is_posted(suite: Any) -> None:
+def test_missing_response_type_error_is_posted(suite: Any) -> None:
     """oidcc-response-type-missing."""
     suite.first.expect_error_at_once(suite.browser, "invalid_request", None, response_mode="form_post")
 
 
 @pytest.mark.parametrize("response_type", [ID_TOKEN, TOKEN])
-def test_missing_nonce_is_posted(suite: Any, response_type: str) -> None:
+def test_missing_nonce_error_is_posted(suite: Any, response_type: str) -> None:
     suite.first.expect_error_at_once(
         suite.browser, "invalid_request", response_type, nonce=None, response_mode="form_post"
     )
 
 
 @every
-def test_what_is_not_safe_is_shown(suite: Any, response_type: str) -> None:
+def test_unsafe_redirect_error_is_shown(suite: Any, response_type: str) -> None:
     """oidcc-ensure-registered-redirect-uri."""
     request = suite.first.new_request(response_type, response_mode="form_post", redirect_uri="https://evil.example/cb")
     page = check_page(suite.browser.open(request.url), 400)
@@ -77,7 +77,7 @@ def test_what_is_not_safe_is_shown(suite: Any, response_type: str) -> None:
 
 
 @every
-def test_within_a_session(suite: Any, response_type: str) -> None:
+def test_active_session_is_reused(suite: Any, response_type: str) -> None:
     """oidcc-prompt-none-logged-in, -max-age-10000, -id-token-hint."""
     first = tokens(suite, response_type)
     suite.world.clock.advance(5)
@@ -87,7 +87,7 @@ def test_within_a_session(suite: Any, response_type: str) -> None:
 
 
 @every
-def test_password_again(suite: Any, response_type: str) -> None:
+def test_prompt_login_response_is_posted(suite: Any, response_type: str) -> None:
     """oidcc-prompt-login, oidcc-max-age-1."""
     first = tokens(suite, response_type)
     for parameters in ({"prompt": "login"}, {"max_age": 1}):
@@ -98,14 +98,14 @@ def test_password_again(suite: Any, response_type: str) -> None:
 
 
 @every
-def test_request_by_post(suite: Any, response_type: str) -> None:
+def test_request_by_post_is_accepted(suite: Any, response_type: str) -> None:
     """oidcc-ensure-post-request-succeeds: posted there and back."""
     request = suite.first.new_request(response_type, response_mode="form_post")
     suite.first.obtain_tokens(suite.authorize(request, posted=True), request)
 
 
 @every
-def test_redirect_uri_with_a_query(suite: Any, response_type: str) -> None:
+def test_redirect_uri_with_query_is_accepted(suite: Any, response_type: str) -> None:
     """oidcc-redirect-uri-query-OK: it is the form's action, letter by letter."""
     party = RelyingParty.register(suite.world, redirect_uri="https://app.example/cb?a=1&b=%41")
     tokens(suite, response_type, by=party)
@@ -118,7 +118,7 @@ def test_state_is_posted_unmodified(suite: Any, response_type: str) -> None:
         assert "<script>alert" not in suite.browser.page.text
 
 
-def test_code_that_was_posted_is_good_once(suite: Any) -> None:
+def test_posted_code_is_accepted_once(suite: Any) -> None:
     """oidcc-codereuse."""
     request = suite.first.new_request(response_mode="form_post")
     code = suite.first.extract_code(suite.authorize(request), request)
@@ -126,7 +126,7 @@ def test_code_that_was_posted_is_good_once(suite: Any) -> None:
     check_oauth_error(suite.first.redeem(code, request), "invalid_grant")
 
 
-def test_loading_the_page_again_brings_another_code(suite: Any) -> None:
+def test_page_reload_issues_new_code(suite: Any) -> None:
     """F5 on the page: the request is made anew, and no code is shown twice."""
     request = suite.first.new_request(response_mode="form_post")
     suite.authorize(request)
@@ -135,7 +135,7 @@ def test_loading_the_page_again_brings_another_code(suite: Any) -> None:
 
 
 @every
-def test_unsigned_request_object(suite: Any, response_type: str) -> None:
+def test_unsigned_request_object_is_refused(suite: Any, response_type: str) -> None:
     """oidcc-unsigned-request-object-supported-correctly-or-rejected-as-unsupported: what was asked stands inside."""
     request = suite.first.new_request(response_type, response_mode="form_post")
     inner = encode_jwt_segment(request.parameters)

@@ -17,7 +17,7 @@ both = pytest.mark.parametrize("response_type", [ID_TOKEN, TOKEN])
 
 @pytest.mark.shows("4.2.5")
 @both
-def test_implicit_flow(suite: Any, response_type: str) -> None:
+def test_implicit_flow_succeeds(suite: Any, response_type: str) -> None:
     """oidcc-server: tokens in the fragment; signature, iss, aud, exp, iat, nonce and at_hash are checked on the way."""
     tokens = suite.tokens(response_type)
     assert suite.pages == [""]
@@ -29,19 +29,19 @@ def test_implicit_flow(suite: Any, response_type: str) -> None:
     assert "?" not in suite.browser.external_redirect
 
 
-def test_missing_response_type(suite: Any) -> None:
+def test_missing_response_type_is_refused(suite: Any) -> None:
     """oidcc-response-type-missing."""
     suite.first.expect_error_at_once(suite.browser, "invalid_request", None)
 
 
 @both
-def test_request_without_a_nonce(suite: Any, response_type: str) -> None:
+def test_missing_nonce_is_refused(suite: Any, response_type: str) -> None:
     """oidcc-ensure-request-without-nonce-fails (OpenID Connect Core §3.2.2.1)."""
     suite.first.expect_error_at_once(suite.browser, "invalid_request", response_type, nonce=None)
 
 
 @pytest.mark.parametrize("how", ["get", "post", "body"])
-def test_userinfo(suite: Any, how: str) -> None:
+def test_userinfo_returns_subject(suite: Any, how: str) -> None:
     """oidcc-userinfo-get, -post-header, -post-body."""
     client, token = suite.world.client, suite.tokens(TOKEN).access_token
     if how == "body":
@@ -52,7 +52,7 @@ def test_userinfo(suite: Any, how: str) -> None:
 
 
 @pytest.mark.parametrize("scope", ["profile", "email", "address", "phone", "profile email address phone"])
-def test_scopes(suite: Any, claims_of: dict[str, set[str]], scope: str) -> None:
+def test_scopes_return_claims(suite: Any, claims_of: dict[str, set[str]], scope: str) -> None:
     """oidcc-scope-*: with id_token alone the claims stand in it (OpenID Connect Core §5.4), else in userinfo."""
     expected = set().union(*(claims_of[item] for item in scope.split()))
     every = set().union(*claims_of.values())
@@ -62,13 +62,13 @@ def test_scopes(suite: Any, claims_of: dict[str, set[str]], scope: str) -> None:
     assert set(suite.first.fetch_userinfo(tokens)) == expected | {"sub"}
 
 
-def test_scopes_in_another_order(suite: Any) -> None:
+def test_scope_order_is_free(suite: Any) -> None:
     """oidcc-ensure-other-scope-order-succeeds."""
     assert suite.tokens(TOKEN, scope="email openid").scope == ["email", "openid"]
 
 
 @both
-def test_what_causes_no_error(suite: Any, response_type: str) -> None:
+def test_optional_parameters_are_accepted(suite: Any, response_type: str) -> None:
     """oidcc-display-*, -ensure-request-with-unknown-parameter-succeeds, -ui-locales, -claims-locales, -login-hint …"""
     for parameters in (
         {"display": "page"},
@@ -85,7 +85,7 @@ def test_what_causes_no_error(suite: Any, response_type: str) -> None:
 
 
 @both
-def test_prompt_login(suite: Any, response_type: str) -> None:
+def test_prompt_login_requires_password(suite: Any, response_type: str) -> None:
     """oidcc-prompt-login."""
     first = suite.tokens(response_type)
     suite.world.clock.advance(1)
@@ -95,7 +95,7 @@ def test_prompt_login(suite: Any, response_type: str) -> None:
 
 
 @both
-def test_prompt_none(suite: Any, response_type: str) -> None:
+def test_prompt_none_follows_session(suite: Any, response_type: str) -> None:
     """oidcc-prompt-none-not-logged-in, -logged-in: the error comes in the fragment, like everything else."""
     suite.first.expect_error_at_once(suite.browser, "login_required", response_type, prompt="none")
     first = suite.tokens(response_type)
@@ -105,7 +105,7 @@ def test_prompt_none(suite: Any, response_type: str) -> None:
 
 
 @both
-def test_max_age(suite: Any, response_type: str) -> None:
+def test_max_age_is_enforced(suite: Any, response_type: str) -> None:
     """oidcc-max-age-1, oidcc-max-age-10000."""
     first = suite.tokens(response_type)
     suite.world.clock.advance(2)
@@ -117,7 +117,7 @@ def test_max_age(suite: Any, response_type: str) -> None:
 
 
 @both
-def test_redirect_uris(suite: Any, response_type: str) -> None:
+def test_invalid_redirect_uris_are_refused(suite: Any, response_type: str) -> None:
     """oidcc-ensure-registered-redirect-uri, oidcc-redirect-uri-query-*."""
     check_page(
         suite.browser.open(suite.first.new_request(response_type, redirect_uri="https://app.example/no").url),
@@ -133,7 +133,7 @@ def test_redirect_uris(suite: Any, response_type: str) -> None:
 
 
 @both
-def test_request_objects(suite: Any, response_type: str) -> None:
+def test_request_objects_are_refused(suite: Any, response_type: str) -> None:
     """oidcc-unsigned-request-object…, oidcc-request-uri-unsigned…: rejected as unsupported."""
     for name in ("request", "request_uri"):
         suite.first.expect_error_at_once(
@@ -142,14 +142,14 @@ def test_request_objects(suite: Any, response_type: str) -> None:
 
 
 @both
-def test_request_by_post(suite: Any, response_type: str) -> None:
+def test_request_by_post_is_accepted(suite: Any, response_type: str) -> None:
     """oidcc-ensure-post-request-succeeds."""
     request = suite.first.new_request(response_type)
     suite.first.obtain_tokens(suite.authorize(request, posted=True), request)
 
 
 @both
-def test_client_that_may_not(suite: Any, response_type: str) -> None:
+def test_client_without_implicit_grant_is_refused(suite: Any, response_type: str) -> None:
     """Implicit is off until it is switched on."""
     party = RelyingParty.register(suite.world, response_types=["code"])
     party.expect_error_at_once(suite.browser, "unauthorized_client", response_type)

@@ -34,20 +34,20 @@ def sign_out(suite: Any, id_token: str | None, **parameters: str | None) -> Any:
     return suite.browser.open(suite.first.logout_url(id_token, **parameters), initiator=suite.first.origin)
 
 
-def test_discovery(suite: Any) -> None:
+def test_discovery_lists_end_session_endpoint(suite: Any) -> None:
     """oidcc-rp-initiated-logout-discovery-endpoint-verification."""
     assert suite.world.client.discovery["end_session_endpoint"].startswith("https://")
 
 
 @pytest.mark.shows("4.7.2")
-def test_usual_way(suite: Any, signed_in: ReceivedTokens) -> None:
+def test_sign_out_with_hint_redirects(suite: Any, signed_in: ReceivedTokens) -> None:
     """oidcc-rp-initiated-logout."""
     sign_out(suite, signed_in.id_token, state="some-state")
     assert suite.browser.external_redirect == f"{suite.first.post_logout_redirect_uri}?state=some-state"
     assert not is_signed_in(suite)
 
 
-def test_by_post(suite: Any, signed_in: ReceivedTokens) -> None:
+def test_sign_out_by_post_redirects(suite: Any, signed_in: ReceivedTokens) -> None:
     """RP-Initiated Logout §2: GET and POST must be supported."""
     form = {
         "id_token_hint": signed_in.id_token,
@@ -59,34 +59,34 @@ def test_by_post(suite: Any, signed_in: ReceivedTokens) -> None:
     assert not is_signed_in(suite)
 
 
-def test_without_a_state(suite: Any, signed_in: ReceivedTokens) -> None:
+def test_sign_out_without_state_redirects(suite: Any, signed_in: ReceivedTokens) -> None:
     """oidcc-rp-initiated-logout-no-state: none comes back."""
     sign_out(suite, signed_in.id_token)
     assert suite.browser.external_redirect == suite.first.post_logout_redirect_uri
     assert not is_signed_in(suite)
 
 
-def test_without_an_address(suite: Any, signed_in: ReceivedTokens) -> None:
+def test_sign_out_without_redirect_uri_shows_page(suite: Any, signed_in: ReceivedTokens) -> None:
     """oidcc-rp-initiated-logout-no-post-logout-redirect-uri."""
     check_page(sign_out(suite, signed_in.id_token, post_logout_redirect_uri=None), 200, SIGNED_OUT)
     assert not is_signed_in(suite)
 
 
-def test_without_parameters(suite: Any, signed_in: ReceivedTokens) -> None:
+def test_sign_out_without_parameters_needs_confirmation(suite: Any, signed_in: ReceivedTokens) -> None:
     """oidcc-rp-initiated-logout-no-params: the person is asked, and stays here."""
     check_page(sign_out(suite, None, post_logout_redirect_uri=None), 200, CONFIRMATION)
     check_page(suite.browser.submit(), 200, SIGNED_OUT)
     assert not is_signed_in(suite)
 
 
-def test_with_a_state_alone(suite: Any, signed_in: ReceivedTokens) -> None:
+def test_sign_out_with_state_only_needs_confirmation(suite: Any, signed_in: ReceivedTokens) -> None:
     """oidcc-rp-initiated-logout-only-state: it goes nowhere."""
     check_page(sign_out(suite, None, post_logout_redirect_uri=None, state="some-state"), 200, CONFIRMATION)
     check_page(suite.browser.submit(), 200, SIGNED_OUT)
     assert not is_signed_in(suite)
 
 
-def test_without_a_hint(suite: Any, signed_in: ReceivedTokens) -> None:
+def test_sign_out_without_hint_needs_confirmation(suite: Any, signed_in: ReceivedTokens) -> None:
     """oidcc-rp-initiated-logout-no-id-token-hint: asked, and no redirect to an address that belongs to nobody."""
     check_page(sign_out(suite, None, state="some-state"), 200, CONFIRMATION)
     check_page(suite.browser.submit(), 200, SIGNED_OUT)
@@ -94,7 +94,7 @@ def test_without_a_hint(suite: Any, signed_in: ReceivedTokens) -> None:
     assert not is_signed_in(suite)
 
 
-def test_without_a_hint_but_with_the_client_id(suite: Any, signed_in: ReceivedTokens) -> None:
+def test_sign_out_with_client_id_needs_confirmation(suite: Any, signed_in: ReceivedTokens) -> None:
     """RP-Initiated Logout §2: asked, then sent back."""
     check_page(sign_out(suite, None, client_id=suite.first.client_id, state="some-state"), 200, CONFIRMATION)
     suite.browser.submit()
@@ -102,7 +102,7 @@ def test_without_a_hint_but_with_the_client_id(suite: Any, signed_in: ReceivedTo
     assert not is_signed_in(suite)
 
 
-def test_modified_hint(suite: Any, signed_in: ReceivedTokens) -> None:
+def test_modified_hint_needs_confirmation(suite: Any, signed_in: ReceivedTokens) -> None:
     """oidcc-rp-initiated-logout-modified-id-token-hint: never back to the application."""
     head, body, signature = signed_in.id_token.split(".")
     turned = "A" if signature[10] != "A" else "B"
@@ -111,25 +111,25 @@ def test_modified_hint(suite: Any, signed_in: ReceivedTokens) -> None:
     check_page(suite.browser.submit(), 200, SIGNED_OUT)
 
 
-def test_bad_hint(suite: Any, signed_in: ReceivedTokens) -> None:
+def test_invalid_hint_needs_confirmation(suite: Any, signed_in: ReceivedTokens) -> None:
     """oidcc-rp-initiated-logout-bad-id-token-hint."""
     check_page(sign_out(suite, "bad", state="some-state"), 200, CONFIRMATION)
     assert is_signed_in(suite)
 
 
 @pytest.mark.parametrize("uri", ["https://app.example/bye/no", "https://evil.example/bye", "https://app.example"])
-def test_bad_address(suite: Any, signed_in: ReceivedTokens, uri: str) -> None:
+def test_unregistered_post_logout_uri_never_redirects(suite: Any, signed_in: ReceivedTokens, uri: str) -> None:
     """oidcc-rp-initiated-logout-bad-post-logout-redirect-uri: an error, and no redirect."""
     check_page(sign_out(suite, signed_in.id_token, post_logout_redirect_uri=uri), 400, UNTRUSTED)
 
 
-def test_query_added_to_the_address(suite: Any, signed_in: ReceivedTokens) -> None:
+def test_post_logout_uri_with_added_query_never_redirects(suite: Any, signed_in: ReceivedTokens) -> None:
     """oidcc-rp-initiated-logout-query-added-to-post-logout-redirect-uri."""
     uri = f"{suite.first.post_logout_redirect_uri}?extra=foobar"
     check_page(sign_out(suite, signed_in.id_token, post_logout_redirect_uri=uri), 400, UNTRUSTED)
 
 
-def test_next_sign_in_asks_for_the_password(suite: Any, signed_in: ReceivedTokens) -> None:
+def test_sign_in_after_sign_out_requires_password(suite: Any, signed_in: ReceivedTokens) -> None:
     sign_out(suite, signed_in.id_token)
     again = suite.tokens()
     assert suite.pages == [""]
@@ -137,7 +137,7 @@ def test_next_sign_in_asks_for_the_password(suite: Any, signed_in: ReceivedToken
 
 
 @every
-def test_what_was_issued_in_the_session_is_dead(suite: Any, response_type: str) -> None:
+def test_sign_out_ends_issued_tokens(suite: Any, response_type: str) -> None:
     tokens = suite.tokens(response_type)
     offline = suite.tokens(scope="openid offline_access", prompt="none")
     sign_out(suite, tokens.id_token)

@@ -56,7 +56,7 @@ def submit(session: requests.Session, page: requests.Response, typed: dict[str, 
 
 
 @pytest.mark.shows("1.1")
-def test_once_through_everything(served: tuple[World, requests.Session]) -> None:
+def test_flows_work_over_tls(served: tuple[World, requests.Session]) -> None:
     world, session = served
     party = RelyingParty.register(world, redirect_uri="https://localhost:1/cb")
     login_name = set_password(world, world.make_human_user())
@@ -117,7 +117,7 @@ def test_once_through_everything(served: tuple[World, requests.Session]) -> None
     assert answer.status_code == 200
 
 
-def test_plain_http_is_not_spoken(served: tuple[World, requests.Session]) -> None:
+def test_plain_http_is_refused(served: tuple[World, requests.Session]) -> None:
     world, _ = served
     with pytest.raises(requests.ConnectionError):
         requests.get(world.issuer.replace("https:", "http:"), timeout=30)

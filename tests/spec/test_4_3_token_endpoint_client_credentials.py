@@ -45,7 +45,7 @@ def client(world: World) -> Credentials:
     return world.make_application(grant_types=GRANTS)
 
 
-def test_there_is_no_id_token_and_no_refresh_token(world: World, client: Credentials) -> None:
+def test_client_credentials_issue_only_access_token(world: World, client: Credentials) -> None:
     """Even if openid and offline_access are asked for."""
     for scope in (None, "openid offline_access"):
         members = check_token_response(ask(world, client, scope))
@@ -54,13 +54,13 @@ def test_there_is_no_id_token_and_no_refresh_token(world: World, client: Credent
         assert "offline_access" not in members.get("scope", "")
 
 
-def test_openid_is_not_required(world: World) -> None:
+def test_client_credentials_need_no_openid(world: World) -> None:
     project = world.make_project()
     client = world.make_application(project.id, grant_types=GRANTS)
     check_token_response(ask(world, client, world.audience_scope(project.id)))
 
 
-def test_token_is_the_application_s_own(world: World) -> None:
+def test_token_belongs_to_application(world: World) -> None:
     client = world.make_application(grant_types=GRANTS, access_token_type=TokenFormat.JWT)
     token = token_of(world, client)
     _, claims = decode_jwt_unverified(token)
@@ -71,7 +71,7 @@ def test_token_is_the_application_s_own(world: World) -> None:
     assert "username" not in answer
 
 
-def test_it_is_about_no_user(world: World, client: Credentials) -> None:
+def test_application_token_has_no_user(world: World, client: Credentials) -> None:
     """Userinfo has nobody to tell of, and the management API knows users alone: it is not for applications."""
     check_oauth_error(ask(world, client, f"openid {world.audience_scope()}"), "invalid_scope")
     token = token_of(world, client, "openid")
@@ -80,7 +80,7 @@ def test_it_is_about_no_user(world: World, client: Credentials) -> None:
     check_inactive_token(world.client.introspect(token, world.introspector))
 
 
-def test_application_needs_the_grant_enabled(world: World) -> None:
+def test_application_needs_grant_enabled(world: World) -> None:
     """Security 3.4."""
     check_oauth_error(ask(world, world.make_web_application()), "unauthorized_client")
 
@@ -93,7 +93,7 @@ def test_public_client_has_no_credentials(world: World) -> None:
     check_oauth_error(ask(world, client), "unauthorized_client")
 
 
-def test_application_revokes_it(world: World, client: Credentials) -> None:
+def test_application_revokes_its_token(world: World, client: Credentials) -> None:
     token = token_of(world, client)
     stranger = world.make_application(grant_types=GRANTS)
     check_oauth_error(world.client.revoke(token, stranger), "invalid_grant")
@@ -102,7 +102,7 @@ def test_application_revokes_it(world: World, client: Credentials) -> None:
     check_inactive_token(world.client.introspect(token, client))
 
 
-def test_it_ends_with_the_secret_that_brought_it(world: World) -> None:
+def test_token_ends_with_its_secret(world: World) -> None:
     """Security 3.2, 7.4: with a secret that is known, all that was got by it. What people have lives on."""
     client = world.make_web_application(grant_types=GRANTS | {"authorization_code"})
     of_a_person = world.obtain_tokens(client)["access_token"]
@@ -118,7 +118,7 @@ def test_it_ends_with_the_secret_that_brought_it(world: World) -> None:
     check_oauth_error(ask(world, client), "invalid_client", status=401)
 
 
-def test_it_ends_with_its_application(world: World) -> None:
+def test_token_ends_with_its_application(world: World) -> None:
     """Security 7.9: seen by another application of the same project."""
     project = world.make_project()
     client, api = world.make_application(project.id, grant_types=GRANTS), world.make_application(project.id)
@@ -138,7 +138,7 @@ def secret(world: World, robot: ServiceUserProgram) -> Credentials:
     return world.make_service_user_secret(robot)
 
 
-def test_service_user_gets_what_an_application_gets(world: World, secret: Credentials) -> None:
+def test_service_user_gets_client_credentials_token(world: World, secret: Credentials) -> None:
     """Neither ID token nor refresh token, even if openid and offline_access are asked for; no grant type registered."""
     for scope, granted in ((None, ""), ("openid offline_access", "openid"), ("profile unheard_of", "profile")):
         members = check_token_response(ask(world, secret, scope))
@@ -147,7 +147,9 @@ def test_service_user_gets_what_an_application_gets(world: World, secret: Creden
         assert members.get("scope", "") == granted
 
 
-def test_both_methods_work_for_a_service_user(world: World, robot: ServiceUserProgram, secret: Credentials) -> None:
+def test_service_user_can_use_both_authentication_methods(
+    world: World, robot: ServiceUserProgram, secret: Credentials
+) -> None:
     check_token_response(ask(world, secret))
     check_token_response(ask(world, world.make_service_user_secret(robot, in_form=True)))
     form = {"grant_type": GRANT, "client_id": robot.id}
@@ -156,7 +158,7 @@ def test_both_methods_work_for_a_service_user(world: World, robot: ServiceUserPr
     check_oauth_error(world.client.request_token(differing, {"Authorization": secret.header}), "invalid_request")
 
 
-def test_token_is_about_the_service_user(world: World, robot: ServiceUserProgram, secret: Credentials) -> None:
+def test_token_names_service_user(world: World, robot: ServiceUserProgram, secret: Credentials) -> None:
     """Decisions, tokens: as with the JWT profile, whose tokens are told alike."""
     scope = f"openid {world.audience_scope()}"
     by_secret = world.client.introspect(token_of(world, secret, scope), world.introspector)
@@ -168,7 +170,7 @@ def test_token_is_about_the_service_user(world: World, robot: ServiceUserProgram
     assert members["username"] == f"{robot.user.user_name}@{robot.organization.primary_domain}"
 
 
-def test_service_user_with_jwts_gets_a_jwt(world: World) -> None:
+def test_service_user_token_format_is_honored(world: World) -> None:
     """RFC 9068."""
     robot = world.make_service_user_program(token_format=TokenFormat.JWT)
     project = world.make_project(robot.organization)
@@ -181,7 +183,7 @@ def test_service_user_with_jwts_gets_a_jwt(world: World) -> None:
     assert world.client.introspect(token, world.make_application(project.id)).json["active"] is True
 
 
-def test_without_an_audience_scope_the_token_is_for_the_issuer(world: World) -> None:
+def test_default_audience_is_issuer(world: World) -> None:
     token = token_of(
         world, world.make_service_user_secret(world.make_service_user_program(token_format=TokenFormat.JWT))
     )
@@ -189,7 +191,7 @@ def test_without_an_audience_scope_the_token_is_for_the_issuer(world: World) -> 
 
 
 @pytest.mark.storages("memory")  # a setting, judged before any storage
-def test_service_user_s_token_lives_long_enough(make_world: WorldFactory) -> None:
+def test_service_user_token_has_minimum_lifetime(make_world: WorldFactory) -> None:
     """Decisions, lifetimes: never shorter than 10 minutes; an application's may be."""
     world = make_world(**{"identity.access_token_lifetime": "1m"})
     assert (
@@ -201,9 +203,7 @@ def test_service_user_s_token_lives_long_enough(make_world: WorldFactory) -> Non
     assert check_token_response(ask(world, world.make_application(grant_types=GRANTS)))["expires_in"] == 60
 
 
-def test_userinfo_tells_of_the_service_user_where_openid_was_asked_for(
-    world: World, robot: ServiceUserProgram, secret: Credentials
-) -> None:
+def test_userinfo_of_service_user_needs_openid(world: World, robot: ServiceUserProgram, secret: Credentials) -> None:
     token = token_of(world, secret, "openid")
     assert world.client.fetch_userinfo(token).json == {
         "sub": robot.id,
@@ -216,9 +216,7 @@ def test_userinfo_tells_of_the_service_user_where_openid_was_asked_for(
 
 
 @pytest.mark.parametrize("kind", ["application", "service user"])
-def test_projects_are_those_of_the_client_s_own_organization(
-    world: World, robot: ServiceUserProgram, kind: str
-) -> None:
+def test_audience_projects_belong_to_client_organization(world: World, robot: ServiceUserProgram, kind: str) -> None:
     """Decisions: audience scopes are checked against its organization, and again when somebody asks."""
     project, foreign = world.make_project(robot.organization), world.make_project()
     client = (
@@ -243,11 +241,11 @@ def test_projects_are_those_of_the_client_s_own_organization(
 
 
 @pytest.mark.parametrize("scope", ['"quoted"', "ü"])
-def test_service_user_s_malformed_scope_is_refused(world: World, secret: Credentials, scope: str) -> None:
+def test_malformed_scope_of_service_user_is_refused(world: World, secret: Credentials, scope: str) -> None:
     check_oauth_error(ask(world, secret, scope), "invalid_scope")
 
 
-def test_organization_of_a_scope_is_the_service_user_s(
+def test_organization_scope_must_match_service_user(
     world: World, robot: ServiceUserProgram, secret: Credentials
 ) -> None:
     """Decisions, namespaces."""
@@ -255,7 +253,9 @@ def test_organization_of_a_scope_is_the_service_user_s(
     check_oauth_error(ask(world, secret, f"urn:service:iam:org:id:{world.make_organization().id}"), "invalid_scope")
 
 
-def test_roles_are_told_as_with_an_assertion(world: World, robot: ServiceUserProgram, secret: Credentials) -> None:
+def test_role_claims_equal_those_of_assertion_grant(
+    world: World, robot: ServiceUserProgram, secret: Credentials
+) -> None:
     project = world.make_project(robot.organization, roles=("reader",))
     world.make_user_grant(robot.user, project, "reader")
     scope = f"{world.audience_scope(project.id)} urn:service:iam:org:projects:roles"
@@ -266,7 +266,7 @@ def test_roles_are_told_as_with_an_assertion(world: World, robot: ServiceUserPro
     }
 
 
-def test_manager_calls_the_management_api_with_a_secret(world: World) -> None:
+def test_manager_secret_opens_management_api(world: World) -> None:
     """Security 14.3: with the own project in the audience and a manager role; neither is enough by itself."""
     manager, robot = world.make_manager_program(), world.make_service_user_program()
     secret = world.make_service_user_secret(manager)
@@ -280,9 +280,7 @@ def test_manager_calls_the_management_api_with_a_secret(world: World) -> None:
     assert world.client.call_management_api("/roles", without_role).status_int == 403
 
 
-def test_service_user_replaces_its_secret_without_a_gap(
-    world: World, robot: ServiceUserProgram, secret: Credentials
-) -> None:
+def test_secret_rotation_has_no_gap(world: World, robot: ServiceUserProgram, secret: Credentials) -> None:
     """Security 3.2. A removed secret takes along the tokens that it obtained, as a removed key does."""
     second = world.make_service_user_secret(robot)
     with pytest.raises(Conflict):
@@ -299,7 +297,7 @@ def test_service_user_replaces_its_secret_without_a_gap(
     check_inactive_token(world.client.introspect(tokens[0], world.introspector))
 
 
-def test_secret_that_is_removed_while_it_is_used_obtains_nothing(
+def test_secret_removed_during_request_is_refused(
     world: World, robot: ServiceUserProgram, secret: Credentials, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was looked up may be gone when the token is recorded."""
@@ -318,7 +316,7 @@ def test_secret_that_is_removed_while_it_is_used_obtains_nothing(
     check_oauth_error(ask(world, secret), "invalid_grant")
 
 
-def test_service_user_revokes_what_it_got(world: World, robot: ServiceUserProgram, secret: Credentials) -> None:
+def test_service_user_revokes_its_token(world: World, robot: ServiceUserProgram, secret: Credentials) -> None:
     """RFC 7009 §2.1: the client that got the token, be it by secret or by assertion; and nobody else's."""
     scope = f"openid {world.audience_scope()}"
     tokens = [token_of(world, secret, scope), robot.access_token(scope)]
@@ -336,19 +334,19 @@ def test_service_user_revokes_what_it_got(world: World, robot: ServiceUserProgra
     assert world.client.revoke("unknown", secret).status_int == 200
 
 
-def test_api_application_of_the_own_project_revokes_it_too(world: World, secret: Credentials) -> None:
+def test_instance_api_application_revokes_token(world: World, secret: Credentials) -> None:
     token = token_of(world, secret, "openid")
     assert world.client.revoke(token, world.introspector).status_int == 200
     assert world.client.fetch_userinfo(token).status_int == 401
 
 
-def test_introspection_is_for_applications(world: World, secret: Credentials) -> None:
+def test_service_user_cannot_introspect(world: World, secret: Credentials) -> None:
     token = token_of(world, secret, world.audience_scope())
     check_oauth_error(world.client.introspect(token, secret), "invalid_client", status=401)
 
 
 @pytest.mark.parametrize("grant_type", ["authorization_code", "refresh_token"])
-def test_secret_of_a_service_user_is_good_for_this_grant_alone(
+def test_service_user_secret_works_for_client_credentials_only(
     world: World, secret: Credentials, grant_type: str
 ) -> None:
     """Security 3.4: also with what belongs to somebody else, which still works."""
@@ -379,7 +377,7 @@ def wrong(secret: Credentials, world: World) -> dict[str, str]:
     }
 
 
-def test_every_failure_looks_like_that_of_an_application(world: World, secret: Credentials) -> None:
+def test_service_user_failures_equal_application_failures(world: World, secret: Credentials) -> None:
     """Security 3.2: in the header and in the form; nothing tells a stranger which ids are service users."""
     expected = world.client.request_token({"grant_type": GRANT}, {"Authorization": basic_auth_header("nobody:wrong")})
     check_oauth_error(expected, "invalid_client", status=401)
@@ -395,9 +393,7 @@ def test_every_failure_looks_like_that_of_an_application(world: World, secret: C
     check_token_response(ask(world, secret))
 
 
-def test_deactivated_service_user_looks_like_an_unknown_one(
-    world: World, robot: ServiceUserProgram, secret: Credentials
-) -> None:
+def test_deactivated_service_user_looks_unknown(world: World, robot: ServiceUserProgram, secret: Credentials) -> None:
     expected = world.client.request_token({"grant_type": GRANT}, {"Authorization": basic_auth_header("nobody:wrong")})
     world.operator_services.service_users.deactivate(robot.id)
     answer = ask(world, secret)
@@ -405,7 +401,9 @@ def test_deactivated_service_user_looks_like_an_unknown_one(
     assert (answer.body, comparable_headers(answer)) == (expected.body, comparable_headers(expected))
 
 
-def test_methods_are_not_mixed_for_a_service_user(world: World, robot: ServiceUserProgram, secret: Credentials) -> None:
+def test_service_user_uses_one_authentication_method(
+    world: World, robot: ServiceUserProgram, secret: Credentials
+) -> None:
     """Security 3.3: whichever of them is right."""
     headers = {"Authorization": secret.header}
     in_form = {"grant_type": GRANT, "client_id": robot.id, "client_secret": secret.secret}
@@ -417,14 +415,14 @@ def test_methods_are_not_mixed_for_a_service_user(world: World, robot: ServiceUs
     check_oauth_error(world.client.request_token(form, headers), "invalid_request")
 
 
-def test_service_user_s_name_alone_proves_nothing(world: World, robot: ServiceUserProgram, secret: Credentials) -> None:
+def test_service_user_name_alone_is_refused(world: World, robot: ServiceUserProgram, secret: Credentials) -> None:
     """It is no public client."""
     check_oauth_error(
         world.client.request_token({"grant_type": GRANT, "client_id": robot.id}), "invalid_client", status=401
     )
 
 
-def test_refused_service_user_is_told_from_an_application_in_the_audit_trail(isolated_world: World) -> None:
+def test_audit_distinguishes_refused_service_user_from_application(isolated_world: World) -> None:
     """Security 9.2."""
     secret = isolated_world.make_service_user_secret(isolated_world.make_service_user_program())
     isolated_world.client.request_token(

@@ -38,7 +38,7 @@ def test_token_response_has_exact_members(world: World, client: Credentials, ses
     assert members["scope"] == SCOPE
 
 
-def test_tokens_are_about_the_person(world: World, client: Credentials, session: BrowserSession) -> None:
+def test_tokens_name_user(world: World, client: Credentials, session: BrowserSession) -> None:
     members = world.obtain_tokens(client, session, scope=SCOPE)
     assert world.client.fetch_userinfo(members["access_token"]).json["sub"] == session.user.id
     answer = world.client.introspect(members["access_token"], client).json
@@ -46,7 +46,7 @@ def test_tokens_are_about_the_person(world: World, client: Credentials, session:
     assert client.client_id in answer["aud"]
 
 
-def test_id_token_says_who_signed_in_when_and_where(world: World, client: Credentials, session: BrowserSession) -> None:
+def test_id_token_has_subject_auth_time_and_session(world: World, client: Credentials, session: BrowserSession) -> None:
     """OpenID Connect Core §2; decisions: sid."""
     signed_in_at = world.clock.seconds
     world.clock.advance(minutes=10)
@@ -68,14 +68,14 @@ def test_id_token_says_who_signed_in_when_and_where(world: World, client: Creden
     }
 
 
-def test_scope_parameter_is_not_read(world: World, client: Credentials, session: BrowserSession) -> None:
+def test_scope_parameter_is_ignored(world: World, client: Credentials, session: BrowserSession) -> None:
     """The scope was settled at the authorization endpoint."""
     code = world.make_code(client, session, scope="openid email")
     form = {"grant_type": "authorization_code", **code.form(), "scope": "openid profile"}
     assert check_token_response(world.post_token_request(client, form))["scope"] == "openid email"
 
 
-def test_application_s_own_lifetimes_and_format_hold(world: World, session: BrowserSession) -> None:
+def test_application_lifetimes_and_format_apply(world: World, session: BrowserSession) -> None:
     client = world.make_web_application(
         access_token_type=TokenFormat.JWT,
         access_token_lifetime=timedelta(minutes=2),
@@ -93,7 +93,7 @@ def test_application_s_own_lifetimes_and_format_hold(world: World, session: Brow
 # --- lifetime, and one use alone --------------------------------------------------------------------------------------
 
 
-def test_code_lives_for_sixty_seconds(world: World, client: Credentials, session: BrowserSession) -> None:
+def test_code_expires_after_sixty_seconds(world: World, client: Credentials, session: BrowserSession) -> None:
     """Security 5.1."""
     codes = [world.make_code(client, session) for _ in range(2)]
     world.clock.advance(59)
@@ -111,9 +111,7 @@ def test_lifetime_is_a_setting(make_world: WorldFactory) -> None:
     check_token_response(world.redeem(code, client))
 
 
-def test_second_use_is_refused_and_takes_all_tokens_along(
-    world: World, client: Credentials, session: BrowserSession
-) -> None:
+def test_code_replay_revokes_tokens(world: World, client: Credentials, session: BrowserSession) -> None:
     """Security 5.3: committed in spite of the refusal, and noted once however often it is repeated."""
     code, other = world.make_code(client, session, scope=SCOPE), world.obtain_tokens(client, session)
     members = check_token_response(world.redeem(code, client))
@@ -130,9 +128,7 @@ def test_second_use_is_refused_and_takes_all_tokens_along(
     assert world.client.fetch_userinfo(other["access_token"]).status_int == 200
 
 
-def test_second_use_long_after_the_code_expired_is_a_replay_still(
-    world: World, client: Credentials, session: BrowserSession
-) -> None:
+def test_replay_of_expired_code_revokes_tokens(world: World, client: Credentials, session: BrowserSession) -> None:
     code = world.make_code(client, session, scope=SCOPE)
     members = check_token_response(world.redeem(code, client))
     world.clock.advance(days=2)
@@ -152,9 +148,7 @@ def _organization_of(world: World, client: Credentials) -> str:
 
 
 @pytest.mark.shows("4.3.3")
-def test_redirect_uri_must_exactly_equal_that_of_the_request(
-    world: World, client: Credentials, session: BrowserSession
-) -> None:
+def test_redirect_uri_must_equal_request(world: World, client: Credentials, session: BrowserSession) -> None:
     """And whoever shows the code and fails here gets no second try (security 5.3)."""
     for redirect_uri in (
         f"{CALLBACK_URI}/",
@@ -169,7 +163,7 @@ def test_redirect_uri_must_exactly_equal_that_of_the_request(
         check_oauth_error(world.redeem(code, client), "invalid_grant")
 
 
-def test_another_registered_redirect_uri_will_not_do(world: World, session: BrowserSession) -> None:
+def test_other_registered_redirect_uri_is_refused(world: World, session: BrowserSession) -> None:
     client = world.make_web_application(redirect_uris=(CALLBACK_URI, "https://app.example/other"))
     code = world.make_code(client, session, redirect_uri="https://app.example/other")
     check_oauth_error(world.redeem(code, client, redirect_uri=CALLBACK_URI), "invalid_grant")
@@ -190,7 +184,7 @@ def test_grant_type_code_and_redirect_uri_are_required(
         check_token_response(world.redeem(code, client))
 
 
-def test_verifier_must_fit_the_challenge(world: World, client: Credentials, session: BrowserSession) -> None:
+def test_verifier_must_match_challenge(world: World, client: Credentials, session: BrowserSession) -> None:
     """Security 4.5 and 5.3: of a confidential client too, and there is no second try."""
     for verifier in (
         None,
@@ -209,7 +203,7 @@ def test_verifier_must_fit_the_challenge(world: World, client: Credentials, sess
         check_oauth_error(world.redeem(code, client), "invalid_grant")
 
 
-def test_verifier_of_a_wrong_length_never_fits(world: World, session: BrowserSession) -> None:
+def test_verifier_of_wrong_length_is_refused(world: World, session: BrowserSession) -> None:
     """RFC 7636 §4.1: 43 to 128 characters, even if its hash is right."""
     for length in (42, 129):
         verifier = "v" * length
@@ -218,25 +212,25 @@ def test_verifier_of_a_wrong_length_never_fits(world: World, session: BrowserSes
         check_oauth_error(world.redeem(code, client, code_verifier=verifier), "invalid_grant")
 
 
-def test_confidential_client_may_do_without_pkce(world: World, client: Credentials, session: BrowserSession) -> None:
+def test_confidential_client_needs_no_pkce(world: World, client: Credentials, session: BrowserSession) -> None:
     code = world.make_code(client, session, code_challenge=None, code_challenge_method=None)
     check_token_response(world.redeem(code, client))
 
 
-def test_verifier_without_a_challenge_is_refused(world: World, client: Credentials, session: BrowserSession) -> None:
+def test_verifier_without_challenge_is_refused(world: World, client: Credentials, session: BrowserSession) -> None:
     """Security 4.5: somebody took the challenge out of the request (RFC 9700 §4.8.2)."""
     code = world.make_code(client, session, code_challenge=None, code_challenge_method=None)
     check_oauth_error(world.redeem(code, client, code_verifier=CODE_VERIFIER), "invalid_grant")
 
 
-def test_public_client_names_itself_and_proves_the_code_with_pkce(world: World, session: BrowserSession) -> None:
+def test_public_client_redeems_code_with_pkce(world: World, session: BrowserSession) -> None:
     client = world.make_public_application()
     members = check_token_response(world.redeem(world.make_code(client, session, scope=SCOPE), client))
     assert world.client.fetch_userinfo(members["access_token"]).status_int == 200
     check_token_response(world.refresh(members["refresh_token"], client))
 
 
-def test_code_without_pkce_is_no_good_for_a_public_client(world: World, session: BrowserSession) -> None:
+def test_public_client_needs_pkce(world: World, session: BrowserSession) -> None:
     """The authorization endpoint issues none; were there one, it would be refused here too."""
     client = world.make_public_application()
     now, text = world.clock(), "a-code-that-somebody-else-could-have-taken"
@@ -266,14 +260,14 @@ MUTATIONS: dict[str, Callable[[str], str]] = {
 
 
 @pytest.mark.shows("4.3.2")
-def test_what_was_never_issued_is_refused(world: World, client: Credentials, session: BrowserSession) -> None:
+def test_unissued_code_is_refused(world: World, client: Credentials, session: BrowserSession) -> None:
     for mutation in MUTATIONS.values():
         code = world.make_code(client, session)
         check_oauth_error(world.redeem(code, client, code=mutation(code.text)), "invalid_grant")
         check_token_response(world.redeem(code, client))
 
 
-def test_application_needs_the_grant_enabled(world: World, session: BrowserSession) -> None:
+def test_application_needs_grant_enabled(world: World, session: BrowserSession) -> None:
     """Security 3.4."""
     client = world.make_web_application(grant_types=frozenset())
     check_oauth_error(world.redeem(world.make_code(client, session), client), "unauthorized_client")
@@ -282,14 +276,14 @@ def test_application_needs_the_grant_enabled(world: World, session: BrowserSessi
 # --- what changes between the sign-in and the redemption --------------------------------------------------------------
 
 
-def test_signing_out_ends_codes_too(world: World, client: Credentials, session: BrowserSession) -> None:
+def test_sign_out_ends_codes(world: World, client: Credentials, session: BrowserSession) -> None:
     code = world.make_code(client, session, scope=SCOPE)
     with world.transaction_services() as services:
         services.storage.sessions.end(session.id, services.now)
     check_oauth_error(world.redeem(code, client), "invalid_grant")
 
 
-def test_project_in_the_scope_is_looked_at_again(world: World, session: BrowserSession) -> None:
+def test_scope_project_is_rechecked(world: World, session: BrowserSession) -> None:
     """Decisions, namespaces: scopes are checked at redemption too."""
     organization_id = session.user.organization_id
     organization = world.operator_services.organizations.get(organization_id)
@@ -300,7 +294,7 @@ def test_project_in_the_scope_is_looked_at_again(world: World, session: BrowserS
     check_oauth_error(world.redeem(code, client), "invalid_scope")
 
 
-def test_project_that_checks_roles_does_so_again(world: World) -> None:
+def test_role_check_is_repeated(world: World) -> None:
     """Decisions, namespaces: invalid_grant here, access_denied at the authorization endpoint."""
     project = world.make_project(roles=["reader"], check_roles=True)
     client = world.make_web_application(project.id)

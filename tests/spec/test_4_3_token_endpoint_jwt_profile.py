@@ -25,7 +25,7 @@ def post(world: World, body: bytes, content_type: str | None = FORM_CONTENT_TYPE
 
 
 @pytest.mark.shows("1.3", "1.4", "4.3.9", "5.1.3")
-def test_signed_assertion_gets_a_token(world: World, robot: ServiceUserProgram) -> None:
+def test_signed_assertion_gets_token(world: World, robot: ServiceUserProgram) -> None:
     """Success: HTTP 200, application/json, body of §2.4, never cached."""
     answer = world.client.request_token(form(robot))
     check_token_response(answer)
@@ -67,7 +67,7 @@ def test_unknown_parameters_are_ignored(world: World, robot: ServiceUserProgram)
 
 
 @pytest.mark.shows("4.3.8")
-def test_no_client_authentication_is_needed_and_none_is_looked_at(world: World, robot: ServiceUserProgram) -> None:
+def test_client_authentication_is_ignored(world: World, robot: ServiceUserProgram) -> None:
     """§5.3: the signed assertion authenticates the service user."""
     for header in (world.introspector.header, basic_auth_header("nobody:nothing"), "Basic", "Bearer x", "Digest x"):
         check_token_response(world.client.request_token(form(robot), {"Authorization": header}))
@@ -84,7 +84,7 @@ def test_other_methods_are_refused(world: World) -> None:
 
 
 @pytest.mark.shows("4.0.1")
-def test_form_is_taken_whatever_its_content_type_adds(world: World, robot: ServiceUserProgram) -> None:
+def test_content_type_parameters_are_ignored(world: World, robot: ServiceUserProgram) -> None:
     for content_type in (
         FORM_CONTENT_TYPE,
         f"{FORM_CONTENT_TYPE}; charset=UTF-8",
@@ -103,11 +103,11 @@ def test_other_content_types_are_refused(world: World, robot: ServiceUserProgram
         check_oauth_error(answer, "invalid_request", description="the body must be application/x-www-form-urlencoded")
 
 
-def test_empty_body_lacks_the_grant_type(world: World) -> None:
+def test_empty_body_lacks_grant_type(world: World) -> None:
     check_oauth_error(post(world, b""), "invalid_request", description="parameter grant_type is missing")
 
 
-def test_no_parameter_is_given_twice(world: World, robot: ServiceUserProgram) -> None:
+def test_duplicate_parameter_is_refused(world: World, robot: ServiceUserProgram) -> None:
     """RFC 6749 §3.2; also if both say the same."""
     for name in ("grant_type", "assertion", "scope", "unknown"):
         pairs = [*form(robot).items(), ("unknown", "x")]
@@ -115,7 +115,7 @@ def test_no_parameter_is_given_twice(world: World, robot: ServiceUserProgram) ->
         check_oauth_error(answer, "invalid_request", description=f"parameter {name} was given twice")
 
 
-def test_nothing_secret_is_taken_from_the_address(world: World, robot: ServiceUserProgram) -> None:
+def test_secrets_in_query_are_refused(world: World, robot: ServiceUserProgram) -> None:
     """Security 3.3: addresses are logged and kept in histories."""
     for name in ("assertion", "client_secret", "code", "refresh_token", "token", "access_token"):
         address = f"{world.client.discovery['token_endpoint']}?{urlencode({name: robot.assertion()})}"
@@ -123,7 +123,7 @@ def test_nothing_secret_is_taken_from_the_address(world: World, robot: ServiceUs
             check_oauth_error(world.client.post(address, body), "invalid_request")
 
 
-def test_parameters_in_the_address_do_not_count(world: World, robot: ServiceUserProgram) -> None:
+def test_query_parameters_are_ignored(world: World, robot: ServiceUserProgram) -> None:
     address = f"{world.client.discovery['token_endpoint']}?{urlencode({'grant_type': JWT_BEARER, 'scope': 'profile'})}"
     check_oauth_error(world.client.post(address, form(robot, grant_type=OMITTED)), "invalid_request")
     assert check_token_response(world.client.post(address, form(robot)))["scope"] == "openid"
@@ -153,19 +153,19 @@ def test_malformed_form_is_an_invalid_request(world: World) -> None:
         check_oauth_error(post(world, body), "invalid_request")
 
 
-def test_hundred_parameters_of_sixteen_kilobytes_are_the_limit(world: World, robot: ServiceUserProgram) -> None:
+def test_parameter_limits_are_enforced(world: World, robot: ServiceUserProgram) -> None:
     few = form(robot)
     check_token_response(world.client.request_token({**few, **{f"a{number}": "1" for number in range(97)}}))
     check_token_response(world.client.request_token({**few, "other": "a" * 16 * 1024}))
 
 
-def test_body_of_64_kilobytes_is_read(world: World) -> None:
+def test_body_of_64_kilobytes_is_accepted(world: World) -> None:
     """Security 12.2; no more of it: see test_8_limits."""
     at_limit = b"&".join(b"a%d=" % number + b"x" * 16000 for number in range(4)).ljust(65536, b"&")[:65536]
     assert post(world, at_limit).status_int == 400  # type: ignore[attr-defined]
 
 
-def test_error_description_never_repeats_what_was_sent(world: World) -> None:
+def test_error_description_repeats_no_input(world: World) -> None:
     """RFC 6749 §5.2 restricts its characters, and nothing of a stranger's goes into an answer."""
     for body in (b"%22%3Cscript%3E=1&%22%3Cscript%3E=2", b"a%0d%0ab=1&a%0d%0ab=1", "ü=1&ü=1".encode()):
         answer = post(world, body if body.isascii() else quote(body, safe="=&").encode())
@@ -176,13 +176,13 @@ def test_error_description_never_repeats_what_was_sent(world: World) -> None:
 
 
 @pytest.mark.shows("4.3.1")
-def test_endpoint_is_at_exactly_its_path(world: World, robot: ServiceUserProgram) -> None:
+def test_endpoint_path_must_match_exactly(world: World, robot: ServiceUserProgram) -> None:
     address = world.client.discovery["token_endpoint"]
     for other in (f"{address}/", f"{address}x", address.upper().replace("HTTPS", "https"), address.replace("v2", "v1")):
         assert world.client.post(other, form(robot)).status_int == 404
 
 
-def test_refused_request_leaves_nothing_behind(world: World, robot: ServiceUserProgram) -> None:
+def test_refused_request_stores_nothing(world: World, robot: ServiceUserProgram) -> None:
     """Security 9.1: neither token nor use of the key."""
     check_oauth_error(robot.request_token("openid urn:service:iam:org:project:id:none:aud"), "invalid_scope")
     check_oauth_error(robot.request_token(jti="x", aud="elsewhere"), "invalid_grant")

@@ -49,7 +49,7 @@ def replays(world: World, client: Credentials) -> list[AuditEvent]:
 
 @pytest.mark.shows("2.4.4", "2.4.6", "4.3.13")
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
-def test_every_refresh_brings_all_tokens_anew(world: World, session: BrowserSession, kind: Kind) -> None:
+def test_refresh_issues_all_tokens(world: World, session: BrowserSession, kind: Kind) -> None:
     client = kind(world)
     first = world.obtain_tokens(client, session, scope=SCOPE)
     second = rotated(world, first["refresh_token"], client)
@@ -63,7 +63,7 @@ def test_every_refresh_brings_all_tokens_anew(world: World, session: BrowserSess
     rotated(world, second["refresh_token"], client)
 
 
-def test_id_token_is_about_the_same_sign_in(world: World, client: Credentials, session: BrowserSession) -> None:
+def test_refreshed_id_token_keeps_sign_in(world: World, client: Credentials, session: BrowserSession) -> None:
     """OpenID Connect Core §12.2: iss, sub, aud, azp and auth_time as before; iat anew; no nonce."""
     first = world.obtain_tokens(client, session, scope=SCOPE, nonce="n-0S6")
     world.clock.advance(hours=1)
@@ -77,7 +77,7 @@ def test_id_token_is_about_the_same_sign_in(world: World, client: Credentials, s
 
 
 @pytest.mark.shows("2.4.6", "2.7.4")
-def test_without_offline_access_there_is_none(world: World, client: Credentials, session: BrowserSession) -> None:
+def test_refresh_token_needs_offline_access(world: World, client: Credentials, session: BrowserSession) -> None:
     assert "refresh_token" not in world.obtain_tokens(client, session, scope="openid profile")
 
 
@@ -91,14 +91,14 @@ def test_grant_type_and_refresh_token_are_required(world: World, client: Credent
     check_token_response(world.post_token_request(client, form))
 
 
-def test_offline_access_is_dropped_where_it_could_not_be_used(world: World, session: BrowserSession) -> None:
+def test_offline_access_is_dropped_without_refresh_grant(world: World, session: BrowserSession) -> None:
     client = world.make_web_application(grant_types=frozenset({"authorization_code"}))
     members = world.obtain_tokens(client, session, scope="openid offline_access")
     assert members["scope"] == "openid"
     assert "refresh_token" not in members
 
 
-def test_offline_access_is_dropped_where_no_code_comes(world: World, session: BrowserSession) -> None:
+def test_offline_access_is_dropped_without_code(world: World, session: BrowserSession) -> None:
     """OpenID Connect Core §11: nor does the person see an application that could come back by itself."""
     client = world.make_web_application(response_types=frozenset({"code", "id_token token"}))
     parameters = {
@@ -122,9 +122,7 @@ def test_offline_access_is_dropped_where_no_code_comes(world: World, session: Br
 
 
 @pytest.mark.shows("4.3.11")
-def test_scope_is_a_subset_of_the_first_one_and_not_of_the_last(
-    world: World, client: Credentials, session: BrowserSession
-) -> None:
+def test_refresh_scope_is_subset_of_first_scope(world: World, client: Credentials, session: BrowserSession) -> None:
     """Security 6.4."""
     members = world.obtain_tokens(client, session, scope=SCOPE)
     for scope in ("openid", "openid email", "email openid profile", None, "openid profile"):
@@ -137,14 +135,14 @@ def test_scope_is_a_subset_of_the_first_one_and_not_of_the_last(
 
 
 @pytest.mark.shows("4.3.11")
-def test_wider_scope_is_refused_and_uses_nothing_up(world: World, client: Credentials, session: BrowserSession) -> None:
+def test_wider_scope_is_refused_and_keeps_token(world: World, client: Credentials, session: BrowserSession) -> None:
     for scope in ("openid phone", f"{SCOPE} address", "openid unheard_of", "openid OPENID"):
         members = world.obtain_tokens(client, session, scope=SCOPE)
         check_oauth_error(world.refresh(members["refresh_token"], client, scope=scope), "invalid_scope")
         rotated(world, members["refresh_token"], client)
 
 
-def test_scope_must_name_openid(world: World, client: Credentials, session: BrowserSession) -> None:
+def test_refresh_scope_must_include_openid(world: World, client: Credentials, session: BrowserSession) -> None:
     """§2.7: in every request that names scopes."""
     members = world.obtain_tokens(client, session, scope=SCOPE)
     check_oauth_error(world.refresh(members["refresh_token"], client, scope="profile"), "invalid_scope")
@@ -155,7 +153,7 @@ def test_scope_must_name_openid(world: World, client: Credentials, session: Brow
 
 @pytest.mark.shows("4.3.10")
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
-def test_second_use_ends_the_family(world: World, session: BrowserSession, kind: Kind) -> None:
+def test_refresh_replay_revokes_family(world: World, session: BrowserSession, kind: Kind) -> None:
     """Security 6.3: refused, and committed all the same; other sign-ins are not concerned."""
     client = kind(world)
     first, other = world.obtain_tokens(client, session), world.obtain_tokens(client, session)
@@ -168,7 +166,7 @@ def test_second_use_ends_the_family(world: World, session: BrowserSession, kind:
     rotated(world, other["refresh_token"], client)
 
 
-def test_replay_is_noted_once(world: World, client: Credentials, session: BrowserSession) -> None:
+def test_replay_is_audited_once(world: World, client: Credentials, session: BrowserSession) -> None:
     first = world.obtain_tokens(client, session)
     rotated(world, first["refresh_token"], client)
     for _ in range(3):
@@ -178,7 +176,7 @@ def test_replay_is_noted_once(world: World, client: Credentials, session: Browse
     assert event.organization_id is not None
 
 
-def test_replay_is_a_replay_for_ever(world: World, client: Credentials, session: BrowserSession) -> None:
+def test_replay_is_detected_after_expiry(world: World, client: Credentials, session: BrowserSession) -> None:
     """Decisions: purge keeps rotated tokens until their family has ended."""
     members = world.obtain_tokens(client, session)
     first = members["refresh_token"]
@@ -192,7 +190,7 @@ def test_replay_is_a_replay_for_ever(world: World, client: Credentials, session:
     check_oauth_error(world.refresh(members["refresh_token"], client), "invalid_grant")
 
 
-def test_what_was_issued_just_before_the_family_ended_is_good_to_its_own_end(make_world: WorldFactory) -> None:
+def test_id_token_outlives_revoked_family(make_world: WorldFactory) -> None:
     """However soon after their end tokens are purged: what goes with a family is over by then, too."""
     world = make_world(**{"identity.token_retention": "0"})
     client = world.make_web_application(access_token_lifetime=MAX_TOKEN_LIFETIME)
@@ -216,7 +214,7 @@ def graceful(make_world: WorldFactory) -> World:
     return make_world(**{"identity.refresh_token_grace": "30"})
 
 
-def test_within_the_grace_the_last_refresh_may_be_repeated(graceful: World) -> None:
+def test_refresh_can_be_repeated_within_grace_period(graceful: World) -> None:
     """Decisions, tokens: the unused successor dies, and showing it does not end the family."""
     world, client = graceful, graceful.make_web_application()
     first = world.obtain_tokens(client)
@@ -230,7 +228,7 @@ def test_within_the_grace_the_last_refresh_may_be_repeated(graceful: World) -> N
     assert replays(world, client) == []
 
 
-def test_within_the_grace_it_may_be_repeated_more_than_once(graceful: World) -> None:
+def test_refresh_can_be_repeated_often_within_grace_period(graceful: World) -> None:
     world, client = graceful, graceful.make_web_application()
     first = world.obtain_tokens(client)
     chain = [rotated(world, first["refresh_token"], client) for _ in range(4)]
@@ -239,7 +237,7 @@ def test_within_the_grace_it_may_be_repeated_more_than_once(graceful: World) -> 
     rotated(world, chain[-1]["refresh_token"], client)
 
 
-def test_after_the_grace_it_is_a_replay(graceful: World) -> None:
+def test_repetition_after_grace_period_is_replay(graceful: World) -> None:
     world, client = graceful, graceful.make_web_application()
     first = world.obtain_tokens(client)
     second = rotated(world, first["refresh_token"], client)
@@ -250,7 +248,7 @@ def test_after_the_grace_it_is_a_replay(graceful: World) -> None:
     assert len(replays(world, client)) == 1
 
 
-def test_grace_is_no_longer_for_being_used(graceful: World) -> None:
+def test_repetition_does_not_extend_grace_period(graceful: World) -> None:
     world, client = graceful, graceful.make_web_application()
     first = world.obtain_tokens(client)
     rotated(world, first["refresh_token"], client)
@@ -261,7 +259,7 @@ def test_grace_is_no_longer_for_being_used(graceful: World) -> None:
     check_dead(world, last)
 
 
-def test_older_generation_always_ends_the_family(graceful: World) -> None:
+def test_older_generation_revokes_family(graceful: World) -> None:
     """Security 6.3: R1, R2, R3, then R1 again inside the grace."""
     world, client = graceful, graceful.make_web_application()
     first = world.obtain_tokens(client)
@@ -274,7 +272,7 @@ def test_older_generation_always_ends_the_family(graceful: World) -> None:
     assert len(replays(world, client)) == 1
 
 
-def test_without_a_grace_the_same_moment_is_too_late(world: World, client: Credentials) -> None:
+def test_repetition_without_grace_period_is_replay(world: World, client: Credentials) -> None:
     first = world.obtain_tokens(client)
     second = rotated(world, first["refresh_token"], client)
     third = rotated(world, second["refresh_token"], client)
@@ -285,7 +283,7 @@ def test_without_a_grace_the_same_moment_is_too_late(world: World, client: Crede
 # --- lifetime ---------------------------------------------------------------------------------------------------------
 
 
-def test_one_that_nobody_uses_dies_after_thirty_days(world: World, client: Credentials) -> None:
+def test_idle_refresh_token_expires_after_thirty_days(world: World, client: Credentials) -> None:
     """Security 6.1. An expired one is no replay: nothing else ends."""
     first, second = world.obtain_tokens(client), world.obtain_tokens(client)
     world.clock.advance(days=30, seconds=-1)
@@ -295,7 +293,7 @@ def test_one_that_nobody_uses_dies_after_thirty_days(world: World, client: Crede
     assert replays(world, client) == []
 
 
-def test_after_ninety_days_the_person_signs_in_again(world: World, client: Credentials) -> None:
+def test_refresh_token_family_expires_after_ninety_days(world: World, client: Credentials) -> None:
     """Security 6.1: the successor inherits the absolute end."""
     members = world.obtain_tokens(client)
     for _ in range(4):
@@ -310,7 +308,7 @@ def test_after_ninety_days_the_person_signs_in_again(world: World, client: Crede
 # --- what ends it before ----------------------------------------------------------------------------------------------
 
 
-def test_revoking_any_generation_ends_the_family(world: World, client: Credentials) -> None:
+def test_revocation_of_any_generation_revokes_family(world: World, client: Credentials) -> None:
     """Security 6.5: and nothing brings it back."""
     first = world.obtain_tokens(client)
     second = rotated(world, first["refresh_token"], client)
@@ -323,7 +321,7 @@ def test_revoking_any_generation_ends_the_family(world: World, client: Credentia
     check_inactive_token(world.client.introspect(second["access_token"], client))
 
 
-def test_replay_does_not_move_the_moment_of_revocation(world: World, client: Credentials) -> None:
+def test_replay_keeps_revocation_time(world: World, client: Credentials) -> None:
     """Security 6.5."""
     first = world.obtain_tokens(client)
     rotated(world, first["refresh_token"], client)
@@ -335,7 +333,7 @@ def test_replay_does_not_move_the_moment_of_revocation(world: World, client: Cre
     assert world.operator_services.tokens.find_refresh_token(first["refresh_token"]).family.revoked_at == revoked_at
 
 
-def test_signing_out_ends_access_tokens_at_once_and_leaves_offline_access(
+def test_sign_out_ends_access_tokens_and_keeps_offline_access(
     world: World, client: Credentials, session: BrowserSession
 ) -> None:
     """Decisions, end session. What is refreshed afterwards is not tied to the session any more."""
@@ -354,7 +352,7 @@ def test_signing_out_ends_access_tokens_at_once_and_leaves_offline_access(
     check_dead(world, first)
 
 
-def test_new_password_ends_what_applications_have(world: World, client: Credentials, session: BrowserSession) -> None:
+def test_password_change_revokes_refresh_tokens(world: World, client: Credentials, session: BrowserSession) -> None:
     """Security 6.4."""
     members, code = world.obtain_tokens(client, session), world.make_code(client, session)
     subject = world.operator_services.storage.users.find_subject(session.user.id)
@@ -365,7 +363,7 @@ def test_new_password_ends_what_applications_have(world: World, client: Credenti
 
 
 @pytest.mark.storages("memory")  # a setting; that all is revoked is tested above
-def test_whether_a_new_password_does_so_is_a_setting(make_world: WorldFactory) -> None:
+def test_revocation_on_password_change_is_a_setting(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.password_change_ends_access": "false"})
     client, session = world.make_web_application(), world.make_browser_session()
     members = world.obtain_tokens(client, session)
@@ -376,7 +374,7 @@ def test_whether_a_new_password_does_so_is_a_setting(make_world: WorldFactory) -
     check_alive(world, rotated(world, members["refresh_token"], client))
 
 
-def test_application_needs_the_grant_enabled(world: World, session: BrowserSession) -> None:
+def test_application_needs_grant_enabled(world: World, session: BrowserSession) -> None:
     """Security 3.4."""
     client = world.make_application()
     issued = world.make_authorization(session.user, client)
@@ -384,7 +382,7 @@ def test_application_needs_the_grant_enabled(world: World, session: BrowserSessi
 
 
 @pytest.mark.shows("4.3.10")
-def test_neither_access_token_nor_id_token_nor_code_is_a_refresh_token(world: World, client: Credentials) -> None:
+def test_other_tokens_are_refused_as_refresh_token(world: World, client: Credentials) -> None:
     code = world.make_code(client)
     members = world.obtain_tokens(client)
     for token in (members["access_token"], members["id_token"], code.text):

@@ -21,9 +21,7 @@ def token(robot: ServiceUserProgram) -> str:
 
 
 @pytest.mark.shows("1.5", "4.4.1", "4.4.2", "4.4.5")
-def test_live_token_is_described_to_a_client_in_its_audience(
-    world: World, robot: ServiceUserProgram, token: str
-) -> None:
+def test_audience_client_can_introspect_live_token(world: World, robot: ServiceUserProgram, token: str) -> None:
     answer = world.client.introspect(token, world.introspector)
     assert answer.status_int == 200
     assert answer.content_type == "application/json"
@@ -49,12 +47,12 @@ def test_live_token_is_described_to_a_client_in_its_audience(
 
 
 @pytest.mark.shows("4.4.2")
-def test_jwt_is_described_like_an_opaque_token(world: World) -> None:
+def test_jwt_introspection_equals_opaque_token(world: World) -> None:
     robot = world.make_service_user_program(token_format=TokenFormat.JWT)
     assert world.client.introspect(robot.management_token(), world.introspector).json["sub"] == robot.id
 
 
-def test_asking_about_tokens_begins_no_transaction_and_writes_nothing(
+def test_introspection_is_read_only(
     world: World, robot: ServiceUserProgram, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When a secret or a personal access token was used is noted in memory."""
@@ -77,7 +75,7 @@ def test_asking_about_tokens_begins_no_transaction_and_writes_nothing(
 
 
 @pytest.mark.shows("4.4.5")
-def test_client_outside_the_audience_learns_nothing(world: World, robot: ServiceUserProgram, token: str) -> None:
+def test_client_outside_audience_sees_inactive_token(world: World, robot: ServiceUserProgram, token: str) -> None:
     """Security 7.6: active is true only if the requesting client is in the token audience."""
     own_project = world.make_project(robot.organization)
     for client in (world.make_application(), world.make_application(own_project.id)):
@@ -85,7 +83,7 @@ def test_client_outside_the_audience_learns_nothing(world: World, robot: Service
     check_inactive_token(world.client.introspect(robot.access_token(), world.introspector))
 
 
-def test_every_application_of_a_project_in_the_audience_is_told(world: World, robot: ServiceUserProgram) -> None:
+def test_every_audience_project_application_can_introspect(world: World, robot: ServiceUserProgram) -> None:
     """Decisions, tokens: a client is in the audience when aud holds its client id or its project's id."""
     project = world.make_project(robot.organization)
     token = robot.access_token(f"openid {world.audience_scope(project.id)}")
@@ -95,7 +93,7 @@ def test_every_application_of_a_project_in_the_audience_is_told(world: World, ro
 
 
 @pytest.mark.shows("2.7.2")
-def test_application_that_got_a_person_s_token_is_told_by_granted_scopes(world: World) -> None:
+def test_receiving_application_sees_claims_of_granted_scopes(world: World) -> None:
     client = world.make_application()
     person = world.make_human_user()
     bare = world.make_authorization(person, client, scope=("openid",)).access_token
@@ -108,7 +106,7 @@ def test_application_that_got_a_person_s_token_is_told_by_granted_scopes(world: 
 
 
 @pytest.mark.shows("4.4.6")
-def test_person_s_token_is_described_with_all_its_members(world: World) -> None:
+def test_user_token_introspection_has_all_members(world: World) -> None:
     client = world.make_web_application()
     session = world.make_browser_session()
     members = world.obtain_tokens(client, session, scope="openid offline_access")
@@ -134,7 +132,7 @@ def test_person_s_token_is_described_with_all_its_members(world: World) -> None:
     }
 
 
-def test_api_of_the_application_s_project_is_told_too(world: World) -> None:
+def test_api_of_application_project_can_introspect(world: World) -> None:
     """And one of another project only if the token was asked for with it in its audience."""
     organization = world.make_organization()
     project, other = world.make_project(organization), world.make_project(organization)
@@ -150,7 +148,7 @@ def test_api_of_the_application_s_project_is_told_too(world: World) -> None:
     assert world.client.introspect(both, other_api).json["active"] is True
 
 
-def test_public_client_is_told_nothing(world: World) -> None:
+def test_public_client_cannot_introspect(world: World) -> None:
     """RFC 7662 §2.1: the endpoint wants proof, and a public client has none; not even for its own token."""
     client = world.make_public_application()
     token = world.obtain_tokens(client)["access_token"]
@@ -180,13 +178,13 @@ UNKNOWN: tuple[Callable[[str], str], ...] = (
 )
 
 
-def test_what_was_never_issued_is_inactive(world: World, token: str) -> None:
+def test_unissued_token_is_inactive(world: World, token: str) -> None:
     """Security 7.2."""
     for change in UNKNOWN:
         check_inactive_token(world.client.introspect(change(token), world.introspector))
 
 
-def test_refresh_tokens_id_tokens_and_assertions_are_inactive_here(world: World, robot: ServiceUserProgram) -> None:
+def test_other_token_kinds_are_inactive(world: World, robot: ServiceUserProgram) -> None:
     """Security 7.6."""
     client = world.make_application()
     check_inactive_token(
@@ -196,7 +194,7 @@ def test_refresh_tokens_id_tokens_and_assertions_are_inactive_here(world: World,
     check_inactive_token(world.client.introspect(robot.assertion(), world.introspector))
 
 
-def test_token_type_hint_changes_nothing(world: World, token: str) -> None:
+def test_token_type_hint_is_ignored(world: World, token: str) -> None:
     for hint in ("access_token", "refresh_token", "anything"):
         answer = world.client.introspect(token, world.introspector, token_type_hint=hint)
         assert answer.json["active"] is True
@@ -208,12 +206,12 @@ def test_token_is_required(world: World) -> None:
 
 
 @pytest.mark.shows("4.4.7")
-def test_bearer_token_is_no_client_authentication(world: World, token: str) -> None:
+def test_bearer_token_does_not_authenticate_client(world: World, token: str) -> None:
     address = world.client.discovery["introspection_endpoint"]
     check_oauth_error(world.client.post(address, {"token": token}, bearer_headers(token)), "invalid_client", status=401)
 
 
-def test_token_is_not_taken_from_the_address(world: World, token: str) -> None:
+def test_token_in_query_is_refused(world: World, token: str) -> None:
     """Security 3.3."""
     address = f"{world.client.discovery['introspection_endpoint']}?token={token}"
     headers = {"Authorization": world.introspector.header}
@@ -241,7 +239,7 @@ def test_other_content_types_are_refused(world: World, token: str) -> None:
 
 @pytest.mark.parametrize("token_format", TokenFormat)
 @pytest.mark.parametrize("storage", ["memory"])  # no storage is asked about more than a digest
-def test_no_mutation_of_a_live_token_is_live(world_cache: WorldCache, storage: str, token_format: TokenFormat) -> None:
+def test_mutated_token_is_inactive(world_cache: WorldCache, storage: str, token_format: TokenFormat) -> None:
     """Security 7.2: truncated, extended, flipped, case, white space."""
     world = world_cache.shared_world(storage)
     token = world.make_service_user_program(token_format=token_format).management_token()

@@ -32,7 +32,7 @@ def address(world: World) -> str:
 
 @pytest.mark.shows("4.5.1", "4.5.3", "5.3.5")
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_token_in_the_header(world: World, robot: ServiceUserProgram, method: str) -> None:
+def test_token_in_header_is_accepted(world: World, robot: ServiceUserProgram, method: str) -> None:
     answer = world.client.fetch_userinfo(robot.access_token(), method)
     assert answer.status_int == 200
     assert answer.content_type == "application/json"
@@ -41,18 +41,18 @@ def test_token_in_the_header(world: World, robot: ServiceUserProgram, method: st
 
 
 @pytest.mark.shows("4.5.2")
-def test_token_in_the_header_of_a_form_encoded_post(world: World, robot: ServiceUserProgram, address: str) -> None:
+def test_token_in_header_of_post_is_accepted(world: World, robot: ServiceUserProgram, address: str) -> None:
     answer = world.client.post(address, {}, bearer_headers(robot.access_token()))
     assert answer.json["sub"] == robot.id
 
 
 @pytest.mark.shows("4.5.2")
-def test_token_in_the_body_of_a_form_encoded_post(world: World, robot: ServiceUserProgram, address: str) -> None:
+def test_token_in_form_body_is_accepted(world: World, robot: ServiceUserProgram, address: str) -> None:
     """RFC 6750 §2.2."""
     assert world.client.post(address, {"access_token": robot.access_token()}).json["sub"] == robot.id
 
 
-def test_body_that_is_no_form_carries_no_token(world: World, robot: ServiceUserProgram, address: str) -> None:
+def test_token_in_other_body_is_ignored(world: World, robot: ServiceUserProgram, address: str) -> None:
     body = f"access_token={robot.access_token()}".encode()
     for headers in ({}, {"Content-Type": "text/plain"}, {"Content-Type": "application/json"}):
         assert world.client.request("POST", address, headers=headers, body=body).status_int == 401
@@ -64,7 +64,7 @@ def test_scheme_is_case_insensitive(world: World, robot: ServiceUserProgram, add
         assert world.client.get(address, headers).status_int == 200
 
 
-def test_token_is_refused_in_the_address(world: World, robot: ServiceUserProgram, address: str) -> None:
+def test_token_in_query_is_refused(world: World, robot: ServiceUserProgram, address: str) -> None:
     """Security 7.5, with or without one in the header."""
     token = robot.access_token()
     for headers in ({}, bearer_headers(token)):
@@ -73,7 +73,7 @@ def test_token_is_refused_in_the_address(world: World, robot: ServiceUserProgram
         assert 'error="invalid_request"' in challenge(answer)
 
 
-def test_token_is_sent_once(world: World, robot: ServiceUserProgram, address: str) -> None:
+def test_token_must_be_sent_once(world: World, robot: ServiceUserProgram, address: str) -> None:
     """RFC 6750 §2."""
     token = robot.access_token()
     check_oauth_error(world.client.post(address, {"access_token": token}, bearer_headers(token)), "invalid_request")
@@ -82,7 +82,7 @@ def test_token_is_sent_once(world: World, robot: ServiceUserProgram, address: st
 
 
 @pytest.mark.shows("5.3.5")
-def test_without_a_token_the_challenge_names_no_error(world: World, address: str) -> None:
+def test_missing_token_challenge_names_no_error(world: World, address: str) -> None:
     """RFC 6750 §3.1."""
     for headers in (
         {},
@@ -119,16 +119,14 @@ def test_revoked_token_is_unauthorized(world: World, robot: ServiceUserProgram) 
     check_unauthorized(world.client.fetch_userinfo(token))
 
 
-def test_neither_id_token_nor_refresh_token_nor_assertion_is_an_access_token(
-    world: World, robot: ServiceUserProgram
-) -> None:
+def test_other_token_kinds_are_refused(world: World, robot: ServiceUserProgram) -> None:
     """Security 7.1."""
     refresh_token = world.make_authorization(world.make_human_user(), world.make_application()).refresh_token
     for token in (robot.request_token().json["id_token"], refresh_token, robot.assertion()):
         check_unauthorized(world.client.fetch_userinfo(token))
 
 
-def test_token_without_openid_lacks_the_scope(world: World) -> None:
+def test_token_without_openid_has_insufficient_scope(world: World) -> None:
     """Security 7.5."""
     issued = world.make_authorization(world.make_human_user(), world.make_application(), scope=("profile",))
     answer = world.client.fetch_userinfo(issued.access_token)
@@ -212,7 +210,7 @@ def claims_of(session: BrowserSession, scope: str) -> dict[str, Any]:
 
 @pytest.mark.shows("2.7.2", "4.5.4")
 @pytest.mark.parametrize("scope", CLAIMS)
-def test_each_scope_opens_its_claims_and_no_others(world: World, session: BrowserSession, scope: str) -> None:
+def test_each_scope_returns_its_claims_only(world: World, session: BrowserSession, scope: str) -> None:
     """In userinfo and introspection alike; sub always."""
     client = world.make_web_application()
     token = world.obtain_tokens(client, session, scope=f"openid {scope}")["access_token"]
@@ -226,7 +224,7 @@ def test_each_scope_opens_its_claims_and_no_others(world: World, session: Browse
 
 
 @pytest.mark.shows("4.5.4")
-def test_scopes_open_their_claims_together(world: World, session: BrowserSession) -> None:
+def test_scopes_combine_their_claims(world: World, session: BrowserSession) -> None:
     client = world.make_web_application()
     token = world.obtain_tokens(client, session, scope=" ".join(CLAIMS))["access_token"]
     expected = {name: value for scope in CLAIMS for name, value in claims_of(session, scope).items()}
@@ -241,7 +239,7 @@ def test_unknown_claims_are_omitted(world: World) -> None:
     assert set(claims) == {"sub", "name", "given_name", "family_name", "preferred_username", "updated_at"}
 
 
-def test_what_changed_is_told_at_the_next_request(world: World, session: BrowserSession) -> None:
+def test_profile_change_appears_at_next_request(world: World, session: BrowserSession) -> None:
     """Security 7.4: also where the token was issued before."""
     token = world.obtain_tokens(world.make_web_application(), session, scope="openid email")["access_token"]
     person = world.operator_services.users.get(session.user.id)

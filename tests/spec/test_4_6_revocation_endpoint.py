@@ -24,7 +24,7 @@ def check_revoked(answer: Any) -> None:
 
 
 @pytest.mark.shows("4.4.4")
-def test_service_user_s_token_is_revoked_by_an_api_application_of_the_own_project(world: World) -> None:
+def test_instance_api_application_revokes_service_user_token(world: World) -> None:
     """Decisions, tokens: a service user is no client that could authenticate here. That token alone, at every door."""
     robot = world.make_manager_program()
     token, other = robot.management_token(), robot.management_token()
@@ -37,7 +37,7 @@ def test_service_user_s_token_is_revoked_by_an_api_application_of_the_own_projec
 
 
 @pytest.mark.shows("4.6.1", "4.6.2", "4.6.5")
-def test_revoking_a_refresh_token_revokes_its_access_tokens(world: World) -> None:
+def test_refresh_token_revocation_revokes_access_tokens(world: World) -> None:
     for hint in (None, "refresh_token", "access_token", "anything"):
         client = world.make_application()
         person = world.make_human_user()
@@ -57,7 +57,7 @@ def test_revoking_a_refresh_token_revokes_its_access_tokens(world: World) -> Non
 
 
 @pytest.mark.shows("4.6.6")
-def test_revoking_twice_or_after_the_end_changes_nothing(world: World, robot: ServiceUserProgram) -> None:
+def test_revocation_is_idempotent(world: World, robot: ServiceUserProgram) -> None:
     token = robot.access_token()
     client = world.make_application()
     issued = world.make_authorization(world.make_human_user(), client)
@@ -86,7 +86,7 @@ def test_foreign_token_is_refused_and_stays_live(world: World, robot: ServiceUse
     assert world.operator_services.tokens.find_refresh_token(issued.refresh_token).family.revoked_at is None
 
 
-def test_service_user_s_token_is_foreign_to_every_other_application(world: World, robot: ServiceUserProgram) -> None:
+def test_service_user_token_is_foreign_to_other_applications(world: World, robot: ServiceUserProgram) -> None:
     project = world.make_project(robot.organization)
     token = robot.access_token(f"openid {world.audience_scope(project.id)} {world.audience_scope()}")
     in_audience = world.make_application(project.id)
@@ -101,7 +101,7 @@ def test_token_is_required(world: World) -> None:
     check_oauth_error(world.client.revoke("", world.introspector), "invalid_request")
 
 
-def test_token_is_not_taken_from_the_address(world: World, robot: ServiceUserProgram) -> None:
+def test_token_in_query_is_refused(world: World, robot: ServiceUserProgram) -> None:
     token = robot.access_token()
     address = f"{world.client.discovery['revocation_endpoint']}?token={token}"
     answer = world.client.post(address, {"token": token}, {"Authorization": world.introspector.header})
@@ -128,7 +128,7 @@ def test_other_methods_are_refused(world: World) -> None:
         assert answer.headers["Allow"] == "POST"
 
 
-def test_revoking_is_an_audit_event_of_the_client(world: World, robot: ServiceUserProgram) -> None:
+def test_revocation_is_audited_with_client(world: World, robot: ServiceUserProgram) -> None:
     """Security 9.2."""
     token = robot.management_token()
     jti = world.client.introspect(token, world.introspector).json["jti"]
@@ -139,7 +139,7 @@ def test_revoking_is_an_audit_event_of_the_client(world: World, robot: ServiceUs
     assert event.actor.request_id
 
 
-def test_revoking_a_refresh_token_takes_all_that_came_from_the_sign_in(world: World) -> None:
+def test_refresh_token_revocation_revokes_family(world: World) -> None:
     """Access tokens of every refresh, whichever of the refresh tokens is revoked; another sign-in stays."""
     client, session = world.make_web_application(), world.make_browser_session()
     other = world.obtain_tokens(client, session)
@@ -157,7 +157,7 @@ def test_revoking_a_refresh_token_takes_all_that_came_from_the_sign_in(world: Wo
 
 
 @pytest.mark.shows("4.6.2", "4.6.4")
-def test_revoking_an_access_token_leaves_the_refresh_token(world: World) -> None:
+def test_access_token_revocation_keeps_refresh_token(world: World) -> None:
     client = world.make_web_application()
     members = world.obtain_tokens(client)
     check_revoked(world.client.revoke(members["access_token"], client))
@@ -166,7 +166,7 @@ def test_revoking_an_access_token_leaves_the_refresh_token(world: World) -> None
     assert world.client.fetch_userinfo(members["access_token"]).status_int == 401
 
 
-def test_public_client_gives_up_its_own_tokens(world: World) -> None:
+def test_public_client_revokes_its_tokens(world: World) -> None:
     """RFC 7009 §2.1: it names itself; what is foreign stays live."""
     client, stranger = world.make_public_application(), world.make_public_application()
     address = world.client.discovery["revocation_endpoint"]
@@ -178,7 +178,7 @@ def test_public_client_gives_up_its_own_tokens(world: World) -> None:
         assert world.client.fetch_userinfo(members["access_token"]).status_int == 401
 
 
-def test_code_is_no_token(world: World) -> None:
+def test_code_cannot_be_revoked(world: World) -> None:
     """RFC 7009 speaks of tokens alone: an unknown one, and the code can still be redeemed."""
     client = world.make_web_application()
     code = world.make_code(client)

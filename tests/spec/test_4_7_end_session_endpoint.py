@@ -34,9 +34,7 @@ def test_endpoint_exists_on_login_host_only(three_host_world: World) -> None:
 
 
 @pytest.mark.shows("4.7.2")
-def test_with_a_hint_of_this_session_one_is_signed_out_and_sent_back(
-    browser: Browser, party: RelyingParty, tokens: ReceivedTokens
-) -> None:
+def test_hint_of_session_signs_out_and_redirects(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     answer = browser.open(party.logout_url(tokens.id_token), initiator=party.origin)
     check_sent_back(answer)
     assert len(browser.answers) == 1
@@ -47,7 +45,7 @@ def test_with_a_hint_of_this_session_one_is_signed_out_and_sent_back(
 
 
 @pytest.mark.shows("4.7.2")
-def test_post_does_the_same(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
+def test_post_signs_out_and_redirects(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     """From another site it comes without cookies, which the GET after it brings."""
     form = {"id_token_hint": tokens.id_token, "post_logout_redirect_uri": BYE, "state": "a b"}
     answer = browser.post_form(ENDPOINT, form, initiator=party.origin)
@@ -57,20 +55,22 @@ def test_post_does_the_same(browser: Browser, party: RelyingParty, tokens: Recei
     assert not is_signed_in(browser, party)
 
 
-def test_post_of_our_own_site_does_the_same(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
+def test_same_site_post_signs_out_and_redirects(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     form = {"id_token_hint": tokens.id_token, "post_logout_redirect_uri": BYE}
     check_sent_back(browser.post_form(ENDPOINT, form, initiator=browser.login_url))
     assert not is_signed_in(browser, party)
 
 
-def test_without_an_address_one_stays_here(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
+def test_sign_out_without_redirect_uri_shows_page(
+    browser: Browser, party: RelyingParty, tokens: ReceivedTokens
+) -> None:
     answer = browser.open(party.logout_url(tokens.id_token, post_logout_redirect_uri=None, state="s3cret"))
     check_page(answer, 200, SIGNED_OUT)
     assert all("s3cret" not in (answer.headers.get("Location") or "") for answer in browser.answers)
     assert not is_signed_in(browser, party)
 
 
-def test_expired_hint_is_as_good(world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
+def test_expired_hint_is_accepted(world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     """RP-Initiated Logout §2: the OP accepts ID tokens whose exp has passed. Twice is as good as once."""
     world.clock.advance(hours=11)
     for _ in range(2):
@@ -78,9 +78,7 @@ def test_expired_hint_is_as_good(world: World, browser: Browser, party: RelyingP
         assert not browser.session_cookies
 
 
-def test_client_id_beside_the_hint_has_to_be_the_hint_s(
-    world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens
-) -> None:
+def test_client_id_must_match_hint(world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     """RP-Initiated Logout §2: the OP must verify that they match."""
     relying_party = RelyingParty.register(world)
     for client_id in (relying_party.client_id, "unknown", party.client_id.upper()):
@@ -102,7 +100,7 @@ def test_state_is_returned_unmodified(
     assert parse_qsl(query, strict_parsing=True) == [("state", state)]
 
 
-def test_address_with_a_query_part_keeps_it(world: World, browser: Browser) -> None:
+def test_post_logout_uri_keeps_query(world: World, browser: Browser) -> None:
     uri = "https://app.example/bye?tenant=%41&x="
     party = RelyingParty.register(world, post_logout_redirect_uri=uri)
     check_sent_back(
@@ -111,7 +109,7 @@ def test_address_with_a_query_part_keeps_it(world: World, browser: Browser) -> N
     )
 
 
-def test_native_application_is_opened_by_its_own_scheme(world: World, browser: Browser) -> None:
+def test_native_application_is_opened_by_its_scheme(world: World, browser: Browser) -> None:
     """RFC 8252 §7.1."""
     party = RelyingParty.register(
         world,
@@ -125,7 +123,7 @@ def test_native_application_is_opened_by_its_own_scheme(world: World, browser: B
     )
 
 
-def test_only_the_named_session_ends(
+def test_sign_out_ends_only_hinted_session(
     world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens
 ) -> None:
     """Somebody else at the same browser stays signed in, and so does the person elsewhere."""
@@ -140,7 +138,7 @@ def test_only_the_named_session_ends(
     assert party.sign_in_silently(other_browser, prompt="none").claims["sub"] == person_id
 
 
-def test_every_application_s_hint_names_the_session(
+def test_hint_of_any_application_names_session(
     world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens
 ) -> None:
     """One session, many applications: any of them may ask, each for its own addresses."""
@@ -157,7 +155,7 @@ def test_every_application_s_hint_names_the_session(
 
 
 @pytest.mark.shows("4.4.4")
-def test_its_access_tokens_are_dead_at_once(world: World, browser: Browser, person: HumanUser) -> None:
+def test_sign_out_ends_access_tokens(world: World, browser: Browser, person: HumanUser) -> None:
     """Service description §4.4: introspection also checks that the token is not revoked, by client or by logout."""
     first = RelyingParty.register(world)
     second = RelyingParty.register(world, access_token_type=TokenFormat.JWT)
@@ -178,7 +176,7 @@ def test_its_access_tokens_are_dead_at_once(world: World, browser: Browser, pers
     assert first.fetch_userinfo(received_tokens)["sub"] == person.id
 
 
-def test_refresh_tokens_with_offline_access_live_on(
+def test_sign_out_keeps_offline_refresh_tokens(
     browser: Browser, party: RelyingParty, tokens: ReceivedTokens, person: HumanUser
 ) -> None:
     """Security 7.8; what they bring belongs to no session any more."""
@@ -193,9 +191,7 @@ def test_refresh_tokens_with_offline_access_live_on(
     assert again.status_int == 200
 
 
-def test_code_of_the_session_is_worth_nothing_any_more(
-    browser: Browser, party: RelyingParty, tokens: ReceivedTokens
-) -> None:
+def test_sign_out_ends_codes(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     authorization = party.new_request()
     code = party.extract_code(browser.open(authorization.url), authorization)
     browser.open(party.logout_url(tokens.id_token))
@@ -204,7 +200,7 @@ def test_code_of_the_session_is_worth_nothing_any_more(
 
 
 @pytest.mark.storages("sqlite", "postgresql")  # memory belongs to one process
-def test_session_is_over_on_every_node(isolated_world: World, key_pool: RsaKeyPool) -> None:
+def test_sign_out_applies_to_every_node(isolated_world: World, key_pool: RsaKeyPool) -> None:
     """Security 7.4 and 7.8: at the next request."""
     party, browser = RelyingParty.register(isolated_world), Browser(isolated_world)
     browser.start_session(isolated_world.make_human_user())
@@ -225,7 +221,7 @@ def test_session_is_over_on_every_node(isolated_world: World, key_pool: RsaKeyPo
         node.close()
 
 
-def test_end_is_audited(world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
+def test_sign_out_is_audited(world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     browser.open(party.logout_url(tokens.id_token))
     (event,) = world.audit_events(event="session.ended", object_id=tokens.claims["sub"])
     actor = event.actor
@@ -240,7 +236,7 @@ def test_end_is_audited(world: World, browser: Browser, party: RelyingParty, tok
 
 
 @pytest.mark.shows("4.7.2")
-def test_without_a_hint_the_person_is_asked(
+def test_sign_out_without_hint_needs_confirmation(
     browser: Browser, party: RelyingParty, tokens: ReceivedTokens, world: World
 ) -> None:
     """Security 7.8: no logout by a cross-site GET."""
@@ -255,27 +251,29 @@ def test_without_a_hint_the_person_is_asked(
     assert party.client.fetch_userinfo(tokens.access_token).status_int == 401
 
 
-def test_asked_for_by_nobody_in_particular(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
+def test_sign_out_without_parameters_needs_confirmation(
+    browser: Browser, party: RelyingParty, tokens: ReceivedTokens
+) -> None:
     check_page(browser.open(ENDPOINT), 200, CONFIRMATION)
     check_page(browser.submit(), 200, SIGNED_OUT)
     assert not is_signed_in(browser, party)
 
 
-def test_whoever_stays_is_still_signed_in(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
+def test_unconfirmed_sign_out_keeps_session(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     browser.open(party.logout_url(None, client_id=party.client_id))
     browser.click("Stay signed in")
     assert browser.external_redirect is None
     assert is_signed_in(browser, party)
 
 
-def test_who_is_asked_by_a_post_is_asked(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
+def test_post_without_hint_needs_confirmation(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     form = {"client_id": party.client_id, "post_logout_redirect_uri": BYE, "state": "s"}
     check_page(browser.post_form(ENDPOINT, form, initiator="https://evil.example"), 200, CONFIRMATION)
     assert is_signed_in(browser.tab(), party)
     check_sent_back(browser.submit(), f"{BYE}?state=s")
 
 
-def test_answer_is_taken_from_our_own_page_alone(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
+def test_confirmation_needs_same_origin(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     """Security 11.1: login and logout forms included."""
     browser.open(party.logout_url(None, client_id=party.client_id))
     fields = dict(browser.find_form().submit_fields())
@@ -284,7 +282,7 @@ def test_answer_is_taken_from_our_own_page_alone(browser: Browser, party: Relyin
     assert is_signed_in(browser.tab(), party)
 
 
-def test_hint_of_another_session_is_no_hint_of_this_one(
+def test_hint_of_other_session_needs_confirmation(
     world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens, person: HumanUser
 ) -> None:
     """Decisions: otherwise the user is asked. Of somebody else, or of the same person at another browser."""
@@ -299,7 +297,9 @@ def test_hint_of_another_session_is_no_hint_of_this_one(
     assert is_signed_in(browser, party)
 
 
-def test_where_nobody_is_signed_in_nobody_is_asked(world: World, party: RelyingParty, tokens: ReceivedTokens) -> None:
+def test_sign_out_without_session_needs_no_confirmation(
+    world: World, party: RelyingParty, tokens: ReceivedTokens
+) -> None:
     nobody = Browser(world)
     check_sent_back(nobody.open(party.logout_url(tokens.id_token, state="s")), f"{BYE}?state=s")
     check_sent_back(nobody.open(party.logout_url(None, client_id=party.client_id)))
@@ -308,7 +308,7 @@ def test_where_nobody_is_signed_in_nobody_is_asked(world: World, party: RelyingP
     check_sent_back(nobody.post_form(ENDPOINT, form, initiator=party.origin))
 
 
-def test_nor_where_the_session_has_expired(
+def test_sign_out_of_expired_session_needs_no_confirmation(
     world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens
 ) -> None:
     world.clock.advance(hours=12)
@@ -316,7 +316,7 @@ def test_nor_where_the_session_has_expired(
     check_sent_back(browser.open(party.logout_url(tokens.id_token)))
 
 
-def test_several_people_are_signed_out_together_if_they_say_so(
+def test_confirmed_sign_out_ends_all_sessions(
     world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens
 ) -> None:
     browser.start_session(world.make_human_user())
@@ -326,9 +326,7 @@ def test_several_people_are_signed_out_together_if_they_say_so(
     assert not is_signed_in(browser, party)
 
 
-def test_ui_locales_and_logout_hint_cause_no_error(
-    browser: Browser, party: RelyingParty, tokens: ReceivedTokens
-) -> None:
+def test_ui_locales_and_logout_hint_are_accepted(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     answer = browser.open(
         party.logout_url(None, client_id=party.client_id, ui_locales="xx de-CH", logout_hint="ada", unheard_of="1")
     )
@@ -340,7 +338,7 @@ def test_ui_locales_and_logout_hint_cause_no_error(
 
 
 @pytest.mark.parametrize("with_hint", [True, False])
-def test_long_post_stands_in_no_address(
+def test_long_post_is_not_put_in_url(
     browser: Browser, party: RelyingParty, tokens: ReceivedTokens, with_hint: bool
 ) -> None:
     """It waits as a row, whether for the browser's cookies or for the person: proxies refuse long headers."""
@@ -359,7 +357,7 @@ def test_long_post_stands_in_no_address(
     assert not is_signed_in(browser, party)
 
 
-def test_post_that_waits_belongs_to_its_browser(
+def test_pending_post_is_bound_to_browser(
     world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens
 ) -> None:
     """Elsewhere, and after half an hour, it is nobody's: the person is asked, and stays here."""
@@ -370,13 +368,15 @@ def test_post_that_waits_belongs_to_its_browser(
     assert is_signed_in(browser, party)
 
 
-def test_empty_post_asks(world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
+def test_empty_post_needs_confirmation(
+    world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens
+) -> None:
     check_page(browser.post_form(ENDPOINT, b"", initiator=party.origin), 200, CONFIRMATION)
     bare = world.client.request("POST", ENDPOINT, headers={"Content-Type": FORM_CONTENT_TYPE})
     assert bare.status_int == 303
 
 
-def test_signing_in_and_out_and_in_again(world: World, party: RelyingParty, person: HumanUser) -> None:
+def test_sign_in_after_sign_out_starts_new_session(world: World, party: RelyingParty, person: HumanUser) -> None:
     """Through the pages: each time another session."""
     login_name = set_password(world, person)
     browser = Browser(world)

@@ -65,9 +65,7 @@ NOT_REGISTERED = (
 )
 
 
-def test_address_that_is_not_registered_never_redirects(
-    browser: Browser, party: RelyingParty, tokens: ReceivedTokens
-) -> None:
+def test_unregistered_uri_never_redirects(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     """Security 7.8: string equality. And nothing is ended."""
     for uri in NOT_REGISTERED:
         for hint, parameters in ((tokens.id_token, {}), (None, {"client_id": party.client_id})):
@@ -78,7 +76,7 @@ def test_address_that_is_not_registered_never_redirects(
 
 
 @pytest.mark.parametrize("uri", [BYE, "https://evil.example/bye"])
-def test_address_that_belongs_to_nobody_is_not_followed(
+def test_post_logout_uri_without_client_is_not_followed(
     browser: Browser, party: RelyingParty, tokens: ReceivedTokens, uri: str
 ) -> None:
     """RP-Initiated Logout §2: without hint and client_id the person is asked, and stays here."""
@@ -100,7 +98,7 @@ def test_unknown_client_never_redirects(browser: Browser, party: RelyingParty, t
     assert is_signed_in(browser, party)
 
 
-def test_deactivated_application_s_addresses_are_not_good(
+def test_deactivated_application_uri_never_redirects(
     world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens
 ) -> None:
     world.operator_services.applications.deactivate(party.client_id)
@@ -110,12 +108,12 @@ def test_deactivated_application_s_addresses_are_not_good(
     assert not browser.session_cookies
 
 
-def test_state_that_is_too_long_is_told(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
+def test_too_long_state_error_is_shown(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     check_page(browser.open(party.logout_url(tokens.id_token, state="s" * 2049)), 400, UNREADABLE)
     assert is_signed_in(browser, party)
 
 
-def test_parameter_given_twice_is_refused(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
+def test_duplicate_parameter_is_refused(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     right = {"id_token_hint": tokens.id_token, "client_id": party.client_id, "post_logout_redirect_uri": BYE}
     for name in (*right, "state", "ui_locales", "logout_hint", "unheard"):
         pairs = [*({name: "x"} | right).items(), (name, right.get(name, "x"))]
@@ -126,7 +124,7 @@ def test_parameter_given_twice_is_refused(browser: Browser, party: RelyingParty,
 
 
 @pytest.mark.parametrize("encoded", ["state=%", "state=%ff", "state=%00", "x" * (16 * 1024 + 1)])
-def test_what_cannot_be_read_is_refused(
+def test_unreadable_request_is_refused(
     browser: Browser, party: RelyingParty, tokens: ReceivedTokens, encoded: str
 ) -> None:
     status = 413 if len(encoded) > 16 * 1024 else 400
@@ -135,13 +133,13 @@ def test_what_cannot_be_read_is_refused(
     assert is_signed_in(browser, party)
 
 
-def test_body_that_is_no_form_is_refused(world: World) -> None:
+def test_body_without_form_is_refused(world: World) -> None:
     for content_type in ("application/json", "multipart/form-data; boundary=x", "text/plain"):
         answer = world.client.request("POST", ENDPOINT, headers={"Content-Type": content_type}, body=b"{}")
         check_page(answer, 400, UNREADABLE)
 
 
-def test_other_methods_sign_nobody_out(
+def test_other_methods_do_not_sign_out(
     world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens
 ) -> None:
     """A link checker's HEAD is not a click."""

@@ -57,7 +57,7 @@ def test_tokens_are_signed_under_a_published_kid(world: World) -> None:
 
 
 @pytest.mark.shows("4.8.3")
-def test_keys_may_be_cached(world: World) -> None:
+def test_key_set_is_cacheable(world: World) -> None:
     answer = world.client.fetch_jwks()
     assert answer.content_type == "application/json"
     assert answer.headers["Cache-Control"] == "public, max-age=300"
@@ -66,7 +66,7 @@ def test_keys_may_be_cached(world: World) -> None:
     assert unchanged.body == b""
 
 
-def test_new_key_changes_the_etag(isolated_world: World) -> None:
+def test_new_key_changes_etag(isolated_world: World) -> None:
     etag = isolated_world.client.fetch_jwks().headers["ETag"]
     rotate(isolated_world)
     answer = isolated_world.client.fetch_jwks({"If-None-Match": etag})
@@ -81,7 +81,7 @@ def test_other_methods_are_refused(world: World) -> None:
         check_oauth_error(answer, "invalid_request", status=405)
 
 
-def test_rotation_announces_signs_retires_and_removes(isolated_world: World) -> None:
+def test_rotation_steps_follow_schedule(isolated_world: World) -> None:
     """Security 8.2, each step to the second: a client that trusts the cache headers never meets an unknown kid."""
     world = isolated_world
     robot = world.make_service_user_program(token_format=TokenFormat.JWT)
@@ -132,7 +132,7 @@ def test_emergency_rotation_skips_the_announcement(isolated_world: World) -> Non
     assert set(published(world)) == {first, second}
 
 
-def test_emergency_overtakes_an_announced_rotation(isolated_world: World) -> None:
+def test_emergency_rotation_overtakes_announced_rotation(isolated_world: World) -> None:
     world = isolated_world
     robot = world.make_service_user_program(token_format=TokenFormat.JWT)
     announced = rotate(world)
@@ -144,7 +144,7 @@ def test_emergency_overtakes_an_announced_rotation(isolated_world: World) -> Non
     assert signing(robot) == emergency
 
 
-def test_rotation_happens_by_age(isolated_world: World) -> None:
+def test_rotation_follows_key_age(isolated_world: World) -> None:
     """Security 8.4: every 90 days, announced in time."""
     world = isolated_world
     robot = world.make_service_user_program(token_format=TokenFormat.JWT)
@@ -167,7 +167,7 @@ def test_rotation_happens_by_age(isolated_world: World) -> None:
 
 
 @pytest.mark.storages("sqlite", "postgresql")  # memory belongs to one process
-def test_another_node_s_rotation_is_seen_before_its_key_signs(isolated_world: World) -> None:
+def test_rotation_of_other_node_is_loaded_before_signing(isolated_world: World) -> None:
     """Decisions, lifetimes: nodes may cache the key list, but never longer than an emergency leaves them."""
     published(isolated_world)
     world = World(isolated_world.settings, clock=isolated_world.clock, key_pool=isolated_world.key_pool)
@@ -180,7 +180,7 @@ def test_another_node_s_rotation_is_seen_before_its_key_signs(isolated_world: Wo
 
 
 @pytest.mark.storages("memory")  # a setting, judged before any storage
-def test_key_stays_published_for_the_longest_tokens_that_may_be_set(make_world: WorldFactory) -> None:
+def test_key_stays_published_for_longest_token_lifetime(make_world: WorldFactory) -> None:
     """Security 7.3 and 8.2: a token of 12 h verifies until its last second."""
     world = make_world(**{"identity.access_token_lifetime": "12h"})
     robot = world.make_service_user_program(token_format=TokenFormat.JWT)
@@ -192,7 +192,7 @@ def test_key_stays_published_for_the_longest_tokens_that_may_be_set(make_world: 
     assert decode_jwt_unverified(token)[0]["kid"] in published(world)
 
 
-def test_adding_and_removing_keys_are_audit_events(isolated_world: World) -> None:
+def test_key_changes_are_audited(isolated_world: World) -> None:
     world = isolated_world
     [first] = published(world)
     second = rotate(world)

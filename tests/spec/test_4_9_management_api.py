@@ -13,15 +13,13 @@ PATHS = ["/me", "/instance"]
 
 @pytest.mark.shows("2.6.5", "4.3.7", "4.9.1")
 @pytest.mark.parametrize("path", PATHS)
-def test_manager_s_token_with_the_audience_scope_is_accepted(
-    world: World, owner: ServiceUserProgram, path: str
-) -> None:
+def test_manager_token_with_audience_scope_is_accepted(world: World, owner: ServiceUserProgram, path: str) -> None:
     answer = world.client.call_management_api(path, owner.management_token())
     assert answer.status_int == 200
     assert answer.content_type == "application/json"
 
 
-def test_me_tells_who_i_am_which_roles_and_which_organization(world: World, owner: ServiceUserProgram) -> None:
+def test_me_returns_user_roles_and_organization(world: World, owner: ServiceUserProgram) -> None:
     assert world.client.call_management_api("/me", owner.management_token()).json == {
         "id": owner.id,
         "kind": "service_user",
@@ -38,7 +36,7 @@ def test_me_tells_who_i_am_which_roles_and_which_organization(world: World, owne
 
 
 @pytest.mark.shows("5.2.2")
-def test_instance_tells_the_own_project_s_id(world: World, owner: ServiceUserProgram) -> None:
+def test_instance_returns_its_project_id(world: World, owner: ServiceUserProgram) -> None:
     answer = world.client.call_management_api("/instance", owner.management_token()).json
     assert answer["project_id"] == world.instance.project_id
     assert answer["organization_id"] == world.instance.organization_id
@@ -46,7 +44,7 @@ def test_instance_tells_the_own_project_s_id(world: World, owner: ServiceUserPro
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_without_a_token_the_challenge_names_no_error(world: World, path: str) -> None:
+def test_missing_token_challenge_names_no_error(world: World, path: str) -> None:
     """RFC 6750 §3.1."""
     for headers in (
         {},
@@ -61,7 +59,7 @@ def test_without_a_token_the_challenge_names_no_error(world: World, path: str) -
 
 @pytest.mark.shows("4.3.7")
 @pytest.mark.parametrize("path", PATHS)
-def test_token_without_the_audience_scope_is_refused(world: World, owner: ServiceUserProgram, path: str) -> None:
+def test_token_without_audience_scope_is_refused(world: World, owner: ServiceUserProgram, path: str) -> None:
     """Security 14.3: the role alone is not enough."""
     project = world.make_project(owner.organization)
     for scope in ("openid", "openid profile", f"openid {world.audience_scope(project.id)}"):
@@ -70,12 +68,12 @@ def test_token_without_the_audience_scope_is_refused(world: World, owner: Servic
         assert 'error="invalid_token"' in answer.headers["WWW-Authenticate"]
 
 
-def test_token_without_any_manager_role_is_refused(world: World, robot: ServiceUserProgram) -> None:
+def test_token_without_manager_role_is_refused(world: World, robot: ServiceUserProgram) -> None:
     """Security 14.3: the audience alone is not enough."""
     check_api_error(world.client.call_management_api("/instance", robot.management_token()), 403, "forbidden")
 
 
-def test_me_answers_whoever_shows_a_token_for_this_service(world: World, robot: ServiceUserProgram) -> None:
+def test_me_needs_audience_but_no_role(world: World, robot: ServiceUserProgram) -> None:
     """Who am I, even without a role."""
     me = world.client.call_management_api("/me", robot.management_token()).json
     assert (me["id"], me["organization"]["id"], me["roles"]) == (robot.id, robot.organization.id, [])
@@ -89,12 +87,12 @@ def test_unknown_token_is_refused(world: World, path: str) -> None:
         assert 'error="invalid_token"' in answer.headers["WWW-Authenticate"]
 
 
-def test_neither_id_token_nor_assertion_is_accepted(world: World, owner: ServiceUserProgram) -> None:
+def test_id_token_and_assertion_are_refused(world: World, owner: ServiceUserProgram) -> None:
     for token in (owner.request_token().json["id_token"], owner.assertion()):
         check_api_error(world.client.call_management_api("/me", token), 401, "unauthenticated")
 
 
-def test_token_in_address_or_body_does_not_count(world: World, owner: ServiceUserProgram) -> None:
+def test_token_in_query_or_body_is_ignored(world: World, owner: ServiceUserProgram) -> None:
     token = owner.management_token()
     answer = world.client.get(f"{world.client.management_url}/me?access_token={token}")
     check_api_error(answer, 401, "unauthenticated")
@@ -114,7 +112,7 @@ def test_roles_are_read_at_request_time(world: World, robot: ServiceUserProgram)
 
 
 @pytest.mark.shows("2.6.6")
-def test_roles_of_every_level_are_told(world: World, robot: ServiceUserProgram) -> None:
+def test_me_returns_roles_of_every_level(world: World, robot: ServiceUserProgram) -> None:
     project = world.make_project(robot.organization)
     world.assign_manager_role(robot, "IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
     world.assign_manager_role(robot, "PROJECT_OWNER", resource=project_resource(project))
@@ -134,12 +132,12 @@ def test_other_methods_are_refused(world: World, owner: ServiceUserProgram, path
         assert "GET" in answer.headers["Allow"]
 
 
-def test_there_is_nothing_at_other_addresses(world: World, owner: ServiceUserProgram) -> None:
+def test_unknown_paths_are_not_found(world: World, owner: ServiceUserProgram) -> None:
     for path in ("", "/nothing", "/me/", "/me/x", "/instance%00", "/%ff", "/..%2f"):
         check_api_error(world.client.call_management_api(path, owner.management_token()), 404, "not_found")
 
 
-def test_it_lives_on_the_base_host_alone(three_host_world: World) -> None:
+def test_management_api_exists_on_base_host_only(three_host_world: World) -> None:
     owner = three_host_world.make_manager_program()
     token = owner.management_token()
     assert three_host_world.client.call_management_api("/me", token).status_int == 200
@@ -148,14 +146,14 @@ def test_it_lives_on_the_base_host_alone(three_host_world: World) -> None:
         check_api_error(answer, 404, "not_found")
 
 
-def test_answers_are_never_cached(world: World, owner: ServiceUserProgram) -> None:
+def test_responses_are_not_cacheable(world: World, owner: ServiceUserProgram) -> None:
     """They tell what only this caller may know."""
     answer = world.client.call_management_api("/me", owner.management_token())
     assert answer.headers["Cache-Control"] == "no-store"
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
-def test_request_id_is_ours_and_new_each_time(world: World) -> None:
+def test_request_id_is_generated_for_each_request(world: World) -> None:
     """Security 16.2."""
     ids = set()
     for _ in range(2):
@@ -167,7 +165,7 @@ def test_request_id_is_ours_and_new_each_time(world: World) -> None:
     assert "chosen-by-the-caller" not in ids
 
 
-def test_refused_manager_is_an_audit_event(world: World, robot: ServiceUserProgram) -> None:
+def test_refused_manager_is_audited(world: World, robot: ServiceUserProgram) -> None:
     """Security 9.2, with who it was and what was missing."""
     world.client.call_management_api("/instance", robot.management_token())
     [event] = world.audit_events(event="access.refused", actor_id=robot.id)

@@ -42,11 +42,11 @@ def client(world: World) -> Credentials:
 
 @pytest.mark.shows("4.4.3", "4.6.3", "5.3.4")
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_id_and_secret_in_a_basic_header(world: World, client: Credentials, endpoint: str) -> None:
+def test_client_secret_basic_is_accepted(world: World, client: Credentials, endpoint: str) -> None:
     assert ask(world, client.header, endpoint).status_int == 200
 
 
-def test_generated_credentials_hold_letters_and_digits_alone(world: World, client: Credentials) -> None:
+def test_generated_credentials_are_alphanumeric(world: World, client: Credentials) -> None:
     """Security 3.1 and 3.2: no client has to encode them."""
     for text in (client.client_id, client.secret):
         assert text.isascii()
@@ -60,7 +60,7 @@ def test_scheme_is_case_insensitive(world: World, client: Credentials) -> None:
         assert ask(world, f"{scheme} {encoded}").status_int == 200
 
 
-def test_credentials_may_be_form_encoded(world: World, client: Credentials) -> None:
+def test_basic_credentials_can_be_form_encoded(world: World, client: Credentials) -> None:
     """RFC 6749 §2.3.1: needlessly encoded credentials are the same credentials."""
 
     def encode(text: str) -> str:
@@ -70,7 +70,7 @@ def test_credentials_may_be_form_encoded(world: World, client: Credentials) -> N
 
 
 @pytest.mark.parametrize("secret", ["a:b", ":", "a b", "ü€", "100%", "%zz", 'quo"ted', "a&b=c"])
-def test_any_secret_is_read_form_encoded_and_raw(world: World, client: Credentials, secret: str) -> None:
+def test_any_secret_is_accepted_encoded_and_raw(world: World, client: Credentials, secret: str) -> None:
     """Split at the first colon; decisions: form-encoded or raw."""
     stored = ClientSecret(id=new_id(), digest=token_digest(secret), created_at=world.clock())
     world.operator_services.storage.applications.add_secret(client.client_id, stored)
@@ -96,13 +96,13 @@ def wrong(client: Credentials) -> tuple[str | None, ...]:
 
 @pytest.mark.shows("4.4.7", "7.6")
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_everything_else_is_a_401_and_never_an_accident(world: World, client: Credentials, endpoint: str) -> None:
+def test_malformed_authorization_header_is_401(world: World, client: Credentials, endpoint: str) -> None:
     """Security 3.1."""
     for header in wrong(client):
         check_unauthenticated(ask(world, header, endpoint))
 
 
-def test_unknown_client_cannot_be_told_from_a_wrong_secret(world: World, client: Credentials) -> None:
+def test_unknown_client_looks_like_wrong_secret(world: World, client: Credentials) -> None:
     answers = [
         ask(world, basic_auth_header(f"{client.client_id}:wrong")),
         ask(world, basic_auth_header("nobody:wrong")),
@@ -112,7 +112,7 @@ def test_unknown_client_cannot_be_told_from_a_wrong_secret(world: World, client:
     assert comparable_headers(answers[0]) == comparable_headers(answers[1]) == comparable_headers(answers[2])
 
 
-def test_service_user_is_no_application(world: World) -> None:
+def test_service_user_key_is_no_client_secret(world: World) -> None:
     """With a secret it may revoke what it got; introspection tells applications alone."""
     robot = world.make_service_user_program()
     secret = world.make_service_user_secret(robot)
@@ -124,18 +124,18 @@ def test_service_user_is_no_application(world: World) -> None:
     assert ask(world, secret.header, "revocation_endpoint").status_int == 200
 
 
-def test_secret_belongs_to_its_client(world: World, client: Credentials) -> None:
+def test_secret_of_other_client_is_refused(world: World, client: Credentials) -> None:
     credentials = world.make_application()
     check_unauthenticated(ask(world, basic_auth_header(f"{client.client_id}:{credentials.secret}")))
 
 
-def test_client_id_may_be_repeated_in_the_form_if_it_is_the_same(world: World, client: Credentials) -> None:
+def test_repeated_client_id_must_match(world: World, client: Credentials) -> None:
     """Security 3.3."""
     check_inactive_token(ask(world, client.header, client_id=client.client_id))
     check_oauth_error(ask(world, client.header, client_id="another"), "invalid_request")
 
 
-def test_one_method_is_used_and_not_several(world: World, client: Credentials) -> None:
+def test_several_authentication_methods_are_refused(world: World, client: Credentials) -> None:
     """RFC 6749 §2.3."""
     for name in ("client_secret", "client_assertion"):
         check_oauth_error(ask(world, client.header, **{name: client.secret}), "invalid_request")
@@ -151,13 +151,13 @@ def posting(world: World) -> Credentials:
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_id_and_secret_in_the_form(world: World, posting: Credentials, endpoint: str) -> None:
+def test_client_secret_post_is_accepted(world: World, posting: Credentials, endpoint: str) -> None:
     """RFC 6749 §2.3.1, for applications that are registered with it."""
     answer = ask(world, None, endpoint, client_id=posting.client_id, client_secret=posting.secret)
     assert answer.status_int == 200
 
 
-def test_every_failure_in_the_form_looks_like_one_in_the_header(world: World, posting: Credentials) -> None:
+def test_form_failures_equal_header_failures(world: World, posting: Credentials) -> None:
     credentials = world.make_application(authentication_method="client_secret_post")
     in_header = ask(world, basic_auth_header("nobody:wrong"))
     wrong_secrets = ("wrong", posting.secret[:-1], posting.secret.swapcase(), credentials.secret)
@@ -171,14 +171,14 @@ def test_every_failure_in_the_form_looks_like_one_in_the_header(world: World, po
         assert (answer.body, comparable_headers(answer)) == (in_header.body, comparable_headers(in_header))
 
 
-def test_public_client_names_itself(world: World) -> None:
+def test_public_client_sends_client_id(world: World) -> None:
     """Where it has no need to prove who it is: it may give up tokens, and may not ask about them (RFC 7662 §2.1)."""
     client = world.make_public_application()
     assert ask(world, None, "revocation_endpoint", client_id=client).status_int == 200
     check_unauthenticated(ask(world, None, client_id=client))
 
 
-def test_each_application_uses_its_own_method_alone(world: World, client: Credentials, posting: Credentials) -> None:
+def test_application_must_use_registered_method(world: World, client: Credentials, posting: Credentials) -> None:
     """And whoever knows a client id is not taken for a client that has a secret."""
     public = world.make_public_application()
     for endpoint in ENDPOINTS:
@@ -196,7 +196,9 @@ def test_each_application_uses_its_own_method_alone(world: World, client: Creden
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_methods_are_not_mixed(world: World, client: Credentials, posting: Credentials, endpoint: str) -> None:
+def test_authentication_methods_cannot_be_mixed(
+    world: World, client: Credentials, posting: Credentials, endpoint: str
+) -> None:
     """Security 3.3: whichever of them is right."""
     in_form = {"client_id": posting.client_id, "client_secret": posting.secret}
     for header in (client.header, posting.header, basic_auth_header("nobody:wrong"), "Basic"):
@@ -206,21 +208,21 @@ def test_methods_are_not_mixed(world: World, client: Credentials, posting: Crede
         check_oauth_error(ask(world, None, endpoint, **in_form, client_assertion=assertion), "invalid_request")
 
 
-def test_name_beside_another_header_is_no_name(world: World) -> None:
+def test_client_id_beside_other_header_is_refused(world: World) -> None:
     """Somebody meant the header: it is not passed over."""
     for header in ("Bearer token", "Digest x", "Basi", "x"):
         client = world.make_public_application()
         check_unauthenticated(ask(world, header, "revocation_endpoint", client_id=client))
 
 
-def test_client_assertion_is_no_method_of_this_service(world: World) -> None:
+def test_client_assertion_is_not_supported(world: World) -> None:
     """Decisions: basic, post, none."""
     client = world.make_public_application()
     check_unauthenticated(ask(world, None, "revocation_endpoint", client_id=client, client_assertion="x"))
 
 
 @pytest.mark.shows("5.3.3")
-def test_assertion_of_a_service_user_is_enough_by_itself(world: World) -> None:
+def test_service_user_assertion_needs_no_client_authentication(world: World) -> None:
     """Decisions: a client_id beside it is ignored, whoever's it is."""
     robot = world.make_service_user_program()
     for client_id in (
@@ -233,7 +235,7 @@ def test_assertion_of_a_service_user_is_enough_by_itself(world: World) -> None:
         check_token_response(world.client.exchange_assertion(robot.assertion(), client_id=client_id))
 
 
-def test_discovery_names_the_methods(world: World) -> None:
+def test_discovery_lists_authentication_methods(world: World) -> None:
     methods = ["client_secret_basic", "client_secret_post", "none"]
     assert world.client.discovery["token_endpoint_auth_methods_supported"] == methods
     assert world.client.discovery["revocation_endpoint_auth_methods_supported"] == methods
@@ -243,14 +245,14 @@ def test_discovery_names_the_methods(world: World) -> None:
 # --- what is refused whatever the method ------------------------------------------------------------------------------
 
 
-def test_credentials_in_the_address_are_refused(world: World, client: Credentials) -> None:
+def test_credentials_in_query_are_refused(world: World, client: Credentials) -> None:
     """Security 3.3."""
     address = world.client.discovery["introspection_endpoint"]
     query = f"client_id={client.client_id}&client_secret={client.secret}"
     check_oauth_error(world.client.post(f"{address}?{query}", {"token": "x"}), "invalid_request")
 
 
-def test_nothing_secret_is_taken_from_the_address_of_the_token_endpoint(world: World) -> None:
+def test_token_endpoint_refuses_secrets_in_query(world: World) -> None:
     """Security 3.3: neither with the right credentials in the header."""
     for name in ("code", "refresh_token", "client_secret", "code_verifier", "token"):
         client = world.make_web_application()
@@ -259,7 +261,7 @@ def test_nothing_secret_is_taken_from_the_address_of_the_token_endpoint(world: W
         check_oauth_error(world.client.post(address, form, {"Authorization": client.header}), "invalid_request")
 
 
-def test_refused_client_is_an_audit_event_once_a_minute(isolated_world: World) -> None:
+def test_refused_client_is_audited_once_a_minute(isolated_world: World) -> None:
     """Security 9.2; decisions, tokens."""
     isolated_world.make_application()
 

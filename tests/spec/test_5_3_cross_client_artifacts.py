@@ -52,7 +52,7 @@ def strangers(world: World) -> list[CredentialsOrClientId]:
     return [make(world) for make in KINDS.values()]
 
 
-def test_code(scene: CrossClientScenario, strangers: list[CredentialsOrClientId]) -> None:
+def test_code_of_other_client_is_refused(scene: CrossClientScenario, strangers: list[CredentialsOrClientId]) -> None:
     """Security 5.3: nor does B use it up, with the right verifier or a wrong one."""
     for stranger in strangers:
         check_oauth_error(scene.world.redeem(scene.code, stranger), "invalid_grant")
@@ -60,7 +60,9 @@ def test_code(scene: CrossClientScenario, strangers: list[CredentialsOrClientId]
     check_token_response(scene.world.redeem(scene.code, scene.owner))
 
 
-def test_used_code(scene: CrossClientScenario, strangers: list[CredentialsOrClientId]) -> None:
+def test_used_code_of_other_client_keeps_tokens(
+    scene: CrossClientScenario, strangers: list[CredentialsOrClientId]
+) -> None:
     """Whoever is not its client cannot end A's tokens with it."""
     members = check_token_response(scene.world.redeem(scene.code, scene.owner))
     for stranger in strangers:
@@ -68,7 +70,9 @@ def test_used_code(scene: CrossClientScenario, strangers: list[CredentialsOrClie
     assert scene.world.client.fetch_userinfo(members["access_token"]).status_int == 200
 
 
-def test_refresh_token(scene: CrossClientScenario, strangers: list[CredentialsOrClientId]) -> None:
+def test_refresh_token_of_other_client_is_refused(
+    scene: CrossClientScenario, strangers: list[CredentialsOrClientId]
+) -> None:
     """Neither while it is good nor once it was rotated."""
     first = scene.members["refresh_token"]
     for stranger in strangers:
@@ -79,7 +83,9 @@ def test_refresh_token(scene: CrossClientScenario, strangers: list[CredentialsOr
     check_token_response(scene.world.refresh(after["refresh_token"], scene.owner))
 
 
-def test_revocation(scene: CrossClientScenario, strangers: list[CredentialsOrClientId]) -> None:
+def test_token_of_other_client_is_not_revoked(
+    scene: CrossClientScenario, strangers: list[CredentialsOrClientId]
+) -> None:
     """Security 7.7."""
     for stranger in strangers:
         for name in ("access_token", "refresh_token"):
@@ -88,13 +94,15 @@ def test_revocation(scene: CrossClientScenario, strangers: list[CredentialsOrCli
     check_token_response(scene.world.refresh(scene.members["refresh_token"], scene.owner))
 
 
-def test_revocation_by_its_owner(scene: CrossClientScenario) -> None:
+def test_owner_revokes_token(scene: CrossClientScenario) -> None:
     """RFC 7009 §2.1: public clients revoke what they got, as others do."""
     assert scene.revoke(scene.members["refresh_token"], scene.owner).status_int == 200
     assert scene.world.client.fetch_userinfo(scene.members["access_token"]).status_int == 401
 
 
-def test_introspection(scene: CrossClientScenario, strangers: list[CredentialsOrClientId]) -> None:
+def test_token_of_other_client_is_not_introspected(
+    scene: CrossClientScenario, strangers: list[CredentialsOrClientId]
+) -> None:
     """Security 7.6; and a public client learns nothing, not even of its own tokens (RFC 7662 §2.1)."""
     for client in (*strangers, scene.owner):
         answer = scene.introspect(scene.members["access_token"], client)
@@ -107,7 +115,7 @@ def test_introspection(scene: CrossClientScenario, strangers: list[CredentialsOr
 
 
 @pytest.mark.parametrize("stranger", KINDS)
-def test_name_of_another_client(scene: CrossClientScenario, stranger: str) -> None:
+def test_client_id_of_other_client_is_refused(scene: CrossClientScenario, stranger: str) -> None:
     """B's credentials with A's client_id are neither's."""
     client = KINDS[stranger](scene.world)
     form, headers = scene.world.client_credentials(client)
@@ -122,7 +130,7 @@ def test_name_of_another_client(scene: CrossClientScenario, stranger: str) -> No
     check_token_response(scene.world.redeem(scene.code, scene.owner))
 
 
-def test_service_user_with_a_secret_can_do_nothing_with_any_of_it(scene: CrossClientScenario) -> None:
+def test_service_user_secret_opens_no_client_artifact(scene: CrossClientScenario) -> None:
     """The stranger is a service user: it may use another grant alone, and asks about no tokens."""
     stranger = scene.world.make_service_user_secret(scene.world.make_service_user_program())
     check_oauth_error(scene.world.redeem(scene.code, stranger), "unauthorized_client")

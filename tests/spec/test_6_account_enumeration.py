@@ -54,7 +54,7 @@ def patterns(world: World) -> dict[str, str]:
     return {item["introspectable"]["name"]: item["introspectable"]["pattern"] for item in found}
 
 
-def test_each_page_and_endpoint_says_how_a_stranger_asks_it(world: World) -> None:
+def test_anonymous_requests_cover_all_routes(world: World) -> None:
     names = {name for name, _ in all_requests(world)}
     assert PUBLIC - names - TAKES_NOTHING.keys() == set()
     assert not names & TAKES_NOTHING.keys()
@@ -70,7 +70,9 @@ def difference(expected: list[NormalizedResponse], actual: list[NormalizedRespon
 
 
 @pytest.mark.parametrize("straight", [False, True], ids=["here", "elsewhere"])
-def test_nobody_learns_who_has_an_account(world: World, monkeypatch: pytest.MonkeyPatch, straight: bool) -> None:
+def test_anonymous_requests_do_not_reveal_accounts(
+    world: World, monkeypatch: pytest.MonkeyPatch, straight: bool
+) -> None:
     """By the answer, or by what it costs: one hash of a password stands for a hundred statements."""
     scene, problems = AnonymousScenario.create(world, straight=straight), []
     people = list(scene.people())
@@ -96,7 +98,7 @@ def test_nobody_learns_who_has_an_account(world: World, monkeypatch: pytest.Monk
     assert not problems, "\n".join(problems)
 
 
-def test_nobody_without_a_credential_learns_which_ids_there_are(world: World) -> None:
+def test_unauthenticated_requests_do_not_reveal_ids(world: World) -> None:
     """Each route that is for those who are signed in, with ids of things and with ids of nothing."""
     scene = AnonymousScenario.create(world, straight=False)
     *_, account_case, robot = scene.people()

@@ -125,7 +125,7 @@ def rows(world: World) -> list[AuditEvent]:
     return list(world.all_audit_events())
 
 
-def test_no_word_of_a_stranger_and_hardly_a_row(world: World, client: Credentials) -> None:
+def test_anonymous_input_is_not_audited(world: World, client: Credentials) -> None:
     for case, attempt in ATTEMPTS.items():
         world.clock.advance(minutes=1)
         before = len(rows(world))
@@ -139,7 +139,7 @@ def test_no_word_of_a_stranger_and_hardly_a_row(world: World, client: Credential
         assert len(refused) <= MOST_OF_ONE_KIND, (case, refused)
 
 
-def test_forgotten_password_of_names_that_nobody_has(make_world: WorldFactory) -> None:
+def test_password_reset_of_unknown_names_is_not_audited(make_world: WorldFactory) -> None:
     world = make_world(
         **{"identity.smtp.host": "127.0.0.1", "identity.smtp.sender": "Identity <no-reply@id.example.com>"}
     )
@@ -154,7 +154,7 @@ def test_forgotten_password_of_names_that_nobody_has(make_world: WorldFactory) -
     assert "mallory" not in repr(events)
 
 
-def test_reasons_without_end_are_cut_off(world: World, client: Credentials, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_reasons_are_truncated(world: World, client: Credentials, monkeypatch: pytest.MonkeyPatch) -> None:
     """A plugin may put into a reason whatever it was sent."""
     from identity.provider.endpoints import authorization as endpoint
 

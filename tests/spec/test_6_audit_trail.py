@@ -31,7 +31,7 @@ def refusals(world: World, **filters: Any) -> list[tuple[str | None, str | None]
     return [(event.object_id, event.reason) for event in reversed(events)]
 
 
-def test_refusal_names_the_service_user_once_its_signature_holds(world: World, robot: ServiceUserProgram) -> None:
+def test_refusal_names_service_user_after_valid_signature(world: World, robot: ServiceUserProgram) -> None:
     """Security 2.8: the precise reason goes to the audit trail."""
     robot.request_token(aud="elsewhere")
     [event] = world.audit_events(event="authentication.refused", object_id=robot.id)
@@ -43,7 +43,7 @@ def test_refusal_names_the_service_user_once_its_signature_holds(world: World, r
     assert event.actor.request_id
 
 
-def test_stranger_s_refusal_names_the_reason_but_nobody(isolated_world: World) -> None:
+def test_refusal_before_valid_signature_names_no_user(isolated_world: World) -> None:
     robot = isolated_world.make_service_user_program()
     isolated_world.client.exchange_assertion(robot.assertion(header={"alg": "none"}))
     isolated_world.client.exchange_assertion(robot.assertion(header={"kid": "unknown"}))
@@ -55,7 +55,7 @@ def test_stranger_s_refusal_names_the_reason_but_nobody(isolated_world: World) -
     ]
 
 
-def test_same_refusal_is_written_once_a_minute(world: World, robot: ServiceUserProgram) -> None:
+def test_repeated_refusal_is_audited_once_a_minute(world: World, robot: ServiceUserProgram) -> None:
     """Decisions, tokens."""
     world.clock.advance(60 - world.clock.seconds % 60)
     for _ in range(3):
@@ -73,7 +73,7 @@ def test_same_refusal_is_written_once_a_minute(world: World, robot: ServiceUserP
     assert len(refusals(world, object_id=robot.id)) == 3
 
 
-def test_how_late_an_assertion_was_does_not_make_it_another_refusal(world: World, robot: ServiceUserProgram) -> None:
+def test_refusals_differing_in_lateness_are_merged(world: World, robot: ServiceUserProgram) -> None:
     """Otherwise an attacker fills the trail, one event a second."""
     world.clock.advance(60 - world.clock.seconds % 60)
     for seconds in range(40, 50):
@@ -81,7 +81,7 @@ def test_how_late_an_assertion_was_does_not_make_it_another_refusal(world: World
     assert len(refusals(world, object_id=robot.id)) == 1
 
 
-def test_one_party_s_refusals_do_not_hide_another_s(world: World) -> None:
+def test_refusals_are_merged_per_client(world: World) -> None:
     first, second = world.make_service_user_program(), world.make_service_user_program()
     for robot in (first, second):
         robot.request_token(aud="elsewhere")
@@ -91,7 +91,7 @@ def test_one_party_s_refusals_do_not_hide_another_s(world: World) -> None:
         assert len(world.audit_events(event="access.refused", actor_id=robot.id)) == 1
 
 
-def test_issuing_a_token_is_no_event(isolated_world: World) -> None:
+def test_token_issue_is_not_audited(isolated_world: World) -> None:
     """Decisions, tokens: its row is the record."""
     robot = isolated_world.make_service_user_program()
     before = len(isolated_world.audit_events())
@@ -110,7 +110,7 @@ def test_events_are_in_order(isolated_world: World) -> None:
 
 
 @pytest.mark.shows("6.1")
-def test_change_whose_event_cannot_be_written_does_not_happen(
+def test_change_fails_without_audit_event(
     world: World, robot: ServiceUserProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Security 9.2."""
@@ -126,7 +126,7 @@ def test_change_whose_event_cannot_be_written_does_not_happen(
     assert world.client.introspect(token, client).json["active"] is True
 
 
-def test_refusal_that_cannot_be_written_is_still_a_refusal(
+def test_refusal_stands_without_audit_event(
     world: World, robot: ServiceUserProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*args: object) -> None:
@@ -137,7 +137,7 @@ def test_refusal_that_cannot_be_written_is_still_a_refusal(
     assert robot.request_token(aud="elsewhere").status_int == 400
 
 
-def test_no_secret_is_told_to_log_or_trail(make_world: WorldFactory, caplog: pytest.LogCaptureFixture) -> None:
+def test_secrets_are_not_logged_or_audited(make_world: WorldFactory, caplog: pytest.LogCaptureFixture) -> None:
     """Security 16.1: every kind of secret, in right and wrong requests, with every library at DEBUG."""
     names = [name for name in logging.root.manager.loggerDict if isinstance(name, str)]
     levels = {name: logging.getLogger(name).level for name in names}
@@ -170,7 +170,7 @@ def signed_in(world: World, person: HumanUser, party: RelyingParty) -> tuple[Bro
 
 
 @pytest.mark.shows("6.1")
-def test_sign_in_names_who_signed_in_to_what(
+def test_sign_in_event_names_user_and_application(
     world: World, person: HumanUser, party: RelyingParty, signed_in: tuple[Browser, str]
 ) -> None:
     """As actor and as object: whoever looks for a person finds it either way, in the API as well."""
@@ -193,7 +193,7 @@ def test_sign_in_names_who_signed_in_to_what(
         assert (listed["actor"]["client_id"], listed["actor"]["session_id"]) == (party.client_id, session_id)
 
 
-def test_every_end_of_a_session_names_who_ended_it(
+def test_session_end_event_names_actor(
     world: World, person: HumanUser, party: RelyingParty, signed_in: tuple[Browser, str]
 ) -> None:
     browser, session_id = signed_in
@@ -209,7 +209,7 @@ def test_every_end_of_a_session_names_who_ended_it(
     assert (event.actor.session_id, event.detail["session_id"]) == (None, session.id)
 
 
-def test_two_people_who_sign_out_of_one_browser_are_told_apart(world: World) -> None:
+def test_sign_out_events_of_one_browser_name_each_user(world: World) -> None:
     browser, people = Browser(world), [world.make_human_user(), world.make_human_user()]
     sessions = {person.id: browser.start_session(person).id for person in people}
     browser.open("/sign-out")
@@ -219,7 +219,7 @@ def test_two_people_who_sign_out_of_one_browser_are_told_apart(world: World) -> 
         assert (event.object_id, event.actor.session_id) == (person.id, sessions[person.id])
 
 
-def test_password_that_is_changed_on_the_way_in_names_its_person(world: World, person: HumanUser) -> None:
+def test_password_change_during_sign_in_names_user(world: World, person: HumanUser) -> None:
     login_name, browser = set_password(world, person), Browser(world)
     password = world.operator_services.passwords.set_one_time_password(person.id)
     browser.open("/login")
@@ -229,7 +229,7 @@ def test_password_that_is_changed_on_the_way_in_names_its_person(world: World, p
     assert (event.actor.kind, event.actor.id) == (ActorKind.USER, person.id)
 
 
-def test_what_is_done_in_the_console_names_the_session(world: World) -> None:
+def test_console_events_name_session(world: World) -> None:
     person, browser = world.make_human_user(), Browser(world)
     world.assign_manager_role(person, "ORG_OWNER")
     session = browser.start_session(person)
@@ -241,7 +241,7 @@ def test_what_is_done_in_the_console_names_the_session(world: World) -> None:
     assert session.id in page
 
 
-def test_what_is_done_with_a_token_names_its_client_and_its_session(world: World, party: RelyingParty) -> None:
+def test_token_events_name_client_and_session(world: World, party: RelyingParty) -> None:
     robot, token, session_id = world.make_manager_program("ORG_OWNER"), new_token(), make_id()
     live = make_access_token(
         robot.user,
@@ -265,14 +265,14 @@ def test_what_is_done_with_a_token_names_its_client_and_its_session(world: World
         assert text in page
 
 
-def test_what_a_service_user_does_names_it_as_its_own_client(world: World) -> None:
+def test_service_user_events_name_it_as_client(world: World) -> None:
     robot = world.make_manager_program("ORG_OWNER")
     ApiClient.for_user(robot).patch(f"/organizations/{robot.organization.id}", {"name": "Renamed"})
     [event] = world.audit_events(event="organization.changed", actor_id=robot.id)
     assert (event.actor.kind, event.actor.client_id, event.actor.session_id) == (ActorKind.USER, robot.id, None)
 
 
-def test_what_a_client_revokes_names_the_client(world: World, robot: ServiceUserProgram) -> None:
+def test_revocation_event_names_client(world: World, robot: ServiceUserProgram) -> None:
     token = robot.management_token()
     assert world.client.revoke(token, world.introspector).status_int == 200
     [event] = world.audit_events(event="token.revoked", actor_id=world.introspector.client_id)[:1]

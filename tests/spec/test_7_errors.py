@@ -55,7 +55,7 @@ def storage_away(world: World, token: str, monkeypatch: pytest.MonkeyPatch) -> I
 @pytest.mark.shows("7.9")
 @pytest.mark.usefixtures("storage_away")
 @pytest.mark.parametrize("ask", ASKING.values(), ids=ASKING.keys())
-def test_while_the_storage_is_away_the_answer_is_503(
+def test_storage_outage_is_503(
     world: World, robot: ServiceUserProgram, token: str, ask: Callable[[World, ServiceUserProgram, str], Any]
 ) -> None:
     """Security 9.5: with Retry-After, and without a word of the cause."""
@@ -66,7 +66,7 @@ def test_while_the_storage_is_away_the_answer_is_503(
 
 
 @pytest.mark.usefixtures("storage_away")
-def test_management_api_too_is_503(world: World, token: str) -> None:
+def test_storage_outage_is_503_at_management_api(world: World, token: str) -> None:
     answer = world.client.call_management_api("/me", token)
     check_api_error(answer, 503, "temporarily_unavailable")
     assert int(answer.headers["Retry-After"]) > 0
@@ -74,13 +74,13 @@ def test_management_api_too_is_503(world: World, token: str) -> None:
 
 
 @pytest.mark.usefixtures("storage_away")
-def test_discovery_and_keys_keep_answering(world: World) -> None:
+def test_discovery_and_keys_survive_storage_outage(world: World) -> None:
     assert world.client.get(world.issuer + DISCOVERY_PATH).status_int == 200
     assert world.client.fetch_jwks().status_int == 200
     assert world.client.get(f"{world.issuer}/healthz").status_int == 200
 
 
-def test_keys_are_served_from_a_copy_for_five_minutes(isolated_world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_are_served_from_cache_for_five_minutes(isolated_world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Security 9.5: a last-known copy, at most 5 minutes old."""
     kids = isolated_world.client.fetch_jwks().json
     monkeypatch.setattr(isolated_world.identity.backend, "read_session", away)
@@ -93,7 +93,7 @@ def test_keys_are_served_from_a_copy_for_five_minutes(isolated_world: World, mon
 
 
 @pytest.mark.usefixtures("storage_away")
-def test_readiness_says_what_fails_and_nothing_more(world: World) -> None:
+def test_readiness_names_failing_check_only(world: World) -> None:
     """Security 9.9."""
     answer = world.client.get(f"{world.issuer}/readyz")
     assert answer.status_int == 503
@@ -101,7 +101,7 @@ def test_readiness_says_what_fails_and_nothing_more(world: World) -> None:
     assert "internal" not in answer.text
 
 
-def test_after_the_storage_is_back_all_is_as_before(
+def test_service_recovers_after_storage_outage(
     world: World, robot: ServiceUserProgram, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Security 9.5: recovery without restart."""
@@ -113,7 +113,7 @@ def test_after_the_storage_is_back_all_is_as_before(
     assert (answer.status_int, answer.json["failed"]) == (200, [])
 
 
-def test_token_that_cannot_be_recorded_is_not_handed_out(
+def test_unstored_token_is_not_returned(
     world: World, robot: ServiceUserProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Security 9.1: and what was written before it is taken back, the use of the jti too."""
@@ -168,9 +168,7 @@ def joined_by(kind: type[Objecting], world: World, monkeypatch: pytest.MonkeyPat
         yield
 
 
-def test_refusal_that_cannot_be_undone_is_503(
-    world: World, robot: ServiceUserProgram, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_rollback_is_503(world: World, robot: ServiceUserProgram, monkeypatch: pytest.MonkeyPatch) -> None:
     """Security 9.1: what the refusal rests on may not have come to be, as where writers share a commit that fails."""
     assertion = robot.assertion(jti="replayed")
     check_token_response(world.client.exchange_assertion(assertion))
@@ -179,7 +177,7 @@ def test_refusal_that_cannot_be_undone_is_503(
     check_oauth_error(world.client.exchange_assertion(assertion), "invalid_grant")
 
 
-def test_nothing_is_told_before_it_is_committed(
+def test_response_follows_commit(
     world: World, robot: ServiceUserProgram, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Security 7.7 and 9.1: if the change was not committed the answer is 503, not 200."""
@@ -191,7 +189,7 @@ def test_nothing_is_told_before_it_is_committed(
     check_token_response(world.client.exchange_assertion(assertion))
 
 
-def test_unexpected_exception_is_500_with_a_request_id_and_nothing_else(
+def test_unexpected_exception_is_500_with_request_id_only(
     world: World, robot: ServiceUserProgram, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Security 12.6."""
@@ -213,7 +211,9 @@ def test_unexpected_exception_is_500_with_a_request_id_and_nothing_else(
     check_token_response(robot.request_token(jti="kept"))
 
 
-def test_unexpected_exception_in_the_management_api(world: World, token: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_exception_in_management_api_is_500(
+    world: World, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*args: object) -> None:
         raise RuntimeError(DETAIL)
 
@@ -224,14 +224,14 @@ def test_unexpected_exception_in_the_management_api(world: World, token: str, mo
     assert "internal" not in answer.text
 
 
-def test_there_is_nothing_at_other_addresses(world: World) -> None:
+def test_unknown_paths_are_not_found(world: World) -> None:
     for path in ("/none", "/favicon.ico", "/oauth", "/oauth/v2", "/oauth/v2/", "/oauth/v2/none", "//", "/%"):
         answer = world.client.get(world.issuer + path)
         check_api_error(answer, 404, "not_found")
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
-def test_address_that_is_no_text_names_nothing(world: World) -> None:
+def test_undecodable_path_is_not_found(world: World) -> None:
     for raw in ("/\xff", "/oauth/v2/token\xff", "/\xc3", "/a\0b", "/\xed\xa0\x80"):
         answer = world.client.request("GET", world.issuer + "/x", environ={"PATH_INFO": raw})
         check_api_error(answer, 404, "not_found")
@@ -245,7 +245,7 @@ def test_errors_are_plain_json(world: World, robot: ServiceUserProgram) -> None:
     assert b"<" not in answer.body
 
 
-def test_background_work_goes_on_after_a_failed_commit(
+def test_background_jobs_continue_after_failed_commit(
     world: World, robot: ServiceUserProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A thread whose commit failed can begin again."""

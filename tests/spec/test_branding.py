@@ -95,7 +95,7 @@ def served(world: World, path: str) -> Any:
 # --- the API ----------------------------------------------------------------------------------------------------------
 
 
-def test_at_first_there_is_nothing(api: ApiClient, of_organization: str, of_application: str) -> None:
+def test_default_branding_is_empty(api: ApiClient, of_organization: str, of_application: str) -> None:
     for path in (of_organization, of_application):
         branding = api.get(path)
         assert branding.pop("version") >= 1
@@ -103,7 +103,7 @@ def test_at_first_there_is_nothing(api: ApiClient, of_organization: str, of_appl
 
 
 @pytest.mark.every_storage
-def test_what_is_set_is_shown_until_it_is_taken_back(world: World, api: ApiClient, of_organization: str) -> None:
+def test_branding_is_returned_until_removed(world: World, api: ApiClient, of_organization: str) -> None:
     changed = api.patch(of_organization, {**ALL, "logo": LOGO})
     assert {name: changed[name] for name in ALL} == ALL
     assert b"onload" not in base64.b64decode(changed["logo"])
@@ -120,7 +120,7 @@ def test_what_is_set_is_shown_until_it_is_taken_back(world: World, api: ApiClien
     assert api.patch(of_organization, EMPTY)["version"] == changed["version"] + 2
 
 
-def test_change_is_told_in_the_audit_trail(
+def test_branding_change_is_audited(
     world: World,
     api: ApiClient,
     organization: Organization,
@@ -166,7 +166,7 @@ def test_stale_version_is_refused(api: ApiClient, of_organization: str) -> None:
         ({"logo": "%%%"}, "base64"),
     ],
 )
-def test_what_does_not_fit_is_refused(
+def test_invalid_branding_is_refused(
     api: ApiClient, of_organization: str, members: dict[str, Any], message: str
 ) -> None:
     answer = api.ask("PATCH", of_organization, members)
@@ -177,7 +177,7 @@ def test_what_does_not_fit_is_refused(
     assert api.get(of_organization)["version"] == api.get(of_organization.removesuffix("/branding"))["version"]
 
 
-def test_it_takes_the_permission_to_change_the_owner(
+def test_branding_needs_write_permission_of_owner(
     world: World, organization: Organization, of_organization: str, of_application: str
 ) -> None:
     viewer = world.make_service_user_program(organization)
@@ -189,7 +189,7 @@ def test_it_takes_the_permission_to_change_the_owner(
         assert ApiClient.for_user(world.make_manager_program("ORG_OWNER")).ask("GET", path).status_int == 404
 
 
-def test_applications_of_the_instance_are_changed_by_who_manages_it(
+def test_instance_application_branding_needs_instance_manager(
     world: World, api: ApiClient, of_application: str, party: RelyingParty
 ) -> None:
     instance_owner = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
@@ -203,9 +203,7 @@ def test_applications_of_the_instance_are_changed_by_who_manages_it(
 # --- what people see --------------------------------------------------------------------------------------------------
 
 
-def test_nothing_is_looked_for_where_nothing_was_set(
-    world: World, party: RelyingParty, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_branding_runs_no_query(world: World, party: RelyingParty, monkeypatch: pytest.MonkeyPatch) -> None:
     statements: list[str] = []
     with world.read_only_services() as services:
         store = type(services.storage.records)
@@ -222,7 +220,7 @@ def test_nothing_is_looked_for_where_nothing_was_set(
     assert "branding" not in statements
 
 
-def test_pages_of_a_sign_in_look_like_the_organization(
+def test_sign_in_pages_use_organization_branding(
     world: World, api: ApiClient, party: RelyingParty, of_organization: str
 ) -> None:
     api.patch(of_organization, {**ALL, "logo": LOGO})
@@ -245,7 +243,7 @@ def test_pages_of_a_sign_in_look_like_the_organization(
     assert "style=" not in page
 
 
-def test_application_counts_before_its_organization(
+def test_application_branding_precedes_organization_branding(
     world: World, api: ApiClient, party: RelyingParty, of_organization: str, of_application: str
 ) -> None:
     api.patch(of_organization, {**ALL, "logo": LOGO})
@@ -272,7 +270,7 @@ def party_organization(world: World, party: RelyingParty) -> Organization:
     return client.organization
 
 
-def test_organization_that_is_asked_for_counts_for_itself(
+def test_requested_organization_branding_applies(
     world: World, api: ApiClient, party: RelyingParty, of_organization: str
 ) -> None:
     tenant = world.make_organization()
@@ -286,7 +284,7 @@ def test_organization_that_is_asked_for_counts_for_itself(
     assert "Tenant" not in page.html.find(class_="login__target").p.text
 
 
-def test_page_behind_a_link_looks_like_the_organization(
+def test_one_time_link_page_uses_organization_branding(
     world: World, api: ApiClient, organization: Organization, of_organization: str
 ) -> None:
     api.patch(of_organization, {"display_name": "Acme", "accent": "#0b5a3c"})
@@ -300,7 +298,7 @@ def test_page_behind_a_link_looks_like_the_organization(
     assert "Acme" not in Browser(world).open("/password/reset")
 
 
-def test_signing_out_of_an_application_looks_like_it(
+def test_sign_out_page_uses_application_branding(
     world: World, api: ApiClient, organization: Organization, party: RelyingParty, of_application: str
 ) -> None:
     api.patch(of_application, {"display_name": "Bills"})
@@ -315,7 +313,7 @@ def test_signing_out_of_an_application_looks_like_it(
 HOSTILE = "\"'><img src=x onerror=alert(1)><script>alert(2)</script>{{ 7331*1337 }}</title>"
 
 
-def test_hostile_words_stay_words(world: World, api: ApiClient, party: RelyingParty, of_organization: str) -> None:
+def test_hostile_texts_are_escaped(world: World, api: ApiClient, party: RelyingParty, of_organization: str) -> None:
     api.patch(
         of_organization,
         {
@@ -337,7 +335,7 @@ def test_hostile_words_stay_words(world: World, api: ApiClient, party: RelyingPa
 
 
 @pytest.mark.every_storage
-def test_logo_is_served_as_what_it_is_and_may_do_nothing(
+def test_logo_has_media_type_and_strict_policy(
     world: World, api: ApiClient, party: RelyingParty, of_organization: str
 ) -> None:
     api.patch(of_organization, {"logo": LOGO})
@@ -363,7 +361,7 @@ def test_logo_is_served_as_what_it_is_and_may_do_nothing(
     assert logo_of(sign_in_page(world, party)) == ""
 
 
-def test_colours_are_a_style_sheet_that_says_nothing_else(
+def test_style_sheet_holds_colours_only(
     world: World, api: ApiClient, party: RelyingParty, of_organization: str
 ) -> None:
     api.patch(of_organization, {"accent": "#0B5A3C"})
@@ -394,14 +392,14 @@ def test_colours_are_a_style_sheet_that_says_nothing_else(
         "/preview/ffffff-00000.css",
     ],
 )
-def test_whatever_else_is_asked_for_is_not_there(world: World, path: str) -> None:
+def test_unknown_branding_file_is_not_found(world: World, path: str) -> None:
     assert served(world, path).status_int == 404
 
 
 # --- what becomes of it -----------------------------------------------------------------------------------------------
 
 
-def test_logos_of_light_and_dark_pages_stay_together(
+def test_light_and_dark_logos_belong_together(
     world: World, api: ApiClient, party: RelyingParty, of_organization: str, of_application: str
 ) -> None:
     api.patch(of_organization, {"logo": LOGO, "logo_dark": LOGO_DARK})
@@ -425,7 +423,7 @@ def test_logos_of_light_and_dark_pages_stay_together(
 
 
 @pytest.mark.every_storage
-def test_it_goes_with_its_owner(
+def test_branding_is_deleted_with_owner(
     world: World,
     api: ApiClient,
     owner: ServiceUserProgram,
@@ -445,7 +443,7 @@ def test_it_goes_with_its_owner(
         assert services.branding.find_logo(party.client_id, name) is None
 
 
-def test_document_carries_it_along(
+def test_export_contains_branding(
     world: World, api: ApiClient, organization: Organization, of_organization: str
 ) -> None:
     api.patch(of_organization, {**ALL, "logo": LOGO, "logo_dark": LOGO_DARK})
@@ -457,7 +455,7 @@ def test_document_carries_it_along(
     assert document["organization"]["branding"] == {name: branding[name] for name in EMPTY}
 
 
-def test_described_state_is_reached_once(world: World, organization: Organization) -> None:
+def test_state_file_sets_branding_once(world: World, organization: Organization) -> None:
     described = {
         "version": 1,
         "organizations": [
@@ -488,7 +486,7 @@ def test_described_state_is_reached_once(world: World, organization: Organizatio
         assert services.branding.own_branding(found).login_title == ALL["login_title"]
 
 
-def test_what_is_wrong_in_a_description_is_told_at_its_place(world: World, organization: Organization) -> None:
+def test_state_file_problems_name_their_path(world: World, organization: Organization) -> None:
     described = {
         "version": 1,
         "organizations": [
@@ -504,7 +502,7 @@ def test_what_is_wrong_in_a_description_is_told_at_its_place(world: World, organ
 
 
 @pytest.mark.storages("postgresql")
-def test_of_several_changes_at_once_each_is_done_whole_or_refused(
+def test_concurrent_branding_changes_are_atomic(
     world: World, api: ApiClient, organization: Organization, of_organization: str, party: RelyingParty
 ) -> None:
     colours, barrier = ("#0b5a3c", "#6d1247", "#2540ad", "#7a1f5c"), threading.Barrier(4)

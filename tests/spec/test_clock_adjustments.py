@@ -20,7 +20,7 @@ def signed_with(world: World, token: str) -> str:
 
 
 @pytest.mark.parametrize("hours", [-1, -24, -24 * 365])
-def test_before_the_first_key_the_oldest_signs(
+def test_oldest_key_signs_before_first_key_is_active(
     isolated_world: World, hours: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     robot = isolated_world.make_service_user_program()
@@ -40,7 +40,7 @@ def test_before_the_first_key_the_oldest_signs(
     assert signed_with(isolated_world, check_token_response(robot.request_token())["id_token"]) == first["kid"]
 
 
-def test_key_from_a_clock_that_ran_ahead(isolated_world: World) -> None:
+def test_key_created_by_fast_clock_signs(isolated_world: World) -> None:
     """A year ahead a new key took over and the old one was removed; then the clock was set right."""
     robot = isolated_world.make_service_user_program()
     isolated_world.clock.advance(days=365)
@@ -57,7 +57,7 @@ def test_key_from_a_clock_that_ran_ahead(isolated_world: World) -> None:
 
 
 @STEPS
-def test_nothing_that_was_ended_revives(make_world: WorldFactory, hours: int) -> None:
+def test_clock_set_back_revives_nothing(make_world: WorldFactory, hours: int) -> None:
     world = make_world()
     client, session = world.make_web_application(), world.make_browser_session()
     tokens = world.obtain_tokens(client, session)
@@ -79,7 +79,7 @@ def test_nothing_that_was_ended_revives(make_world: WorldFactory, hours: int) ->
 
 
 @STEPS
-def test_who_is_signed_in_stays_so(make_world: WorldFactory, hours: int) -> None:
+def test_clock_adjustment_keeps_sessions(make_world: WorldFactory, hours: int) -> None:
     world = make_world()
     client, session = world.make_web_application(), world.make_browser_session()
     world.clock.advance(hours=hours)

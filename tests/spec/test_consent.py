@@ -23,7 +23,7 @@ def scene(world: World) -> ConsentScenario:
     return ConsentScenario(world)
 
 
-def test_who_asks_and_what_for_is_told_once(scene: ConsentScenario) -> None:
+def test_consent_page_names_application_and_scopes_once(scene: ConsentScenario) -> None:
     ours = "urn:service:iam:user:resourceowner urn:service:iam:org:projects:roles"
     authorization = scene.ask(f"openid email offline_access {ours}")
     assert scene.asks
@@ -45,7 +45,7 @@ def test_who_asks_and_what_for_is_told_once(scene: ConsentScenario) -> None:
 
 
 @pytest.mark.parametrize("response_type", RESPONSE_TYPES)
-def test_nothing_goes_out_before(scene: ConsentScenario, response_type: str) -> None:
+def test_nothing_is_issued_before_consent(scene: ConsentScenario, response_type: str) -> None:
     """OpenID Connect Core §3.1.2.6: consent_required, where no page is allowed."""
     scene.refused("consent_required", response_type=response_type, prompt="none")
     authorization = scene.ask(response_type=response_type)
@@ -57,7 +57,7 @@ def test_nothing_goes_out_before(scene: ConsentScenario, response_type: str) -> 
     assert scene.party.obtain_tokens(scene.browser.page, authorization).claims["sub"] == scene.person.id
 
 
-def test_more_scopes_ask_again_and_fewer_do_not(scene: ConsentScenario) -> None:
+def test_additional_scopes_need_new_consent(scene: ConsentScenario) -> None:
     scene.agreed("openid email profile")
     for scope in ("openid", "openid profile", "openid email profile"):
         scene.silently(scope)
@@ -85,7 +85,7 @@ KNOWN_BY: dict[str, set[str]] = {
 
 @pytest.mark.parametrize("format", ["opaque", "jwt"])
 @pytest.mark.parametrize("scope", KNOWN_BY)
-def test_no_more_is_told_than_was_agreed_to(world: World, scope: str, format: str) -> None:  # noqa: A002
+def test_claims_are_limited_to_consented_scopes(world: World, scope: str, format: str) -> None:  # noqa: A002
     """By whatever answer or token: "receives only the number of your account" is meant."""
     scene = ConsentScenario(world, access_token_type=format, id_token_userinfo_assertion=True)
     world.operator_services.users.change_profile(scene.person.id, ChangeProfile(email="countess@ada.example"))
@@ -118,12 +118,12 @@ def test_no_more_is_told_than_was_agreed_to(world: World, scope: str, format: st
     assert found - by_login_name == KNOWN_BY[scope] - by_login_name
 
 
-def test_words_that_are_dropped_ask_nothing(scene: ConsentScenario) -> None:
+def test_dropped_scopes_need_no_consent(scene: ConsentScenario) -> None:
     scene.agreed("openid")
     scene.silently("openid unheard_of")
 
 
-def test_refusal_ends_the_request_and_is_not_remembered(scene: ConsentScenario) -> None:
+def test_consent_refusal_is_not_remembered(scene: ConsentScenario) -> None:
     """Nor does it take back what was agreed to before."""
     for _ in range(2):
         scene.refused("access_denied", decision="refuse")
@@ -134,7 +134,7 @@ def test_refusal_ends_the_request_and_is_not_remembered(scene: ConsentScenario) 
 
 
 @pytest.mark.parametrize("decision", [{}, {"decision": ""}, {"decision": "maybe"}])
-def test_form_without_a_decision_decides_nothing(scene: ConsentScenario, decision: dict[str, str]) -> None:
+def test_consent_form_without_decision_is_ignored(scene: ConsentScenario, decision: dict[str, str]) -> None:
     scene.ask()
     form = dict(scene.browser.find_form().submit_fields())
     scene.browser.post_form(scene.browser.path, {**form, **decision}, initiator=scene.browser.login_url)
@@ -142,7 +142,7 @@ def test_form_without_a_decision_decides_nothing(scene: ConsentScenario, decisio
     assert scene.events() == []
 
 
-def test_nobody_agrees_for_somebody_else(scene: ConsentScenario) -> None:
+def test_consent_is_bound_to_user(scene: ConsentScenario) -> None:
     """Who was chosen in another window meanwhile was not asked."""
     stranger = scene.world.make_human_user()
     scene.ask(prompt="consent")
@@ -152,7 +152,7 @@ def test_nobody_agrees_for_somebody_else(scene: ConsentScenario) -> None:
     assert scene.events() == []
 
 
-def test_nobody_agrees_to_more_than_was_shown(scene: ConsentScenario) -> None:
+def test_consent_covers_shown_scopes_only(scene: ConsentScenario) -> None:
     """The application is changed while the page stands there: what it gets now is shown, and asked again."""
     scene.change(grant_types=frozenset({"authorization_code"}))
     authorization = scene.ask("openid offline_access")
@@ -166,7 +166,7 @@ def test_nobody_agrees_to_more_than_was_shown(scene: ConsentScenario) -> None:
     assert scene.party.obtain_tokens(scene.browser.page, authorization).scope == ["openid", "offline_access"]
 
 
-def test_it_is_asked_after_the_password_of_whoever_signs_in(world: World) -> None:
+def test_consent_follows_password(world: World) -> None:
     scene = ConsentScenario(world)
     scene.browser = Browser(world)
     login_name = set_password(world, scene.person)
@@ -180,7 +180,7 @@ def test_it_is_asked_after_the_password_of_whoever_signs_in(world: World) -> Non
     assert event.actor.id == scene.person.id
 
 
-def test_it_is_listed_in_the_account_and_taken_back_there(scene: ConsentScenario) -> None:
+def test_account_page_lists_and_revokes_consent(scene: ConsentScenario) -> None:
     """Security 7.4: access and refresh tokens and codes end at once, and the next sign-in asks."""
     tokens = scene.agreed("openid email offline_access")
     authorization = scene.ask("openid email")
@@ -199,7 +199,7 @@ def test_it_is_listed_in_the_account_and_taken_back_there(scene: ConsentScenario
     scene.agreed("openid")
 
 
-def test_it_is_listed_when_the_tokens_are_over(scene: ConsentScenario) -> None:
+def test_consent_is_listed_after_tokens_expire(scene: ConsentScenario) -> None:
     scene.agreed("openid email")
     scene.world.clock.advance(days=100)
     scene.browser.start_session(scene.person)
@@ -208,7 +208,7 @@ def test_it_is_listed_when_the_tokens_are_over(scene: ConsentScenario) -> None:
     scene.agreed("openid")
 
 
-def test_managers_of_the_person_see_it_and_take_it_back(scene: ConsentScenario) -> None:
+def test_user_manager_lists_and_revokes_consent(scene: ConsentScenario) -> None:
     """With the permission that they have for sessions. The event tells who did it."""
     world = scene.world
     tokens = scene.agreed("openid email offline_access")
@@ -238,7 +238,7 @@ def test_managers_of_the_person_see_it_and_take_it_back(scene: ConsentScenario) 
     assert world.audit_events(event="consent.withdrawn")[0].actor.id == robot.id
 
 
-def test_in_the_console_too(scene: ConsentScenario) -> None:
+def test_console_lists_and_revokes_consent(scene: ConsentScenario) -> None:
     scene.agreed("openid email")
     manager = scene.world.make_human_user(scene.home)
     scene.world.assign_manager_role(manager, "ORG_USER_MANAGER")
@@ -254,7 +254,7 @@ def test_in_the_console_too(scene: ConsentScenario) -> None:
     assert scene.asks
 
 
-def test_of_one_person_it_says_nothing_for_another(scene: ConsentScenario) -> None:
+def test_consent_of_other_user_does_not_count(scene: ConsentScenario) -> None:
     scene.agreed()
     scene.person = scene.world.make_human_user(scene.home)
     scene.browser = Browser(scene.world)

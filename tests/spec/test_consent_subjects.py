@@ -21,7 +21,7 @@ def scene(world: World) -> ConsentScenario:
     return ConsentScenario(world)
 
 
-def test_project_that_is_granted_to_the_person_s_organization_asks_nothing(scene: ConsentScenario) -> None:
+def test_project_grant_to_user_organization_needs_no_consent(scene: ConsentScenario) -> None:
     grant = scene.world.make_project_grant(scene.project, scene.home)
     tokens = scene.silently("openid offline_access")
     scene.world.operator_services.project_grants.deactivate(grant.id)
@@ -44,7 +44,7 @@ TAKING_PART: dict[tuple[str, ...], bool] = {
 
 
 @pytest.mark.parametrize("roles", TAKING_PART)
-def test_grant_by_the_application_s_side_waives_nothing(world: World, roles: tuple[str, ...]) -> None:
+def test_grant_by_application_organization_keeps_consent(world: World, roles: tuple[str, ...]) -> None:
     """Nobody asks an organization before a project is granted to it, and a grant can come from anybody."""
     scene = ConsentScenario(world)
     api = _with_the_project(scene, roles)
@@ -59,7 +59,7 @@ def test_grant_by_the_application_s_side_waives_nothing(world: World, roles: tup
 
 
 @pytest.mark.parametrize("roles", [roles for roles in TAKING_PART if roles not in ((), ("ORG_PROJECT_CREATOR",))])
-def test_grant_that_its_holder_uses_asks_nobody(world: World, roles: tuple[str, ...]) -> None:
+def test_project_grant_used_by_grantee_needs_no_consent(world: World, roles: tuple[str, ...]) -> None:
     scene = ConsentScenario(world)
     world.operator_services.projects.add_role(scene.project.id, AddProjectRole(key="reader", display_name="Reader"))
     by_owner = _with_the_project(scene, ())
@@ -89,7 +89,7 @@ def _with_the_project(scene: ConsentScenario, roles: tuple[str, ...]) -> ApiClie
 
 @pytest.mark.parametrize("rule", ConsentRule)
 @pytest.mark.parametrize("at_home", [True, False])
-def test_application_says_who_is_asked(world: World, rule: ConsentRule, at_home: bool) -> None:
+def test_application_consent_rule_applies(world: World, rule: ConsentRule, at_home: bool) -> None:
     scene = ConsentScenario(world)
     owner = scene.home if at_home else scene.owner
     scene.party = RelyingParty.register(world, project_id=world.make_project(owner).id, consent=rule)
@@ -101,7 +101,7 @@ def test_application_says_who_is_asked(world: World, rule: ConsentRule, at_home:
     assert len(scene.events()) == asks
 
 
-def test_who_is_refused_anyhow_is_not_asked(scene: ConsentScenario) -> None:
+def test_refused_user_sees_no_consent_page(scene: ConsentScenario) -> None:
     """By the project's own check of roles, or for a scope that cannot be honoured."""
     scene.refused("invalid_scope", f"openid {scene.world.audience_scope(scene.world.make_project().id)}")
     scene.world.operator_services.projects.change(scene.project.id, ChangeProject(check_roles=True))
@@ -109,7 +109,7 @@ def test_who_is_refused_anyhow_is_not_asked(scene: ConsentScenario) -> None:
     assert scene.events() == []
 
 
-def test_prompt_consent_asks_again_whatever_was_given(world: World) -> None:
+def test_prompt_consent_shows_page_despite_consent(world: World) -> None:
     """Also in one's own organization, and where nobody is asked."""
     for members in ({}, {"consent": ConsentRule.NEVER}):
         scene = ConsentScenario(world, **members)
@@ -121,7 +121,7 @@ def test_prompt_consent_asks_again_whatever_was_given(world: World) -> None:
 
 @pytest.mark.parametrize("rule", ConsentRule)
 @pytest.mark.parametrize("at_home", [True, False])
-def test_managing_asks_everybody_in_plain_words(world: World, rule: ConsentRule, at_home: bool) -> None:
+def test_management_access_always_needs_consent(world: World, rule: ConsentRule, at_home: bool) -> None:
     scene = ConsentScenario(world)
     owner = scene.home if at_home else scene.owner
     scene.party = RelyingParty.register(world, project_id=world.make_project(owner).id, consent=rule, may_manage=True)
@@ -143,7 +143,7 @@ def test_managing_asks_everybody_in_plain_words(world: World, rule: ConsentRule,
         assert world.client.call_management_api("/me", tokens.access_token).status_int == 401
 
 
-def test_right_to_manage_ends_at_once(world: World) -> None:
+def test_management_consent_revocation_is_immediate(world: World) -> None:
     """Security 7.4: with the mark, and with the consent."""
     scene = ConsentScenario(world, may_manage=True)
     world.assign_manager_role(scene.person, "ORG_OWNER")
@@ -160,7 +160,7 @@ def test_right_to_manage_ends_at_once(world: World) -> None:
     assert world.client.call_management_api("/me", tokens.access_token).status_int == 401
 
 
-def test_application_of_the_own_project_manages_only_when_asked_to(world: World) -> None:
+def test_instance_application_manages_with_audience_scope_only(world: World) -> None:
     """Its own project is in no audience unasked: nobody would have agreed to it."""
     organization = world.operator_services.organizations.get(world.instance.organization_id)
     scene = ConsentScenario(world, organization=organization)
@@ -176,7 +176,7 @@ def test_application_of_the_own_project_manages_only_when_asked_to(world: World)
 
 @pytest.mark.storages("memory")  # a choice of plugins
 @pytest.mark.parametrize("parameters", [{}, {"prompt": "consent"}])
-def test_without_a_page_for_it_nobody_has_agreed(make_world: WorldFactory, parameters: dict[str, str]) -> None:
+def test_missing_consent_page_refuses_request(make_world: WorldFactory, parameters: dict[str, str]) -> None:
     """As with signing in: what no plugin asks is not taken for granted."""
     plugins = " ".join(item for item in DEFAULT_PLUGINS.split() if item not in ("login", "account", "console"))
     scene = ConsentScenario(make_world(**{"identity.plugins": f"memory {plugins}"}))

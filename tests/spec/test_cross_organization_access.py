@@ -58,7 +58,7 @@ def tenant(world: World) -> Tenant:
 
 
 @pytest.mark.parametrize("beyond", BEYOND)
-def test_owner_of_an_organization_cannot_let_an_application_go_beyond(tenant: Tenant, beyond: str) -> None:
+def test_organization_owner_cannot_enable_cross_organization_access(tenant: Tenant, beyond: str) -> None:
     """At the API, registering or changing; instance.write can."""
     members, before = BEYOND[beyond], tenant.application
     new = ("POST", f"/projects/{tenant.project.id}/applications", {"name": "Mine", "type": "api", **members})
@@ -77,7 +77,7 @@ def test_owner_of_an_organization_cannot_let_an_application_go_beyond(tenant: Te
     assert answer.status_int == (403 if beyond == "managing" else 200)
 
 
-def test_application_that_may_manage_is_the_instance_s_to_change(tenant: Tenant) -> None:
+def test_managing_application_is_changed_by_instance_manager_only(tenant: Tenant) -> None:
     """Whoever could lead its codes elsewhere would manage in the name of all who agreed."""
     with tenant.world.transaction_services() as services:
         marked = ChangeApplication(may_manage=True)
@@ -96,7 +96,7 @@ def test_application_that_may_manage_is_the_instance_s_to_change(tenant: Tenant)
     assert f"{tenant.client.client_id}/edit" not in page
 
 
-def test_nor_in_the_console(tenant: Tenant) -> None:
+def test_console_refuses_cross_organization_access_by_organization_owner(tenant: Tenant) -> None:
     """It is not offered, and what is posted all the same changes nothing."""
     path = f"/console/applications/{tenant.client.client_id}/edit"
     browser, before = Browser(tenant.world), tenant.application
@@ -112,7 +112,7 @@ def test_nor_in_the_console(tenant: Tenant) -> None:
     assert tenant.application.consent is before.consent
 
 
-def test_in_the_console_it_is_for_who_manages_the_instance(tenant: Tenant) -> None:
+def test_console_offers_cross_organization_access_to_instance_manager(tenant: Tenant) -> None:
     party = RelyingParty.register(tenant.world, project_id=tenant.project.id, consent=ConsentRule.WHEN_FOREIGN)
     owner = tenant.world.make_human_user()
     tenant.world.assign_manager_role(owner, "IAM_OWNER", resource=INSTANCE_RESOURCE)
@@ -132,7 +132,7 @@ def test_in_the_console_it_is_for_who_manages_the_instance(tenant: Tenant) -> No
 
 
 @pytest.mark.parametrize("beyond", BEYOND)
-def test_nor_by_a_described_state(tenant: Tenant, beyond: str) -> None:
+def test_state_file_cannot_enable_cross_organization_access(tenant: Tenant, beyond: str) -> None:
     before = tenant.application
     for application in ({"name": "Mine"}, {"id": before.id, "name": before.name}):
         described = {**application, "type": "api", **BEYOND[beyond]}
@@ -150,7 +150,7 @@ def _document(values: dict[str, Any]) -> OrganizationDocument:
 
 
 @pytest.mark.parametrize("beyond", BEYOND)
-def test_nor_by_an_imported_organization(tenant: Tenant, beyond: str) -> None:
+def test_import_cannot_enable_cross_organization_access(tenant: Tenant, beyond: str) -> None:
     """Who may make organizations takes over what an export says, but not that."""
     importer = tenant.world.make_manager_program("IAM_ORG_MANAGER", resource=INSTANCE_RESOURCE)
     with tenant.world.transaction_services() as services:
@@ -179,7 +179,7 @@ def test_nor_by_an_imported_organization(tenant: Tenant, beyond: str) -> None:
         assert (copy.consent, copy.may_manage) == (ConsentRule.ALWAYS, False)
 
 
-def test_every_use_case_that_changes_applications_asks_for_the_caller() -> None:
+def test_application_services_take_a_principal() -> None:
     """So that no new door forgets."""
     reading = {"find_client", "get", "is_web_origin", "list_secrets", "authenticate", "type_defaults"}
     for name, method in inspect.getmembers(ApplicationService, inspect.isfunction):

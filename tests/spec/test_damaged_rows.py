@@ -140,7 +140,7 @@ class DamagedRowScenario:
             sender.find_problem()
 
 
-def test_no_table_brings_down_more_than_its_row(make_world: WorldFactory) -> None:
+def test_damaged_row_affects_only_its_requests(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.smtp.host": "mail.example", "identity.smtp.sender": "no-reply@id.example.com"})
     scene = DamagedRowScenario(world)
     take_everything(world)

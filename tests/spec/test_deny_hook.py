@@ -100,7 +100,7 @@ ABOVE = {
 
 
 @pytest.mark.parametrize("level", [ManagerLevel.ORGANIZATION, ManagerLevel.PROJECT, ManagerLevel.PROJECT_GRANT])
-def test_what_a_plugin_denies_is_in_no_list(scene: DenyHookScenario, level: ManagerLevel) -> None:
+def test_denied_resources_are_not_listed(scene: DenyHookScenario, level: ManagerLevel) -> None:
     key = ResourceKey(level, scene.hidden[level][0])
     statements: list[str] = []
 
@@ -114,7 +114,7 @@ def test_what_a_plugin_denies_is_in_no_list(scene: DenyHookScenario, level: Mana
     assert statements
 
 
-def test_nobody_is_told_how_many_rows_there_would_be(scene: DenyHookScenario) -> None:
+def test_totals_omit_denied_rows(scene: DenyHookScenario) -> None:
     path_values = scene.estate.path_values
     paths = [
         "/organizations",
@@ -134,7 +134,7 @@ def test_nobody_is_told_how_many_rows_there_would_be(scene: DenyHookScenario) ->
 
 
 @pytest.mark.parametrize("reason", ["At most 100% of it.", "Not {this} one, %s.", "<b>Closed</b> on Sundays."])
-def test_reason_is_told_as_the_plugin_wrote_it(scene: DenyHookScenario, reason: str) -> None:
+def test_denial_reason_is_returned_verbatim(scene: DenyHookScenario, reason: str) -> None:
     scene.world.identity.process_state.deny_hook = lambda principal, permission, resource, lookup: reason
     path = f"/organizations/{scene.estate.organization.id}"
     page = scene.browser.open(f"/console{path}")
@@ -144,7 +144,7 @@ def test_reason_is_told_as_the_plugin_wrote_it(scene: DenyHookScenario, reason: 
     assert (answer.status_int, answer.json["message"]) == (403, reason)
 
 
-def test_events_of_an_organization_are_left_out_of_those_of_all(scene: DenyHookScenario) -> None:
+def test_instance_events_omit_denied_organization(scene: DenyHookScenario) -> None:
     hidden = scene.hidden[ManagerLevel.ORGANIZATION][0]
     assert hidden in {item["organization_id"] for item in scene.api.list("/audit-events")}
     scene.world.identity.process_state.deny_hook = lambda principal, permission, resource, lookup: (
@@ -155,7 +155,7 @@ def test_events_of_an_organization_are_left_out_of_those_of_all(scene: DenyHookS
     assert hidden not in found
 
 
-def test_who_denies_nothing_hides_nothing(scene: DenyHookScenario) -> None:
+def test_hook_without_denial_hides_nothing(scene: DenyHookScenario) -> None:
     listed = scene.api.list("/organizations")
     scene.world.identity.process_state.deny_hook = lambda principal, permission, resource, lookup: None
     assert scene.api.list("/organizations") == listed

@@ -41,7 +41,7 @@ def make_named_user(world: World) -> HumanUser:
 
 
 @pytest.mark.storages("sqlite", "postgresql")  # memory has no tables
-def test_whoever_is_deleted_is_in_no_table_but_the_trail_and_there_by_id_alone(make_world: WorldFactory) -> None:
+def test_deleted_user_remains_only_as_id_in_audit_trail(make_world: WorldFactory) -> None:
     world = make_world()
     person = make_named_user(world)
     tables = {"users", "passwords", "sessions", "user_grants", "managers", "access_tokens", "token_families", TRAIL}
@@ -55,7 +55,7 @@ def test_whoever_is_deleted_is_in_no_table_but_the_trail_and_there_by_id_alone(m
         assert tables_that_name(world, item) == set()
 
 
-def test_trail_goes_on_telling_what_happened_when_and_by_whom(make_world: WorldFactory) -> None:
+def test_audit_trail_keeps_events_of_deleted_user(make_world: WorldFactory) -> None:
     world = make_world()
     person, user = make_named_user(world), world.make_human_user()
     before = {event.id: event for event in world.audit_events()}
@@ -74,7 +74,7 @@ def test_trail_goes_on_telling_what_happened_when_and_by_whom(make_world: WorldF
     assert created == before[created.id]
 
 
-def test_with_an_organization_its_people_are_forgotten(make_world: WorldFactory) -> None:
+def test_deleted_organization_erases_its_users(make_world: WorldFactory) -> None:
     world = make_world()
     organization = world.make_organization()
     person, user = world.make_human_user(organization=organization), world.make_human_user()

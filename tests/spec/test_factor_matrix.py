@@ -300,7 +300,7 @@ GRANT_ATTEMPTS = (
 )
 
 
-def test_there_is_no_way_around(case: FactorMatrixCase) -> None:
+def test_second_factor_cannot_be_bypassed(case: FactorMatrixCase) -> None:
     problems = []
     for attempt in GRANT_ATTEMPTS:
         try:
@@ -310,7 +310,7 @@ def test_there_is_no_way_around(case: FactorMatrixCase) -> None:
     assert problems == []
 
 
-def test_every_factor_and_every_grant_has_its_row(every_factor: World) -> None:
+def test_factor_matrix_covers_factors_and_grants(every_factor: World) -> None:
     identity = every_factor.identity
     assert identity.protocol_registry.factors.keys() == ROWS.keys(), "see factor_cases.py"
     assert identity.protocol_registry.grant_types.keys() == GRANTS.keys()
@@ -323,9 +323,7 @@ def test_every_factor_and_every_grant_has_its_row(every_factor: World) -> None:
 
 
 @pytest.mark.parametrize("rule", list(SecondFactorRule))
-def test_whoever_registers_sets_one_up_where_everybody_needs_one(
-    make_world: WorldFactory, rule: SecondFactorRule
-) -> None:
+def test_registration_enrols_required_factor(make_world: WorldFactory, rule: SecondFactorRule) -> None:
     world = make_world(**{"identity.second_factor": rule.value})
     party = RelyingParty.register(world, name="Invoices")
     with world.transaction_services() as services:

@@ -109,7 +109,7 @@ def robot(world_cache: WorldCache, storage_name: str) -> ServiceUserProgram:
     return world_cache.shared_world(storage_name).make_service_user_program()
 
 
-def test_any_request_to_the_token_endpoint(robot: ServiceUserProgram) -> None:
+def test_any_token_request_is_answered(robot: ServiceUserProgram) -> None:
     world = robot.world
     robot.access_token()
     before = row_counts(world)
@@ -139,7 +139,7 @@ client_names = (
 client_values = st.sampled_from(["authorization_code", "refresh_token", CALLBACK_URI, CODE_VERIFIER, "openid"]) | values
 
 
-def test_any_form_of_a_known_client(robot: ServiceUserProgram) -> None:
+def test_any_form_of_known_client_is_answered(robot: ServiceUserProgram) -> None:
     """Who may use codes and refresh, and has none, gets nothing and breaks nothing; what it does have stays good."""
     world = robot.world
     client, public = world.make_web_application(), world.make_public_application()
@@ -164,7 +164,7 @@ def test_any_form_of_a_known_client(robot: ServiceUserProgram) -> None:
     check_token_response(world.refresh(members["refresh_token"], client))
 
 
-def test_any_rightly_signed_assertion(robot: ServiceUserProgram) -> None:
+def test_any_validly_signed_assertion_is_answered(robot: ServiceUserProgram) -> None:
     """The sender owns the key and writes what it likes: claims of any type, headers of any kind."""
     world = robot.world
     robot.access_token()
@@ -198,7 +198,7 @@ def test_any_rightly_signed_assertion(robot: ServiceUserProgram) -> None:
     check_token_response(robot.request_token())
 
 
-def test_anything_shaped_like_an_assertion(robot: ServiceUserProgram) -> None:
+def test_any_assertion_like_text_is_answered(robot: ServiceUserProgram) -> None:
     world = robot.world
     robot.access_token()
     before = row_counts(world)
@@ -227,7 +227,7 @@ def test_anything_shaped_like_an_assertion(robot: ServiceUserProgram) -> None:
 @pytest.mark.parametrize(
     "endpoint", ["introspection_endpoint", "revocation_endpoint", "userinfo_endpoint", "jwks_uri", "discovery"]
 )
-def test_any_request_to_the_other_endpoints(robot: ServiceUserProgram, endpoint: str) -> None:
+def test_any_request_to_other_endpoints_is_answered(robot: ServiceUserProgram, endpoint: str) -> None:
     world = robot.world
     token = robot.management_token()
     good = [world.introspector.header, f"Bearer {token}"]
@@ -248,7 +248,7 @@ def test_any_request_to_the_other_endpoints(robot: ServiceUserProgram, endpoint:
     assert world.client.introspect(token, world.introspector).json["active"] is True
 
 
-def test_any_request_to_the_management_api_and_beyond(robot: ServiceUserProgram) -> None:
+def test_any_management_api_request_is_answered(robot: ServiceUserProgram) -> None:
     world = robot.world
     world.assign_manager_role(robot, "ORG_OWNER")
     token = robot.management_token()

@@ -104,7 +104,7 @@ def by_front(world: World, session: BrowserSession, client: CredentialsOrClientI
 @pytest.mark.storages("memory")  # the rules are the services'; what they look up is in the storage contract
 @pytest.mark.parametrize("kind", ["web", pytest.param("native", marks=pytest.mark.thorough), "browser"])
 @pytest.mark.parametrize("to_project", TO_PROJECT)
-def test_person_s_token_opens_what_person_and_application_may(
+def test_user_token_is_limited_by_user_and_application(
     house: SharedProjectScenario, kind: str, to_project: str
 ) -> None:
     world, person = house.world, house.make_manager(to_project)
@@ -140,7 +140,7 @@ def test_person_s_token_opens_what_person_and_application_may(
 
 
 @pytest.mark.storages("memory")  # as above
-def test_application_s_own_token_opens_what_it_may(house: SharedProjectScenario) -> None:
+def test_application_token_is_limited_by_application(house: SharedProjectScenario) -> None:
     world, wrong = house.world, []
     for relation, may_manage in product((*TO_PROJECT, "of the instance"), (False, True)):
         members = {
@@ -174,7 +174,7 @@ def by_secret(world: World, robot: ServiceUserProgram, scope: str) -> Any:
 @pytest.mark.parametrize("flow", [by_assertion, by_secret])
 @pytest.mark.parametrize("format", TokenFormat)
 @pytest.mark.parametrize("to_project", TO_PROJECT)
-def test_service_user_s_token_opens_what_it_may(
+def test_service_user_token_is_limited_by_service_user(
     house: SharedProjectScenario,
     flow: Callable[[World, ServiceUserProgram, str], Any],
     format: TokenFormat,  # noqa: A002
@@ -191,7 +191,7 @@ def test_service_user_s_token_opens_what_it_may(
 
 
 @pytest.mark.storages("memory")  # as above
-def test_personal_access_token_opens_what_its_service_user_may(house: SharedProjectScenario) -> None:
+def test_personal_access_token_is_limited_by_service_user(house: SharedProjectScenario) -> None:
     """It cannot be made with more, and loses what its user loses."""
     world, robot = house.world, house.world.make_service_user_program(house.organizations["user", "holder"])
     house.give_roles(robot.user, "holder")

@@ -18,7 +18,7 @@ PATHS = {
 }
 
 
-def test_each_endpoint_answers_on_its_own_host_alone(three_host_world: World) -> None:
+def test_endpoint_exists_on_its_host_only(three_host_world: World) -> None:
     for path, home in PATHS.items():
         for host, address in ADDRESSES.items():
             answer = three_host_world.client.get(address + path)
@@ -30,7 +30,7 @@ def test_each_endpoint_answers_on_its_own_host_alone(three_host_world: World) ->
                 assert f"identity.{home}_url" in message
 
 
-def test_whole_way_over_three_hosts(three_host_world: World) -> None:
+def test_sign_in_works_across_three_hosts(three_host_world: World) -> None:
     """The issuer in tokens is the issuer's address, wherever the endpoints live."""
     robot = three_host_world.make_manager_program()
     members = check_token_response(robot.request_token(f"openid {three_host_world.audience_scope()}"))
@@ -41,7 +41,7 @@ def test_whole_way_over_three_hosts(three_host_world: World) -> None:
     assert {name: instance[f"{name}_url"] for name in ADDRESSES} == ADDRESSES
 
 
-def test_unknown_host_gets_a_page_that_names_the_settings(three_host_world: World) -> None:
+def test_unknown_host_page_names_settings(three_host_world: World) -> None:
     for host in (
         "other.example",
         "id.example.com.attacker.example",
@@ -65,7 +65,7 @@ def test_unknown_host_gets_a_page_that_names_the_settings(three_host_world: Worl
                 assert answer.headers["Cache-Control"] == "no-store"
 
 
-def test_host_name_is_read_without_case_and_with_the_default_port(three_host_world: World) -> None:
+def test_host_header_is_normalized(three_host_world: World) -> None:
     for host in ("API.EXAMPLE.COM", "api.example.com:443", "Api.Example.Com:443"):
         answer = three_host_world.client.request(
             "GET", "https://api.example.com/oauth/v2/keys", environ={"HTTP_HOST": host}
@@ -73,13 +73,13 @@ def test_host_name_is_read_without_case_and_with_the_default_port(three_host_wor
         assert answer.status_int == 200
 
 
-def test_forwarding_headers_choose_no_host(three_host_world: World) -> None:
+def test_forwarding_headers_do_not_select_host(three_host_world: World) -> None:
     for header in ("X-Forwarded-Host", "Forwarded", "X-Original-Host", "X-Host"):
         value = "host=api.example.com" if header == "Forwarded" else "api.example.com"
         assert three_host_world.client.get("https://login.example.com/oauth/v2/keys", {header: value}).status_int == 404
 
 
-def test_forwarded_address_is_not_believed(world: World) -> None:
+def test_forwarded_address_is_ignored(world: World) -> None:
     """Security 12.1: the address in the audit trail is the connection's."""
     robot = world.make_service_user_program()
     world.client.request_token(

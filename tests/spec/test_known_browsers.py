@@ -27,7 +27,7 @@ def world(isolated_world: World) -> World:
 
 
 @pytest.mark.thorough
-def test_stranger_does_not_keep_the_owner_out(world: World, ada: HumanUser) -> None:
+def test_known_browser_is_not_locked_out_by_stranger(world: World, ada: HumanUser) -> None:
     laptop, stranger = known(world, ada), Browser(world)
     statuses = []
     for _ in range(2 * MAX_ATTEMPTS):
@@ -45,7 +45,7 @@ def test_stranger_does_not_keep_the_owner_out(world: World, ada: HumanUser) -> N
     assert enters(fresh), "after a success there the password counts everywhere again"
 
 
-def test_reset_ends_it(world: World, ada: HumanUser) -> None:
+def test_password_reset_ends_lockout(world: World, ada: HumanUser) -> None:
     lock(world, ada)
     link = world.operator_services.passwords.issue_reset_link(ada.id)
     browser = Browser(world)
@@ -55,7 +55,7 @@ def test_reset_ends_it(world: World, ada: HumanUser) -> None:
     assert enters(browser)
 
 
-def test_guesses_at_the_owners_browser_are_limited_too(world: World, ada: HumanUser) -> None:
+def test_known_browser_attempts_are_limited(world: World, ada: HumanUser) -> None:
     laptop = at_password(world, ada, known(world, ada))
     assert [tried(laptop) for _ in range(6)] == [422] * 5 + [429]
     assert tried(at_password(world, ada)) == 422, "and counted apart from strangers'"
@@ -68,7 +68,7 @@ def cookies_of(browser: Browser) -> dict[str, str]:
     return {cookie.name: cookie.value for cookie in browser.cookies if cookie.name.startswith("__Host-known-")}
 
 
-def test_cookie_of_a_known_browser(world: World, ada: HumanUser) -> None:
+def test_known_browser_cookie_attributes(world: World, ada: HumanUser) -> None:
     laptop = known(world, ada)
     [name] = cookies_of(laptop)
     [cookie] = [cookie for cookie in laptop.cookies if cookie.name == name]
@@ -84,7 +84,7 @@ def test_cookie_of_a_known_browser(world: World, ada: HumanUser) -> None:
         laptop.cookies.delete(name)
 
 
-def test_browser_remembers_a_bounded_number_of_accounts(world: World) -> None:
+def test_known_browser_accounts_are_bounded(world: World) -> None:
     laptop = Browser(world)
     for _ in range(13):
         person = make_password_user(world)
@@ -160,7 +160,7 @@ FORGED: dict[str, Callable[[World, Browser, HumanUser], None]] = {
 
 
 @pytest.mark.parametrize("forged", FORGED)
-def test_no_other_cookie_makes_a_browser_known(world: World, ada: HumanUser, forged: str) -> None:
+def test_foreign_cookie_does_not_make_browser_known(world: World, ada: HumanUser, forged: str) -> None:
     laptop = known(world, ada)
     FORGED[forged](world, laptop, ada)
     assert cookies_of(laptop)
@@ -170,7 +170,7 @@ def test_no_other_cookie_makes_a_browser_known(world: World, ada: HumanUser, for
     assert tried(laptop, PASSWORD) == 429
 
 
-def test_new_password_on_the_account_page_keeps_this_browser_and_no_other(world: World, ada: HumanUser) -> None:
+def test_password_change_keeps_only_this_browser_known(world: World, ada: HumanUser) -> None:
     tablet, new = known(world, ada), "another fine long password"
     laptop = at_password(world, ada)
     tried(laptop, PASSWORD)

@@ -113,9 +113,7 @@ def organization_of(world: World, organization_id: str) -> Organization:
 
 @pytest.mark.parametrize("home", ["own", "tenant"])
 @pytest.mark.parametrize("does", STRANGERS)
-def test_nobody_changes_whom_a_bare_name_means(
-    world: World, does: Callable[[World, str, str], None], home: str
-) -> None:
+def test_bare_user_name_cannot_be_taken_over(world: World, does: Callable[[World, str, str], None], home: str) -> None:
     """On the service's own pages, for people of the instance's own organization and of any other."""
     organization_id, organization = world.instance.organization_id, world.make_organization()
     make_user_with_password(world, organization.id, "old", password=OTHER_PASSWORD)
@@ -126,14 +124,14 @@ def test_nobody_changes_whom_a_bare_name_means(
     assert signed_in(world, "ada", OTHER_PASSWORD) is None
 
 
-def test_those_of_the_own_organization_come_first_there_even_if_they_come_later(world: World) -> None:
+def test_instance_organization_users_take_precedence(world: World) -> None:
     squatter = make_user_with_password(world, world.make_organization().id, password=OTHER_PASSWORD)
     assert signed_in(world, "ada", OTHER_PASSWORD) == squatter.id
     ada = make_user_with_password(world, world.instance.organization_id)
     assert signed_in(world, "ada") == ada.id
 
 
-def test_who_registers_with_the_own_organization_does_not(world: World) -> None:
+def test_registered_user_takes_no_precedence(world: World) -> None:
     instance_organization = world.operator_services.organizations.get(world.instance.organization_id)
     world.operator_services.organizations.change(instance_organization.id, ChangeOrganization(registration=True))
     ada = make_user_with_password(world, world.make_organization().id)
@@ -141,7 +139,7 @@ def test_who_registers_with_the_own_organization_does_not(world: World) -> None:
     assert signed_in(world, "ada") == ada.id
 
 
-def test_who_registered_has_a_bare_name_once_the_address_is_proved(world: World) -> None:
+def test_registered_user_gets_bare_name_after_verification(world: World) -> None:
     stranger = registered(world, world.make_organization().id)
     assert signed_in(world, "ada", OTHER_PASSWORD) is None
     subject = world.operator_services.storage.users.find_subject(stranger.id)
@@ -154,7 +152,7 @@ def test_who_registered_has_a_bare_name_once_the_address_is_proved(world: World)
 
 
 @pytest.mark.parametrize("scope_kind", ["application", "scope"])
-def test_at_an_application_it_is_one_of_the_organization_in_question(world: World, scope_kind: str) -> None:
+def test_bare_user_name_belongs_to_application_organization(world: World, scope_kind: str) -> None:
     """The organization of the scope, else the application's; also where others have had the name for longer."""
     make_user_with_password(world, world.instance.organization_id, password=OTHER_PASSWORD)
     organization, other_organization = world.make_organization(), world.make_organization()
@@ -172,9 +170,7 @@ def test_at_an_application_it_is_one_of_the_organization_in_question(world: Worl
 
 
 @pytest.mark.parametrize("user_name", ["ada", "nobody"])
-def test_page_for_the_password_says_which_organization_whether_or_not_there_is_such_a_user(
-    world: World, user_name: str
-) -> None:
+def test_password_page_names_organization_for_any_name(world: World, user_name: str) -> None:
     """Security 10.4. The link to a new password takes the whole name along."""
     organization = world.make_organization()
     make_user_with_password(world, organization.id)
@@ -191,7 +187,7 @@ def test_page_for_the_password_says_which_organization_whether_or_not_there_is_s
 # --- managers ---------------------------------------------------------------------------------------------------------
 
 
-def test_owner_of_the_instance_is_found_by_the_name_of_its_own_organization_on_the_machine(world: World) -> None:
+def test_cli_finds_owner_by_instance_organization_name(world: World) -> None:
     """A stranger called deploy does not get what the operator gives to deploy."""
     from identity.cli.add_manager import find_user
     from identity.cli.command_context import CommandError

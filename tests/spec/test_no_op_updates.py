@@ -58,7 +58,7 @@ def _members(command: Any, resource: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("operation", PATCHES, ids=named)
-def test_patch_of_what_is_so_already(
+def test_patch_without_change_is_no_op(
     world: World, api: ApiClient, estate: ApiFixtureData, operation: Operation
 ) -> None:
     path = address(estate, operation.path)
@@ -74,7 +74,9 @@ def test_patch_of_what_is_so_already(
 
 
 @pytest.mark.parametrize("operation", STATES, ids=named)
-def test_state_that_is_so_already(world: World, api: ApiClient, estate: ApiFixtureData, operation: Operation) -> None:
+def test_state_request_without_change_is_no_op(
+    world: World, api: ApiClient, estate: ApiFixtureData, operation: Operation
+) -> None:
     path = address(estate, operation.path)
     first = api.post(path, status=200)
     last = latest(world)
@@ -83,7 +85,7 @@ def test_state_that_is_so_already(world: World, api: ApiClient, estate: ApiFixtu
 
 
 @pytest.mark.parametrize("route", FORMS, ids=lambda route: route.path)
-def test_form_of_the_console_that_is_sent_as_it_came(world: World, estate: ApiFixtureData, route: Any) -> None:
+def test_unchanged_console_form_is_no_op(world: World, estate: ApiFixtureData, route: Any) -> None:
     person = world.make_human_user()
     world.assign_manager_role(person, "IAM_OWNER", resource=INSTANCE_RESOURCE)
     browser = Browser(world)
@@ -97,7 +99,7 @@ def test_form_of_the_console_that_is_sent_as_it_came(world: World, estate: ApiFi
     assert latest(world) == before
 
 
-def test_profile_that_is_sent_as_it_came(world: World) -> None:
+def test_unchanged_profile_form_is_no_op(world: World) -> None:
     person = world.make_human_user()
     browser = Browser(world)
     browser.start_session(person)
@@ -110,7 +112,7 @@ def test_profile_that_is_sent_as_it_came(world: World) -> None:
         assert services.users.get(person.id).version == person.version
 
 
-def test_state_file_that_is_applied_twice(world: World) -> None:
+def test_repeated_state_file_is_no_op(world: World) -> None:
     state = parse_desired_state(
         {
             "version": 1,

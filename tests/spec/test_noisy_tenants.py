@@ -46,9 +46,7 @@ def fill(shares: FairSemaphore, organization_id: str, stack: ExitStack) -> None:
                 return
 
 
-def test_flood_of_passwords_of_one_organization_leaves_others_and_known_browsers_in(
-    world: World, stack: ExitStack
-) -> None:
+def test_password_flood_of_one_organization_spares_others(world: World, stack: ExitStack) -> None:
     ada, user = make_password_user(world), make_password_user(world, world.make_organization())
     laptop = known(world, ada)
     fill(world.identity.process_state.hasher._semaphore, ada.organization_id, stack)
@@ -57,7 +55,7 @@ def test_flood_of_passwords_of_one_organization_leaves_others_and_known_browsers
     assert enters(at_password(world, ada, laptop)), "a browser that the account knows has places of its own"
 
 
-def test_whether_places_are_left_tells_nothing_of_an_account(world: World, stack: ExitStack) -> None:
+def test_hashing_capacity_does_not_reveal_accounts(world: World, stack: ExitStack) -> None:
     ada = make_password_user(world)
     domain = world.operator_services.organizations.get(ada.organization_id).primary_domain
     for organization_id in (ada.organization_id, ""):
@@ -74,7 +72,7 @@ def _guess(world: World, login_name: str) -> int:
     return int(browser.submit({"password": "wrong password"}).status_int)
 
 
-def test_imports_of_one_organization_leave_room_for_another(stack: ExitStack) -> None:
+def test_imports_of_one_organization_do_not_block_others(stack: ExitStack) -> None:
     with client_network_scope("192.0.2.0/24"), organization_scope("acme"):
         for _ in range(2):
             stack.enter_context(StreamedOrganizationImport())
@@ -84,7 +82,7 @@ def test_imports_of_one_organization_leave_room_for_another(stack: ExitStack) ->
         pass
 
 
-def test_domain_checks_of_one_organization_leave_room_for_another(
+def test_domain_checks_of_one_organization_do_not_block_others(
     world: World, stack: ExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checks = world.identity.domain_verifier
@@ -103,7 +101,7 @@ def _waiting(world: World, organization: Organization) -> Any:
         return services.domains.add(organization.id, AddDomain(domain=f"mail-{organization.primary_domain}"))
 
 
-def test_silent_name_servers_of_one_organization_leave_room_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_name_servers_of_one_organization_do_not_block_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """A look-up is given up after a while, and holds its place until the system gives it up."""
     go_on = threading.Event()
 
@@ -124,7 +122,7 @@ def test_silent_name_servers_of_one_organization_leave_room_for_another(monkeypa
         go_on.set()
 
 
-def test_invitations_of_one_organization_delay_nobodys_reset(make_world: WorldFactory) -> None:
+def test_invitations_of_one_organization_do_not_delay_resets(make_world: WorldFactory) -> None:
     post = MailServer()
     post.start()
     world = make_world(**post.settings)

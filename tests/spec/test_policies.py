@@ -42,7 +42,7 @@ def app(world: World, ada: LoginUser) -> AuthenticatorApp:
     return enrol(Browser(world), ada)
 
 
-def test_browser_is_remembered_as_long_as_the_policy_says(
+def test_remembered_browser_follows_policy(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
 ) -> None:
     policy(world, INSTANCE_OWNER_ID, remember_browser=30)
@@ -74,7 +74,7 @@ def test_browser_is_remembered_as_long_as_the_policy_says(
     party.check_error_response(browser.page, authorization, "interaction_required")
 
 
-def test_remembered_browser_is_one_person_s_and_ends_with_their_factors(
+def test_remembered_browser_is_bound_to_user_and_factors(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
 ) -> None:
     policy(world, INSTANCE_OWNER_ID, remember_browser=30)
@@ -97,7 +97,7 @@ def test_remembered_browser_is_one_person_s_and_ends_with_their_factors(
         assert services.remembered_browsers.list_by_user(ada.user.id) == ()
 
 
-def test_what_the_instance_does_not_offer_is_refused(
+def test_second_factor_disabled_by_instance_is_unmet(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
 ) -> None:
     policy(world, INSTANCE_OWNER_ID, second_factor=SecondFactorRule.OFF)
@@ -106,7 +106,7 @@ def test_what_the_instance_does_not_offer_is_refused(
     party.check_error_response(browser.page, request, UNMET)
 
 
-def test_organization_allows_no_more_than_the_instance(world: World, ada: LoginUser) -> None:
+def test_organization_cannot_exceed_instance_policy(world: World, ada: LoginUser) -> None:
     policy(world, INSTANCE_OWNER_ID, second_factor=SecondFactorRule.REQUIRED_FOR_MANAGERS, factors=("password", "totp"))
     organization_id = ada.organization.id
     for rules in (
@@ -129,9 +129,7 @@ def test_organization_allows_no_more_than_the_instance(world: World, ada: LoginU
     assert (loaded.second_factor, loaded.factors) == left, "what nobody could meet is left to the instance"
 
 
-def test_way_that_may_not_be_used_opens_nothing(
-    world: World, browser: Browser, party: RelyingParty, ada: LoginUser
-) -> None:
+def test_disallowed_factor_is_refused(world: World, browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     """Neither anew nor by what it opened before; whoever has not proved who they are is told nothing of it."""
     inside = Browser(world)
     inside.start_session(ada.user)
@@ -149,7 +147,7 @@ def test_way_that_may_not_be_used_opens_nothing(
     assert inside.sign_in_step in ("", "password")
 
 
-def test_what_was_proved_counts_no_more_once_it_may_not_be_used(
+def test_factor_proof_ends_when_factor_is_disallowed(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
 ) -> None:
     """Between two pages of one sign-in."""

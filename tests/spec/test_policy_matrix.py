@@ -358,7 +358,7 @@ def world(make_world: WorldFactory) -> World:
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Policy)])
-def test_rule_comes_out_as_its_row_says(world: World, name: str) -> None:
+def test_policy_rule_has_expected_effect(world: World, name: str) -> None:
     """For its own organization; people of another one see nothing of it."""
     row, scene, other_scene = TABLE[name], make_scenario(world), make_scenario(world)
     world.operator_services.policies.change(scene.organization.id, ChangePolicy.build(**{name: row.value}))
@@ -370,5 +370,5 @@ def test_rule_comes_out_as_its_row_says(world: World, name: str) -> None:
     assert observe(scene) == expected(world, row)
 
 
-def test_every_grant_has_its_row(world: World) -> None:
+def test_policy_matrix_covers_grants(world: World) -> None:
     assert world.identity.protocol_registry.grant_types.keys() == GRANTS.keys()

@@ -52,7 +52,7 @@ def offered(world: World, party: RelyingParty) -> bool:
 
 
 @pytest.mark.parametrize("owner", ["instance", "organization"])
-def test_where_it_is_off_no_door_leads_in(world: World, owner: str) -> None:
+def test_disabled_registration_is_closed_everywhere(world: World, owner: str) -> None:
     organization = world.make_organization()
     party, under_way = party_of(world, organization), Browser(world)
     opened(under_way, party, prompt="create")
@@ -94,7 +94,7 @@ ENDS: dict[str, Close] = {
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_link_that_waits_in_a_mailbox_makes_nothing_once_it_is_closed(mailing: World, end: str) -> None:
+def test_registration_link_is_void_after_closing(mailing: World, end: str) -> None:
     world, organization = mailing, mailing.make_organization()
     with world.transaction_services() as services:
         link = services.registration.begin(organization, RegisterUser(**ANN), "hash").link
@@ -109,7 +109,7 @@ def test_link_that_waits_in_a_mailbox_makes_nothing_once_it_is_closed(mailing: W
         assert services.storage.users.find_by_name(organization.id, "ann") is None
 
 
-def test_by_domain_lets_nobody_register_before_a_domain_is_named(mailing: World) -> None:
+def test_registration_by_domain_needs_a_domain(mailing: World) -> None:
     world, organization = mailing, mailing.make_organization()
     party = party_of(world, organization)
     policy(world, INSTANCE_OWNER_ID, registration="by_domain")
@@ -123,7 +123,7 @@ def test_by_domain_lets_nobody_register_before_a_domain_is_named(mailing: World)
         services.registration.begin(organization, RegisterUser(**{**ANN, "email": "a@evil.example"}), "hash")
 
 
-def test_no_rule_opens_what_an_organization_keeps_closed(world: World) -> None:
+def test_policy_does_not_open_closed_organization(world: World) -> None:
     organization = world.make_organization()
     world.operator_services.organizations.change(organization.id, ChangeOrganization.build(registration=False))
     policy(world, INSTANCE_OWNER_ID, registration="allowed")
@@ -133,7 +133,7 @@ def test_no_rule_opens_what_an_organization_keeps_closed(world: World) -> None:
         assert not services.registration.accepts_email(stored, "ann@acme.example")
 
 
-def test_organization_can_only_close_more_and_says_so_everywhere(world: World) -> None:
+def test_organization_can_only_close_registration(world: World) -> None:
     """API, state files and exports."""
     api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=OF_INSTANCE))
     organization = world.make_organization()
@@ -168,7 +168,7 @@ def after_sign_in(world: World, login_name: str, password: str) -> str | None:
 
 
 @pytest.mark.parametrize(("instance", "organization_rule"), [(None, None), (False, True), (False, None)])
-def test_password_of_a_manager_is_changed_where_the_rule_says_so(
+def test_password_set_by_manager_is_changed_by_rule(
     world: World, instance: bool | None, organization_rule: bool | None
 ) -> None:
     api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=OF_INSTANCE))
@@ -188,13 +188,13 @@ def test_password_of_a_manager_is_changed_where_the_rule_says_so(
     assert after_sign_in(world, f"new@{organization.primary_domain}", initial) == expected
 
 
-def test_no_organization_lets_a_reset_password_stay_where_the_instance_does_not(world: World) -> None:
+def test_organization_cannot_keep_initial_password_against_instance(world: World) -> None:
     organization = world.make_organization()
     with pytest.raises(Invalid), world.transaction_services() as services:
         services.policies.change(organization.id, ChangePolicy.build(password_change_after_reset=False))
 
 
-def test_whoever_reports_a_stranger_chooses_a_new_password_whatever_the_rule_says(world: World) -> None:
+def test_reported_sign_in_requires_new_password(world: World) -> None:
     organization = world.make_organization()
     policy(world, INSTANCE_OWNER_ID, password_change_after_reset=False)
     person = world.make_human_user(organization)

@@ -56,9 +56,7 @@ def _browser(world: World, person: HumanUser) -> Browser:
     return browser
 
 
-def test_session_ends_when_it_is_unused_for_as_long_as_its_organization_says(
-    world: World, person: HumanUser, rules: Rules
-) -> None:
+def test_session_idle_timeout_follows_organization(world: World, person: HumanUser, rules: Rules) -> None:
     browser = _browser(world, person)
     world.clock.advance(minutes=20)
     assert signed_in(browser)
@@ -69,7 +67,7 @@ def test_session_ends_when_it_is_unused_for_as_long_as_its_organization_says(
     assert signed_in(browser)
 
 
-def test_session_ends_when_it_is_as_old_as_its_organization_says(world: World, person: HumanUser, rules: Rules) -> None:
+def test_session_lifetime_follows_organization(world: World, person: HumanUser, rules: Rules) -> None:
     browser = _browser(world, person)
     world.clock.advance(hours=2)
     assert signed_in(browser)
@@ -81,9 +79,7 @@ def test_session_ends_when_it_is_as_old_as_its_organization_says(world: World, p
     assert signed_in(browser)
 
 
-def test_who_may_be_signed_in_at_one_browser_is_signed_out_at_all_others(
-    world: World, person: HumanUser, rules: Rules
-) -> None:
+def test_single_session_policy_ends_other_sessions(world: World, person: HumanUser, rules: Rules) -> None:
     first, second = _browser(world, person), _browser(world, person)
     assert (signed_in(first), signed_in(second)) == (True, True)
     rules(single_session=True)
@@ -100,7 +96,7 @@ def owner_application(world: World, organization: Organization) -> Any:
     return world.make_web_application(world.make_project(organization).id, consent=ConsentRule.WHEN_FOREIGN)
 
 
-def test_people_agree_also_to_applications_of_their_own_where_the_policy_asks(
+def test_consent_policy_covers_own_applications(
     world: World, person: HumanUser, rules: Rules, owner_application: Any
 ) -> None:
     session = world.make_browser_session(person)
@@ -128,7 +124,7 @@ def attempts(world: World, login_name: str, number: int) -> list[int | None]:
     return waits
 
 
-def test_attempts_are_as_few_as_the_policy_says_whether_or_not_somebody_has_the_name(
+def test_attempt_limit_applies_to_known_and_unknown_names(
     world: World, person: HumanUser, rules: Rules, organization: Organization
 ) -> None:
     rules(free_attempts=2)
@@ -139,7 +135,7 @@ def test_attempts_are_as_few_as_the_policy_says_whether_or_not_somebody_has_the_
     assert attempts(world, f"{user.user_name}@{home.primary_domain}", 4) == [None] * 4
 
 
-def test_bare_name_tells_nothing_of_the_policy_of_whoever_has_it(world: World, person: HumanUser, rules: Rules) -> None:
+def test_bare_user_name_does_not_reveal_policy(world: World, person: HumanUser, rules: Rules) -> None:
     rules(free_attempts=2)
     assert attempts(world, person.user_name, 4) == attempts(world, "nobody-at-all", 4) == [None] * 4
     with world.transaction_services() as services:
@@ -147,7 +143,7 @@ def test_bare_name_tells_nothing_of_the_policy_of_whoever_has_it(world: World, p
     assert (trial.reservation.is_rate_limited, trial.stored_hash) == (True, None), "it is not looked at"
 
 
-def test_account_is_locked_after_as_many_failures_as_the_policy_says(
+def test_account_lockout_follows_policy(
     world: World, person: HumanUser, rules: Rules, organization: Organization
 ) -> None:
     name = f"{person.user_name}@{organization.primary_domain}"
@@ -180,9 +176,7 @@ def registering(world: World, organization: Organization, email: str) -> str:
     return "made"
 
 
-def test_nobody_registers_without_a_verified_address_where_one_comes_first(
-    world: World, rules: Rules, organization: Organization
-) -> None:
+def test_registration_needs_verified_email_by_policy(world: World, rules: Rules, organization: Organization) -> None:
     rules(registration_verified=True)
     assert registering(world, organization, "ada@acme.example") == "closed"
     client = world.make_web_application(world.make_project(organization).id)
@@ -193,7 +187,7 @@ def test_nobody_registers_without_a_verified_address_where_one_comes_first(
     assert registering(world, organization, "ada@acme.example") == "made"
 
 
-def test_who_registers_has_an_address_of_the_domains_of_the_policy(
+def test_registration_needs_allowed_email_domain(
     make_world: WorldFactory,
 ) -> None:
     world = make_world(**{"identity.smtp.host": "mail.example", "identity.smtp.sender": "no-reply@id.example"})
@@ -249,7 +243,7 @@ def test_check_names_rules_that_leave_no_way_to_sign_in(
     assert organization.name not in policy_problem()
 
 
-def test_policy_change_holds_in_other_processes_before_it_is_answered(
+def test_policy_change_reaches_other_processes_before_response(
     world: World, rules: Rules, organization: Organization
 ) -> None:
     """What a process has found is its own: here another one's cache, which hears of no change."""
@@ -278,9 +272,7 @@ def test_policy_change_holds_in_other_processes_before_it_is_answered(
 
 
 @pytest.mark.storages("sqlite", "postgresql")  # memory keeps no version of the rules, and reads them each time
-def test_session_costs_no_query_for_the_policy_while_it_is_known(
-    world: World, person: HumanUser, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cached_policy_costs_no_query(world: World, person: HumanUser, monkeypatch: pytest.MonkeyPatch) -> None:
     browser = _browser(world, person)
     statements: list[str] = []
     read = PolicyService.get_stored_policy

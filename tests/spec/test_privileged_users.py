@@ -74,7 +74,7 @@ def signs_in(world: World, person: LoginUser) -> bool:
     return bool(browser.session_cookies) and browser.path.startswith(("/account", "/console"))
 
 
-def test_factors_of_an_organization_do_not_shut_out_a_holder(
+def test_organization_factors_do_not_lock_out_holder(
     world: World, organization: Organization, ada: LoginUser, bert: LoginUser
 ) -> None:
     ruled(world, organization.id, factors=("passkeys",))
@@ -96,7 +96,7 @@ def test_factors_of_an_organization_do_not_shut_out_a_holder(
         ("most_attempts", 5),
     ],
 )
-def test_holders_live_by_rules_of_the_instance(
+def test_holders_follow_instance_rules(
     world: World, organization: Organization, ada: LoginUser, bert: LoginUser, rule: str, value: Any
 ) -> None:
     ruled(world, organization.id, **{rule: value})
@@ -116,7 +116,7 @@ def test_holders_get_second_factor_and_consent_of_their_organization(
     assert (policy.second_factor, policy.consent, policy.factors) == (SecondFactorRule.REQUIRED, "always", None)
 
 
-def test_second_factor_that_the_instance_does_not_allow_is_not_asked_of_a_holder(
+def test_second_factor_disallowed_by_instance_is_not_required_of_holder(
     isolated_world: World,
 ) -> None:
     organization = isolated_world.make_organization()
@@ -127,7 +127,7 @@ def test_second_factor_that_the_instance_does_not_allow_is_not_asked_of_a_holder
     assert signs_in(isolated_world, ada)
 
 
-def test_second_factor_that_a_provider_alone_could_tell_of_is_not_asked_of_a_holder(isolated_world: World) -> None:
+def test_upstream_second_factor_is_not_required_of_holder(isolated_world: World) -> None:
     """Managers of the organization could remove it, and a holder cannot sign in there."""
     organization = isolated_world.make_organization()
     provider = isolated_world.make_upstream_provider(organization)
@@ -143,7 +143,7 @@ def test_second_factor_that_a_provider_alone_could_tell_of_is_not_asked_of_a_hol
 
 
 @pytest.mark.parametrize("level", ["instance", "organization"])
-def test_rules_that_nobody_can_meet_are_refused(isolated_world: World, level: str) -> None:
+def test_unsatisfiable_rules_are_refused(isolated_world: World, level: str) -> None:
     """No mail server is set, so codes by mail are no way."""
     owner = OF_INSTANCE if level == "instance" else isolated_world.make_organization().id
     for rules in (
@@ -206,7 +206,7 @@ class TestRoleAtTheInstance:
         assert user.user_name in (isolated_world.identity.system_checks.policies() or "")
 
 
-def test_limits_of_an_organization_hold_for_all_but_the_right_password_of_a_holder(
+def test_organization_limits_spare_correct_password_of_holder(
     world: World, organization: Organization, ada: LoginUser, bert: LoginUser
 ) -> None:
     ruled(world, organization.id, free_attempts=1, most_attempts=5)
@@ -226,7 +226,7 @@ def test_limits_of_an_organization_hold_for_all_but_the_right_password_of_a_hold
     assert signs_in(world, ada)
 
 
-def test_right_password_of_a_holder_counts_no_longer_past_the_limit_of_the_instance(
+def test_instance_limit_applies_to_correct_password_of_holder(
     world: World, organization: Organization, ada: LoginUser
 ) -> None:
     ruled(world, organization.id, free_attempts=1)
@@ -265,7 +265,7 @@ CHANGES: dict[str, Callable[[Any, Subject, Principal], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_owner_of_the_organization_changes_nothing_of_a_holder(
+def test_organization_owner_cannot_change_holder(
     world: World, organization: Organization, ada: LoginUser, change: str
 ) -> None:
     caller = make_owner(world, organization)
@@ -274,7 +274,7 @@ def test_owner_of_the_organization_changes_nothing_of_a_holder(
 
 
 @pytest.mark.parametrize("change", sorted(CHANGES.keys() - {"domain", "organization"}))
-def test_role_in_another_organization_keeps_its_home_from_nothing(
+def test_foreign_organization_role_does_not_restrict_home_managers(
     world: World, organization: Organization, bert: LoginUser, change: str
 ) -> None:
     other_organization = world.make_organization()
@@ -288,7 +288,7 @@ def test_role_in_another_organization_keeps_its_home_from_nothing(
     "permission",
     ["organization_policy.write", "organization_domain.write", "upstream_provider.write", "upstream_provider.delete"],
 )
-def test_own_organization_of_the_instance_leaves_sign_in_to_who_manages_that(world: World, permission: str) -> None:
+def test_instance_organization_sign_in_is_managed_by_instance(world: World, permission: str) -> None:
     with world.read_only_services() as services:
         instance = services.find_instance()
         assert instance is not None
@@ -306,7 +306,7 @@ def test_own_organization_of_the_instance_leaves_sign_in_to_who_manages_that(wor
         )
 
 
-def test_instance_managed_providers_are_changed_by_the_instance_alone(world: World, organization: Organization) -> None:
+def test_instance_managed_providers_need_instance_manager(world: World, organization: Organization) -> None:
     provider = world.make_upstream_provider(organization)
     caller = make_owner(world, organization)
     with world.transaction_services() as services:
@@ -333,7 +333,7 @@ def test_instance_managed_providers_are_changed_by_the_instance_alone(world: Wor
 
 
 @pytest.mark.parametrize("member", ["instance_managed", "everywhere"])
-def test_providers_of_the_instance_go_with_no_organization_that_others_remove(
+def test_organization_with_instance_provider_is_not_deleted_by_others(
     world: World, organization: Organization, member: str
 ) -> None:
     provider = world.make_upstream_provider(organization)
@@ -350,7 +350,7 @@ def test_providers_of_the_instance_go_with_no_organization_that_others_remove(
         services.organizations.remove(organization.id, principal=OPERATOR_PRINCIPAL)
 
 
-def test_forgotten_password_of_a_holder_is_mailed_to_a_proven_address_alone(
+def test_password_reset_of_holder_needs_verified_email(
     world: World, organization: Organization, ada: LoginUser, bert: LoginUser
 ) -> None:
     for person in (ada, bert):
@@ -363,7 +363,7 @@ def test_forgotten_password_of_a_holder_is_mailed_to_a_proven_address_alone(
         assert services.passwords.request_reset_link(ada.login_name)[0] is None
 
 
-def test_last_owner_stays_whatever_they_could_sign_in_by(isolated_world: World) -> None:
+def test_last_owner_is_kept_with_any_factor(isolated_world: World) -> None:
     with isolated_world.read_only_services() as services:
         owners = [
             manager
@@ -377,7 +377,7 @@ def test_last_owner_stays_whatever_they_could_sign_in_by(isolated_world: World) 
         services.managers.remove(owners[0].id, principal=OPERATOR_PRINCIPAL)
 
 
-def test_policy_page_tells_how_many_sessions_end_before_it_ends_them(world: World, organization: Organization) -> None:
+def test_policy_page_previews_ended_sessions(world: World, organization: Organization) -> None:
     people = [LoginUser(world, organization) for _ in range(2)]
     manager = LoginUser(world, organization)
     world.assign_manager_role(manager.user, "ORG_OWNER")
@@ -395,9 +395,7 @@ def test_policy_page_tells_how_many_sessions_end_before_it_ends_them(world: Worl
         assert services.policies.organization_policy(organization.id).second_factor is SecondFactorRule.REQUIRED
 
 
-def test_sessions_that_end_are_counted_without_a_look_at_the_roles_of_each_person(
-    isolated_world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ended_sessions_are_counted_in_constant_queries(isolated_world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     organization = isolated_world.make_organization()
     people = [LoginUser(isolated_world, organization) for _ in range(3)]
     isolated_world.assign_manager_role(people[0].user, "IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
@@ -422,7 +420,7 @@ def test_sessions_that_end_are_counted_without_a_look_at_the_roles_of_each_perso
     assert statements == []
 
 
-def test_api_tells_how_many_sessions_a_change_of_rules_ends(isolated_world: World) -> None:
+def test_policy_effect_counts_ended_sessions(isolated_world: World) -> None:
     organization = isolated_world.make_organization()
     Browser(isolated_world).start_session(LoginUser(isolated_world, organization).user)
     api = ApiClient.for_user(isolated_world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
@@ -433,7 +431,7 @@ def test_api_tells_how_many_sessions_a_change_of_rules_ends(isolated_world: Worl
     assert api.get(f"/organizations/{organization.id}/policy")["own"]["second_factor"] is None
 
 
-def test_page_of_the_policy_says_where_the_rules_of_the_instance_hold(isolated_world: World) -> None:
+def test_policy_page_shows_instance_rules(isolated_world: World) -> None:
     organization = isolated_world.make_organization()
     ruled(isolated_world, organization.id, factors=("passkeys",))
     ruled(isolated_world, OF_INSTANCE, factors=("password",))
@@ -446,7 +444,7 @@ def test_page_of_the_policy_says_where_the_rules_of_the_instance_hold(isolated_w
     assert organization.name in (isolated_world.identity.system_checks.policies() or "")
 
 
-def test_page_that_gives_a_role_says_whom_it_trusts_and_what_ends(world: World, bert: LoginUser) -> None:
+def test_role_page_warns_of_trust_and_ended_sessions(world: World, bert: LoginUser) -> None:
     boss = LoginUser(world)
     world.assign_manager_role(boss.user, "IAM_OWNER", resource=INSTANCE_RESOURCE)
     browser = Browser(world)
@@ -466,7 +464,7 @@ def test_page_that_gives_a_role_says_whom_it_trusts_and_what_ends(world: World, 
         assert services.instance_managers.is_instance_manager(bert.user.id)
 
 
-def test_settings_manager_changes_the_name_alone(world: World, organization: Organization) -> None:
+def test_settings_manager_changes_name_only(world: World, organization: Organization) -> None:
     caller = make_owner(world, organization, "ORG_SETTINGS_MANAGER")
     with world.transaction_services() as services:
         services.organizations.change(organization.id, ChangeOrganization.build(name="Renamed"), principal=caller)

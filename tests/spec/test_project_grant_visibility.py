@@ -114,7 +114,7 @@ SIDES = ["owner", "holder"]
 
 
 @pytest.mark.parametrize("side", SIDES)
-def test_api_shows_nothing_of_the_other_sides_people(shared: ProjectGrantScenario, side: str) -> None:
+def test_api_hides_users_of_other_side(shared: ProjectGrantScenario, side: str) -> None:
     """Every list and thing: those of the own organization, of the other one, and of the grant."""
     private_texts, grant = shared.private_texts(shared.other(side)), shared.grant.id
     organization = shared.estate.organization if side == "owner" else shared.estate.holder
@@ -152,7 +152,7 @@ def grant_manager(shared: ProjectGrantScenario, side: str) -> ServiceUserProgram
 
 
 @pytest.mark.parametrize("side", SIDES)
-def test_console_shows_nothing_of_the_other_sides_people(shared: ProjectGrantScenario, side: str) -> None:
+def test_console_hides_users_of_other_side(shared: ProjectGrantScenario, side: str) -> None:
     """Pickers too, by whole names, addresses and ids."""
     world, grant = shared.world, shared.grant.id
     private_texts = shared.private_texts(shared.other(side))
@@ -188,7 +188,7 @@ def leaked(browser: Browser, page: str, private_texts: set[str], *, echoed: str 
 
 
 @pytest.mark.parametrize("side", SIDES)
-def test_each_side_sees_its_own_managers_and_the_others_number(shared: ProjectGrantScenario, side: str) -> None:
+def test_each_side_lists_its_managers_and_counts_others(shared: ProjectGrantScenario, side: str) -> None:
     api, path = shared.api(side), f"/project-grants/{shared.grant.id}"
     listed = api.get(f"{path}/managers")
     expected = {shared.owner[1].id} if side == "owner" else {shared.holder[1].id, shared.robots["holder"].id}
@@ -214,7 +214,7 @@ def test_each_side_sees_its_own_managers_and_the_others_number(shared: ProjectGr
             assert refused["message"].replace(manager.id, NOTHING) == unknown
 
 
-def test_managers_of_a_grant_are_chosen_among_the_own_people(shared: ProjectGrantScenario) -> None:
+def test_grant_managers_are_chosen_from_own_users(shared: ProjectGrantScenario) -> None:
     path = f"/project-grants/{shared.grant.id}/managers"
     manager, third = shared.people("owner")[1], shared.world.make_service_user_program()
     for side in SIDES:
@@ -228,7 +228,7 @@ def test_managers_of_a_grant_are_chosen_among_the_own_people(shared: ProjectGran
     assert "already" in check_api_error(answer, 422, "invalid")["fields"]["user_id"]
 
 
-def test_grant_names_project_and_owner(shared: ProjectGrantScenario) -> None:
+def test_project_grant_names_project_and_owner(shared: ProjectGrantScenario) -> None:
     path = f"/project-grants/{shared.grant.id}"
     for api in (shared.api("holder"), ApiClient.for_user(grant_manager(shared, "holder"))):
         project_grant = api.get(path)
@@ -241,7 +241,7 @@ def test_grant_names_project_and_owner(shared: ProjectGrantScenario) -> None:
             check_api_error(api.ask("GET", hidden), 404, "not_found")
 
 
-def test_events_stand_in_both_trails_and_name_the_other_organization(shared: ProjectGrantScenario) -> None:
+def test_grant_events_are_in_both_audit_trails(shared: ProjectGrantScenario) -> None:
     homes = {"owner": shared.estate.organization.id, "holder": shared.estate.holder.id}
     for side in SIDES:
         other = homes[shared.other(side)]
@@ -269,7 +269,7 @@ def test_events_stand_in_both_trails_and_name_the_other_organization(shared: Pro
         assert all(("user_id" in item["detail"]) == (item["object_id"] is not None) for item in added)
 
 
-def test_whoever_has_a_role_on_both_sides_is_known_on_both(shared: ProjectGrantScenario) -> None:
+def test_manager_of_both_sides_is_visible_on_both(shared: ProjectGrantScenario) -> None:
     """A manager of the project who belongs to the holder acts by name in the owner's trail."""
     robot = shared.world.make_service_user_program(shared.estate.holder)
     shared.world.assign_manager_role(robot, "PROJECT_OWNER", resource=project_resource(shared.project))
@@ -278,7 +278,7 @@ def test_whoever_has_a_role_on_both_sides_is_known_on_both(shared: ProjectGrantS
     assert [item["actor"]["id"] for item in shared.api("owner").list(path)] == [robot.id]
 
 
-def test_export_of_the_owner_holds_none_of_the_holders_managers(shared: ProjectGrantScenario) -> None:
+def test_owner_export_omits_grantee_managers(shared: ProjectGrantScenario) -> None:
     address = f"/organizations/{shared.estate.organization.id}/export"
     exported = json.dumps(shared.api("owner").post(address, status=200))
     assert not [text for text in shared.private_texts("holder") if text in exported]
@@ -301,7 +301,7 @@ def test_manager_of_both_organizations_sees_both_sides(shared: ProjectGrantScena
     assert {shared.owner[1].id, shared.holder[1].id} <= found
 
 
-def test_page_of_a_person_names_the_grant_that_they_manage(shared: ProjectGrantScenario) -> None:
+def test_user_page_lists_managed_project_grant(shared: ProjectGrantScenario) -> None:
     for side, people in (("owner", shared.owner), ("holder", shared.holder)):
         browser = Browser(shared.world)
         browser.start_session(people[0])

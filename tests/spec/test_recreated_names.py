@@ -251,13 +251,13 @@ CLOSED_AFTER: dict[Callable[[RecreatedNameScenario], None], set[str]] = {
 }
 
 
-def test_all_of_it_works_before(scene: RecreatedNameScenario) -> None:
+def test_credentials_work_before_recreation(scene: RecreatedNameScenario) -> None:
     assert scene.works() == ALL
     assert [path for path, rows in scene.rows().items() if not rows] == []
 
 
 @pytest.mark.parametrize("make_again", CLOSED_AFTER, ids=lambda item: item.__name__)
-def test_what_is_made_again_inherits_nothing(
+def test_recreated_resource_inherits_nothing(
     scene: RecreatedNameScenario, make_again: Callable[[RecreatedNameScenario], None]
 ) -> None:
     before, path_values = scene.rows(), dict(scene.path_values)

@@ -64,7 +64,7 @@ def by_console(world: World, members: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("make", [by_api, by_import, by_apply, by_console])
 @pytest.mark.parametrize("settings", [{}, {"registration": False}, {"registration": True}], ids=str)
-def test_new_organization_is_open_only_if_that_is_said(world: World, make: Make, settings: dict[str, bool]) -> None:
+def test_new_organization_is_closed_by_default(world: World, make: Make, settings: dict[str, bool]) -> None:
     domain = f"{make.__name__}-{len(settings)}-{settings.get('registration')}".replace("_", "-").lower()
     members = {"name": "New", "primary_domain": f"{domain}.id.example.com", **settings}
     organization_id = make(world, members)
@@ -78,7 +78,7 @@ def test_new_organization_is_open_only_if_that_is_said(world: World, make: Make,
         party.check_error_response(browser.page, authorization, "access_denied")
 
 
-def test_instances_own_organization_is_closed_outside_development(world: World) -> None:
+def test_instance_organization_is_closed_by_default(world: World) -> None:
     assert make_owner_client(world).get(f"/organizations/{world.instance.organization_id}")["registration"] is False
 
 
@@ -148,7 +148,7 @@ def claim_by_user(world: World, organization_id: str, user_name: str) -> None:
 
 
 @pytest.mark.parametrize("claim", [created, invited, changed, registered, described, claim_by_user])
-def test_no_way_but_its_link_verifies_an_address(world: World, claim: Callable[[World, str, str], None]) -> None:
+def test_email_is_verified_by_link_only(world: World, claim: Callable[[World, str, str], None]) -> None:
     organization = world.make_organization()
     claim(world, organization.id, "ada")
     [user] = [

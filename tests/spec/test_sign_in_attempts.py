@@ -36,7 +36,7 @@ def world(isolated_world: World) -> World:
 
 
 @pytest.mark.thorough
-def test_office_behind_one_address_signs_in_all_day(world: World) -> None:
+def test_successful_sign_ins_do_not_exhaust_address_limit(world: World) -> None:
     """A hundred and fifty right passwords within ten minutes from one address, some typed wrong at first."""
     office = Browser(world).address
     people = [make_password_user(world) for _ in range(5)]
@@ -50,7 +50,7 @@ def test_office_behind_one_address_signs_in_all_day(world: World) -> None:
 
 
 @everywhere
-def test_success_counts_nothing_and_clears_the_account(world: World, ada: HumanUser) -> None:
+def test_success_resets_account_failures(world: World, ada: HumanUser) -> None:
     browser = at_password(world, ada)
     for _ in range(4):
         assert tried(browser) == 422
@@ -59,7 +59,7 @@ def test_success_counts_nothing_and_clears_the_account(world: World, ada: HumanU
     assert [tried(stranger) for _ in range(6)] == [422] * 5 + [429]
 
 
-def test_success_gives_back_its_own_attempt_alone(make_world: WorldFactory) -> None:
+def test_success_returns_its_attempt_only(make_world: WorldFactory) -> None:
     """Whoever has an account here does not get more guesses at others by signing in to it between."""
     world = make_world(**{"identity.attempts_per_address": "3"})
     mine = make_password_user(world)
@@ -78,7 +78,7 @@ def test_success_gives_back_its_own_attempt_alone(make_world: WorldFactory) -> N
 
 
 @everywhere
-def test_what_was_refused_unseen_does_not_count(make_world: WorldFactory) -> None:
+def test_rate_limited_attempt_is_not_counted(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.attempts_per_address": "10"})
     browser = at_password(world, "ada")
     assert [tried(browser) for _ in range(5)] == [422] * 5
@@ -94,9 +94,7 @@ def test_what_was_refused_unseen_does_not_count(make_world: WorldFactory) -> Non
 
 
 @everywhere
-def test_what_nobody_had_time_to_look_at_does_not_count(
-    world: World, ada: HumanUser, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unverified_attempt_is_not_counted(world: World, ada: HumanUser, monkeypatch: pytest.MonkeyPatch) -> None:
     def busy(*_: object) -> None:
         raise ServerBusy
 
@@ -107,9 +105,7 @@ def test_what_nobody_had_time_to_look_at_does_not_count(
     assert [tried(browser) for _ in range(6)] == [422] * 5 + [429]
 
 
-def test_attempt_without_a_verdict_stands_as_a_failure(
-    world: World, ada: HumanUser, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unfinished_attempt_counts_as_failure(world: World, ada: HumanUser, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process dies between reserving and looking."""
 
     class Killed(BaseException):
@@ -169,7 +165,7 @@ def _renamed_to(world: World, person: HumanUser) -> HumanUser:
 @everywhere
 @pytest.mark.parametrize("goes", [_renamed_away, _removed, _renamed_to])
 @pytest.mark.parametrize("bare", [True, pytest.param(False, marks=pytest.mark.thorough)])
-def test_name_that_changes_hands_brings_no_failures(
+def test_reassigned_name_has_no_failures(
     world: World, ada: HumanUser, goes: Callable[[World, HumanUser], HumanUser], bare: bool
 ) -> None:
     """Security 18.3."""
@@ -185,7 +181,7 @@ def test_name_that_changes_hands_brings_no_failures(
 
 
 @everywhere
-def test_locked_account_stays_locked_under_another_name_and_no_other_is(world: World, ada: HumanUser) -> None:
+def test_lockout_follows_account_across_renames(world: World, ada: HumanUser) -> None:
     grace = make_password_user(world, world.operator_services.organizations.get(ada.organization_id))
     lock(world, ada)
     ada_name, grace_name = ada.user_name, grace.user_name
@@ -234,7 +230,7 @@ SPELLINGS = tuple(spellings("x", "y"))
 @pytest.mark.parametrize(
     "first", ["bare", *(pytest.param(item, marks=pytest.mark.thorough) for item in ("full", "wide at"))]
 )
-def test_which_spellings_share_a_count_tells_nothing(world_cache: Any, first: str, second: str) -> None:
+def test_shared_counts_of_spellings_do_not_reveal_accounts(world_cache: Any, first: str, second: str) -> None:
     """Security 10.4: the same answers for a name that somebody has and one that nobody has."""
     world = world_cache.shared_world("memory", {})
     organization = world.make_organization()
@@ -264,7 +260,7 @@ def _responses(browser: Browser, *names: str) -> tuple[str, str | None, str]:
     return browser.page.status, browser.page.headers.get("Retry-After"), text
 
 
-def test_at_an_application_the_bare_name_is_the_full_one_of_its_organization(world: World) -> None:
+def test_bare_and_full_name_share_a_count(world: World) -> None:
     """Whether or not anybody has it: the organization in question is known, and so is its domain."""
     project = world.make_project()
     organization = world.operator_services.storage.organizations.find(project.organization_id)
@@ -280,9 +276,7 @@ def test_at_an_application_the_bare_name_is_the_full_one_of_its_organization(wor
         assert statuses == [422] * 5 + [429]
 
 
-def test_account_has_no_more_attempts_by_having_two_names(
-    world: World, ada: HumanUser, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_second_name_gives_no_more_attempts(world: World, ada: HumanUser, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is typed beyond the account's own limit looks wrong, and is not looked at."""
     looked_at = []
     verify = PasswordHasher.verify
@@ -302,7 +296,7 @@ def test_account_has_no_more_attempts_by_having_two_names(
 
 
 @pytest.mark.thorough
-def test_unknown_names_are_locked_as_long_as_known_ones(world: World, ada: HumanUser) -> None:
+def test_unknown_names_are_locked_like_known_ones(world: World, ada: HumanUser) -> None:
     for name in (login_name(world, ada), "nobody@nowhere.example"):
         stranger = Browser(world)
         for _ in range(MAX_ATTEMPTS):
@@ -316,7 +310,7 @@ def test_unknown_names_are_locked_as_long_as_known_ones(world: World, ada: Human
         assert HOLDS in fresh.page.text
 
 
-def test_fewer_failures_are_forgotten_after_the_same_time(world: World, ada: HumanUser) -> None:
+def test_failures_expire(world: World, ada: HumanUser) -> None:
     answers = []
     for name in (login_name(world, ada), "nobody@nowhere.example"):
         stranger = at_password(world, name)
@@ -349,7 +343,7 @@ def failures_until_held(world: World, address: str) -> int:
 
 @pytest.mark.shows("8.3")
 @pytest.mark.parametrize(("setting", "expected"), [("3", 3), ("0", ALL)])
-def test_limit_of_an_address_is_a_setting(make_world: WorldFactory, setting: str, expected: int) -> None:
+def test_address_limit_is_a_setting(make_world: WorldFactory, setting: str, expected: int) -> None:
     world = make_world(**{"identity.attempts_per_address": setting})
     assert failures_until_held(world, "192.0.2.7") == expected
     assert failures_until_held(world, "192.0.2.8") == expected
@@ -357,7 +351,7 @@ def test_limit_of_an_address_is_a_setting(make_world: WorldFactory, setting: str
     assert failures_until_held(world, "192.0.2.7") == expected
 
 
-def test_network_of_ipv6_is_one_address(make_world: WorldFactory) -> None:
+def test_ipv6_network_counts_as_one_address(make_world: WorldFactory) -> None:
     """Whoever has one address of it has 2^64."""
     world = make_world(**{"identity.attempts_per_address": "3"})
     assert failures_until_held(world, "2001:db8:1:2::1") == 3
@@ -367,7 +361,7 @@ def test_network_of_ipv6_is_one_address(make_world: WorldFactory) -> None:
     assert failures_until_held(world, "192.0.2.7") == 0
 
 
-def test_proxy_that_does_not_say_for_whom_it_speaks_is_nobody(make_world: WorldFactory) -> None:
+def test_proxy_without_forwarded_address_is_not_limited(make_world: WorldFactory) -> None:
     """Otherwise one stranger's failures would hold up everybody."""
     world = make_world(**{"identity.attempts_per_address": "3", "identity.trusted_proxy": "10.0.0.2"})
     assert failures_until_held(world, "10.0.0.2") == ALL

@@ -260,7 +260,7 @@ def patiently(use: Callable[[], bool]) -> bool:
 
 
 @pytest.mark.parametrize("artifact", ONCE)
-def test_of_racing_uses_one_counts(world: World, artifact: str) -> None:
+def test_concurrent_uses_succeed_once(world: World, artifact: str) -> None:
     for _ in range(ROUNDS):
         race, start = ONCE[artifact](world), Barrier(TOGETHER)
 

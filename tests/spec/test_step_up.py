@@ -60,7 +60,7 @@ def policy(world: World, owner: str, **rules: Any) -> None:
 
 
 @pytest.mark.parametrize("essential", [True, False])
-def test_session_that_has_proved_less_proves_the_rest(
+def test_step_up_requires_missing_factor(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp, essential: bool
 ) -> None:
     """Not the password again; the session goes on under its id with a new secret."""
@@ -86,7 +86,7 @@ def test_session_that_has_proved_less_proves_the_rest(
     assert refreshed.status_int == 200
 
 
-def test_who_signs_in_proves_both(
+def test_sign_in_requires_both_factors(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
 ) -> None:
     request = opened(browser, party, acr_values=f"urn:example:other {TWO}")
@@ -95,7 +95,7 @@ def test_who_signs_in_proves_both(
     assert party.obtain_tokens(browser.submit({"code": app.code()}), request).claims["acr"] == TWO
 
 
-def test_class_is_told_as_it_was_asked_for(
+def test_acr_is_returned_as_requested(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
 ) -> None:
     """Two factors are one factor, too, for whoever asks for no more; and for the tokens that follow."""
@@ -109,7 +109,7 @@ def test_class_is_told_as_it_was_asked_for(
     assert party.check_id_token(answer["id_token"])["acr"] == ONE_FACTOR
 
 
-def test_words_that_nobody_knows_ask_for_nothing_unless_they_are_essential(
+def test_unknown_acr_is_ignored_unless_essential(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser
 ) -> None:
     browser.start_session(ada.user)
@@ -120,7 +120,7 @@ def test_words_that_nobody_knows_ask_for_nothing_unless_they_are_essential(
 
 
 @pytest.mark.parametrize("essential", [True, False])
-def test_without_a_page_it_is_refused(
+def test_step_up_with_prompt_none_is_refused(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp, essential: bool
 ) -> None:
     browser.start_session(ada.user)
@@ -129,7 +129,7 @@ def test_without_a_page_it_is_refused(
 
 
 @pytest.mark.parametrize("essential", [True, False])
-def test_who_has_none_sets_one_up_or_goes_back(
+def test_user_without_second_factor_enrols_or_cancels(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, essential: bool
 ) -> None:
     browser.start_session(ada.user)
@@ -143,7 +143,7 @@ def test_who_has_none_sets_one_up_or_goes_back(
     assert browser.sign_in_step == "totp/new"
 
 
-def test_one_factor_that_somebody_has_comes_before_another_that_they_set_up(
+def test_enrolled_factor_precedes_enrolment(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
 ) -> None:
     """Security 19.5: who knows the password alone sets nothing up where there is a factor."""
@@ -160,7 +160,7 @@ def test_one_factor_that_somebody_has_comes_before_another_that_they_set_up(
     assert browser.sign_in_step == "totp/new"
 
 
-def test_signing_in_again_proves_all_of_it_again(
+def test_reauthentication_requires_all_factors(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
 ) -> None:
     """max_age and prompt=login are about every factor that counts."""
@@ -178,7 +178,7 @@ def test_signing_in_again_proves_all_of_it_again(
         world.clock.advance(minutes=10)
 
 
-def test_policy_holds_for_sessions_and_tokens_that_were_there_before(
+def test_policy_applies_to_existing_sessions_and_tokens(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
 ) -> None:
     browser.start_session(ada.user)
@@ -197,7 +197,7 @@ def test_policy_holds_for_sessions_and_tokens_that_were_there_before(
     assert party.refresh(party.sign_in_silently(browser, scope="openid offline_access").refresh_token).status_int == 200
 
 
-def test_password_gives_no_attempts_at_the_second_factor_back(
+def test_password_does_not_reset_second_factor_attempts(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
 ) -> None:
     """Whoever knows the password alone would otherwise try a thousand codes, five at a time."""

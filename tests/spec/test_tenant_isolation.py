@@ -67,7 +67,7 @@ def link(make_world: WorldFactory) -> TenantLinkCase:
 
 @pytest.mark.parametrize("response_type", RESPONSE_TYPES)
 @pytest.mark.parametrize("prompt", [{}, {"prompt": "none"}])
-def test_no_tenant_s_application_manages_the_service_in_its_user_s_name(
+def test_tenant_application_cannot_manage_service_for_user(
     link: TenantLinkCase, response_type: str, prompt: dict[str, str]
 ) -> None:
     """By id and by alias, in every namespace; silently or not."""
@@ -78,7 +78,7 @@ def test_no_tenant_s_application_manages_the_service_in_its_user_s_name(
             assert link.follow(f"openid profile {ROLES} {scope}", response_type, **prompt) == "invalid_scope", scope
 
 
-def test_nor_in_its_own(link: TenantLinkCase) -> None:
+def test_tenant_application_cannot_manage_service_itself(link: TenantLinkCase) -> None:
     client = link.party.credentials
     for scope in (link.world.audience_scope(), "urn:zitadel:iam:org:project:id:zitadel:aud"):
         form = {"grant_type": "client_credentials", "scope": scope}
@@ -86,7 +86,7 @@ def test_nor_in_its_own(link: TenantLinkCase) -> None:
 
 
 @pytest.mark.parametrize("type", [ApplicationType.WEB, ApplicationType.NATIVE, ApplicationType.BROWSER])
-def test_application_of_the_own_project_does_not_either(world: World, type: ApplicationType) -> None:  # noqa: A002
+def test_instance_application_token_omits_instance_project(world: World, type: ApplicationType) -> None:  # noqa: A002
     """Nor does its project come into the audience unasked."""
     method = "client_secret_basic" if type is ApplicationType.WEB else "none"
     party = RelyingParty.register(world, project_id=world.instance.project_id, type=type, authentication_method=method)
@@ -100,7 +100,7 @@ def test_application_of_the_own_project_does_not_either(world: World, type: Appl
     party.expect_error_at_once(browser, "invalid_scope", scope=f"openid {world.audience_scope()}", prompt="none")
 
 
-def test_token_that_came_to_be_issued_manages_nothing(world: World) -> None:
+def test_stored_token_of_tenant_manages_nothing(world: World) -> None:
     """As an earlier version did; security 7.4: judged whenever it is shown."""
     manager, client, own_project = world.make_human_user(), world.make_web_application(), world.instance.project_id
     world.assign_manager_role(manager, "ORG_OWNER")
@@ -167,7 +167,7 @@ def shared(world: World) -> TenantScenario:
     )
 
 
-def test_project_needs_the_right_of_the_user_and_of_the_application(world: World, shared: TenantScenario) -> None:
+def test_project_audience_needs_user_and_application_access(world: World, shared: TenantScenario) -> None:
     """Held by grants; either one alone is not enough, and whichever ends takes the audience along at once."""
     api = world.make_application(shared.project.id)
     assert shared.error() == "invalid_scope"
@@ -190,7 +190,7 @@ def test_project_needs_the_right_of_the_user_and_of_the_application(world: World
         assert world.client.introspect(members["access_token"], api).json["active"] is True
 
 
-def test_project_that_is_given_again_is_not_in_tokens_from_before(world: World, shared: TenantScenario) -> None:
+def test_regranted_project_is_not_in_earlier_tokens(world: World, shared: TenantScenario) -> None:
     """Security 18.3: to the user's organization, and to the application's. Tokens that come later have it."""
     api = world.make_application(shared.project.id)
     holders = {shared.of_user: ["reader", "writer"], shared.of_client: ["writer", "auditor"]}
@@ -211,7 +211,7 @@ def test_project_that_is_given_again_is_not_in_tokens_from_before(world: World, 
 
 
 @pytest.mark.parametrize("format", TokenFormat)
-def test_of_a_shared_project_the_application_is_told_of_the_roles_that_both_hold(
+def test_shared_project_roles_are_those_of_user_and_application(
     world: World,
     shared: TenantScenario,
     format: TokenFormat,  # noqa: A002
@@ -287,7 +287,7 @@ def own_project(world: World) -> OwnProjectScenario:
 
 
 @pytest.mark.parametrize("role", NEARLY)
-def test_applications_of_the_own_project_are_the_instance_s_at_the_api(
+def test_instance_application_is_changed_by_instance_manager_only(
     world: World, own_project: OwnProjectScenario, role: str
 ) -> None:
     """Its holder sees everybody's managing tokens, and revokes them."""
@@ -299,14 +299,14 @@ def test_applications_of_the_own_project_are_the_instance_s_at_the_api(
     assert own_project.state() == before
 
 
-def test_its_owner_changes_them(world: World, own_project: OwnProjectScenario) -> None:
+def test_instance_owner_changes_instance_applications(world: World, own_project: OwnProjectScenario) -> None:
     api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     for method, path, members in WRITES.values():
         assert api.ask(method, path.format_map(own_project.names), members).status_int in (200, 201, 204), path
 
 
 @pytest.mark.parametrize("role", NEARLY)
-def test_and_in_the_console(world: World, own_project: OwnProjectScenario, role: str) -> None:
+def test_console_refuses_instance_application_changes(world: World, own_project: OwnProjectScenario, role: str) -> None:
     """Neither a button leads there, nor does a form that is posted all the same."""
     person = world.make_human_user()
     world.assign_manager_role(person, role, resource=own_project.resource(role))
@@ -328,7 +328,9 @@ def test_and_in_the_console(world: World, own_project: OwnProjectScenario, role:
 
 
 @pytest.mark.parametrize("role", NEARLY)
-def test_and_by_a_described_state(world: World, own_project: OwnProjectScenario, role: str) -> None:
+def test_state_file_cannot_change_instance_applications(
+    world: World, own_project: OwnProjectScenario, role: str
+) -> None:
     """Or are refused before, as whoever may not change the organization."""
     robot = world.make_manager_program(role, resource=own_project.resource(role))
     before = own_project.state()

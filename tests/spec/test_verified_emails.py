@@ -103,9 +103,7 @@ ACTIONS = [name for name in vars(ManagerActor) if not name.startswith("_") and n
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(ACTIONS), min_size=2, max_size=10))
-def test_no_sequence_of_a_managers_deeds_proves_a_mailbox_that_they_do_not_read(
-    world: World, actions: list[str]
-) -> None:
+def test_manager_actions_never_verify_foreign_email(world: World, actions: list[str]) -> None:
     person = world.make_human_user()
     with world.transaction_services() as services:
         manager = ManagerActor(services, person)
@@ -119,7 +117,7 @@ def test_no_sequence_of_a_managers_deeds_proves_a_mailbox_that_they_do_not_read(
         services.users.remove(person.id, principal=OPERATOR_PRINCIPAL)
 
 
-def test_manager_proves_the_mailbox_that_they_read(world: World) -> None:
+def test_manager_can_verify_own_email(world: World) -> None:
     """The deeds above are able to prove something."""
     person = world.make_human_user()
     with world.transaction_services() as services:
