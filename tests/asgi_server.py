@@ -21,8 +21,8 @@ from identity.serving.gunicorn_server import GunicornLogger
 
 def server_of(app: Any, *, around: Callable[[Any], Any] = lambda app: app, **settings: Any) -> uvicorn.Server:
     """For the WSGI application of a world; ``around`` is a middleware."""
-    own = {"log_config": None, "lifespan": "on", "proxy_headers": False, "server_header": False}
-    return uvicorn.Server(uvicorn.Config(around(AsgiApplication(app)), **{**own, **settings}))
+    fixed = {"log_config": None, "lifespan": "on", "proxy_headers": False, "server_header": False}
+    return uvicorn.Server(uvicorn.Config(around(AsgiApplication(app)), **{**fixed, **settings}))
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from tests import secret_search
 gc.disable()
 
 #: Before anything of the service is imported.
-SEARCH = secret_search.begin() if secret_search.wanted() else None
+SEARCH = secret_search.begin() if secret_search.is_enabled() else None
 
 pytest_plugins = ["identity.testing.fixtures"]
 
@@ -72,7 +72,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(autouse=True)
-def nothing_was_said() -> None:
+def no_secret_was_logged() -> None:
     """What is logged once a minute is logged anew in each test."""
     for logger in logging.root.manager.loggerDict.values():
         for item in getattr(logger, "filters", ()):
@@ -96,8 +96,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # Databases that do not outlive the tests need not wait for a disk.
     if IN_MEMORY.is_dir() and os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free > ROOM:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
-    for name, what in OPTIONAL.items():
-        config.addinivalue_line("markers", f"{name}: {what}, and runs with --{name} alone")
+    for name, requirement in OPTIONAL.items():
+        config.addinivalue_line("markers", f"{name}: {requirement}, and runs with --{name} alone")
     config.addinivalue_line("markers", "shows(*rows): how these rows of the service description are met")
 
 

@@ -27,7 +27,7 @@ class NameServer:
 
     def __init__(self) -> None:
         self.records: dict[tuple[str, str], list[list[str]]] = {}
-        self.asked: list[tuple[str, str]] = []
+        self.requests: list[tuple[str, str]] = []
         #: While it is not set, nobody gets an answer.
         self.answering = threading.Event()
         self.answering.set()
@@ -65,7 +65,7 @@ class NameServer:
         answer = dns.message.make_response(query)
         answer.flags |= dns.flags.RA
         with self._lock:
-            self.asked.append((name, kind))
+            self.requests.append((name, kind))
             turns = self.records.get((name, kind), [[]])
             values = turns.pop(0) if len(turns) > 1 else turns[0]
         texts = [f'"{value}"' if kind == "TXT" else value for value in values]
@@ -89,16 +89,16 @@ class WebServer:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                here = self.headers["Host"].partition(":")[0], self.path
-                outer.received.append(here)
-                status, headers, body = outer.files.get(here, (404, {}, b""))
+                target = self.headers["Host"].partition(":")[0], self.path
+                outer.received.append(target)
+                status, headers, body = outer.files.get(target, (404, {}, b""))
                 self.send_response(status)
                 for name, value in {"Content-Length": str(len(body)), **headers}.items():
                     self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(body)
 
-            def log_message(self, *words: object) -> None:
+            def log_message(self, *arguments: object) -> None:
                 pass
 
         class Server(ThreadingHTTPServer):

@@ -28,7 +28,7 @@ from identity.concurrency import (
     wait_for_socket,
 )
 
-WORD: ContextVar[str] = ContextVar("WORD", default="none")
+CONTEXT_VALUE: ContextVar[str] = ContextVar("WORD", default="none")
 
 
 def run(*functions: Callable[[], Any], limit: int = 100) -> list[Any]:
@@ -151,37 +151,37 @@ def test_cancelling_drops_the_result_only(log: list[str], caplog: pytest.LogCapt
 
 
 def test_context_variables_of_the_caller_are_seen_and_changes_end_with_the_function() -> None:
-    seen: list[str] = []
+    values: list[str] = []
 
     def work(name: str) -> None:
-        seen.append(WORD.get())
-        WORD.set(name)
+        values.append(CONTEXT_VALUE.get())
+        CONTEXT_VALUE.set(name)
         for wait in (partial(sleep, 0), partial(sleep, 0.01), partial(await_only, asyncio.sleep(0))):
             wait()
-            seen.append(WORD.get())
+            values.append(CONTEXT_VALUE.get())
 
     async def main() -> None:
         greenlets = GreenletPool()
-        WORD.set("caller's")
+        CONTEXT_VALUE.set("caller's")
         await asyncio.gather(*(greenlets.run(partial(work, name)) for name in "ab"))
         await greenlets.run(partial(work, "c"))
-        assert WORD.get() == "caller's"
+        assert CONTEXT_VALUE.get() == "caller's"
 
     asyncio.run(main())
-    assert sorted(seen) == ["a"] * 3 + ["b"] * 3 + ["c"] * 3 + ["caller's"] * 3
+    assert sorted(values) == ["a"] * 3 + ["b"] * 3 + ["c"] * 3 + ["caller's"] * 3
 
 
 def test_what_a_context_held_is_freed_at_the_end() -> None:
-    class Thing:
+    class Referent:
         pass
 
-    held: ContextVar[Thing] = ContextVar("held")
+    variable: ContextVar[Referent] = ContextVar("held")
 
-    def work() -> "weakref.ref[Thing]":
-        thing = Thing()
-        held.set(thing)
+    def work() -> "weakref.ref[Referent]":
+        referent = Referent()
+        variable.set(referent)
         sleep(0)
-        return weakref.ref(thing)
+        return weakref.ref(referent)
 
     async def main() -> None:
         found = await GreenletPool().run(work)
@@ -277,7 +277,7 @@ def test_others_continue_while_an_executor_works(log: list[str]) -> None:
 
 
 def test_socket_is_waited_for(log: list[str]) -> None:
-    ours, theirs = socket.socketpair()
+    ours, peer = socket.socketpair()
 
     def listens() -> None:
         for _ in range(2):
@@ -286,59 +286,59 @@ def test_socket_is_waited_for(log: list[str]) -> None:
         assert wait_for_socket(ours.fileno(), EVENT_READ | EVENT_WRITE, 1.0) == EVENT_WRITE
 
     def speaks() -> None:
-        for word in (b"one", b"two"):
-            theirs.send(word)
+        for message in (b"one", b"two"):
+            peer.send(message)
             sleep(0.01)
 
     run(listens, speaks)
     assert log == ["one", "two"]
     ours.close()
-    theirs.close()
+    peer.close()
 
 
 def test_silent_socket_is_given_up_and_what_comes_later_wakes_nothing(log: list[str]) -> None:
-    ours, theirs = socket.socketpair()
+    ours, peer = socket.socketpair()
 
     def listens() -> None:
         assert wait_for_socket(ours.fileno(), EVENT_READ, 0.01) == 0
         log.append("given up")
-        theirs.send(b"late")
+        peer.send(b"late")
         sleep(0.01)
         log.append("slept")
 
     run(listens, lambda: log.append("continued"))
     assert log == ["continued", "given up", "slept"]
     ours.close()
-    theirs.close()
+    peer.close()
 
 
 def test_descriptor_may_be_of_another_socket_by_now() -> None:
     numbers = []
 
     def listens() -> None:
-        for word in (b"one", b"two"):
-            ours, theirs = os.pipe()
-            os.write(theirs, word)
+        for message in (b"one", b"two"):
+            ours, write_end = os.pipe()
+            os.write(write_end, message)
             assert wait_for_socket(ours, EVENT_READ, 5) == EVENT_READ
-            assert os.read(ours, 10) == word
+            assert os.read(ours, 10) == message
             numbers.append(ours)
             os.close(ours)
-            os.close(theirs)
+            os.close(write_end)
 
     run(listens)
     assert numbers[0] == numbers[1]
 
 
 def test_greenlets_are_used_again() -> None:
-    seen: set[object] = set()
+    contexts: set[object] = set()
 
     async def main() -> None:
         greenlets = GreenletPool()
         for wait in (None, 0, 0.001):
-            await greenlets.run(lambda wait=wait: seen.add(getcurrent()) or (wait is not None and sleep(wait)))  # type: ignore[misc,func-returns-value]
+            await greenlets.run(lambda wait=wait: contexts.add(getcurrent()) or (wait is not None and sleep(wait)))  # type: ignore[misc,func-returns-value]
 
     asyncio.run(main())
-    assert len(seen) == 1
+    assert len(contexts) == 1
 
 
 def test_greenlet_is_not_resumed_in_the_callback_of_a_socket_or_timer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -348,16 +348,16 @@ def test_greenlet_is_not_resumed_in_the_callback_of_a_socket_or_timer(monkeypatc
 
     def marked(register: Callable[..., Any], callback_at: int) -> Callable[..., Any]:
         def register_marked(*arguments: Any) -> Any:
-            given = list(arguments)
-            callback = given[callback_at]
+            received = list(arguments)
+            callback = received[callback_at]
 
             def run(*values: Any) -> None:
                 callbacks.append(register.__name__)
                 callback(*values)
                 callbacks.pop()
 
-            given[callback_at] = run
-            return register(*given)
+            received[callback_at] = run
+            return register(*received)
 
         return register_marked
 
@@ -373,9 +373,9 @@ def test_greenlet_is_not_resumed_in_the_callback_of_a_socket_or_timer(monkeypatc
         loop = asyncio.get_running_loop()
         for name in ("add_reader", "add_writer", "call_later"):
             monkeypatch.setattr(loop, name, marked(getattr(loop, name), 1))
-        one, other = socket.socketpair()
-        with one, other:
-            await GreenletPool(1).run(lambda: waits(one.fileno()))
+        first, other = socket.socketpair()
+        with first, other:
+            await GreenletPool(1).run(lambda: waits(first.fileno()))
 
     asyncio.run(main())
     assert resumed == [[], [], []]

@@ -21,7 +21,7 @@ def stack() -> Iterator[ExitStack]:
         yield open_
 
 
-def taken(
+def acquired(
     shares: FairSemaphore, stack: ExitStack, *, network: str = "", organization: str = "", known: bool = False
 ) -> int:
     """How many places somebody gets who wants all of them."""
@@ -37,38 +37,38 @@ def taken(
 
 def test_one_organization_gets_a_quarter_from_all_networks(stack: ExitStack) -> None:
     shares = FairSemaphore(32)
-    got = [taken(shares, stack, network=f"192.0.{number}.0/24", organization="acme") for number in range(9)]
+    got = [acquired(shares, stack, network=f"192.0.{number}.0/24", organization="acme") for number in range(9)]
     assert sum(got) == 8
-    assert taken(shares, stack, network="198.51.100.0/24", organization="bolt") > 0
+    assert acquired(shares, stack, network="198.51.100.0/24", organization="bolt") > 0
 
 
 def test_one_network_gets_a_quarter_of_all_organizations(stack: ExitStack) -> None:
     shares = FairSemaphore(32)
-    assert sum(taken(shares, stack, network="192.0.2.0/24", organization=str(number)) for number in range(9)) == 8
-    assert taken(shares, stack, network="198.51.100.0/24", organization="acme") == 8
+    assert sum(acquired(shares, stack, network="192.0.2.0/24", organization=str(number)) for number in range(9)) == 8
+    assert acquired(shares, stack, network="198.51.100.0/24", organization="acme") == 8
 
 
 def test_what_has_no_organization_shares_one_bucket(stack: ExitStack) -> None:
     shares = FairSemaphore(32)
-    assert sum(taken(shares, stack, network=f"192.0.{number}.0/24") for number in range(9)) == 8
-    assert taken(shares, stack, network="198.51.100.0/24", organization="acme") == 8
+    assert sum(acquired(shares, stack, network=f"192.0.{number}.0/24") for number in range(9)) == 8
+    assert acquired(shares, stack, network="198.51.100.0/24", organization="acme") == 8
 
 
-@pytest.mark.parametrize("places", [2, 4, 8, 32, 161])
-def test_a_greedy_few_leave_a_place_for_the_next(stack: ExitStack, places: int) -> None:
-    shares = FairSemaphore(places)
-    greedy = max(1, min(3, places // 2))
+@pytest.mark.parametrize("limit", [2, 4, 8, 32, 161])
+def test_a_greedy_few_leave_a_place_for_the_next(stack: ExitStack, limit: int) -> None:
+    shares = FairSemaphore(limit)
+    greedy = max(1, min(3, limit // 2))
     for number in range(greedy):
-        taken(shares, stack, network=f"192.0.{number}.0/24", organization=str(number))
-    assert taken(shares, stack, network="198.51.100.0/24", organization="next") > 0
+        acquired(shares, stack, network=f"192.0.{number}.0/24", organization=str(number))
+    assert acquired(shares, stack, network="198.51.100.0/24", organization="next") > 0
 
 
 def test_known_browsers_have_places_of_their_own(stack: ExitStack) -> None:
     shares = FairSemaphore(16)
     for number in range(100):
-        taken(shares, stack, network=f"192.{number}.0.0/24", organization=str(number))
-    assert taken(shares, stack, network="198.51.100.0/24", organization="new") == 0
-    assert taken(shares, stack, network="198.51.100.0/24", organization="new", known=True) > 0
+        acquired(shares, stack, network=f"192.{number}.0.0/24", organization=str(number))
+    assert acquired(shares, stack, network="198.51.100.0/24", organization="new") == 0
+    assert acquired(shares, stack, network="198.51.100.0/24", organization="new", known=True) > 0
 
 
 def test_what_the_service_does_itself_is_bounded_by_the_places_alone() -> None:
@@ -96,8 +96,8 @@ def test_a_part_of_an_organization_holds_half_of_its_share(stack: ExitStack) -> 
 
 def test_where_all_serve_one_organization_networks_alone_share(stack: ExitStack) -> None:
     shares = FairSemaphore(16, by_organization=False)
-    assert taken(shares, stack, network="192.0.2.0/24", organization="acme") == 4
-    assert taken(shares, stack, network="198.51.100.0/24", organization="acme") == 4
+    assert acquired(shares, stack, network="192.0.2.0/24", organization="acme") == 4
+    assert acquired(shares, stack, network="198.51.100.0/24", organization="acme") == 4
 
 
 def test_places_come_back_to_whoever_had_them(stack: ExitStack) -> None:

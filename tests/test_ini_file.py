@@ -33,7 +33,7 @@ args = ("%(logs)s/log",)
 [formatter_lines]
 format = %(message)s
 """
-GIVEN = {"greeting": "hello", "http_port": "1", "borrowed": "lent", "logs": "."}
+VARIABLES = {"greeting": "hello", "http_port": "1", "borrowed": "lent", "logs": "."}
 
 
 def factory(global_config: Mapping[str, str], **settings: str) -> Any:
@@ -59,7 +59,7 @@ def test_variable_used_anywhere_is_known(ini: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("http_prot", "Is http_port meant?"),
         ("percent", "It knows borrowed, data, greeting, http_port, logs."),
@@ -67,40 +67,40 @@ def test_variable_used_anywhere_is_known(ini: str, name: str) -> None:
         ("folder", "It knows borrowed, data, greeting, http_port, logs."),
     ],
 )
-def test_variable_without_effect_is_refused_with_suggestion(ini: str, name: str, told: str) -> None:
+def test_variable_without_effect_is_refused_with_suggestion(ini: str, name: str, message: str) -> None:
     with pytest.raises(InvalidSetting, match=r"is no variable of own\.ini") as refused:
         check_variables(ini, [name])
-    assert told in str(refused.value)
+    assert message in str(refused.value)
     with pytest.raises(InvalidSetting, match=r"is no variable of own\.ini"):
-        started(ini, {**GIVEN, name: "x"})
+        started(ini, {**VARIABLES, name: "x"})
 
 
 @pytest.mark.parametrize("start", [started, load_wsgi_app])
 def test_variables_without_default_reach_application_and_server(ini: str, start: Any) -> None:
-    settings, server = start(ini, {**GIVEN, "data": "elsewhere"})
+    settings, server = start(ini, {**VARIABLES, "data": "elsewhere"})
     assert settings == {"folder": "elsewhere", "word": "hello", "share": "100%(percent)s", "taken": "lent"}
     assert server == {"use": "egg:gunicorn#main", "bind": "127.0.0.1:1"}
 
 
 def test_variable_that_left_the_file_stops_no_reload(ini: str) -> None:
     """What was typed has been checked when the service was started."""
-    settings, _ = load_wsgi_app(ini, {**GIVEN, "gone": "x"})
+    settings, _ = load_wsgi_app(ini, {**VARIABLES, "gone": "x"})
     assert settings["word"] == "hello"
 
 
 def test_application_in_a_pipeline_starts(ini: str) -> None:
     text = INI.replace("[app:main]", "[app:identity]")
     Path(ini).write_text(f"{text}\n[pipeline:main]\npipeline = identity\n")
-    settings, server = started(ini, {**GIVEN, "data": "elsewhere"})
+    settings, server = started(ini, {**VARIABLES, "data": "elsewhere"})
     assert (settings["folder"], server) == ("elsewhere", {"use": "egg:gunicorn#main", "bind": "127.0.0.1:1"})
     with pytest.raises(InvalidSetting, match="Is greeting meant"):
-        started(ini, {**GIVEN, "greetin": "x"})
+        started(ini, {**VARIABLES, "greetin": "x"})
 
 
 def test_what_a_section_sets_is_no_mistyped_variable(ini: str) -> None:
     text = INI.replace("[app:main]", "[app:identity]")
     Path(ini).write_text(f"{text}\n[pipeline:main]\nset debug = true\npipeline = identity\n")
-    settings, _ = started(ini, GIVEN)
+    settings, _ = started(ini, VARIABLES)
     assert settings["word"] == "hello"
 
 
@@ -114,7 +114,7 @@ def test_variable_of_a_file_that_is_used_is_known(ini: str, tmp_path: Path) -> N
     user = tmp_path / "user.ini"
     user.write_text(f"[app:main]\nuse = config:{Path(ini).name}\n[server:main]\nuse = config:user.ini#other\n")
     check_variables(str(user), ["data", "greeting", "http_port"])
-    settings, _ = started(str(user), GIVEN)
+    settings, _ = started(str(user), VARIABLES)
     assert settings["word"] == "hello"
     with pytest.raises(InvalidSetting, match="Is http_port meant"):
-        started(str(user), {**GIVEN, "http_prot": "1"})
+        started(str(user), {**VARIABLES, "http_prot": "1"})

@@ -126,34 +126,34 @@ def test_of_several_addresses_the_public_ones_are_tried(canary: WebServer, monke
 
 
 @pytest.fixture
-def way(canary: WebServer) -> OutboundHttpClient:
+def client(canary: WebServer) -> OutboundHttpClient:
     """A way to the server, which the setting names."""
     return OutboundHttpClient(
         networks=parse_networks([LOOPBACK]), resolve=lambda host, seconds: [LOOPBACK], ca_file=canary.certificate
     )
 
 
-def test_a_network_that_is_named_is_reached(canary: WebServer, way: OutboundHttpClient) -> None:
+def test_a_network_that_is_named_is_reached(canary: WebServer, client: OutboundHttpClient) -> None:
     canary.files[HOST, "/file?a=b"] = (200, {}, b"found")
-    answer = way.send("GET", f"https://{HOST}:{canary.port}/file?a=b", headers={})
+    answer = client.send("GET", f"https://{HOST}:{canary.port}/file?a=b", headers={})
     assert (answer.status, answer.body) == (200, b"found")
 
 
-def test_a_certificate_of_another_name_is_refused(canary: WebServer, way: OutboundHttpClient) -> None:
+def test_a_certificate_of_another_name_is_refused(canary: WebServer, client: OutboundHttpClient) -> None:
     with pytest.raises(OSError, match="certificate"):
-        way.send("GET", f"https://other.example:{canary.port}/", headers={})
+        client.send("GET", f"https://other.example:{canary.port}/", headers={})
     assert canary.received == []
 
 
-def test_a_redirect_is_not_followed(canary: WebServer, way: OutboundHttpClient) -> None:
+def test_a_redirect_is_not_followed(canary: WebServer, client: OutboundHttpClient) -> None:
     canary.files[HOST, "/"] = (302, {"Location": f"https://localhost:{canary.port}/secret"}, b"")
-    assert way.send("GET", f"https://{HOST}:{canary.port}/", headers={}).status == 302
+    assert client.send("GET", f"https://{HOST}:{canary.port}/", headers={}).status == 302
     assert canary.received == [(HOST, "/")]
 
 
-def test_so_much_of_an_answer_is_read(canary: WebServer, way: OutboundHttpClient) -> None:
+def test_so_much_of_an_answer_is_read(canary: WebServer, client: OutboundHttpClient) -> None:
     canary.files[HOST, "/"] = (200, {}, b"x" * (4 * MAX_RESPONSE_BYTES))
-    assert len(way.send("GET", f"https://{HOST}:{canary.port}/", headers={}).body) == MAX_RESPONSE_BYTES
+    assert len(client.send("GET", f"https://{HOST}:{canary.port}/", headers={}).body) == MAX_RESPONSE_BYTES
 
 
 def _status_line(connection: socket.socket) -> None:

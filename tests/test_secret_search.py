@@ -60,8 +60,8 @@ def test_nothing(world):
 
 
 def line(message: str, *arguments: object, failed: BaseException | None = None) -> logging.LogRecord:
-    told = None if failed is None else (type(failed), failed, failed.__traceback__)
-    return logging.LogRecord("some.logger", logging.DEBUG, __file__, 1, message, arguments, told)
+    exception_info = None if failed is None else (type(failed), failed, failed.__traceback__)
+    return logging.LogRecord("some.logger", logging.DEBUG, __file__, 1, message, arguments, exception_info)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_planted_secrets_are_found_wherever_they_are_told(tmp_path: Path) -> Non
     root = Path(__file__).resolve().parents[1]
     planted = tmp_path / "test_planted.py"
     planted.write_text(PLANTED)
-    words = [
+    command = [
         "-q",
         "-p",
         "tests.conftest",
@@ -187,16 +187,18 @@ def test_planted_secrets_are_found_wherever_they_are_told(tmp_path: Path) -> Non
         "--tb=no",
     ]
     ran = subprocess.run(
-        [sys.executable, "-m", "pytest", *words, "--rootdir", str(tmp_path), "--search-logs", str(planted)],
+        [sys.executable, "-m", "pytest", *command, "--rootdir", str(tmp_path), "--search-logs", str(planted)],
         cwd=root,
         env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")},
         capture_output=True,
         text=True,
         check=False,
     )
-    told = [line.partition(" - ")[0].split() for line in ran.stdout.splitlines() if line.startswith("ERROR ")]
+    errors = [line.partition(" - ")[0].split() for line in ran.stdout.splitlines() if line.startswith("ERROR ")]
     planted_in = {
         line.partition("(")[0].removeprefix("def ") for line in PLANTED.splitlines() if line.startswith("def ")
     }
-    assert {name.rpartition("::")[2].partition("[")[0] for _, name in told} == planted_in - {"test_nothing"}, ran.stdout
+    assert {name.rpartition("::")[2].partition("[")[0] for _, name in errors} == planted_in - {"test_nothing"}, (
+        ran.stdout
+    )
     assert "8 passed, 7 errors" in ran.stdout

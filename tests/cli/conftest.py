@@ -37,10 +37,10 @@ Run = Callable[..., CompletedCommand]
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
     """Runs the program with these words."""
 
-    def run(*words: object) -> CompletedCommand:
+    def run(*arguments: object) -> CompletedCommand:
         capsys.readouterr()
         try:
-            status = main([str(word) for word in words])
+            status = main([str(argument) for argument in arguments])
         except SystemExit as end:
             status = int(end.code or 0)
         captured = capsys.readouterr()
@@ -59,8 +59,8 @@ def ini() -> str:
 def bootstrapped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder as the first start leaves it; copied, not used."""
     data = tmp_path_factory.mktemp("bootstrapped") / "data"
-    words = ["--service-user", "example", "--key-out", f"{data}/key.json", "--client-out", f"{data}/client.json"]
-    assert main(["bootstrap", "-c", INI, f"data={data}", *words]) == 0
+    options = ["--service-user", "example", "--key-out", f"{data}/key.json", "--client-out", f"{data}/client.json"]
+    assert main(["bootstrap", "-c", INI, f"data={data}", *options]) == 0
     return data
 
 
@@ -73,7 +73,7 @@ def data(bootstrapped: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def on_data(run: Run, data: Path) -> Run:
     """Runs a command on the service of ``data``."""
-    return lambda command, *words: run(command, "-c", INI, f"data={data}", *words)
+    return lambda command, *arguments: run(command, "-c", INI, f"data={data}", *arguments)
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CliService]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         cli_service = CliService(free.getsockname()[1], folder / "data")
-    words = [
+    options = [
         sys.executable,
         "-m",
         "pyramid.scripts.pserve",
@@ -117,7 +117,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CliService]:
         f"data={cli_service.data}",
     ]
     with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(words, stdout=log, stderr=log)
+        process = subprocess.Popen(options, stdout=log, stderr=log)
     try:
         _wait_for(cli_service, process, folder / "log")
         yield cli_service

@@ -16,19 +16,19 @@ from tests.cli.conftest import INI
 
 class TestAddManager:
     def test_at_an_organization_named_by_its_domain(self, on_data):
-        words = ("add-manager", "--user", "example", "--organization", "identity.localhost")
-        first = on_data(*words, "--role", "ORG_OWNER")
+        arguments = ("add-manager", "--user", "example", "--organization", "identity.localhost")
+        first = on_data(*arguments, "--role", "ORG_OWNER")
         assert first.status == 0
         assert "example@identity.localhost" in first.out
-        again = on_data(*words, "--role", "ORG_USER_MANAGER", "--role", "ORG_SETTINGS_MANAGER")
+        again = on_data(*arguments, "--role", "ORG_USER_MANAGER", "--role", "ORG_SETTINGS_MANAGER")
         assert "holds ORG_OWNER, ORG_SETTINGS_MANAGER, ORG_USER_MANAGER at the organization" in again.out
 
     def test_at_an_organization_or_project_named_by_its_id(self, on_data, stored):
         instance = stored.organizations.find_instance()
         user = stored.users.find_by_login_name("example@identity.localhost").user
-        words = ("add-manager", "--user", user.id)
-        assert on_data(*words, "--role", "ORG_OWNER", "--organization", instance.organization_id).status == 0
-        assert on_data(*words, "--role", "PROJECT_OWNER", "--project", instance.project_id).status == 0
+        arguments = ("add-manager", "--user", user.id)
+        assert on_data(*arguments, "--role", "ORG_OWNER", "--organization", instance.organization_id).status == 0
+        assert on_data(*arguments, "--role", "PROJECT_OWNER", "--project", instance.project_id).status == 0
 
     def test_at_the_instance_when_nothing_else_is_named(self, on_data):
         assert (
@@ -36,7 +36,7 @@ class TestAddManager:
         )
 
     def test_says_what_is_wrong(self, on_data):
-        for words, sentence in {
+        for arguments, sentence in {
             "--user nobody --role IAM_OWNER": "There is no user nobody.",
             "--user example --role KING": "There is no role KING.",
             "--user example --role ORG_OWNER": "ORG_OWNER is held at an organization: add --organization",
@@ -46,7 +46,7 @@ class TestAddManager:
             "--user example --role ORG_OWNER --project-grant x": "There is no project grant x.",
             "--user example --role IAM_OWNER --organization identity.localhost": "IAM_OWNER is held at the instance",
         }.items():
-            ran = on_data("add-manager", *words.split())
+            ran = on_data("add-manager", *arguments.split())
             assert ran.status == 1
             assert ran.err.replace("_", " ").startswith(f"identity: {sentence}".replace("_", " "))
             assert ran.err.count("\n") == 1
@@ -64,9 +64,9 @@ class TestRecoverAdmin:
         password = next(line.split()[1] for line in ran.out.splitlines() if line.startswith("password"))
         subject = stored.users.find_by_login_name("admin@identity.localhost")
         assert isinstance(subject.user, HumanUser)
-        kept = stored.users.find_password(subject.user.id)
-        assert kept.must_change
-        assert verify_password(kept.hash, password)
+        credential = stored.users.find_password(subject.user.id)
+        assert credential.must_change
+        assert verify_password(credential.hash, password)
 
     def test_gives_an_email_address_that_counts_everywhere(self, on_data, stored):
         assert on_data("recover-admin", "--user", "admin", "--email", "Owner@acme.example").status == 0
@@ -85,8 +85,8 @@ class TestRecoverAdmin:
                 subject = services.storage.users.find_by_login_name("admin@identity.localhost")
                 services.factors.enrol(subject, "totp", {})
             left = []
-            for words in ((), ("--reset-factors",)):
-                assert on_data("recover-admin", "--user", "admin", *words).status == 0
+            for options in ((), ("--reset-factors",)):
+                assert on_data("recover-admin", "--user", "admin", *options).status == 0
                 with identity.read_session() as services:
                     left.append(len(services.factors.list_enrolments(subject.user.id)))
         assert left == [1, 0]
@@ -159,8 +159,8 @@ def test_a_password_link_leads_to_the_login_host(on_data, stored):
 
 
 def test_the_password_stays_until_the_link_is_used(on_data, data, stored):
-    shown = on_data("recover-admin", "--user", "admin").out
-    password = next(line.split()[1] for line in shown.splitlines() if line.startswith("password"))
+    output = on_data("recover-admin", "--user", "admin").out
+    password = next(line.split()[1] for line in output.splitlines() if line.startswith("password"))
     assert on_data("password-link", "--user", "admin").status == 0
     user = stored.users.find_by_login_name("admin@identity.localhost").user
     assert verify_password(stored.users.find_password(user.id).hash, password)
@@ -214,12 +214,12 @@ def test_a_secret_is_replaced_in_three_steps(on_data, stored):
 
 
 def test_who_gets_no_secret(on_data):
-    for words, sentence in {
+    for arguments, sentence in {
         "--user nobody": "There is no user nobody.",
         "--user admin": "is a person. Name a service user.",
         "--user example --remove x": "There is no secret x.",
     }.items():
-        ran = on_data("service-user-secret", *words.split())
+        ran = on_data("service-user-secret", *arguments.split())
         assert ran.status == 1
         assert sentence in ran.err
         assert ran.err.count("\n") == 1
@@ -230,22 +230,22 @@ def test_who_gets_no_secret(on_data):
 
 def test_registration_is_on_from_the_first_start_in_development_and_switched_off_and_on(on_data, stored):
     assert stored.organizations.find_by_domain("identity.localhost").registration
-    for option, word, state in (("--off", "may not", False), ("--on", "may", True)):
+    for option, verb, state in (("--off", "may not", False), ("--on", "may", True)):
         ran = on_data("registration", "--organization", "identity.localhost", option)
         assert ran.status == 0
-        assert ran.out == f"People {word} register with Identity (identity.localhost).\n"
+        assert ran.out == f"People {verb} register with Identity (identity.localhost).\n"
         assert stored.organizations.find_by_domain("identity.localhost").registration is state
 
 
 def test_registration_that_the_policy_keeps_closed(on_data, data):
-    words = ("registration", "--organization", "identity.localhost", "--on")
-    assert "For now nobody can" not in on_data(*words).out
+    arguments = ("registration", "--organization", "identity.localhost", "--on")
+    assert "For now nobody can" not in on_data(*arguments).out
     with (
         open_application(Namespace(ini=INI, variables=[f"data={data}"])) as identity,
         identity.transaction() as services,
     ):
         services.policies.change(INSTANCE_OWNER_ID, ChangePolicy.build(registration="off"))
-    assert "For now nobody can: see its sign-in policy" in on_data(*words).out
+    assert "For now nobody can: see its sign-in policy" in on_data(*arguments).out
 
 
 def test_registration_is_switched_by_id_too(on_data, stored):

@@ -26,10 +26,10 @@ def small(**members: Any) -> dict[str, Any]:
 def applied(on_data, tmp_path):
     """Applies a state, given as values, with further words."""
 
-    def run(state: dict[str, Any], *words: object):
+    def run(state: dict[str, Any], *arguments: object):
         path = tmp_path / "state.json"
         path.write_text(json.dumps(state))
-        return on_data("apply", "-f", path, *words)
+        return on_data("apply", "-f", path, *arguments)
 
     return run
 
@@ -43,14 +43,14 @@ def events(on_data):
 class TestTheExample:
     def test_is_applied_once(self, on_data, events, tmp_path):
         keys, secrets = tmp_path / "keys", tmp_path / "secrets.json"
-        words = ("-f", EXAMPLE, "--keys-out", keys, "--secrets-out", secrets)
+        arguments = ("-f", EXAMPLE, "--keys-out", keys, "--secrets-out", secrets)
         before = events()
-        plan = on_data("apply", *words, "--plan")
+        plan = on_data("apply", *arguments, "--plan")
         assert plan.status == 2
         assert not keys.exists()
         assert events() == before
 
-        first = on_data("apply", *words)
+        first = on_data("apply", *arguments)
         assert (first.status, first.err) == (0, "")
         assert [line for line in plan.out.splitlines() if line[:1] in "+~-"] == [
             line for line in first.out.splitlines() if line[:1] in ("+", "~", "-")
@@ -58,24 +58,24 @@ class TestTheExample:
         [key_file] = keys.iterdir()
         assert key_file.name == "reports@acme.example.json"
         assert set(json.loads(key_file.read_text())) == {"type", "keyId", "key", "userId"}
-        held = json.loads(secrets.read_text())
-        assert {item["name"].rpartition(" / ")[2] for item in held.values()} == {"Website", "Stock API"}
-        assert all(client_id in first.out for client_id in held)
+        stored = json.loads(secrets.read_text())
+        assert {item["name"].rpartition(" / ")[2] for item in stored.values()} == {"Website", "Stock API"}
+        assert all(client_id in first.out for client_id in stored)
         for path in (key_file, secrets):
             assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        shown = first.out + first.err
-        assert not any(item["client_secret"] in shown for item in held.values())
+        output = first.out + first.err
+        assert not any(item["client_secret"] in output for item in stored.values())
 
         after, files = events(), (key_file.read_bytes(), secrets.read_bytes())
-        second = on_data("apply", *words)
+        second = on_data("apply", *arguments)
         assert (second.status, second.out.splitlines()[0]) == (0, SAME)
-        assert "last active IAM_OWNER" in on_data("apply", *words, "--plan", "--prune").err
+        assert "last active IAM_OWNER" in on_data("apply", *arguments, "--plan", "--prune").err
         assert (key_file.read_bytes(), secrets.read_bytes()) == files
         assert events() == after
 
     def test_a_program_with_the_key_file_reads_its_organization(self, service, run, tmp_path):
-        words = ("-c", INI, f"data={service.data}", "-f", EXAMPLE, "--keys-out", tmp_path)
-        assert run("apply", *words).status == 0
+        arguments = ("-c", INI, f"data={service.data}", "-f", EXAMPLE, "--keys-out", tmp_path)
+        assert run("apply", *arguments).status == 0
         key_file = tmp_path / "reports@acme.example.json"
         answer = run("token", "--key-file", key_file, "--issuer", service.issuer, "--project", "service")
         headers = {"Authorization": f"Bearer {json.loads(answer.out)['access_token']}"}
@@ -181,10 +181,10 @@ class TestSecrets:
         applications = [{"name": name, "type": "api"} for name in "AB"]
         path = tmp_path / "secrets.json"
         assert applied(small(projects=[{"name": "P", "applications": applications[:1]}])).status == 0
-        words = ("--secrets-out", path)
-        assert "1 added" in applied(small(projects=[{"name": "P", "applications": applications[:1]}]), *words).out
+        arguments = ("--secrets-out", path)
+        assert "1 added" in applied(small(projects=[{"name": "P", "applications": applications[:1]}]), *arguments).out
         first = json.loads(path.read_text())
-        assert applied(small(projects=[{"name": "P", "applications": applications}]), *words).status == 0
+        assert applied(small(projects=[{"name": "P", "applications": applications}]), *arguments).status == 0
         both = json.loads(path.read_text())
         assert len(both) == 2
         assert first.items() < both.items()
@@ -273,21 +273,21 @@ class TestProblems:
         state["instance"] = {"managers": [{"user": "ada@acme.example", "roles": ["IAM_BOSS"]}]}
         state["organizations"].insert(0, {"name": "First", "primary_domain": "no domain"})
         before = events()
-        for words in ((), ("--plan",), ("--prune", "--yes")):
-            ran = applied(state, *words)
-            told = dict(line.partition(": ")[::2] for line in ran.err.splitlines())
+        for options in ((), ("--plan",), ("--prune", "--yes")):
+            ran = applied(state, *options)
+            messages = dict(line.partition(": ")[::2] for line in ran.err.splitlines())
             assert ran.status == 1
-            assert "nothing is changed" in told.pop("identity")
-            here, project = "organizations[1].", "organizations[1].projects[1]."
-            assert set(told) == {
+            assert "nothing is changed" in messages.pop("identity")
+            organization, project = "organizations[1].", "organizations[1].projects[1]."
+            assert set(messages) == {
                 "organizations[0].primary_domain",
-                f"{here}users[0].user_name",
-                f"{here}users[2]",
-                f"{here}users[3].email",
-                f"{here}service_users[0].access_token_type",
-                f"{here}service_users[1].user_name",
-                f"{here}projects[0].roles",
-                f"{here}projects[0].colour",
+                f"{organization}users[0].user_name",
+                f"{organization}users[2]",
+                f"{organization}users[3].email",
+                f"{organization}service_users[0].access_token_type",
+                f"{organization}service_users[1].user_name",
+                f"{organization}projects[0].roles",
+                f"{organization}projects[0].colour",
                 f"{project}applications[0].type",
                 f"{project}applications[1].grant_types",
                 f"{project}applications[2].response_types",
@@ -296,23 +296,23 @@ class TestProblems:
                 f"{project}user_grants[2].user",
                 f"{project}user_grants[2].roles",
                 f"{project}managers[0].roles",
-                f"{here}managers[1].roles",
-                f"{here}managers[2].user",
-                f"{here}managers[2].roles",
+                f"{organization}managers[1].roles",
+                f"{organization}managers[2].user",
+                f"{organization}managers[2].roles",
                 "instance.managers[0].roles",
-            }, told
-            for place, choices in {
-                f"{here}service_users[0].access_token_type": "Choose from opaque, jwt.",
+            }, messages
+            for path, choices in {
+                f"{organization}service_users[0].access_token_type": "Choose from opaque, jwt.",
                 f"{project}applications[0].type": "Choose from web, native, browser, api.",
                 f"{project}applications[1].grant_types": "Choose from authorization_code, ",
                 f"{project}applications[2].response_types": "Choose from code, ",
                 f"{project}user_grants[0].roles": "Choose from reader, writer.",
                 f"{project}user_grants[2].roles": "Choose from reader, writer.",
                 f"{project}managers[0].roles": "Choose from PROJECT_OWNER, ",
-                f"{here}managers[1].roles": "Choose from ORG_",
+                f"{organization}managers[1].roles": "Choose from ORG_",
                 "instance.managers[0].roles": "Choose from IAM_",
             }.items():
-                assert choices in told[place], told[place]
+                assert choices in messages[path], messages[path]
         assert events() == before
 
     def test_two_things_of_one_name_need_an_id(self, applied):

@@ -77,8 +77,8 @@ class TestWhatThereIs:
 class Following:
     """`identity audit --follow` in a process of its own."""
 
-    def __init__(self, ini, data, *words):
-        command = ["audit", "-c", ini, f"data={data}", "--follow", *words]
+    def __init__(self, ini, data, *arguments):
+        command = ["audit", "-c", ini, f"data={data}", "--follow", *arguments]
         # In the background of a script Ctrl-C is ignored, by the tests and by whatever they start.
         heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
         code = f"{heed}; import sys; from identity.cli import main; sys.exit(main({command!r}))"
@@ -102,8 +102,8 @@ def follow(ini, data):
     """Starts following. What a failed test leaves running, and its open pipes, would be the failure of a later one."""
     started = []
 
-    def follow(*words):
-        started.append(Following(ini, data, *words))
+    def follow(*arguments):
+        started.append(Following(ini, data, *arguments))
         return started[-1]
 
     yield follow

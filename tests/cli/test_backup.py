@@ -27,7 +27,7 @@ def backup(on_data: Run, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def elsewhere(data: Path, tmp_path: Path) -> Path:
+def other_folder(data: Path, tmp_path: Path) -> Path:
     """Another machine's data folder, to which the master key was brought."""
     folder = tmp_path / "elsewhere"
     folder.mkdir()
@@ -55,24 +55,26 @@ def the_export(run: Run, ini: object, data: Path) -> str:
 
 
 class TestDrill:
-    def test_everything_is_back_on_another_machine(self, run: Run, data: Path, backup: Path, elsewhere: Path) -> None:
+    def test_everything_is_back_on_another_machine(
+        self, run: Run, data: Path, backup: Path, other_folder: Path
+    ) -> None:
         expected = the_export(run, INI, data)
         shutil.rmtree(data)
-        ran = run("restore", "-c", INI, f"data={elsewhere}", "--file", backup)
+        ran = run("restore", "-c", INI, f"data={other_folder}", "--file", backup)
         assert (ran.status, ran.err) == (0, "")
         assert "tables were restored, as of " in ran.out
-        assert run("check", "-c", INI, f"data={elsewhere}").status == 0
-        assert the_export(run, INI, elsewhere) == expected
+        assert run("check", "-c", INI, f"data={other_folder}").status == 0
+        assert the_export(run, INI, other_folder) == expected
 
     def test_an_installation_moves_to_postgresql_and_back(
-        self, run: Run, data: Path, backup: Path, elsewhere: Path, postgresql_ini: Path, tmp_path: Path
+        self, run: Run, data: Path, backup: Path, other_folder: Path, postgresql_ini: Path, tmp_path: Path
     ) -> None:
-        there = ("-c", postgresql_ini, f"data={elsewhere}")
-        assert run("restore", *there, "--file", backup).status == 0
-        assert run("check", *there).status == 0
-        assert the_export(run, postgresql_ini, elsewhere) == the_export(run, INI, data)
-        assert run("backup", *there, "--output", tmp_path / "second").status == 0
-        back = ("-c", INI, f"data={elsewhere}")
+        options = ("-c", postgresql_ini, f"data={other_folder}")
+        assert run("restore", *options, "--file", backup).status == 0
+        assert run("check", *options).status == 0
+        assert the_export(run, postgresql_ini, other_folder) == the_export(run, INI, data)
+        assert run("backup", *options, "--output", tmp_path / "second").status == 0
+        back = ("-c", INI, f"data={other_folder}")
         assert run("restore", *back, "--file", tmp_path / "second").status == 0
         assert run("check", *back).status == 0
 
@@ -85,16 +87,16 @@ class TestDrill:
 
 class TestTrail:
     def test_it_tells_of_a_backup_and_in_the_restored_database_of_which_one_it_is(
-        self, run: Run, on_data: Run, backup: Path, elsewhere: Path
+        self, run: Run, on_data: Run, backup: Path, other_folder: Path
     ) -> None:
-        there = ("-c", INI, f"data={elsewhere}")
-        assert run("restore", *there, "--file", backup, "--check").status == 0
-        told = json.loads(on_data("audit", "--event", "backup").out)
-        assert (told["event"], told["actor"]["kind"], told["object_kind"]) == ("backup.made", "operator", "instance")
-        assert told["detail"].keys() == {"made_at", "made_by", "rows"}
-        assert run("restore", *there, "--file", backup).status == 0
-        restored = json.loads(run("audit", *there, "--event", "backup").out)
-        assert (restored["event"], restored["detail"]) == ("backup.restored", told["detail"])
+        options = ("-c", INI, f"data={other_folder}")
+        assert run("restore", *options, "--file", backup, "--check").status == 0
+        event = json.loads(on_data("audit", "--event", "backup").out)
+        assert (event["event"], event["actor"]["kind"], event["object_kind"]) == ("backup.made", "operator", "instance")
+        assert event["detail"].keys() == {"made_at", "made_by", "rows"}
+        assert run("restore", *options, "--file", backup).status == 0
+        restored = json.loads(run("audit", *options, "--event", "backup").out)
+        assert (restored["event"], restored["detail"]) == ("backup.restored", event["detail"])
 
     def test_a_backup_is_made_also_where_nothing_can_be_written(
         self, on_data: Run, backup: Path, data: Path, tmp_path: Path
@@ -147,49 +149,49 @@ class TestRefusals:
         assert not (folder / "identity.sqlite").exists()
         return ran.err
 
-    def test_another_master_key(self, run: Run, backup: Path, elsewhere: Path) -> None:
-        (elsewhere / "master.key").unlink()
-        assert run("master-key", elsewhere / "master.key").status == 0
-        said = self.refusal(run, elsewhere, backup)
-        assert said.startswith("identity: The master key development in identity.master_keys is not the one")
+    def test_another_master_key(self, run: Run, backup: Path, other_folder: Path) -> None:
+        (other_folder / "master.key").unlink()
+        assert run("master-key", other_folder / "master.key").status == 0
+        message = self.refusal(run, other_folder, backup)
+        assert message.startswith("identity: The master key development in identity.master_keys is not the one")
 
-    def test_a_master_key_that_is_missing(self, run: Run, backup: Path, elsewhere: Path, tmp_path: Path) -> None:
+    def test_a_master_key_that_is_missing(self, run: Run, backup: Path, other_folder: Path, tmp_path: Path) -> None:
         assert run("master-key", tmp_path / "new.key").status == 0
         other = f"identity.master_keys = 2:{tmp_path}/new.key"
         (tmp_path / "other.ini").write_text(Path(INI).read_text().replace("identity.master_keys =", other))
-        said = self.refusal(run, elsewhere, backup, tmp_path / "other.ini")
-        assert "was made with the master keys development, and identity.master_keys lacks development" in said
+        message = self.refusal(run, other_folder, backup, tmp_path / "other.ini")
+        assert "was made with the master keys development, and identity.master_keys lacks development" in message
 
-    def test_a_file_that_is_no_backup(self, run: Run, elsewhere: Path, tmp_path: Path) -> None:
+    def test_a_file_that_is_no_backup(self, run: Run, other_folder: Path, tmp_path: Path) -> None:
         (tmp_path / "text").write_text("no backup")
-        assert "is no backup" in self.refusal(run, elsewhere, tmp_path / "text")
-        assert "No such file" in self.refusal(run, elsewhere, tmp_path / "none")
+        assert "is no backup" in self.refusal(run, other_folder, tmp_path / "text")
+        assert "No such file" in self.refusal(run, other_folder, tmp_path / "none")
 
-    def test_a_part_of_one(self, run: Run, backup: Path, elsewhere: Path) -> None:
+    def test_a_part_of_one(self, run: Run, backup: Path, other_folder: Path) -> None:
         backup.write_bytes(backup.read_bytes()[:-1000])
-        assert "is no backup, or only a part of one" in self.refusal(run, elsewhere, backup)
+        assert "is no backup, or only a part of one" in self.refusal(run, other_folder, backup)
 
-    @pytest.mark.parametrize("way", ["a bit", "a row more", "a row less", "gone"])
-    def test_a_table_that_is_not_as_it_was(self, run: Run, backup: Path, elsewhere: Path, way: str) -> None:
-        if way == "a bit":
+    @pytest.mark.parametrize("damage", ["a bit", "a row more", "a row less", "gone"])
+    def test_a_table_that_is_not_as_it_was(self, run: Run, backup: Path, other_folder: Path, damage: str) -> None:
+        if damage == "a bit":
             content = bytearray(backup.read_bytes())
             at = content.index(b"tables/users.jsonl") + 150
             content[at] ^= 1
             backup.write_bytes(content)
         else:
             change = {"a row more": lambda text: text + text.splitlines(keepends=True)[-1], "gone": lambda _: None}
-            rewrite(backup, "tables/users.jsonl", change.get(way, lambda text: text[: text.index(b"\n") + 1]))
-        assert "The backup is damaged: users is not as it was written" in self.refusal(run, elsewhere, backup)
+            rewrite(backup, "tables/users.jsonl", change.get(damage, lambda text: text[: text.index(b"\n") + 1]))
+        assert "The backup is damaged: users is not as it was written" in self.refusal(run, other_folder, backup)
 
-    def test_a_manifest_that_somebody_wrote_anew(self, run: Run, backup: Path, elsewhere: Path) -> None:
+    def test_a_manifest_that_somebody_wrote_anew(self, run: Run, backup: Path, other_folder: Path) -> None:
         rewrite(backup, "manifest.json", lambda text: text + b"\n")
-        assert "The manifest of the backup was changed" in self.refusal(run, elsewhere, backup)
+        assert "The manifest of the backup was changed" in self.refusal(run, other_folder, backup)
 
     @pytest.mark.parametrize("seals", [b"{}", b"[]", b'{"development": "AAAA"}', b'{"development": 1}', b"no JSON"])
-    def test_seals_that_are_none(self, run: Run, backup: Path, elsewhere: Path, seals: bytes) -> None:
+    def test_seals_that_are_none(self, run: Run, backup: Path, other_folder: Path, seals: bytes) -> None:
         rewrite(backup, "seals.json", lambda _: seals)
-        said = self.refusal(run, elsewhere, backup)
-        assert "is no backup, or a damaged one" in said or "or the backup was changed" in said
+        message = self.refusal(run, other_folder, backup)
+        assert "is no backup, or a damaged one" in message or "or the backup was changed" in message
 
 
 def rewrite(backup: Path, name: str, change: object) -> None:
@@ -197,7 +199,7 @@ def rewrite(backup: Path, name: str, change: object) -> None:
     with zipfile.ZipFile(backup) as archive:
         entries = {item: archive.read(item) for item in archive.namelist()}
     with zipfile.ZipFile(backup, "w") as archive:
-        for one, text in entries.items():
-            written = change(text) if one == name else text  # type: ignore[operator]
+        for entry, text in entries.items():
+            written = change(text) if entry == name else text  # type: ignore[operator]
             if written is not None:
-                archive.writestr(one, written)
+                archive.writestr(entry, written)

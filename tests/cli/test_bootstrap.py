@@ -7,30 +7,30 @@ INI_WORDS = ("--service-user", "deploy", "--role", "IAM_OWNER")
 
 
 def test_tells_the_owners_password_once(run, tmp_path, ini):
-    words = ("bootstrap", "-c", ini)
-    first, second = (run(*words, f"data={tmp_path}/data") for _ in range(2))
+    arguments = ("bootstrap", "-c", ini)
+    first, second = (run(*arguments, f"data={tmp_path}/data") for _ in range(2))
     assert (first.status, second.status) == (0, 0)
     assert "admin@identity.localhost" in first.out
     assert "shown only now" in first.out
     assert "there already" in second.out
     assert "shown only now" not in second.out
-    told, again = (json.loads(run(*words, f"data={tmp_path}/other", "--json").out) for _ in range(2))
-    assert set(told["owner"]) == {"login_name", "password"}
-    assert again == {**told, "owner": None}
+    created, again = (json.loads(run(*arguments, f"data={tmp_path}/other", "--json").out) for _ in range(2))
+    assert set(created["owner"]) == {"login_name", "password"}
+    assert again == {**created, "owner": None}
 
 
 def test_json_holds_everything_a_script_needs(on_data, tmp_path):
     key, client = tmp_path / "key.json", tmp_path / "client.json"
     ran = on_data("bootstrap", *INI_WORDS, "--key-out", key, "--client-out", client, "--json")
-    told = json.loads(ran.out)
-    assert told["owner"] is None
-    assert told["service_user"]["user_name"] == "deploy"
-    assert told["service_user"]["role"] == "IAM_OWNER"
-    assert told["key_file"] == {"path": str(key), "written": True}
-    assert told["client_file"] == {"path": str(client), "written": True}
+    created = json.loads(ran.out)
+    assert created["owner"] is None
+    assert created["service_user"]["user_name"] == "deploy"
+    assert created["service_user"]["role"] == "IAM_OWNER"
+    assert created["key_file"] == {"path": str(key), "written": True}
+    assert created["client_file"] == {"path": str(client), "written": True}
     members = json.loads(key.read_text())
     assert set(members) == {"type", "keyId", "key", "userId"}
-    assert members["userId"] == told["service_user"]["id"]
+    assert members["userId"] == created["service_user"]["id"]
 
 
 def test_repeated_leaves_everything_in_place(on_data, tmp_path):

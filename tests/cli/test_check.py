@@ -81,16 +81,16 @@ def with_settings(data: Path, tmp_path: Path) -> Any:
     def make(settings: Mapping[str, str]) -> Path:
         lines = Path(INI).read_text().splitlines()
         at = lines.index(f"[{APP_SECTION}]")
-        kept = []
+        written = []
         inside = False
         for line in lines:
             inside = line.startswith(tuple(f"{name} =" for name in settings)) or (inside and line[:1] in " \t")
             if not inside:
-                kept.append(line)
+                written.append(line)
         escaped = {name: value.replace("%", "%%") for name, value in settings.items()}
-        kept[at + 1 : at + 1] = [f"{name} = {value}" for name, value in escaped.items()]
+        written[at + 1 : at + 1] = [f"{name} = {value}" for name, value in escaped.items()]
         file = tmp_path / "other.ini"
-        file.write_text("\n".join(kept))
+        file.write_text("\n".join(written))
         return file
 
     return make
@@ -103,8 +103,8 @@ def test_a_wrong_value_is_told_with_its_setting(
     ini = with_settings({**BESIDES.get(name, {}), name: value})
     ran = run("check", "-c", ini, f"data={data}")
     assert ran.status == 1
-    told = [line for line in (ran.out + ran.err).splitlines() if name in line]
-    assert told, ran.out + ran.err
+    failures = [line for line in (ran.out + ran.err).splitlines() if name in line]
+    assert failures, ran.out + ran.err
     assert "Traceback" not in ran.err
 
 
@@ -123,8 +123,10 @@ def test_all_wrong_values_are_told_at_once_and_nothing_is_opened(run: Run, tmp_p
     ini.write_text(text.replace("\nlisten = ", "\nlisten = 127.0.0.1:x "))
     ran = run("check", "-c", ini, f"data={tmp_path}/nothing")
     assert (ran.status, ran.err) == (1, "")
-    told = [line.removeprefix("FAILED  ").partition(":")[0] for line in ran.out.splitlines() if "[server" not in line]
-    assert sorted(told) == sorted(wrong)
+    failures = [
+        line.removeprefix("FAILED  ").partition(":")[0] for line in ran.out.splitlines() if "[server" not in line
+    ]
+    assert sorted(failures) == sorted(wrong)
     of_server = [line.partition("[server:main] ")[2].split(":")[0] for line in ran.out.splitlines()]
     assert sorted(filter(None, of_server)) == ["listen", "no_such_word", "threads", "worker_timeout"]
     assert "[server:main] worker_timeout: is now timeout" in ran.out
@@ -159,16 +161,16 @@ URL, PASSWORD_FILE = "identity.plugin.sql.url", "identity.plugin.sql.password_fi
 
 
 @pytest.fixture
-def told(run: Run, data: Path, with_settings: Any) -> Any:
+def failures(run: Run, data: Path, with_settings: Any) -> Any:
     """What fails with these settings: check → sentence."""
 
-    def told(settings: Mapping[str, str]) -> dict[str, str]:
+    def failures(settings: Mapping[str, str]) -> dict[str, str]:
         ran = run("check", "-c", with_settings(settings), f"data={data}")
         assert (ran.status, ran.err) == (1, "")
         failed = (line.removeprefix("FAILED  ") for line in ran.out.splitlines() if line.startswith("FAILED"))
         return dict(re.split(r"(?<!^outbox): ", line, maxsplit=1) for line in failed)
 
-    return told
+    return failures
 
 
 @pytest.fixture
@@ -223,76 +225,82 @@ def _wait_until_refused(url: str) -> None:
             return
 
 
-def is_told(told: dict[str, str], words: str, *settings: str) -> None:
+def assert_reported(failures: dict[str, str], text: str, *settings: str) -> None:
     """One cause, told once, with the settings that are to be looked at."""
-    assert words in told["storage"], told
-    assert all(setting in told["storage"] for setting in settings), told
-    others = {name: sentence for name, sentence in told.items() if name != "storage"}
-    assert others
-    assert set(others.values()) == {"Not looked at: mend first what stands at storage."}
-    assert not any(secret in told["storage"] for secret in ("127.0.0.1", "asker", "barred", "no-such-host", "nowhere"))
+    assert text in failures["storage"], failures
+    assert all(setting in failures["storage"] for setting in settings), failures
+    other_failures = {name: sentence for name, sentence in failures.items() if name != "storage"}
+    assert other_failures
+    assert set(other_failures.values()) == {"Not looked at: mend first what stands at storage."}
+    assert not any(
+        secret in failures["storage"] for secret in ("127.0.0.1", "asker", "barred", "no-such-host", "nowhere")
+    )
 
 
 def test_why_postgresql_cannot_be_used_is_told(
-    told: Any, tmp_path: Path, guarded_server: PostgresqlServer, port_of_nobody: int, port_without_tls: int
+    failures: Any, tmp_path: Path, guarded_server: PostgresqlServer, port_of_nobody: int, port_without_tls: int
 ) -> None:
     url = guarded_server.url()
-    is_told(told({URL: f"postgresql://asker@127.0.0.1:{port_of_nobody}/x"}), "nobody listens", URL)
-    is_told(told({URL: f"postgresql://asker@/x?host={tmp_path}"}), "nobody listens", URL)
-    is_told(told({URL: "postgresql://asker@no-such-host.invalid/x"}), "host is not known", URL)
-    is_told(told({URL: url.replace("postgres@", "asker@")}), "wants a password", PASSWORD_FILE)
-    is_told(told({URL: url.replace("postgres@", "barred@")}), "does not let the user", URL)
-    is_told(told({URL: url.replace("postgres@", "nowhere@")}), "does not let the user", URL)
-    is_told(told({URL: url.replace("/postgres?", "/nowhere?")}), "no database of that name", URL)
-    is_told(told({URL: f"postgresql://asker@127.0.0.1:{port_without_tls}/x?sslmode=require"}), "TLS", URL)
-    is_told(told({URL: f"{url}&sslmode=perhaps"}), "No connection", URL)
-    is_told(told({URL: f"{url}&no_such_word=1"}), "No connection", URL)
+    assert_reported(failures({URL: f"postgresql://asker@127.0.0.1:{port_of_nobody}/x"}), "nobody listens", URL)
+    assert_reported(failures({URL: f"postgresql://asker@/x?host={tmp_path}"}), "nobody listens", URL)
+    assert_reported(failures({URL: "postgresql://asker@no-such-host.invalid/x"}), "host is not known", URL)
+    assert_reported(failures({URL: url.replace("postgres@", "asker@")}), "wants a password", PASSWORD_FILE)
+    assert_reported(failures({URL: url.replace("postgres@", "barred@")}), "does not let the user", URL)
+    assert_reported(failures({URL: url.replace("postgres@", "nowhere@")}), "does not let the user", URL)
+    assert_reported(failures({URL: url.replace("/postgres?", "/nowhere?")}), "no database of that name", URL)
+    assert_reported(failures({URL: f"postgresql://asker@127.0.0.1:{port_without_tls}/x?sslmode=require"}), "TLS", URL)
+    assert_reported(failures({URL: f"{url}&sslmode=perhaps"}), "No connection", URL)
+    assert_reported(failures({URL: f"{url}&no_such_word=1"}), "No connection", URL)
     password = tmp_path / "password"
     password.touch(0o600)
     password.write_text("wrong")
     wanting = {URL: url.replace("postgres@", "asker@"), PASSWORD_FILE: str(password)}
-    is_told(told(wanting), "refuses the user or the password", URL, PASSWORD_FILE)
+    assert_reported(failures(wanting), "refuses the user or the password", URL, PASSWORD_FILE)
     password.write_text("right")
-    is_told(told(wanting), "identity migrate")
+    assert_reported(failures(wanting), "identity migrate")
 
 
-def test_a_postgresql_server_that_is_silent_is_told(told: Any) -> None:
+def test_a_postgresql_server_that_is_silent_is_told(failures: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         settings = {
             URL: f"postgresql://asker@127.0.0.1:{listening.getsockname()[1]}/x?connect_timeout=2",
             "identity.plugin.sql.connect_timeout": "2s",
         }
-        is_told(told(settings), "does not answer in time", URL)
+        assert_reported(failures(settings), "does not answer in time", URL)
 
 
 @pytest.mark.thorough
-def test_why_mariadb_cannot_be_used_is_told(told: Any, tmp_path: Path, port_of_nobody: int) -> None:
+def test_why_mariadb_cannot_be_used_is_told(failures: Any, tmp_path: Path, port_of_nobody: int) -> None:
     pytest.importorskip("pymysql")
     from identity.testing import mariadb
 
     with mariadb.running_server() as server:
         server.execute("CREATE USER asker@localhost IDENTIFIED BY 'right'")
         url = mariadb.new_database(server)
-        place = url.partition("?")[2]
-        is_told(told({URL: f"mariadb://asker@127.0.0.1:{port_of_nobody}/x"}), "nobody listens", URL)
-        is_told(told({URL: f"mariadb://asker@localhost/x?unix_socket={tmp_path}/none"}), "nobody listens", URL)
-        is_told(told({URL: "mariadb://asker@no-such-host.invalid/x"}), "host is not known", URL)
-        is_told(told({URL: url.replace("root@", "nowhere@")}), "refuses the user or the password", URL, PASSWORD_FILE)
-        is_told(told({URL: url.replace("root@", "asker:right@")}), "does not let the user", URL)
-        is_told(told({URL: f"mariadb://root@localhost/nowhere?{place}"}), "no database of that name", URL)
-        is_told(told({URL: f"{url}&ssl_verify_cert=true"}), "TLS", URL)
-        is_told(told({URL: f"{url}&ssl_ca={tmp_path}/none"}), "No connection", URL)
-        is_told(told({URL: f"{url}&no_such_word=1"}), "No connection", URL)
+        query = url.partition("?")[2]
+        assert_reported(failures({URL: f"mariadb://asker@127.0.0.1:{port_of_nobody}/x"}), "nobody listens", URL)
+        assert_reported(
+            failures({URL: f"mariadb://asker@localhost/x?unix_socket={tmp_path}/none"}), "nobody listens", URL
+        )
+        assert_reported(failures({URL: "mariadb://asker@no-such-host.invalid/x"}), "host is not known", URL)
+        assert_reported(
+            failures({URL: url.replace("root@", "nowhere@")}), "refuses the user or the password", URL, PASSWORD_FILE
+        )
+        assert_reported(failures({URL: url.replace("root@", "asker:right@")}), "does not let the user", URL)
+        assert_reported(failures({URL: f"mariadb://root@localhost/nowhere?{query}"}), "no database of that name", URL)
+        assert_reported(failures({URL: f"{url}&ssl_verify_cert=true"}), "TLS", URL)
+        assert_reported(failures({URL: f"{url}&ssl_ca={tmp_path}/none"}), "No connection", URL)
+        assert_reported(failures({URL: f"{url}&no_such_word=1"}), "No connection", URL)
 
 
-def test_why_an_sqlite_file_cannot_be_used_is_told(told: Any, tmp_path: Path) -> None:
-    is_told(told({URL: f"sqlite:///{tmp_path}/none/identity.sqlite"}), "no database file", URL)
-    is_told(told({URL: f"sqlite:///{tmp_path}"}), "cannot be opened", URL)
+def test_why_an_sqlite_file_cannot_be_used_is_told(failures: Any, tmp_path: Path) -> None:
+    assert_reported(failures({URL: f"sqlite:///{tmp_path}/none/identity.sqlite"}), "no database file", URL)
+    assert_reported(failures({URL: f"sqlite:///{tmp_path}"}), "cannot be opened", URL)
     (tmp_path / "other.sqlite").write_text("no database at all" * 100)
-    is_told(told({URL: f"sqlite:///{tmp_path}/other.sqlite"}), "not an SQLite database", URL)
+    assert_reported(failures({URL: f"sqlite:///{tmp_path}/other.sqlite"}), "not an SQLite database", URL)
 
 
-def test_why_the_mail_server_cannot_be_used_is_told(told: Any, tmp_path: Path, port_of_nobody: int) -> None:
+def test_why_the_mail_server_cannot_be_used_is_told(failures: Any, tmp_path: Path, port_of_nobody: int) -> None:
     post = MailServer()
     post.start()
     try:
@@ -305,10 +313,10 @@ def test_why_the_mail_server_cannot_be_used_is_told(told: Any, tmp_path: Path, p
             "there is no TLS": ({"security": "tls"}, ["port", "security"]),
             "(identity.smtp.user)": ({"user": POST_USER, "password_file": str(password)}, ["user"]),
         }
-        for words, (settings, names) in cases.items():
-            given = {f"identity.smtp.{name}": value for name, value in settings.items()}
-            sentence = told({**post.settings, **given})["mail"]
-            assert words in sentence
+        for text, (settings, names) in cases.items():
+            smtp_settings = {f"identity.smtp.{name}": value for name, value in settings.items()}
+            sentence = failures({**post.settings, **smtp_settings})["mail"]
+            assert text in sentence
             assert all(f"identity.smtp.{name}" in sentence for name in names), sentence
     finally:
         post.stop()
@@ -349,12 +357,12 @@ def test_server_settings_that_are_refused(
 
 
 def test_master_keys_that_are_needed_and_not_listed_are_told(
-    run: Run, told: Any, data: Path, with_settings: Any, tmp_path: Path
+    run: Run, failures: Any, data: Path, with_settings: Any, tmp_path: Path
 ) -> None:
     key = tmp_path / "new.key"
     key.touch(0o600)
     key.write_bytes(os.urandom(32))
-    failed = told({"identity.master_keys": f"new:{key}"})
+    failed = failures({"identity.master_keys": f"new:{key}"})
     assert failed.keys() == {"signing key", "master keys"}
     assert all("identity.master_keys" in sentence for sentence in failed.values())
     assert "development (1)" in failed["master keys"]
@@ -362,9 +370,9 @@ def test_master_keys_that_are_needed_and_not_listed_are_told(
     assert "ok      master keys" in run("check", "-c", both, f"data={data}").out
 
 
-def test_a_development_master_key_that_is_open_to_others_is_told(told: Any, data: Path) -> None:
+def test_a_development_master_key_that_is_open_to_others_is_told(failures: Any, data: Path) -> None:
     (data / "master.key").chmod(0o644)
-    failed = told({})
+    failed = failures({})
     assert failed.keys() == {"identity.data"}
     assert "chmod 600" in failed["identity.data"]
 

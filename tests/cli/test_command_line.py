@@ -113,8 +113,8 @@ class TestErrors:
         check = ["check", "-c", INI]
         both = ["apply", "-c", INI, "--keep-ids", "--new-ids"]
         incomplete = (["chek"], ["check"], ["token"], ["token", "--key-file", "x", "a=b"])
-        for words in (*incomplete, [*check, "--nonsense"], [*check, "not-a-variable"], both):
-            ran = run(*words)
+        for arguments in (*incomplete, [*check, "--nonsense"], [*check, "not-a-variable"], both):
+            ran = run(*arguments)
             assert ran.status == 2
             assert "--help" in ran.err
 
@@ -126,12 +126,12 @@ class TestErrors:
 
 class TestVariables:
     def test_may_stand_anywhere_after_the_command(self, run, data):
-        for words in (
+        for arguments in (
             ["-c", INI, f"data={data}"],
             [f"data={data}", "-c", INI],
             ["-c", INI, "http_port=1", f"data={data}"],
         ):
-            assert run("check", *words).status == 0
+            assert run("check", *arguments).status == 0
 
     def test_are_written_as_in_the_file(self, run, data, tmp_path):
         odd = data.rename(tmp_path / "100%")
@@ -179,8 +179,8 @@ class TestMistypedVariables:
             assert ran.err == "identity: http_prot: is no variable of development.ini. Is http_port meant?\n"
 
     def test_server_refuses_to_start(self, tmp_path):
-        words = [sys.executable, "-m", "pyramid.scripts.pserve", INI, f"dta={tmp_path}", "http_port=0"]
-        ran = subprocess.run(words, capture_output=True, text=True, check=False)
+        command = [sys.executable, "-m", "pyramid.scripts.pserve", INI, f"dta={tmp_path}", "http_port=0"]
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)
         assert ran.returncode == 1
         assert "identity cannot start. dta: is no variable of development.ini. Is data meant?" in ran.stderr
         assert "Traceback" not in ran.stderr

@@ -39,9 +39,9 @@ def test_nothing_is_written_over(run: Run, tmp_path: Path) -> None:
     assert not (tmp_path / "development.ini").exists()
 
 
-@pytest.mark.parametrize("word", ["nothing=1", "identity.issuer_url=https://x.example", "issuer=a\nb = c"])
-def test_what_cannot_stand_there_is_refused(run: Run, tmp_path: Path, word: str) -> None:
-    ran = run("init-config", "--folder", tmp_path / "new", word)
+@pytest.mark.parametrize("value", ["nothing=1", "identity.issuer_url=https://x.example", "issuer=a\nb = c"])
+def test_what_cannot_stand_there_is_refused(run: Run, tmp_path: Path, value: str) -> None:
+    ran = run("init-config", "--folder", tmp_path / "new", value)
     assert ran.status == 1
     assert ran.err.startswith("identity: ")
     assert not (tmp_path / "new").exists()

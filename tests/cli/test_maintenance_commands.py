@@ -32,11 +32,11 @@ class TestCheck:
 
 class TestMigrate:
     def test_dry_run_only_tells(self, run, ini, tmp_path):
-        words = ("migrate", "-c", ini, f"data={tmp_path}")
-        assert "would apply  0001" in run(*words, "--dry-run").out
-        assert "would apply  0001" in run(*words, "--dry-run").out
-        assert "applied  0001" in run(*words).out
-        assert run(*words).out == "The schema is up to date.\n"
+        arguments = ("migrate", "-c", ini, f"data={tmp_path}")
+        assert "would apply  0001" in run(*arguments, "--dry-run").out
+        assert "would apply  0001" in run(*arguments, "--dry-run").out
+        assert "applied  0001" in run(*arguments).out
+        assert run(*arguments).out == "The schema is up to date.\n"
 
 
 class TestPurge:
@@ -50,8 +50,8 @@ class TestPurge:
         ):
             at = services.now - timedelta(days=2)
             services.storage.outbox.add(make_outbox_message(created_at=at, next_at=at, expires_at=at))
-        said = r" +1  outgoing messages\nThe longest batch took \d+ ms\.\n"
-        assert re.fullmatch(said, on_data("purge").out)
+        summary = r" +1  outgoing messages\nThe longest batch took \d+ ms\.\n"
+        assert re.fullmatch(summary, on_data("purge").out)
         assert on_data("purge").out == "There was nothing to delete.\n"
 
     def test_deletes_the_accounts_whose_two_weeks_are_over_and_no_others(self, on_data, data, stored):
@@ -74,19 +74,23 @@ class TestPurge:
 
 class TestHold:
     def test_one_is_placed_listed_and_released(self, on_data):
-        own = "identity.localhost"
+        own_organization = "identity.localhost"
         assert on_data("legal-hold").out == "Nothing is under a legal hold.\n"
-        placed = on_data("legal-hold", "--organization", own, "--reason", "Case 12")
+        placed = on_data("legal-hold", "--organization", own_organization, "--reason", "Case 12")
         assert (placed.status, placed.err) == (0, "")
-        assert placed.out.endswith(f" ({own}): Case 12\n")
+        assert placed.out.endswith(f" ({own_organization}): Case 12\n")
         everything = on_data("legal-hold", "--everything", "--reason", "Inquiry")
         assert everything.out.startswith(placed.out)
         assert "  everything: Inquiry\n" in everything.out
         assert (
-            on_data("legal-hold", "--organization", own, "--reason", "again").err == "identity: This is held already.\n"
+            on_data("legal-hold", "--organization", own_organization, "--reason", "again").err
+            == "identity: This is held already.\n"
         )
         assert on_data("legal-hold", "--everything", "--release").out == placed.out
-        assert on_data("legal-hold", "--organization", own, "--release").out == "Nothing is under a legal hold.\n"
+        assert (
+            on_data("legal-hold", "--organization", own_organization, "--release").out
+            == "Nothing is under a legal hold.\n"
+        )
         assert on_data("audit", "--event", "legal_hold").out.count("\n") == 4
 
     def test_a_person_is_held_by_login_name_or_id(self, on_data, stored):
@@ -105,8 +109,8 @@ class TestHold:
             "There is no organization nowhere."
             in on_data("legal-hold", "--organization", "nowhere", "--reason", "x").err
         )
-        for words in (["--everything"], ["--reason", "x"], ["--release"], ["--organization", "identity.localhost"]):
-            assert on_data("legal-hold", *words).err.startswith("identity: Say both which ")
+        for options in (["--everything"], ["--reason", "x"], ["--release"], ["--organization", "identity.localhost"]):
+            assert on_data("legal-hold", *options).err.startswith("identity: Say both which ")
 
 
 class TestPlugins:
@@ -175,21 +179,21 @@ class TestWithdraw:
 
 class TestRotateMasterKey:
     def test_seals_anew_under_the_first_and_says_which_is_not_needed_any_more(self, run, ini, data, tmp_path):
-        words, new = ["-c", tmp_path / "two.ini", f"data={data}"], tmp_path / "new.key"
+        options, new = ["-c", tmp_path / "two.ini", f"data={data}"], tmp_path / "new.key"
         run("master-key", new)
         text = Path(ini).read_text()
         both = f"identity.master_keys = 2:{new} development:{data}/master.key"
         (tmp_path / "two.ini").write_text(text.replace("identity.master_keys =", both))
-        ran = run("rotate-master-key", *words)
+        ran = run("rotate-master-key", *options)
         assert (ran.status, ran.out) == (
             0,
             "1 values were sealed anew under the master key 2.\n"
             "Nothing is sealed under development any more: take it out of identity.master_keys.\n",
         )
-        assert run("rotate-master-key", *words).out.startswith("0 values")
+        assert run("rotate-master-key", *options).out.startswith("0 values")
         (tmp_path / "two.ini").write_text(text.replace("identity.master_keys =", f"identity.master_keys = 2:{new}"))
-        assert run("check", *words).status == 0
-        assert run("rotate-master-key", *words).out == "0 values were sealed anew under the master key 2.\n"
+        assert run("check", *options).status == 0
+        assert run("rotate-master-key", *options).out == "0 values were sealed anew under the master key 2.\n"
 
     def test_says_which_master_key_is_missing(self, run, ini, data, tmp_path):
         run("master-key", tmp_path / "new.key")

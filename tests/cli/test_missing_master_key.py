@@ -39,8 +39,8 @@ def backup(run: Run, data: Path, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("command", ON_NOTHING)
 def test_no_command_makes_a_key_or_a_folder_on_the_side(run: Run, command: str, backup: Path, tmp_path: Path) -> None:
     nowhere = tmp_path / "nowhere"
-    words = (word.format(folder=tmp_path, backup=backup) for word in ON_NOTHING[command])
-    ran = run(*command.split(), "-c", INI, f"data={nowhere}", *words)
+    arguments = (argument.format(folder=tmp_path, backup=backup) for argument in ON_NOTHING[command])
+    ran = run(*command.split(), "-c", INI, f"data={nowhere}", *arguments)
     assert ran.status == (0 if command == "migrate --dry-run" else 1)
     assert not nowhere.exists()
     assert not (tmp_path / "out").exists()

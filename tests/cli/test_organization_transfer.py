@@ -10,11 +10,11 @@ import pytest
 from identity.cli import progress
 from tests.cli.conftest import Run
 
-OWN = "identity.localhost"
+OWN_ORGANIZATION = "identity.localhost"
 
 
-def exported(on_data: Run, *words: object) -> dict[str, object]:
-    ran = on_data("export", "--organization", OWN, *words)
+def exported(on_data: Run, *arguments: object) -> dict[str, object]:
+    ran = on_data("export", "--organization", OWN_ORGANIZATION, *arguments)
     assert (ran.status, ran.err) == (0, "")
     document: dict[str, object] = json.loads(ran.out)
     return document
@@ -29,7 +29,7 @@ class TestExport:
 
     def test_writes_a_file_that_is_closed_to_others(self, on_data: Run, tmp_path: Path) -> None:
         file = tmp_path / "own.json"
-        ran = on_data("export", "--organization", OWN, "--output", file)
+        ran = on_data("export", "--organization", OWN_ORGANIZATION, "--output", file)
         assert (ran.status, ran.out, ran.err) == (0, "", "")
         assert json.loads(file.read_text()) == exported(on_data)
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -37,7 +37,7 @@ class TestExport:
     def test_replaces_no_file(self, on_data: Run, tmp_path: Path) -> None:
         file = tmp_path / "own.json"
         file.write_text("mine")
-        ran = on_data("export", "--organization", OWN, "--output", file)
+        ran = on_data("export", "--organization", OWN_ORGANIZATION, "--output", file)
         assert (ran.status, ran.err) == (1, f"identity: {file} exists already; move it away, or choose another file.\n")
         assert [path.read_text() for path in tmp_path.iterdir() if path.is_file()] == ["mine"]
 
@@ -54,7 +54,7 @@ class TestExport:
             raise KeyboardInterrupt
 
         monkeypatch.setattr(progress.ProgressReporter, "add", stop)
-        assert on_data("export", "--organization", OWN, "--output", tmp_path / "x.json").status == 130
+        assert on_data("export", "--organization", OWN_ORGANIZATION, "--output", tmp_path / "x.json").status == 130
         assert not [path for path in tmp_path.iterdir() if path.is_file()]
 
 

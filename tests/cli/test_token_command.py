@@ -84,8 +84,8 @@ class TestDemo:
             ran = run("demo", "-c", ini, f"http_port={service.port}", f"data={service.data}")
             assert (ran.status, ran.err) == (0, "")
             assert "All 10 steps went as the service description says" in ran.out
-        for shown in ("header", "claims", "userinfo", "active", "ORG_OWNER", "/management/v1/me", "project_id"):
-            assert shown in ran.out
+        for label in ("header", "claims", "userinfo", "active", "ORG_OWNER", "/management/v1/me", "project_id"):
+            assert label in ran.out
 
     def test_shows_no_secret(self, run, service, ini):
         out = run("demo", "-c", ini, f"http_port={service.port}", f"data={service.data}").out
@@ -100,6 +100,6 @@ class TestDemo:
         assert ran.err.count("\n") == 1
 
     def test_says_which_file_is_missing(self, run, service, ini, tmp_path):
-        words = ("--key-file", tmp_path / "none.json")
-        ran = run("demo", "-c", ini, f"http_port={service.port}", f"data={service.data}", *words)
+        options = ("--key-file", tmp_path / "none.json")
+        ran = run("demo", "-c", ini, f"http_port={service.port}", f"data={service.data}", *options)
         assert (ran.status, ran.err) == (1, f"identity: There is no file {tmp_path / 'none.json'}.\n")

@@ -29,8 +29,8 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             try:
                 return super().verify(hash, password)
             finally:
-                asked = argon2.extract_parameters(str(hash))
-                costs.append(f"{asked.memory_cost},{asked.time_cost},{asked.parallelism}")
+                parameters = argon2.extract_parameters(str(hash))
+                costs.append(f"{parameters.memory_cost},{parameters.time_cost},{parameters.parallelism}")
 
     monkeypatch.setattr(argon2id.argon2, "PasswordHasher", Counting)
     argon2id._cached_hasher.cache_clear()

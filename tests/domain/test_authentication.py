@@ -29,11 +29,11 @@ def test_two_kinds_of_factors_are_more_than_two_of_one_kind(methods: tuple[str, 
 
 
 def test_a_class_that_is_asked_for_is_told_if_it_is_reached() -> None:
-    for wanted, told in (
+    for requested, reported in (
         ((), ACR_PHISHING_RESISTANT),
         ((ACR_ONE_FACTOR,), ACR_ONE_FACTOR),
         ((ACR_TWO_FACTORS, ACR_ONE_FACTOR), ACR_TWO_FACTORS),
         (("urn:example:gold",), ACR_PHISHING_RESISTANT),
     ):
-        assert acr_claim(("pwd", "hwk"), wanted) == told
+        assert acr_claim(("pwd", "hwk"), requested) == reported
     assert acr_claim(("pwd",), (ACR_TWO_FACTORS,)) == ACR_ONE_FACTOR

@@ -50,9 +50,9 @@ def test_the_nearest_colour_passes_and_no_nearer_one_does(scheme: ColourScheme, 
 @given(colour=COLOURS)
 def test_what_is_refused_names_a_colour_that_is_taken(colour: str) -> None:
     for problem in (light_accent_problem, dark_accent_problem):
-        said = problem(colour)
-        if said is not None:
-            named = re.findall(r"#[0-9a-f]{6}", said)[-1]
+        message = problem(colour)
+        if message is not None:
+            named = re.findall(r"#[0-9a-f]{6}", message)[-1]
             assert problem(named) is None
 
 
@@ -107,6 +107,6 @@ def test_an_application_counts_before_its_organization_and_colours_stay_together
     assert DEFAULT_BRANDING.accent_colours is None
 
 
-def _mixed(one: str, other: str, part: float) -> str:
-    pairs = [(int(one[at : at + 2], 16), int(other[at : at + 2], 16)) for at in (1, 3, 5)]
+def _mixed(first: str, other: str, part: float) -> str:
+    pairs = [(int(first[at : at + 2], 16), int(other[at : at + 2], 16)) for at in (1, 3, 5)]
     return "#" + "".join(f"{round(a + (b - a) * part):02x}" for a, b in pairs)

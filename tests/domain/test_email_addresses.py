@@ -27,7 +27,7 @@ def test_email_key_folds_ascii_case_and_asks_dns_for_the_domain(address: str, ke
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "other"),
     [
         ("ﬁona@acme.example", "fiona@acme.example"),
         ("straße@acme.example", "strasse@acme.example"),
@@ -39,8 +39,8 @@ def test_email_key_folds_ascii_case_and_asks_dns_for_the_domain(address: str, ke
         ("a.da@acme.example", "ada@acme.example"),
     ],
 )
-def test_email_key_tells_mailboxes_apart_that_unicode_calls_alike(one: str, other: str) -> None:
-    assert email_key(one) != email_key(other)
+def test_email_key_tells_mailboxes_apart_that_unicode_calls_alike(first: str, other: str) -> None:
+    assert email_key(first) != email_key(other)
 
 
 @pytest.mark.parametrize(
@@ -70,9 +70,9 @@ def test_email_key_ignores_no_more_than_the_case_of_ascii_letters_in_the_local_p
     local_part, _, _ = address.rpartition("@")
     key = email_key(address)
     if key is not None:
-        kept = key.rpartition("@")[0]
-        assert len(kept) == len(local_part)
-        assert all(a == b or (b.isascii() and a == b.lower()) for a, b in zip(kept, local_part, strict=True))
+        kept_part = key.rpartition("@")[0]
+        assert len(kept_part) == len(local_part)
+        assert all(a == b or (b.isascii() and a == b.lower()) for a, b in zip(kept_part, local_part, strict=True))
 
 
 @given(st.from_regex(r"[a-z0-9._+-]{1,20}@[a-z]{1,9}\.[a-z]{2,5}", fullmatch=True))

@@ -13,11 +13,11 @@ from identity.domain.names import (
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "other"),
     [("Anna", "anna"), (" anna ", "anna"), ("STRASSE", "straße"), ("é", "e\u0301"), ("ﬁ", "fi")],
 )
-def test_spellings_of_one_name_are_equal(one: str, other: str) -> None:
-    assert name_key(one) == name_key(other)
+def test_spellings_of_one_name_are_equal(first: str, other: str) -> None:
+    assert name_key(first) == name_key(other)
 
 
 def test_different_names_differ() -> None:

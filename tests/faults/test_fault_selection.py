@@ -17,13 +17,13 @@ from faults.http_client import FailoverClient, ResponseClass, ResponseTally
 from faults.storages import STORAGES
 
 
-def wanted(*, quick: bool, only: list[str] | None = None) -> set[tuple[str, str]]:
-    given = argparse.Namespace(quick=quick, only=only)
-    return {(fault.name, storage) for fault in FAULTS for storage in STORAGES if _is_selected(fault, storage, given)}
+def selected(*, quick: bool, only: list[str] | None = None) -> set[tuple[str, str]]:
+    options = argparse.Namespace(quick=quick, only=only)
+    return {(fault.name, storage) for fault in FAULTS for storage in STORAGES if _is_selected(fault, storage, options)}
 
 
 def test_a_quick_run_has_each_fault_and_is_a_part_of_the_whole() -> None:
-    quick, whole = wanted(quick=True), wanted(quick=False)
+    quick, whole = selected(quick=True), selected(quick=False)
     assert {name for name, _ in quick} == {name for name, _ in whole} == {fault.name for fault in FAULTS}
     assert quick < whole
     assert {storage for name, storage in quick if name == "kill-all"} == set(STORAGES)
@@ -31,7 +31,9 @@ def test_a_quick_run_has_each_fault_and_is_a_part_of_the_whole() -> None:
 
 
 def test_one_fault_alone_runs_on_the_storages_that_can_have_it() -> None:
-    assert wanted(quick=False, only=["frozen"]) == {("frozen", item) for item in ("postgresql", "pgbouncer", "mariadb")}
+    assert selected(quick=False, only=["frozen"]) == {
+        ("frozen", item) for item in ("postgresql", "pgbouncer", "mariadb")
+    }
 
 
 class _Node(BaseHTTPRequestHandler):
@@ -55,10 +57,10 @@ def ports() -> Iterator[list[int]]:
     for thread in threads:
         thread.start()
     yield [server.server_address[1] for server in servers]
-    for one, thread in zip(servers, threads, strict=True):
-        one.shutdown()
+    for http_server, thread in zip(servers, threads, strict=True):
+        http_server.shutdown()
         thread.join()
-        one.server_close()
+        http_server.server_close()
 
 
 @pytest.mark.parametrize(("stays", "turns"), [(1, [0, 1, 0, 1]), (2, [0, 0, 1, 1]), (None, [0, 0, 0, 0])])
@@ -100,13 +102,13 @@ def kind_of(sent: bytes, is_reset: bool) -> ResponseClass:
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def answer() -> None:
-            one, _ = listener.accept()
-            with one:
-                one.recv(10_000)
-                one.sendall(sent)
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(10_000)
+                connection.sendall(sent)
                 read.wait(10)
                 if is_reset:
-                    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
         read = threading.Event()
         thread = threading.Thread(target=answer)
@@ -121,22 +123,24 @@ def kind_of(sent: bytes, is_reset: bool) -> ResponseClass:
     return kind
 
 
-GIVEN = argparse.Namespace(strict=False, storage=None)
+OPTIONS = argparse.Namespace(strict=False, storage=None)
 STRICT = argparse.Namespace(strict=True, storage=None)
-ONE = Fault("a", "A fault", lambda scene: None)
+FAULT = Fault("a", "A fault", lambda scene: None)
 
 
 def test_what_was_left_out_is_not_well_where_nothing_may_be() -> None:
-    tried, skipped = FaultReport(ONE, "sqlite"), FaultReport(ONE, "sqlite", skipped="only root can")
+    tried, skipped = FaultReport(FAULT, "sqlite"), FaultReport(FAULT, "sqlite", skipped="only root can")
     assert is_passed([tried], [], STRICT)
     for reports, left_out in (([tried, skipped], []), ([tried], ["galera"])):
-        assert is_passed(reports, left_out, GIVEN)
+        assert is_passed(reports, left_out, OPTIONS)
         assert not is_passed(reports, left_out, STRICT)
 
 
 def test_a_storage_that_was_asked_for_is_not_left_out() -> None:
-    assert not is_passed([FaultReport(ONE, "sqlite")], ["galera"], argparse.Namespace(strict=False, storage=["galera"]))
-    assert not is_passed([], [], GIVEN)
+    assert not is_passed(
+        [FaultReport(FAULT, "sqlite")], ["galera"], argparse.Namespace(strict=False, storage=["galera"])
+    )
+    assert not is_passed([], [], OPTIONS)
 
 
 def test_each_fault_says_how_it_shows() -> None:

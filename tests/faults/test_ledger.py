@@ -29,7 +29,7 @@ STOCK: Any = SeedData(
     management_headers={},
     token="",
 )
-ONE = {"id": "1", "name": "first"}
+PROJECT = {"id": "1", "name": "first"}
 CODE = {"grant_type": "authorization_code", "code": "a"}
 
 
@@ -37,8 +37,8 @@ def played(
     *,
     active: bool = True,
     accepts: Callable[[Any], bool] = lambda form: False,
-    projects: Any = (ONE,),
-    made: str = "1",
+    projects: Any = (PROJECT,),
+    created_id: str = "1",
     tally: ResponseTally | None = None,
 ) -> FailoverClient:
     """A service that answers as it is told."""
@@ -47,24 +47,24 @@ def played(
         def request(
             self, method: str, path: str, headers: Any, body: str | None, *expected: int
         ) -> ReceivedResponse | None:
-            status, said = 200, dict[str, Any]()
+            status, document = 200, dict[str, Any]()
             if path == INTROSPECT:
-                said = {"active": active}
+                document = {"active": active}
             elif path == TOKEN:
                 status = 200 if accepts(body) else 400
             elif method == "GET":
-                said = {"items": list(projects), "next_cursor": None}
+                document = {"items": list(projects), "next_cursor": None}
             else:
-                status, said = 201, {"id": made}
-            return ReceivedResponse(status, json.dumps(said).encode(), "", None) if status in expected else None
+                status, document = 201, {"id": created_id}
+            return ReceivedResponse(status, json.dumps(document).encode(), "", None) if status in expected else None
 
     return Played([1], "", tally or ResponseTally())
 
 
 def ledger(**filled: Any) -> Ledger:
-    made = Ledger()
-    vars(made).update(filled)
-    return made
+    new_ledger = Ledger()
+    vars(new_ledger).update(filled)
+    return new_ledger
 
 
 def make_project(**members: Any) -> AcknowledgedProject:
@@ -85,7 +85,7 @@ WELL = {
     "a project that was not acknowledged": (ledger(projects=[make_project(id=None)]), played(projects=())),
     "a new name that was not acknowledged": (
         ledger(projects=[make_project(possible_names={"second"})]),
-        played(projects=[{**ONE, "name": "second"}]),
+        played(projects=[{**PROJECT, "name": "second"}]),
     ),
 }
 LOST = {
@@ -103,32 +103,32 @@ DOUBLED = {
         ledger(chains=[RefreshTokenChain("new", ["oldest", "older", "old"], is_certain=False)]),
         played(accepts=lambda form: "oldest" in form),
     ),
-    "a project": (ledger(projects=[make_project(id=None)]), played(projects=[ONE, {**ONE, "id": "2"}])),
-    "a repetition": (ledger(projects=[make_project()]), played(made="2")),
+    "a project": (ledger(projects=[make_project(id=None)]), played(projects=[PROJECT, {**PROJECT, "id": "2"}])),
+    "a repetition": (ledger(projects=[make_project()]), played(created_id="2")),
 }
 
 
 @pytest.mark.parametrize("name", WELL)
 def test_what_is_well_is_found_to_be(name: str) -> None:
     book, client = WELL[name]
-    verdict = book.verify(STOCK, client)
-    assert (verdict.checked, verdict.lost, verdict.duplicated) == (1, [], [])
+    report = book.verify(STOCK, client)
+    assert (report.checked, report.lost, report.duplicated) == (1, [], [])
 
 
 @pytest.mark.parametrize("name", LOST)
 def test_what_was_lost_is_found(name: str) -> None:
     book, client = LOST[name]
-    verdict = book.verify(STOCK, client)
-    assert len(verdict.lost) == 1
-    assert verdict.duplicated == []
+    report = book.verify(STOCK, client)
+    assert len(report.lost) == 1
+    assert report.duplicated == []
 
 
 @pytest.mark.parametrize("name", DOUBLED)
 def test_what_was_done_twice_is_found(name: str) -> None:
     book, client = DOUBLED[name]
-    verdict = book.verify(STOCK, client)
-    assert verdict.lost == []
-    assert len(verdict.duplicated) == 1
+    report = book.verify(STOCK, client)
+    assert report.lost == []
+    assert len(report.duplicated) == 1
 
 
 def test_a_revocation_is_judged_when_everybody_has_to_know_it() -> None:
@@ -153,7 +153,7 @@ class Noting(FailoverClient):
 
     def __init__(self, *, lost: Collection[str] = (), alive: bool = True) -> None:
         super().__init__([1], "", ResponseTally())
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self._lost, self._alive = lost, alive
 
     def request(
@@ -162,21 +162,21 @@ class Noting(FailoverClient):
         if method == "GET":
             return ReceivedResponse(200, json.dumps({"items": [], "next_cursor": None}).encode(), "", None)
         form = dict(parse_qsl(body or ""))
-        word = next(form[name] for name in ("token", "code", "refresh_token", "assertion") if name in form)
-        self.asked.append(word)
-        is_well = (word not in self._lost) is self._alive
+        secret = next(form[name] for name in ("token", "code", "refresh_token", "assertion") if name in form)
+        self.requests.append(secret)
+        is_well = (secret not in self._lost) is self._alive
         return ReceivedResponse(
             200 if path == INTROSPECT or is_well else 400, json.dumps({"active": is_well}).encode(), "", None
         )
 
 
 KINDS: dict[str, tuple[Callable[[Ledger, str], object], bool]] = {
-    "tokens": (lambda book, word: book.tokens.append(word), True),
-    "revocations": (lambda book, word: book.revoked.update({word: 0.0}), False),
-    "codes that were used": (lambda book, word: book.used_assertions.append({**CODE, "code": word}), False),
-    "codes": (lambda book, word: book.unused_codes.append({**CODE, "code": word}), True),
-    "assertions": (lambda book, word: book.used_assertions.append({"grant_type": "a", "assertion": word}), False),
-    "chains": (lambda book, word: book.chains.append(RefreshTokenChain("x", [word], is_certain=False)), False),
+    "tokens": (lambda book, secret: book.tokens.append(secret), True),
+    "revocations": (lambda book, secret: book.revoked.update({secret: 0.0}), False),
+    "codes that were used": (lambda book, secret: book.used_assertions.append({**CODE, "code": secret}), False),
+    "codes": (lambda book, secret: book.unused_codes.append({**CODE, "code": secret}), True),
+    "assertions": (lambda book, secret: book.used_assertions.append({"grant_type": "a", "assertion": secret}), False),
+    "chains": (lambda book, secret: book.chains.append(RefreshTokenChain("x", [secret], is_certain=False)), False),
 }
 
 
@@ -191,10 +191,10 @@ def test_what_was_acknowledged_just_before_a_fault_is_judged_however_much_came_l
         if when != "after":
             book.mark_phase()
     client = Noting(lost=[lost], alive=alive)
-    verdict = book.verify(STOCK, client)
-    assert [len(verdict.lost), len(verdict.duplicated)] in ([1, 0], [0, 1])
-    assert verdict.checked == 120 + 200 + 60
-    assert not {"before 0", "after 0"} & set(client.asked)
+    report = book.verify(STOCK, client)
+    assert [len(report.lost), len(report.duplicated)] in ([1, 0], [0, 1])
+    assert report.checked == 120 + 200 + 60
+    assert not {"before 0", "after 0"} & set(client.requests)
 
 
 def test_a_service_that_forgets_the_last_seconds_has_revived_what_lanes_have_given_up() -> None:
@@ -222,8 +222,8 @@ def test_a_rotation_whose_end_nobody_knows_may_have_happened_or_not(is_used_up: 
     service.answers, service.acts = False, is_used_up
     lane.step()
     service.answers = service.acts = True
-    verdict = book.verify(STOCK, service)
-    assert (verdict.checked, verdict.lost, verdict.duplicated) == (1, [], [])
+    report = book.verify(STOCK, service)
+    assert (report.checked, report.lost, report.duplicated) == (1, [], [])
 
 
 class Rotating(FailoverClient):
@@ -241,22 +241,22 @@ class Rotating(FailoverClient):
     def request(
         self, method: str, path: str, headers: Any, body: str | None, *expected: int
     ) -> ReceivedResponse | None:
-        status, said = 200, dict[str, Any]()
+        status, document = 200, dict[str, Any]()
         if path == STOCK.authorize_path:
             return ReceivedResponse(303, b"", "https://app.example/callback?code=a", None)
         if method == "GET":
-            said = {"items": [], "next_cursor": None}
+            document = {"items": [], "next_cursor": None}
         else:
-            shown = dict(parse_qsl(body or "")).get("refresh_token")
-            if shown is not None and (not self._known or shown != self._known[-1]):
+            presented = dict(parse_qsl(body or "")).get("refresh_token")
+            if presented is not None and (not self._known or presented != self._known[-1]):
                 status = 400
-                if shown in self._known:
+                if presented in self._known:
                     self._known.append("revoked")
             elif self.acts:
                 self._known.append(f"token {len(self._known)}")
-                said = {"refresh_token": self._known[-1]}
+                document = {"refresh_token": self._known[-1]}
         return (
-            ReceivedResponse(status, json.dumps(said).encode(), "", None)
+            ReceivedResponse(status, json.dumps(document).encode(), "", None)
             if self.answers and status in expected
             else None
         )
@@ -269,7 +269,7 @@ def test_who_judges_again_shows_nothing_for_the_first_time() -> None:
     for _ in range(3):
         lane.step()
     for _ in range(2):
-        assert (verdict := book.verify(STOCK, service)).lost == verdict.duplicated == []
+        assert (report := book.verify(STOCK, service)).lost == report.duplicated == []
     service.forget(all_but=2)
     assert book.verify(STOCK, service).duplicated == ["a refresh token was accepted after its successor"]
     codes = ledger(unused_codes=[CODE])
@@ -325,8 +325,8 @@ def test_a_report_is_good_if_all_of_it_is() -> None:
     assert FaultReport(fault, "sqlite", allowed=5.0, recovery=4.9).is_passed
     assert not FaultReport(fault, "sqlite", allowed=5.0, recovery=5.1).is_passed
     assert not FaultReport(fault, "sqlite", allowed=5.0, slowest=20.1).is_passed
-    for said in ({"lost": ["a"]}, {"duplicated": ["a"]}, {"violations": ["a"]}):
-        assert not FaultReport(fault, "sqlite", allowed=5.0, **said).is_passed  # type: ignore[arg-type]
+    for findings in ({"lost": ["a"]}, {"duplicated": ["a"]}, {"violations": ["a"]}):
+        assert not FaultReport(fault, "sqlite", allowed=5.0, **findings).is_passed  # type: ignore[arg-type]
 
 
 def test_what_a_client_must_never_meet_is_told() -> None:
@@ -366,5 +366,5 @@ QUICK = [0.02] * 990 + [0.08] * 10
     ],
 )
 def test_requests_that_wait_for_something_are_found_by_those_before(since: list[float], found: str) -> None:
-    said = latency_violation(QUICK, since)
-    assert said == [] if not found else [item[: len(found)] for item in said] == [found]
+    message = latency_violation(QUICK, since)
+    assert message == [] if not found else [item[: len(found)] for item in message] == [found]

@@ -52,9 +52,9 @@ def _starting(program: list[str], folder: Path) -> Iterator[Pserve]:
     def start(ini: Path, *, port: int | None = None, **variables: object) -> ServiceProcess:
         port = port or free_port()
         log = folder / f"log-{program[-1].strip('-')}-{len(started)}"
-        words = [*program, str(ini), f"http_port={port}", *(f"{name}={value}" for name, value in variables.items())]
+        command = [*program, str(ini), f"http_port={port}", *(f"{name}={value}" for name, value in variables.items())]
         with log.open("w") as output:
-            process = subprocess.Popen(words, stdout=output, stderr=output, text=True, cwd=folder)
+            process = subprocess.Popen(command, stdout=output, stderr=output, text=True, cwd=folder)
         started.append(ServiceProcess(process, port, log))
         return started[-1].wait()
 

@@ -74,13 +74,16 @@ Pserve = Callable[..., ServiceProcess]
 
 def cut_off() -> list[str]:
     """The words before a command by which it has no network but the machine itself. Skips the test where none do."""
-    words = ["unshare", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
-    if shutil.which("unshare") is None or subprocess.run([*words, "true"], capture_output=True, check=False).returncode:
+    command = ["unshare", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run([*command, "true"], capture_output=True, check=False).returncode
+    ):
         reason = "the network cannot be cut off: that takes unshare and ip (Debian: apt-get install iproute2)."
         if os.environ.get("CI"):
             pytest.fail(reason)
         pytest.skip(reason)
-    return words
+    return command
 
 
 def free_port() -> int:

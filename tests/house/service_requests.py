@@ -50,8 +50,8 @@ def password_is_right(issuer: str, login_name: str, password: str) -> bool:
     """Walk the pages of a sign-in; each step may be answered by another process."""
     with _session() as session:
         page: Any = session.get(f"{issuer}/login", timeout=_PATIENCE)
-        for given in ({"login_name": login_name}, {"password": password}):
-            page = session.post(page.url, data=given | dict(_HIDDEN.findall(page.text)), timeout=_PATIENCE)
+        for fields in ({"login_name": login_name}, {"password": password}):
+            page = session.post(page.url, data=fields | dict(_HIDDEN.findall(page.text)), timeout=_PATIENCE)
             session.close()
             assert page.status_code < requests.codes.server_error, page.text
         # A new one has to be chosen next.

@@ -5,16 +5,21 @@ import subprocess
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).parent / "added_field"
+FOLDER = Path(__file__).parent / "added_field"
 
 
 def test_a_declared_field_is_everywhere() -> None:
     """On both kinds of storage."""
-    words = ["-q", "-p", "no:cacheprovider", "--import-mode=importlib", "-c", os.devnull]
-    words += [f"--rootdir={HERE}", f"--confcutdir={HERE}", "--identity-storage=memory", "--identity-storage=sqlite"]
+    options = ["-q", "-p", "no:cacheprovider", "--import-mode=importlib", "-c", os.devnull]
+    options += [
+        f"--rootdir={FOLDER}",
+        f"--confcutdir={FOLDER}",
+        "--identity-storage=memory",
+        "--identity-storage=sqlite",
+    ]
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", *words, "field_checks.py"],
-        cwd=HERE,
+        [sys.executable, "-m", "pytest", *options, "field_checks.py"],
+        cwd=FOLDER,
         env={name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV"))},
         capture_output=True,
         text=True,

@@ -127,7 +127,7 @@ EXPLAINED: dict[str, tuple[ModuleType, ...]] = {
     "how-to/application-developers/sign-out": (end_session,),
 }
 #: Functions whose refusals are not that page's business.
-ELSEWHERE = {
+EXTERNAL = {
     "how-to/application-developers/service-users": {"required_organization", "require_member"},
     "reference/authorization-requests": {"refuse_secrets"},
 }
@@ -137,11 +137,11 @@ def refusals() -> Iterator[tuple[str, str]]:
     """Page and description of every refusal of these modules, "…" in place of what varies."""
     for page, modules in EXPLAINED.items():
         for module in modules:
-            described = descriptions(ast.parse(inspect.getsource(module)), but=ELSEWHERE.get(page, set()))
+            described = descriptions(ast.parse(inspect.getsource(module)), excluded=EXTERNAL.get(page, set()))
             yield from ((page, item) for item in described)
 
 
-def descriptions(tree: ast.Module, *, but: set[str]) -> Iterator[str]:
+def descriptions(tree: ast.Module, *, excluded: set[str]) -> Iterator[str]:
     """What a module says when it raises an OAuthError, or returns from a function ``_problem``."""
     constants = {
         target.id: node.value
@@ -151,23 +151,23 @@ def descriptions(tree: ast.Module, *, but: set[str]) -> Iterator[str]:
         if isinstance(target, ast.Name)
     }
     for function in ast.walk(tree):
-        if not isinstance(function, ast.FunctionDef) or function.name in but:
+        if not isinstance(function, ast.FunctionDef) or function.name in excluded:
             continue
         for node in ast.walk(function):
-            said: ast.expr | None = None
+            text: ast.expr | None = None
             if isinstance(node, ast.Call) and node.args and ast.unparse(node.func) in ERRORS | {"unsupported"}:
-                said = node.args[0]
+                text = node.args[0]
             elif isinstance(node, ast.Return) and function.name == "_problem":
-                said = node.value
-            if isinstance(said, ast.Name):
-                said = constants.get(said.id)
-            if isinstance(said, ast.IfExp):
-                said = said.body if isinstance(said.body, ast.Constant) and said.body.value else said.orelse
-            if isinstance(said, ast.JoinedStr) or (isinstance(said, ast.Constant) and isinstance(said.value, str)):
-                yield _shown(said)
+                text = node.value
+            if isinstance(text, ast.Name):
+                text = constants.get(text.id)
+            if isinstance(text, ast.IfExp):
+                text = text.body if isinstance(text.body, ast.Constant) and text.body.value else text.orelse
+            if isinstance(text, ast.JoinedStr) or (isinstance(text, ast.Constant) and isinstance(text.value, str)):
+                yield _rendered(text)
 
 
-def _shown(text: ast.expr) -> str:
+def _rendered(text: ast.expr) -> str:
     if isinstance(text, ast.JoinedStr):
         return "".join(str(value.value) if isinstance(value, ast.Constant) else "…" for value in text.values)
     assert isinstance(text, ast.Constant)
@@ -183,20 +183,24 @@ def test_each_refusal_is_explained() -> None:
 
 def test_the_pages_of_the_sample_show_real_files_alone() -> None:
     """Python, TOML, templates and catalogs come from the sample that test_sample_plugin installs and runs."""
-    shown = set()
+    included_files = set()
     for path in (DOCS / "tutorials" / "plugin.rst", DOCS / "how-to" / "plugin-authors" / "interactions.rst"):
         page = path.read_text()
         included = re.findall(r"^\.\. literalinclude:: (\S+)", page, re.MULTILINE)
-        shown |= {(path.parent / name).resolve() for name in included}
+        included_files |= {(path.parent / name).resolve() for name in included}
         assert set(re.findall(r"^\.\. code-block:: (\w+)", page, re.MULTILINE)) <= {"text", "ini"}
     kinds = (".py", ".toml", ".html", ".po")
     files = {path for path in SAMPLE.rglob("*") if path.suffix in kinds and "__pycache__" not in path.parts}
-    assert shown == files
+    assert included_files == files
 
 
 def test_the_steps_to_a_backend_lead_through_the_whole_contract() -> None:
     page = (DOCS / "how-to" / "plugin-authors" / "storage-backends.rst").read_text().partition("     - ``-k``\n")[2]
-    steps = {word for step in re.findall(r"^     - ``([a-z_ ]+)``$", page, re.MULTILINE) for word in step.split(" or ")}
+    steps = {
+        step_name
+        for step in re.findall(r"^     - ``([a-z_ ]+)``$", page, re.MULTILINE)
+        for step_name in step.split(" or ")
+    }
     tests = {name for name in dir(StorageContract) if name.startswith("test_")}
     assert {name for name in tests if not any(step in name for step in steps)} == set()
     assert {step for step in steps if not any(step in name for name in tests)} == set()
@@ -265,21 +269,21 @@ def test_the_example_application_signs_people_in(tmp_path: Path, capsys: pytest.
     variables = {"http_port": str(bound.getsockname()[1]), "data": str(tmp_path)}
     settings = read_section(str(ROOT / "development.ini"), APP_SECTION, variables)
     router = identity_application({}, **settings)
-    told = capsys.readouterr().out
-    (login_name,) = re.findall(r"first owner +(\S+)", told)
-    (one_time_password,) = re.findall(r"password +(\S+)", told)
+    output = capsys.readouterr().out
+    (login_name,) = re.findall(r"first owner +(\S+)", output)
+    (one_time_password,) = re.findall(r"password +(\S+)", output)
     home = f"http://localhost:{find_free_port()}"
 
     example = DOCS / "how-to" / "administrators" / "examples" / "register_application.py"
-    words = [ROOT / "development.ini", "Example", home, *(f"{name}={value}" for name, value in variables.items())]
-    run = subprocess.run([sys.executable, example, *words], capture_output=True, text=True, check=False, timeout=60)
+    arguments = [ROOT / "development.ini", "Example", home, *(f"{name}={value}" for name, value in variables.items())]
+    run = subprocess.run([sys.executable, example, *arguments], capture_output=True, text=True, check=False, timeout=60)
     assert run.returncode == 0, run.stderr
     registered = dict(re.findall(r"^(client id|client secret) +(\S+)$", run.stdout, re.MULTILINE))
 
     script = DOCS / "how-to" / "application-developers" / "examples" / "web_application.py"
     issuer = settings["identity.issuer_url"]
-    asked = (issuer, registered["client id"], registered["client secret"], home.rpartition(":")[2])
-    with running_http_server(router, bound), running(script, *asked), requests.Session() as browser:
+    answers = (issuer, registered["client id"], registered["client secret"], home.rpartition(":")[2])
+    with running_http_server(router, bound), running(script, *answers), requests.Session() as browser:
         response = submitted(browser, browser.get(f"{home}/sign-in", timeout=30), login_name=login_name)
         response = submitted(browser, response, password=one_time_password)
         response = submitted(browser, response, new_password="not the one that was printed")

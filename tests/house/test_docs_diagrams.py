@@ -44,20 +44,20 @@ def published(kind: str, *notation: str) -> tuple[str, str]:
 
 
 def test_every_table_stands_in_one_picture() -> None:
-    words = [word for notation in drawn("tables") for line in notation for word in line.split()]
-    assert Counter(word for word in words if word[0] not in "-(") == Counter(list(metadata.tables))
+    tokens = [token for notation in drawn("tables") for line in notation for token in line.split()]
+    assert Counter(token for token in tokens if token[0] not in "-(") == Counter(list(metadata.tables))
 
 
 def test_the_house_has_every_layer() -> None:
-    told = published("house")[0]
+    text = published("house")[0]
     (layers,) = (
         contract["layers"]
         for contract in tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
         if contract["type"] == "layers"
     )
-    places = [told.index(f" {name}: ") for layer in layers for name in layer.split(" | ")]
-    assert places == sorted(places)
-    assert len(places) > len(layers)
+    positions = [text.index(f" {name}: ") for layer in layers for name in layer.split(" | ")]
+    assert positions == sorted(positions)
+    assert len(positions) > len(layers)
 
 
 def test_whoever_takes_part_under_a_name_of_code_exists() -> None:
@@ -75,7 +75,7 @@ def test_the_addresses_of_flows_are_those_of_endpoints() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "notation", "line", "said"),
+    ("kind", "notation", "line", "message"),
     [
         ("sequence", ["participant a", "a->>b: words"], 4, "b is no participant"),
         ("sequence", ["participant a", "participant a"], 4, "a takes part already"),
@@ -91,8 +91,8 @@ def test_the_addresses_of_flows_are_those_of_endpoints() -> None:
         ("tables", ["passwords instance (users)"], 3, "passwords refers to users, which is no neighbour of its column"),
     ],
 )
-def test_a_broken_notation_is_an_error_at_its_line(kind: str, notation: list[str], line: int, said: str) -> None:
-    assert f"page.rst:{line}: (ERROR/3) {said}\n" in published(kind, *notation)[1]
+def test_a_broken_notation_is_an_error_at_its_line(kind: str, notation: list[str], line: int, message: str) -> None:
+    assert f"page.rst:{line}: (ERROR/3) {message}\n" in published(kind, *notation)[1]
 
 
 def test_a_picture_is_told_in_words() -> None:

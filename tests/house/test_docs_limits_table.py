@@ -23,8 +23,8 @@ ROWS = [
         re.MULTILINE,
     )
 ][1:]
-LIMITS = {what: limit for what, limit, _ in ROWS}
-SETTINGS = {what: found[1] for what, _, where in ROWS if (found := re.match(r"``(identity\.[a-z_.]+)``", where))}
+LIMITS = {subject: limit for subject, limit, _ in ROWS}
+SETTINGS = {subject: found[1] for subject, _, where in ROWS if (found := re.match(r"``(identity\.[a-z_.]+)``", where))}
 DEFAULTS = dict(
     re.findall(
         r"^``(identity\.\S+)``\n(?:   .*\n|\n)*?.*Default: ``([^`]*)``", reference_pages.settings(), re.MULTILINE
@@ -83,12 +83,12 @@ UNITS = {
 }  # fmt: skip
 
 
-def quantity(told: str) -> float:
+def quantity(text: str) -> float:
     """The first number in a text with its unit, in bytes, seconds or pieces."""
-    if told.startswith("not at all"):
+    if text.startswith("not at all"):
         return 0
-    told = told.replace("once a minute", "1 minute").replace(",", "")
-    number, unit = re.findall(r"(\d+) ?([A-Za-z]*)", told)[0]
+    text = text.replace("once a minute", "1 minute").replace(",", "")
+    number, unit = re.findall(r"(\d+) ?([A-Za-z]*)", text)[0]
     return int(number) * UNITS.get(unit, 1)
 
 
@@ -99,22 +99,22 @@ def test_the_table_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "what",
+    "subject",
     # Where no number stands the limit is told by another one.
     [
-        what
-        for what, name in SETTINGS.items()
-        if name not in OTHERWISE and re.match(r".*?\d|not at all", LIMITS[what].removesuffix(", then 503"))
+        subject
+        for subject, name in SETTINGS.items()
+        if name not in OTHERWISE and re.match(r".*?\d|not at all", LIMITS[subject].removesuffix(", then 503"))
     ],
 )
-def test_a_setting_has_the_default_that_is_told(what: str) -> None:
-    default = quantity(DEFAULTS[SETTINGS[what]])
+def test_a_setting_has_the_default_that_is_told(subject: str) -> None:
+    default = quantity(DEFAULTS[SETTINGS[subject]])
     # That setting counts in MiB.
-    assert quantity(LIMITS[what]) == (default * 2**20 if SETTINGS[what] == "identity.import_limit" else default)
+    assert quantity(LIMITS[subject]) == (default * 2**20 if SETTINGS[subject] == "identity.import_limit" else default)
 
 
-@pytest.mark.parametrize("what", FIXED)
-def test_what_is_fixed_is_what_is_told(what: str) -> None:
-    module, name = FIXED[what].split(":")
+@pytest.mark.parametrize("subject", FIXED)
+def test_what_is_fixed_is_what_is_told(subject: str) -> None:
+    module, name = FIXED[subject].split(":")
     value = getattr(importlib.import_module(module), name)
-    assert quantity(LIMITS[what]) == (value.total_seconds() if isinstance(value, timedelta) else value)
+    assert quantity(LIMITS[subject]) == (value.total_seconds() if isinstance(value, timedelta) else value)

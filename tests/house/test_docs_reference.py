@@ -36,9 +36,9 @@ def test_each_generated_reference_is_on_a_page() -> None:
 def test_each_hook_is_documented_with_its_exact_signature_and_its_docstring() -> None:
     page = reference_pages.hooks()
     for name, hook in HOOKS.items():
-        shown = re.search(rf"((?:^    @hookspec.*\n)^    def {name}\((?:.*\n)*?.*) \.\.\.$", page, re.MULTILINE)
-        assert shown is not None, name
-        (function,) = ast.parse(inspect.cleandoc(f"\n{shown[1]} ...")).body
+        signature = re.search(rf"((?:^    @hookspec.*\n)^    def {name}\((?:.*\n)*?.*) \.\.\.$", page, re.MULTILINE)
+        assert signature is not None, name
+        (function,) = ast.parse(inspect.cleandoc(f"\n{signature[1]} ...")).body
         (source,) = ast.parse(inspect.getsource(hook)).body
         assert isinstance(function, ast.FunctionDef)
         assert isinstance(source, ast.FunctionDef)
@@ -51,8 +51,10 @@ def test_each_hook_is_documented_with_its_exact_signature_and_its_docstring() ->
 
 def test_hooks_stand_under_their_families() -> None:
     page = reference_pages.hooks()
-    places = [page.index(f"\n{family}\n---") for family in ("Setup", "Offers", "Contributions", "Decisions", "Notices")]
-    assert places == sorted(places)
+    positions = [
+        page.index(f"\n{family}\n---") for family in ("Setup", "Offers", "Contributions", "Decisions", "Notices")
+    ]
+    assert positions == sorted(positions)
 
 
 @pytest.mark.parametrize("kind", [Authorization, TokenRequest, Context], ids=lambda kind: kind.__name__)
@@ -63,9 +65,9 @@ def test_each_field_that_a_grant_sees_is_told(kind: Any) -> None:
         .partition("\n.. py:")[0]
     )
     for field in fields(kind):
-        shown, _, said = entry.partition(f"   .. py:attribute:: {field.name}\n")[2].partition("\n\n")
-        assert ":type: " in shown
-        assert f"``{field.name}``" in entry or said.startswith("      "), field.name
+        attribute, _, description = entry.partition(f"   .. py:attribute:: {field.name}\n")[2].partition("\n\n")
+        assert ":type: " in attribute
+        assert f"``{field.name}``" in entry or description.startswith("      "), field.name
 
 
 def test_each_use_case_of_services_is_told() -> None:
@@ -74,8 +76,8 @@ def test_each_use_case_of_services_is_told() -> None:
     types = re.findall(r":type: (identity\.services\.[\w.]+)$", services, re.MULTILINE)
     assert len(types) > 25
     for module, _, name in (item.rpartition(".") for item in types):
-        told = page.partition(f".. py:currentmodule:: {module}\n")[2].partition(f".. py:class:: {name}\n")[2]
-        assert "   .. py:" in told.partition("\n.. py:c")[0], name
+        section = page.partition(f".. py:currentmodule:: {module}\n")[2].partition(f".. py:class:: {name}\n")[2]
+        assert "   .. py:" in section.partition("\n.. py:c")[0], name
 
 
 def settings() -> Iterator[tuple[str, str, str]]:

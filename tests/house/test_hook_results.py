@@ -38,11 +38,11 @@ EVENT = AuditEvent(
 
 
 def test_a_failing_observer_harms_no_other(install: Install, caplog: pytest.LogCaptureFixture) -> None:
-    told = []
+    recorded = []
 
     def observing(name: str, problem: Exception | None = None) -> type:
         def identity_audited(self: object, event: AuditEvent) -> None:
-            told.append((name, event))
+            recorded.append((name, event))
             if problem is not None:
                 raise problem
 
@@ -50,7 +50,7 @@ def test_a_failing_observer_harms_no_other(install: Install, caplog: pytest.LogC
 
     install(one=observing("one"), failing=observing("failing", ValueError("no")), two=observing("two"))
     load("one", "failing", "two").notify_audit_events([EVENT, EVENT])
-    assert told == [(name, EVENT) for name in ("one", "failing", "two")] * 2
+    assert recorded == [(name, EVENT) for name in ("one", "failing", "two")] * 2
     assert caplog.messages == ["plugin failing failed to take notice of token.revoked"] * 2
 
 
@@ -116,9 +116,9 @@ def test_a_failing_contribution_refuses_the_request_or_is_left_out(caplog: pytes
 
 def test_a_contributed_claim_cannot_replace_what_we_say_of_a_service_user() -> None:
     user = make_service_user(make_organization())
-    told = context()
-    told.protocol = SimpleNamespace(user_claims=(("one", returning({"preferred_username": "root"})),))
-    assert scope_claims(user, (), told)["preferred_username"] == user.user_name
+    notice_context = context()
+    notice_context.protocol = SimpleNamespace(user_claims=(("one", returning({"preferred_username": "root"})),))
+    assert scope_claims(user, (), notice_context)["preferred_username"] == user.user_name
 
 
 def test_discovery_members_cannot_be_changed(caplog: pytest.LogCaptureFixture) -> None:
@@ -155,9 +155,9 @@ def answering(hook: str, answer: object) -> type:
     return implementing(hook, decide)
 
 
-def denying(install: Install, tmp_path: Any, *verdicts: object) -> AccessControl:
+def denying(install: Install, tmp_path: Any, *results: object) -> AccessControl:
     """What an owner's rights are, with plugins that have these verdicts."""
-    plugins = {f"plugin{number}": answering("identity_deny", item) for number, item in enumerate(verdicts)}
+    plugins = {f"plugin{number}": answering("identity_deny", item) for number, item in enumerate(results)}
     deny = assembled(install, tmp_path, **plugins).process_state.deny_hook
     assert deny is not None
     storage: Any = None
@@ -199,42 +199,42 @@ MISFITS: tuple[Callable[[], object], ...] = (_later, lambda: 1, lambda: 0, objec
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("misfit", [*MISFITS, lambda: False, lambda: True, str])
+@pytest.mark.parametrize("invalid_result", [*MISFITS, lambda: False, lambda: True, str])
 def test_a_veto_is_a_sentence_or_none(
-    install: Install, tmp_path: Any, caplog: pytest.LogCaptureFixture, misfit: Callable[[], object]
+    install: Install, tmp_path: Any, caplog: pytest.LogCaptureFixture, invalid_result: Callable[[], object]
 ) -> None:
-    access = denying(install, tmp_path, misfit(), "Never asked.")
+    access = denying(install, tmp_path, invalid_result(), "Never asked.")
     assert access.denial_reason(owner(), "user.read", RESOURCE) == "A check of this action failed."
     assert "plugin plugin0 refuses in identity_deny: it answered with a" in caplog.text
     gc.collect()
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("misfit", [*MISFITS, lambda: "True", lambda: ""])
+@pytest.mark.parametrize("invalid_result", [*MISFITS, lambda: "True", lambda: ""])
 def test_a_password_is_right_wrong_or_unknown(
-    install: Install, tmp_path: Any, caplog: pytest.LogCaptureFixture, misfit: Callable[[], object]
+    install: Install, tmp_path: Any, caplog: pytest.LogCaptureFixture, invalid_result: Callable[[], object]
 ) -> None:
     """What merely counts as true lets nobody in."""
-    check = checking(install, tmp_path, misfit())
+    check = checking(install, tmp_path, invalid_result())
     assert check(None, "a password that nobody logs", Lookup(nullcontext)) is False
     assert "plugin knowing refuses in identity_check_password: it answered with a" in caplog.text
     assert "that nobody logs" not in caplog.text
     gc.collect()
 
 
-@pytest.mark.parametrize("verdict", [True, False, None])
-def test_what_a_plugin_says_of_a_password_counts(install: Install, tmp_path: Any, verdict: bool | None) -> None:
-    assert checking(install, tmp_path, verdict)(None, "a password", Lookup(nullcontext)) is verdict
+@pytest.mark.parametrize("result", [True, False, None])
+def test_what_a_plugin_says_of_a_password_counts(install: Install, tmp_path: Any, result: bool | None) -> None:
+    assert checking(install, tmp_path, result)(None, "a password", Lookup(nullcontext)) is result
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("misfit", [*MISFITS, lambda: None])
-def test_nobody_gets_past_an_interaction_that_says_neither_yes_nor_no(misfit: Callable[[], object]) -> None:
+@pytest.mark.parametrize("invalid_result", [*MISFITS, lambda: None])
+def test_nobody_gets_past_an_interaction_that_says_neither_yes_nor_no(invalid_result: Callable[[], object]) -> None:
     class Odd(Interaction):
         name = "odd"
 
         def is_required(self, sign_in: object, context: object) -> Any:
-            return misfit()
+            return invalid_result()
 
         def path(self, sign_in: object) -> str:
             return "odd"
@@ -247,12 +247,12 @@ def test_nobody_gets_past_an_interaction_that_says_neither_yes_nor_no(misfit: Ca
 
 @pytest.mark.storages("memory")
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("misfit", [*MISFITS, lambda: None, lambda: True])
+@pytest.mark.parametrize("invalid_result", [*MISFITS, lambda: None, lambda: True])
 def test_a_client_authentication_answers_with_a_client(
-    isolated_world: World, misfit: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+    isolated_world: World, invalid_result: Callable[[], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     method = isolated_world.identity.protocol_registry.client_authentication_methods["client_secret_basic"]
-    monkeypatch.setattr(type(method), "authenticate", lambda *arguments: misfit())
+    monkeypatch.setattr(type(method), "authenticate", lambda *arguments: invalid_result())
     answer = isolated_world.client.introspect("a token", Credentials("someone", "a secret"))
     assert (answer.status_int, answer.json["error"]) == (401, "invalid_client")
     gc.collect()

@@ -109,10 +109,10 @@ def test_every_hook_has_a_caller() -> None:
 
 def test_only_pluggy_is_imported_to_read_the_hooks() -> None:
     code = "import sys; before = set(sys.modules); import identity.hookspecs; print(*(set(sys.modules) - before))"
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    foreign = {name.partition(".")[0] for name in shown} - set(sys.stdlib_module_names)
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    foreign = {name.partition(".")[0] for name in output} - set(sys.stdlib_module_names)
     assert foreign <= {"identity", "pluggy"}
-    assert {name for name in shown if name.startswith("identity")} == {"identity", "identity.hookspecs"}
+    assert {name for name in output if name.startswith("identity")} == {"identity", "identity.hookspecs"}
 
 
 #: Implementations that ask for another place than their plugin's in the ini: file:line.

@@ -88,9 +88,9 @@ class TestDevelopment:
         assert {path.name: path.read_bytes() for path in data.glob("*.json")} == files
 
     def test_a_taken_port_is_one_line_and_nothing_is_made(self, serve, tmp_path):
-        with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))
-            served = serve(DEVELOPMENT, port=taken.getsockname()[1], data=tmp_path / "data")
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            served = serve(DEVELOPMENT, port=listener.getsockname()[1], data=tmp_path / "data")
             assert served.process.wait(60) == 1
         assert served.output.count("\n") == 1
         assert f"cannot listen on 127.0.0.1:{served.port}: Address already in use" in served.output
@@ -122,9 +122,9 @@ class SettingLocation:
             "proxy": self.proxy,
         }
 
-    def run(self, command: str, *words: str) -> int:
-        given = [f"{name}={value}" for name, value in self.variables.items()]
-        return identity_program([command, "-c", str(PRODUCTION), *given, *words])
+    def run(self, command: str, *arguments: str) -> int:
+        assignments = [f"{name}={value}" for name, value in self.variables.items()]
+        return identity_program([command, "-c", str(PRODUCTION), *assignments, *arguments])
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def empty_place(postgresql_server: PostgresqlServer, tmp_path: Path) -> Iterator
 
 
 @pytest.fixture
-def place(empty_place: SettingLocation) -> SettingLocation:
+def location(empty_place: SettingLocation) -> SettingLocation:
     """Migrated and bootstrapped, as production.ini says."""
     assert empty_place.run("migrate") == 0
     assert empty_place.run("bootstrap") == 0
@@ -150,9 +150,9 @@ def place(empty_place: SettingLocation) -> SettingLocation:
 
 
 class TestProduction:
-    def test_serves_three_hosts_on_postgresql(self, serve, place):
-        assert place.run("check") == 0
-        served = serve(PRODUCTION, **place.variables)
+    def test_serves_three_hosts_on_postgresql(self, serve, location):
+        assert location.run("check") == 0
+        served = serve(PRODUCTION, **location.variables)
         document = json.loads(served.get("/.well-known/openid-configuration", host="id.example.com"))
         assert document["issuer"] == "https://id.example.com"
         assert document["token_endpoint"] == "https://api.example.com/oauth/v2/token"
@@ -162,24 +162,24 @@ class TestProduction:
         assert served.stop() == 0
 
     @pytest.mark.thorough
-    def test_the_check_asks_for_a_decision_on_the_proxy(self, place, capsys):
+    def test_the_check_asks_for_a_decision_on_the_proxy(self, location, capsys):
         assert sections(PRODUCTION)["DEFAULT"]["proxy"] == ""
         for decision, status in (("", 1), ("none", 0), ("10.0.0.2", 0), ("2001:db8::2", 0)):
-            place.proxy = decision
-            assert place.run("check") == status
-            told = capsys.readouterr().out
+            location.proxy = decision
+            assert location.run("check") == status
+            output = capsys.readouterr().out
             assert (
-                "FAILED  proxy: identity.trusted_proxy does not say whether there is a proxy in front." in told
+                "FAILED  proxy: identity.trusted_proxy does not say whether there is a proxy in front." in output
             ) == bool(status)
 
     @pytest.mark.thorough
     @pytest.mark.parametrize(
         ("decision", "address"), [("none", "127.0.0.1"), ("10.0.0.2", "127.0.0.1"), ("127.0.0.1", "192.0.2.7")]
     )
-    def test_believes_the_proxy_that_is_named_alone(self, serve, place, capsys, decision, address):
+    def test_believes_the_proxy_that_is_named_alone(self, serve, location, capsys, decision, address):
         """What a client wrote into the header before the proxy added its word counts nowhere."""
-        place.proxy = decision
-        served = serve(PRODUCTION, **place.variables)
+        location.proxy = decision
+        served = serve(PRODUCTION, **location.variables)
         request = urllib.request.Request(
             f"http://127.0.0.1:{served.port}/oauth/v2/introspect",
             b"token=x",
@@ -190,13 +190,13 @@ class TestProduction:
         refusal.value.close()
         assert served.stop() == 0
         capsys.readouterr()
-        assert place.run("audit", "--event", "authentication.refused") == 0
+        assert location.run("audit", "--event", "authentication.refused") == 0
         [event] = map(json.loads, capsys.readouterr().out.splitlines())
         assert event["actor"]["client_address"] == address
 
     @pytest.mark.thorough
-    def test_logs_json(self, serve, place):
-        served = serve(PRODUCTION, **place.variables)
+    def test_logs_json(self, serve, location):
+        served = serve(PRODUCTION, **location.variables)
         served.stop()
         lines = [json.loads(line) for line in served.output.splitlines() if not line.startswith("Starting server")]
         assert lines
@@ -212,29 +212,29 @@ class TestProduction:
     @pytest.mark.thorough
     @pytest.mark.parametrize("name", ["master.key", "database.password"])
     @pytest.mark.parametrize("mode", [0o640, 0o604])
-    def test_refuses_a_secret_that_others_may_read(self, serve, place, name, mode):
-        (place.secrets / name).chmod(mode)
-        self.refused(serve, place, "chmod 600")
+    def test_refuses_a_secret_that_others_may_read(self, serve, location, name, mode):
+        (location.secrets / name).chmod(mode)
+        self.refused(serve, location, "chmod 600")
 
     @pytest.mark.thorough
     @pytest.mark.parametrize("content", ["change me", "0" * 64, "A" * 43 + "="])
-    def test_refuses_a_default_secret(self, serve, place, content):
-        (place.secrets / "master.key").write_text(content)
-        self.refused(serve, place, "master key")
+    def test_refuses_a_default_secret(self, serve, location, content):
+        (location.secrets / "master.key").write_text(content)
+        self.refused(serve, location, "master key")
 
-    def test_refuses_a_missing_secret(self, serve, place):
-        (place.secrets / "master.key").unlink()
-        self.refused(serve, place, "does not exist")
+    def test_refuses_a_missing_secret(self, serve, location):
+        (location.secrets / "master.key").unlink()
+        self.refused(serve, location, "does not exist")
 
     @pytest.mark.thorough
-    def test_refuses_another_master_key_than_the_database_was_sealed_with(self, serve, place):
-        (place.secrets / "master.key").unlink()
-        assert identity_program(["master-key", str(place.secrets / "master.key")]) == 0
-        self.refused(serve, place, "key")
+    def test_refuses_another_master_key_than_the_database_was_sealed_with(self, serve, location):
+        (location.secrets / "master.key").unlink()
+        assert identity_program(["master-key", str(location.secrets / "master.key")]) == 0
+        self.refused(serve, location, "key")
 
-    def test_refuses_a_database_that_is_away(self, serve, place):
-        place.database = "postgresql://identity@127.0.0.1:1/identity"
-        self.refused(serve, place, "database")
+    def test_refuses_a_database_that_is_away(self, serve, location):
+        location.database = "postgresql://identity@127.0.0.1:1/identity"
+        self.refused(serve, location, "database")
 
     @pytest.mark.thorough
     @pytest.mark.parametrize(
@@ -252,20 +252,20 @@ class TestProduction:
             ("timeout = 30", "timeuot = 30", "[server:main]"),
         ],
     )
-    def test_refuses_bad_settings(self, serve, place, tmp_path, before, after, sentence):
+    def test_refuses_bad_settings(self, serve, location, tmp_path, before, after, sentence):
         ini = tmp_path / "bad.ini"
         text = PRODUCTION.read_text()
         assert before in text
         ini.write_text(text.replace(before, after))
-        self.refused(serve, place, sentence, ini)
+        self.refused(serve, location, sentence, ini)
 
     @staticmethod
     def refused(serve, setting_location: SettingLocation, sentence: str, ini: Path = PRODUCTION) -> None:
         served = serve(ini, **setting_location.variables)
         assert served.process.wait(60) == 1
         # The log of the server is around it.
-        [said] = [
+        [message_line] = [
             line for line in served.output.splitlines() if line.startswith(("identity cannot start. ", "identity: "))
         ]
-        assert sentence in said
+        assert sentence in message_line
         assert "Traceback" not in served.output

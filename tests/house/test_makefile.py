@@ -43,11 +43,11 @@ class TestMakefile:
 
         def make_run(port: int | None = None, **variables: object) -> ServiceProcess:
             port, log = port or free_port(), checkout / f"log-{len(started)}"
-            words = ["make", "--assume-old=.venv/.runs", "run", f"PORT={port}"]
-            words += [f"{name}={value}" for name, value in variables.items()]
+            command = ["make", "--assume-old=.venv/.runs", "run", f"PORT={port}"]
+            command += [f"{name}={value}" for name, value in variables.items()]
             with log.open("w") as output:
                 process = subprocess.Popen(
-                    words, stdout=output, stderr=output, text=True, cwd=checkout, start_new_session=True
+                    command, stdout=output, stderr=output, text=True, cwd=checkout, start_new_session=True
                 )
             started.append(ServiceProcess(process, port, log, group=True))
             return started[-1].wait()
@@ -87,8 +87,8 @@ class TestMakefile:
             assert ran.returncode == 0, ran.stderr
 
     def test_commands_find_the_service_that_was_started_last(self, make_run, checkout, tmp_path):
-        def identity(*words: object) -> "subprocess.CompletedProcess[str]":
-            program = [str(Path(sys.prefix) / "bin" / "identity"), *map(str, words)]
+        def identity(*arguments: object) -> "subprocess.CompletedProcess[str]":
+            program = [str(Path(sys.prefix) / "bin" / "identity"), *map(str, arguments)]
             return subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, check=False)
 
         ini = checkout / "development.ini"
@@ -108,9 +108,9 @@ class TestMakefile:
         assert noted.splitlines() == [f"http_port={served.port}", f"data={checkout}/first"]
         second = make_run(port=served.port, DATA="second")
         assert second.process.wait(60) != 0
-        told = second.output.splitlines()[0]
-        assert f"cannot listen on 127.0.0.1:{served.port}: Address already in use" in told
-        assert "make run: PORT=…" in told
+        address_line = second.output.splitlines()[0]
+        assert f"cannot listen on 127.0.0.1:{served.port}: Address already in use" in address_line
+        assert "make run: PORT=…" in address_line
         assert not (checkout / "second").exists()
         assert (checkout / "var" / ".last").read_text() == noted
         assert served.status("/readyz") == 200
@@ -126,8 +126,8 @@ class TestMakefile:
         """But the one that leads back to the machine."""
         without_network = cut_off()
         test = f"{__file__}::TestMakefile::test_a_second_run_beside_the_first_changes_nothing"
-        words = [*without_network, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test]
-        ran = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+        command = [*without_network, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test]
+        ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         assert ran.returncode == 0, ran.stdout + ran.stderr
 
     def test_it_looks_for_every_python_that_the_package_names(self):
@@ -137,14 +137,14 @@ class TestMakefile:
         assert f"Python {package[0]} or newer ({package[-1]} is the newest" in (ROOT / "README.md").read_text()
 
     def test_help_lists_the_targets(self):
-        made = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
+        completed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
         for target in ("run", "test", "lint", "bench", "docs", "demo", "clean"):
-            assert re.search(rf"^  {target} +\w", made.stdout, re.MULTILINE)
+            assert re.search(rf"^  {target} +\w", completed.stdout, re.MULTILINE)
 
     def test_a_missing_python_is_one_line(self, tmp_path):
-        words = ["make", "-f", str(ROOT / "Makefile"), "test", "PYTHON=no-such-python"]
+        command = ["make", "-f", str(ROOT / "Makefile"), "test", "PYTHON=no-such-python"]
         for name in ("setup.cfg", "pyproject.toml", "constraints.txt"):
             (tmp_path / name).write_text("")
-        made = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert made.returncode != 0
-        assert "This needs Python 3.11 or newer" in made.stdout
+        completed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert completed.returncode != 0
+        assert "This needs Python 3.11 or newer" in completed.stdout

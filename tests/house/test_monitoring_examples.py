@@ -67,9 +67,9 @@ def test_what_does_not_fit_is_found(wrong: str) -> None:
     assert misfits(wrong)
 
 
-def promtool(*words: object) -> None:
+def promtool(*arguments: object) -> None:
     program = judge("promtool", "prometheus")
-    done = subprocess.run([program, *map(str, words)], capture_output=True, text=True)
+    done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -83,8 +83,8 @@ def test_an_alert_asks_for_what_there_is(rule: dict[str, Any]) -> None:
     assert misfits(rule["expr"]) == []
     assert rule["labels"]["severity"] in ("critical", "warning")
     assert re.fullmatch(r"\d+[smh]", rule.get("for", "0s"))
-    asked = set(re.findall(r'event="([^"]+)"', rule["expr"]))
-    assert asked <= EVENTS
+    events = set(re.findall(r'event="([^"]+)"', rule["expr"]))
+    assert events <= EVENTS
 
 
 def test_each_alert_has_a_section_in_the_runbook_and_each_section_an_alert() -> None:
@@ -108,8 +108,8 @@ def test_a_panel_asks_for_what_there_is(title: str, expression: str) -> None:
 
 def test_prometheus_can_read_each_expression_of_the_dashboard(tmp_path: Path) -> None:
     # Grafana puts in the machines.
-    told = [expression.replace("$instance", "a|b") for _, expression in panels()]
-    rules = [{"record": f"panel_{number}", "expr": expression} for number, expression in enumerate(told)]
+    expressions = [expression.replace("$instance", "a|b") for _, expression in panels()]
+    rules = [{"record": f"panel_{number}", "expr": expression} for number, expression in enumerate(expressions)]
     path = tmp_path / "panels.yaml"
     path.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}))
     promtool("check", "rules", path)
@@ -118,14 +118,14 @@ def test_prometheus_can_read_each_expression_of_the_dashboard(tmp_path: Path) ->
 def test_without_failures_the_panel_of_failures_says_so(tmp_path: Path) -> None:
     [expression] = (item for title, item in panels() if title == "Failures")
     ask = {"expr": expression.replace("$instance", ".*"), "eval_time": "10m"}
-    wanted = [{"labels": "{}", "value": 0}]
-    judged(tmp_path, {'identity_requests_total{status="200"}': "0+60x20"}, {**ask, "exp_samples": wanted})
+    expected = [{"labels": "{}", "value": 0}]
+    judged(tmp_path, {'identity_requests_total{status="200"}': "0+60x20"}, {**ask, "exp_samples": expected})
 
 
 def judged(folder: Path, series: Mapping[str, str], expected: Mapping[str, Any]) -> None:
     """What Prometheus finds, with a sample of each series a minute."""
-    given = [{"series": name, "values": values} for name, values in series.items()]
-    test = {"interval": "1m", "input_series": given, "promql_expr_test": [expected]}
+    input_series = [{"series": name, "values": values} for name, values in series.items()]
+    test = {"interval": "1m", "input_series": input_series, "promql_expr_test": [expected]}
     path = folder / "test.yaml"
     whole = {"rule_files": [str(EXAMPLES / "alerts.yaml")], "evaluation_interval": "1m", "tests": [test]}
     path.write_text(yaml.safe_dump(whole))
@@ -189,12 +189,12 @@ CASES: dict[str, tuple[tuple[Mapping[str, str], int, bool], ...]] = {
     ),
     "IdentityDatabaseIsSlow": tuple(
         (
-            _took("identity_statement", f'statement="{word}"', within_0_1=quick, within_0_25=100)
+            _took("identity_statement", f'statement="{statement_kind}"', within_0_1=quick, within_0_25=100)
             | _took("identity_statement", 'statement="SELECT"', within_0_1=1000),
             25,
             quick < 95,
         )
-        for word in ("COMMIT", "INSERT", "WITH")
+        for statement_kind in ("COMMIT", "INSERT", "WITH")
         for quick in (90, 100)
     ),
     "IdentityWaitsForConnections": (
@@ -270,18 +270,18 @@ def test_an_alert_says_so_when_it_should_and_only_then(
     tmp_path: Path, alert: str, series: Mapping[str, str], minute: int, says: bool
 ) -> None:
     firing = f'count(ALERTS{{alertname="{alert}",alertstate="firing"}}) or vector(0)'
-    wanted = [{"labels": "{}", "value": int(says)}]
-    judged(tmp_path, series, {"expr": firing, "eval_time": f"{minute}m", "exp_samples": wanted})
+    expected = [{"labels": "{}", "value": int(says)}]
+    judged(tmp_path, series, {"expr": firing, "eval_time": f"{minute}m", "exp_samples": expected})
 
 
 def test_the_dashboard_is_whole() -> None:
-    shown = [panel for panel in BOARD["panels"] if panel["type"] != "row"]
+    visible_panels = [panel for panel in BOARD["panels"] if panel["type"] != "row"]
     assert len({panel["id"] for panel in BOARD["panels"]}) == len(BOARD["panels"])
-    assert all(panel["targets"] and panel["fieldConfig"]["defaults"]["unit"] for panel in shown)
-    places = [tuple(panel["gridPos"][item] for item in "xywh") for panel in BOARD["panels"]]
-    for x, y, wide, high in places:
+    assert all(panel["targets"] and panel["fieldConfig"]["defaults"]["unit"] for panel in visible_panels)
+    positions = [tuple(panel["gridPos"][item] for item in "xywh") for panel in BOARD["panels"]]
+    for x, y, wide, high in positions:
         assert x + wide <= 24
-        assert sum(a < x + wide and x < a + w and b < y + high and y < b + h for a, b, w, h in places) == 1
+        assert sum(a < x + wide and x < a + w and b < y + high and y < b + h for a, b, w, h in positions) == 1
     used = {name for _, expression in panels() for name in re.findall(r"\bidentity_\w+", expression)}
     unused = [family.name for family in FAMILIES if not used & {name for name, _ in series(family)}]
     assert unused == []

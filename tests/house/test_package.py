@@ -28,9 +28,9 @@ print(archive.name)
 _PROGRAM = "import sys; from identity.cli import main; sys.exit(main())"
 
 
-def ran(words: list[object], folder: Path, **environ: str) -> str:
+def ran(command: list[object], folder: Path, **environ: str) -> str:
     done = subprocess.run(
-        [str(item) for item in words], cwd=folder, capture_output=True, text=True, env={**os.environ, **environ}
+        [str(item) for item in command], cwd=folder, capture_output=True, text=True, env={**os.environ, **environ}
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -69,16 +69,18 @@ def test_everything_of_the_package_is_in_the_wheel(wheel: Path) -> None:
 
 def test_it_runs_elsewhere(installed: Path, tmp_path: Path) -> None:
     """From nothing: both ini files, then the service as the first of them has it."""
-    own = {"PYTHONPATH": str(installed)}
+    environment = {"PYTHONPATH": str(installed)}
     program = [sys.executable, "-c", _PROGRAM]
-    said = ran([*program, "init-config", "--folder", "here", "issuer=https://id.acme.example"], tmp_path, **own)
-    assert "here/development.ini and here/production.ini are written." in said
+    written = ran(
+        [*program, "init-config", "--folder", "here", "issuer=https://id.acme.example"], tmp_path, **environment
+    )
+    assert "here/development.ini and here/production.ini are written." in written
     ini, port = tmp_path / "here" / "development.ini", free_port()
-    words = [*program, "serve", "-c", str(ini), f"http_port={port}"]
+    command = [*program, "serve", "-c", str(ini), f"http_port={port}"]
     log = tmp_path / "log"
     with log.open("w") as output:
         process = subprocess.Popen(
-            words, stdout=output, stderr=output, text=True, cwd=tmp_path, env={**os.environ, **own}
+            command, stdout=output, stderr=output, text=True, cwd=tmp_path, env={**os.environ, **environment}
         )
     served = ServiceProcess(process, port, log)
     try:
@@ -89,9 +91,9 @@ def test_it_runs_elsewhere(installed: Path, tmp_path: Path) -> None:
         assert (tmp_path / "here" / "var" / "identity.sqlite").exists()
     finally:
         assert served.stop() == 0
-    checked = ran([*program, "check", "-c", ini, f"http_port={port}"], tmp_path, **own)
+    checked = ran([*program, "check", "-c", ini, f"http_port={port}"], tmp_path, **environment)
     assert "signing key" in checked, checked
-    where = ran([sys.executable, "-c", "import identity; print(identity.__file__)"], tmp_path, **own)
+    where = ran([sys.executable, "-c", "import identity; print(identity.__file__)"], tmp_path, **environment)
     assert Path(where.strip()).is_relative_to(installed)
 
 

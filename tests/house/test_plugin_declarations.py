@@ -135,11 +135,13 @@ def sources() -> Mapping[Path, str]:
 
 @pytest.mark.parametrize("kind", OFFERED, ids=lambda kind: kind.__name__)
 def test_whatever_an_offer_declares_is_read_somewhere(kind: type, sources: Mapping[Path, str]) -> None:
-    own = [item for item in kind.__mro__ if item.__module__.startswith("identity")]
-    names = {name for item in own for name in (*vars(item), *inspect.get_annotations(item)) if not name.startswith("_")}
+    own_bases = [item for item in kind.__mro__ if item.__module__.startswith("identity")]
+    names = {
+        name for item in own_bases for name in (*vars(item), *inspect.get_annotations(item)) if not name.startswith("_")
+    }
     unread = {name for name in names if not any(re.search(rf"(?<!self)\.{name}\b", text) for text in sources.values())}
     # What the class reads itself is what its other members are made of.
-    unread -= {name for name in unread for item in own if f"self.{name}" in inspect.getsource(item)}
+    unread -= {name for name in unread for item in own_bases if f"self.{name}" in inspect.getsource(item)}
     assert unread == set()
 
 
@@ -231,16 +233,18 @@ def test_a_plugins_endpoint_lives_on_its_host_alone(install: Install, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    "taken",
+    "registered",
     [
         {"name": "token"},
         {"path": "/oauth/v2/token", "host": EndpointHost.BASE},
         {"discovery_member": "token_endpoint"},
     ],
 )
-def test_what_another_endpoint_has_stops_the_start(install: Install, tmp_path: Path, taken: dict[str, Any]) -> None:
+def test_what_another_endpoint_has_stops_the_start(
+    install: Install, tmp_path: Path, registered: dict[str, Any]
+) -> None:
     with pytest.raises(PluginError, match="token"):
-        with_endpoint(install, tmp_path, make_endpoint(**taken))
+        with_endpoint(install, tmp_path, make_endpoint(**registered))
 
 
 # --- grants and response types ----------------------------------------------------------------------------------------

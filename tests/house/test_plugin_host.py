@@ -63,17 +63,17 @@ def test_a_plugin_may_leave_out_arguments(install: Install) -> None:
 
 
 def test_each_plugin_gets_the_name_space_of_its_records_before_it_offers_anything(install: Install) -> None:
-    taken = []
+    collected = []
 
     def keeping(name: str) -> type:
         def identity_name_space(self: object, namespace: RecordNamespace) -> None:
-            taken.append((name, namespace))
+            collected.append((name, namespace))
 
         return implementing("identity_record_namespace", identity_name_space)
 
     install(one=keeping("one"), two=keeping("two"), plain=Plain)
     load("two", "plain", "one")
-    assert taken == [("two", RecordNamespace("two")), ("one", RecordNamespace("one"))]
+    assert collected == [("two", RecordNamespace("two")), ("one", RecordNamespace("one"))]
 
 
 def test_no_plugin_has_the_name_space_of_the_service(install: Install) -> None:

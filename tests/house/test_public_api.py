@@ -29,10 +29,10 @@ def imported(path: Path) -> Iterator[str]:
                 yield whole if is_module or private else node.module
 
 
-def foreign(path: Path, own: str) -> set[str]:
+def foreign(path: Path, own_package: str) -> set[str]:
     """What it imports of the service beyond its own plugin."""
     ours = {name for name in imported(path) if name.partition(".")[0] == "identity"}
-    return {name for name in ours if name != own and not name.startswith(f"{own}.")}
+    return {name for name in ours if name != own_package and not name.startswith(f"{own_package}.")}
 
 
 def plugin_files() -> Iterator[tuple[str, Path]]:

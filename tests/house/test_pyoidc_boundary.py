@@ -167,7 +167,7 @@ def test_the_environment_is_not_read() -> None:
         "print(one.settings.timeout, one.settings.verify_ssl)"
     )
     strange = {"TIMEOUT": "30s", "VERIFY_SSL": "maybe", "DEBUG": "?", "CLIENT_CERT": "1"}
-    made = [
+    created = [
         subprocess.run(
             [sys.executable, "-W", "ignore", "-c", code],
             env=dict(os.environ) | more,
@@ -177,8 +177,8 @@ def test_the_environment_is_not_read() -> None:
         )
         for more in ({}, strange)
     ]
-    assert [item.stderr for item in made] == ["", ""]
-    assert made[0].stdout == made[1].stdout != ""
+    assert [item.stderr for item in created] == ["", ""]
+    assert created[0].stdout == created[1].stdout != ""
 
 
 # --- answers ---------------------------------------------------------------------------------------------------------
@@ -200,8 +200,8 @@ def written(message: type[Message], members: dict[str, Any]) -> str:
 )
 def test_an_answer_reads_as_pyoidc_writes_it(ours: type[Message]) -> None:
     """Ours passes plain values by what pyoidc does with each; the order of members is part of the answer."""
-    theirs = next(kind for kind in ours.__mro__ if not kind.__module__.startswith("identity"))
-    told = refused = 0
+    pyoidc_class = next(kind for kind in ours.__mro__ if not kind.__module__.startswith("identity"))
+    answered = refused = 0
     for name in (*ours.c_param, "own"):
         for value in VALUES:
             if name == "id_token" and type(value) not in (str, bool):
@@ -209,9 +209,9 @@ def test_an_answer_reads_as_pyoidc_writes_it(ours: type[Message]) -> None:
                 continue
             members = {"state": "b", name: value, "iat": 3}
             answer = written(ours, members)
-            assert answer == written(theirs, members), (name, value)
-            told, refused = told + answer.startswith("{"), refused + (not answer.startswith("{"))
-    assert told > 50
+            assert answer == written(pyoidc_class, members), (name, value)
+            answered, refused = answered + answer.startswith("{"), refused + (not answer.startswith("{"))
+    assert answered > 50
     assert refused > 20
 
 

@@ -12,23 +12,23 @@ ROOT = Path(__file__).parent.parent.parent
 sys.path.insert(0, str(ROOT / "docs" / "_ext"))
 requirement_coverage: Any = __import__("requirement_coverage")
 
-ROWS = {number: said for section in requirement_coverage.read_sections() for number, said in section.rows.items()}
-SHOWN = requirement_coverage.find_tests_by_requirement()
+ROWS = {number: text for section in requirement_coverage.read_sections() for number, text in section.rows.items()}
+TESTS_BY_REQUIREMENT = requirement_coverage.find_tests_by_requirement()
 
 
 def test_each_row_is_shown_by_a_test() -> None:
-    assert ROWS.keys() - SHOWN.keys() == set()
+    assert ROWS.keys() - TESTS_BY_REQUIREMENT.keys() == set()
 
 
 def test_no_test_shows_a_row_that_does_not_exist() -> None:
-    assert SHOWN.keys() - ROWS.keys() == set()
+    assert TESTS_BY_REQUIREMENT.keys() - ROWS.keys() == set()
 
 
 def test_every_mark_is_read() -> None:
     """A mark in a place where the page does not look, on a class for example, would be lost."""
     mark = "pytest.mark." + "shows("
     written = sum(path.read_text().count(mark) for path in (ROOT / "tests").rglob("*.py"))
-    read = {test for tests in SHOWN.values() for test in tests}
+    read = {test for tests in TESTS_BY_REQUIREMENT.values() for test in tests}
     assert written == len(read) > 100
 
 
@@ -45,10 +45,10 @@ def test_every_section_of_the_description_is_there() -> None:
 
 def test_the_page_tells_each_row_with_its_tests() -> None:
     page = requirement_coverage.coverage()
-    for number, said in ROWS.items():
+    for number, text in ROWS.items():
         entry = page.partition(f"   * - {number}\n")[2].partition("   * - ")[0]
-        assert said in entry
-        assert all(item.file in entry for item in SHOWN[number])
+        assert text in entry
+        assert all(item.file in entry for item in TESTS_BY_REQUIREMENT[number])
 
 
 @pytest.mark.parametrize("broken", ["1  One\n1.2  Second", "1  One\n1.1  First\n1.3  Third", "1  One\n2.1  Other"])

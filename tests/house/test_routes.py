@@ -67,8 +67,8 @@ def predicates(world: World, kind: type) -> dict[str, Any]:
     """The predicate of a kind by route."""
     found = {}
     for route in world.app.registry.introspector.get_category("routes"):
-        name, made = route["introspectable"]["name"], route["introspectable"]["object"]
-        found[name] = next((predicate for predicate in made.predicates if isinstance(predicate, kind)), None)
+        name, route_object = route["introspectable"]["name"], route["introspectable"]["object"]
+        found[name] = next((predicate for predicate in route_object.predicates if isinstance(predicate, kind)), None)
     return found
 
 

@@ -46,8 +46,13 @@ def test_it_passes_its_own_tests(installed_sample: Path) -> None:
 @pytest.mark.thorough
 def test_it_works_on_every_storage(installed_sample: Path) -> None:
     """Listed beside other storages, without its own."""
-    there = ("--identity-plugin=sample", "--every-storage", "tests/test_door_pin.py", "tests/test_token_exchange.py")
-    assert passed(installed_sample, *there) > 50
+    arguments = (
+        "--identity-plugin=sample",
+        "--every-storage",
+        "tests/test_door_pin.py",
+        "tests/test_token_exchange.py",
+    )
+    assert passed(installed_sample, *arguments) > 50
 
 
 def passed(installed_sample: Path, *options: str) -> int:

@@ -50,7 +50,7 @@ class Every:
     flag: bool = setting("Flag.", default=False)
     span: timedelta = setting("Span.", default=timedelta(hours=1))
     file: Path | None = setting("File.", default=None)
-    words: tuple[str, ...] = setting("Words.", default=())
+    names: tuple[str, ...] = setting("Words.", default=())
     colour: ColourSetting = setting("Colour.", default=ColourSetting.RED)
 
 
@@ -84,8 +84,10 @@ def test_spans_and_flags() -> None:
 
 
 def test_other_types() -> None:
-    made = read(text=" a b ", number="-7", file="/etc/x", words=" a  b\n c ", colour="blue")
-    assert made == Every(text="a b", number=-7, file=Path("/etc/x"), words=("a", "b", "c"), colour=ColourSetting.BLUE)
+    settings = read(text=" a b ", number="-7", file="/etc/x", names=" a  b\n c ", colour="blue")
+    assert settings == Every(
+        text="a b", number=-7, file=Path("/etc/x"), names=("a", "b", "c"), colour=ColourSetting.BLUE
+    )
 
 
 def test_an_empty_optional_setting_is_none() -> None:
@@ -98,7 +100,7 @@ def test_defaults() -> None:
 
 
 def test_a_bad_value_is_named_in_full() -> None:
-    for name, said, texts in (
+    for name, message, texts in (
         ("number", "must be a whole number", ("1.5", "", "9" * 19, "１")),
         ("flag", "must be true or false", ("maybe", "")),
         ("span", "must be a span such as 3600, 90s, 10m, 12h or 30d", ("-1", "1w", "", "9" * 9 + "d")),
@@ -107,11 +109,11 @@ def test_a_bad_value_is_named_in_full() -> None:
         for text in texts:
             with pytest.raises(InvalidSetting) as refusal:
                 read(**{name: text})
-            assert (refusal.value.key, refusal.value.message) == (f"every.{name}", said)
+            assert (refusal.value.key, refusal.value.message) == (f"every.{name}", message)
 
 
 def test_a_value_that_does_not_fit_is_named_in_full() -> None:
-    for name, said, texts in (
+    for name, message, texts in (
         ("port", "must be between 1 and 65535", ("0", "65536", "-1")),
         ("workers", "must be at least 1", ("0",)),
         ("age", "must be between 1s and 12h", ("0", "43201", "13h")),
@@ -121,7 +123,7 @@ def test_a_value_that_does_not_fit_is_named_in_full() -> None:
         for text in texts:
             with pytest.raises(InvalidSetting) as refusal:
                 parse_settings(Bounded, {name: text}, "bounded.")
-            assert (refusal.value.key, refusal.value.message) == (f"bounded.{name}", said)
+            assert (refusal.value.key, refusal.value.message) == (f"bounded.{name}", message)
 
 
 def test_values_at_their_bounds_fit() -> None:
@@ -135,8 +137,8 @@ def test_values_at_their_bounds_fit() -> None:
 
 
 def test_bounds_are_described() -> None:
-    told = ["Port. At most 65535.", "Workers.", "Age. At most 12h.", "Pause. At most 1d.", "Numbers."]
-    assert [meaning for *_, meaning in describe_settings(Bounded)] == told
+    descriptions = ["Port. At most 65535.", "Workers.", "Age. At most 12h.", "Pause. At most 1d.", "Numbers."]
+    assert [meaning for *_, meaning in describe_settings(Bounded)] == descriptions
 
 
 def test_a_type_without_a_reader_is_a_mistake_of_ours() -> None:
@@ -144,7 +146,7 @@ def test_a_type_without_a_reader_is_a_mistake_of_ours() -> None:
     class Odd:
         """A setting of a type that no ini string can hold."""
 
-        one: complex = setting("Odd.", default=0j)
+        odd: complex = setting("Odd.", default=0j)
 
     with pytest.raises(TypeError, match="complex"):
         parse_settings(Odd, {"one": "1"}, "odd.")
@@ -157,7 +159,7 @@ def test_describe_tells_name_type_default_and_meaning() -> None:
         ("flag", "true or false", "false", "Flag."),
         ("span", "span", "1h", "Span."),
         ("file", "file", "none", "File."),
-        ("words", "words", "none", "Words."),
+        ("names", "names", "none", "Words."),
         ("colour", "red | blue", "red", "Colour."),
     ]
 
@@ -170,8 +172,8 @@ def test_every_setting_of_the_core_is_described() -> None:
 
 
 def test_shown_defaults_can_be_written_back() -> None:
-    shown = {name: default for name, _, default, _ in describe_settings(Settings)}
-    spans = {field.name: shown[field.name] for field in fields(Settings) if isinstance(field.default, timedelta)}
+    defaults = {name: default for name, _, default, _ in describe_settings(Settings)}
+    spans = {field.name: defaults[field.name] for field in fields(Settings) if isinstance(field.default, timedelta)}
     assert settings(**spans) == settings()
 
 
@@ -184,11 +186,13 @@ def test_a_missing_key_is_named() -> None:
 
 
 def test_an_unknown_key_tells_the_known_ones() -> None:
-    key, said = problem(issuer="https://id.example.com")
+    key, message = problem(issuer="https://id.example.com")
     assert key == "issuer"
-    assert said.startswith("is not known; is issuer_url meant? Known are: access_token_lifetime, assertion_audiences, ")
-    key, said = problem(colour="red")
-    assert said.startswith(
+    assert message.startswith(
+        "is not known; is issuer_url meant? Known are: access_token_lifetime, assertion_audiences, "
+    )
+    key, message = problem(colour="red")
+    assert message.startswith(
         "is not known; known are: access_token_lifetime, assertion_audiences, attempts_per_address, "
     )
 
@@ -232,9 +236,9 @@ def test_an_address_is_scheme_and_host_alone() -> None:
         *("id.example.com", "ftp://id.example.com", "http://id.example.com", "http://localhost:8080"),
     ):
         for name in ("issuer_url", "base_url", "login_url"):
-            key, said = problem(**{name: url})
+            key, message = problem(**{name: url})
             assert key == name
-            assert said.startswith("must "), url
+            assert message.startswith("must "), url
 
 
 def test_plain_http_in_development_on_loopback() -> None:
@@ -248,8 +252,8 @@ def test_plain_http_elsewhere_is_refused_in_development_too() -> None:
 
 
 def test_production_needs_a_master_key() -> None:
-    key, said = problem(master_keys=None)
-    assert (key, said.partition(":")[0]) == ("master_keys", "is missing")
+    key, message = problem(master_keys=None)
+    assert (key, message.partition(":")[0]) == ("master_keys", "is missing")
     assert settings(master_keys=None, development="true").master_keys == ()
 
 
@@ -262,9 +266,9 @@ def test_values_out_of_range_are_named() -> None:
         *(("hook_failure", "shrug"), ("urn_namespaces", ""), ("plugins", "")),
         *(("urn_namespaces", "service"), ("urn_namespaces", "urn:service"), ("urn_namespaces", "urn::iam")),
     ):
-        key, said = problem(**{name: text})
+        key, message = problem(**{name: text})
         assert key == name
-        assert said.startswith("must "), (name, text)
+        assert message.startswith("must "), (name, text)
 
 
 def test_what_follows_from_settings() -> None:

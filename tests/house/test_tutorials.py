@@ -37,10 +37,10 @@ class RunningService:
     def variables(self) -> list[str]:
         return [f"http_port={self.issuer.rpartition(':')[2]}", f"data={self.data}"]
 
-    def identity(self, command: str, *words: object) -> str:
+    def identity(self, command: str, *arguments: object) -> str:
         """What a command says."""
         ini = [] if command == "token" else ["-c", DEVELOPMENT, *self.variables]
-        return output_of([BIN / "identity", command, *words, *ini])
+        return output_of([BIN / "identity", command, *arguments, *ini])
 
     def register(self, home: str) -> dict[str, str]:
         """Register a web application as the tutorials do: the variables that it is started with."""
@@ -59,19 +59,19 @@ class RunningService:
         return submitted(browser, response, password=NEW_PASSWORD)
 
 
-def output_of(words: list[object]) -> str:
-    ran = subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False, timeout=120)
+def output_of(command: list[object]) -> str:
+    ran = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, timeout=120)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
 
 
 @contextmanager
-def started(words: list[object], address: str, log: Path, folder: Path = ROOT, **variables: str) -> Iterator[None]:
+def started(command: list[object], address: str, log: Path, folder: Path = ROOT, **variables: str) -> Iterator[None]:
     """A server in a process of its own, from its first answer to the end of a block."""
     with (
         log.open("w") as output,
         subprocess.Popen(
-            list(map(str, words)), stdout=output, stderr=output, cwd=folder, env=os.environ | variables
+            list(map(str, command)), stdout=output, stderr=output, cwd=folder, env=os.environ | variables
         ) as process,
     ):
         try:
@@ -99,8 +99,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
     folder = tmp_path_factory.mktemp("tutorials")
     port, data, log = free_port(), folder / "data", folder / "log"
     issuer = f"http://localhost:{port}"
-    words = [BIN / "identity", "serve", "-c", DEVELOPMENT, f"http_port={port}", f"data={data}"]
-    with started(words, f"{issuer}/readyz", log), requests.Session() as browser:
+    command = [BIN / "identity", "serve", "-c", DEVELOPMENT, f"http_port={port}", f"data={data}"]
+    with started(command, f"{issuer}/readyz", log), requests.Session() as browser:
         (login_name,) = re.findall(r"first owner +(\S+)", log.read_text())
         (one_time_password,) = re.findall(r"password +(\S+)", log.read_text())
         response = submitted(browser, browser.get(f"{issuer}/", timeout=30), login_name=login_name)
@@ -127,16 +127,16 @@ def check_sign_in_and_out(service: RunningService, home: str) -> None:
 def test_fastapi(service: RunningService, tmp_path: Path) -> None:
     port = free_port()
     home = f"http://localhost:{port}"
-    words = [BIN / "python", *shown_command("fastapi.rst", "python -m uvicorn app:app")[1:], "--port", port]
-    with started(words, home, tmp_path / "log", EXAMPLES / "fastapi", **service.register(home)):
+    command = [BIN / "python", *shown_command("fastapi.rst", "python -m uvicorn app:app")[1:], "--port", port]
+    with started(command, home, tmp_path / "log", EXAMPLES / "fastapi", **service.register(home)):
         check_sign_in_and_out(service, home)
 
 
 def test_flask(service: RunningService, tmp_path: Path) -> None:
     port = free_port()
     home = f"http://localhost:{port}"
-    words = [BIN / "python", *shown_command("flask.rst", "python -m flask run")[1:], "--port", port]
-    with started(words, home, tmp_path / "log", EXAMPLES / "flask", **service.register(home)):
+    command = [BIN / "python", *shown_command("flask.rst", "python -m flask run")[1:], "--port", port]
+    with started(command, home, tmp_path / "log", EXAMPLES / "flask", **service.register(home)):
         check_sign_in_and_out(service, home)
 
 
@@ -146,8 +146,8 @@ def test_django(service: RunningService, tmp_path: Path) -> None:
     variables = service.register(home) | {"DATABASE": str(tmp_path / "site.sqlite")}
     folder = EXAMPLES / "django"
     subprocess.run([sys.executable, "manage.py", "migrate"], cwd=folder, env=os.environ | variables, check=True)
-    words = [BIN / "python", *shown_command("django.rst", "python manage.py runserver")[1:], port, "--noreload"]
-    with started(words, home, tmp_path / "log", folder, **variables):
+    command = [BIN / "python", *shown_command("django.rst", "python manage.py runserver")[1:], port, "--noreload"]
+    with started(command, home, tmp_path / "log", folder, **variables):
         check_sign_in_and_out(service, home)
         with requests.Session() as browser:
             assert "Notes of First Owner." not in browser.get(f"{home}/notes", timeout=30).text
@@ -159,9 +159,9 @@ def test_single_page_application(service: RunningService, tmp_path: Path) -> Non
     port = free_port()
     home = f"http://localhost:{port}"
     page, script = "single-page-application.rst", {"X-Requested-With": "single-page"}
-    words = [BIN / "python", *shown_command(page, "python -m uvicorn backend:app")[1:], "--port", port]
+    command = [BIN / "python", *shown_command(page, "python -m uvicorn backend:app")[1:], "--port", port]
     with (
-        started(words, home, tmp_path / "log", EXAMPLES / "single-page", **service.register(home)),
+        started(command, home, tmp_path / "log", EXAMPLES / "single-page", **service.register(home)),
         requests.Session() as browser,
     ):
         assert "app.js" in browser.get(home, timeout=30).text
@@ -177,8 +177,8 @@ def test_single_page_application(service: RunningService, tmp_path: Path) -> Non
 
 def test_service_user(service: RunningService, tmp_path: Path) -> None:
     folder, port, page = EXAMPLES / "service-user", free_port(), "service-user.rst"
-    words = ["-f", folder / "state.yaml", "--keys-out", tmp_path, "--secrets-out", tmp_path / "secrets.json"]
-    service.identity("apply", *words)
+    command = ["-f", folder / "state.yaml", "--keys-out", tmp_path, "--secrets-out", tmp_path / "secrets.json"]
+    service.identity("apply", *command)
     ((client_id, members),) = json.loads((tmp_path / "secrets.json").read_text()).items()
     exported = json.loads(service.identity("export", "--organization", "acme.localhost"))
     (project,) = exported["organization"]["projects"]
@@ -189,9 +189,9 @@ def test_service_user(service: RunningService, tmp_path: Path) -> None:
         "PROJECT_ID": project["id"],
     }
     (key_file,) = tmp_path.glob("nightly-report@*.json")
-    words = [BIN / "python", *shown_command(page, "python -m uvicorn api:app")[1:], "--port", port]
+    command = [BIN / "python", *shown_command(page, "python -m uvicorn api:app")[1:], "--port", port]
     api = f"http://localhost:{port}"
-    with started(words, f"{api}/openapi.json", tmp_path / "log", folder, **variables):
+    with started(command, f"{api}/openapi.json", tmp_path / "log", folder, **variables):
         report = [sys.executable, folder / "report.py", service.issuer, key_file, project["id"], api]
         stock = json.loads(output_of(report))
         assert stock == {"apples": 12, "asked_by": "nightly-report@acme.localhost"}
@@ -210,16 +210,16 @@ def test_commands_of_a_production_node(page: str, tmp_path: Path) -> None:
     assert [command.split()[0] for command in commands][:4] == ["init-config", "master-key", "migrate", "bootstrap"]
     database = f"database=sqlite:///{tmp_path}/identity.sqlite"
     for command in [*commands, "check -c /etc/identity/production.ini"]:
-        words = command.replace("/etc/identity", str(tmp_path)).split()
-        if words[0] == "init-config":
-            words = [*(word for word in words if not word.startswith("database=")), database]
-            words += [f"data={tmp_path}", f"secrets={tmp_path}"]
-        output = output_of([BIN / "identity", *words])
-        if words[0] == "init-config":
+        arguments = command.replace("/etc/identity", str(tmp_path)).split()
+        if arguments[0] == "init-config":
+            arguments = [*(item for item in arguments if not item.startswith("database=")), database]
+            arguments += [f"data={tmp_path}", f"secrets={tmp_path}"]
+        output = output_of([BIN / "identity", *arguments])
+        if arguments[0] == "init-config":
             # A file of SQLite has no password.
             ini = tmp_path / "production.ini"
             ini.write_text(ini.read_text().replace("%(database_password_file)s", ""))
-        if words[0] == "bootstrap":
+        if arguments[0] == "bootstrap":
             assert re.search(r"password +\S+", output)
 
 

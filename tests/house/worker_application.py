@@ -6,21 +6,21 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-#: While a file of this name is there, the system has no process to give (``word = crowded``).
+#: While a file of this name is there, the system has no process to give (``greeting = crowded``).
 CROWDED = Path("crowded")
 
 
-def main(_global_config: dict[str, str], word: str = "", **_: str) -> Callable[..., Iterable[bytes]]:
+def main(_global_config: dict[str, str], greeting: str = "", **_: str) -> Callable[..., Iterable[bytes]]:
     """What ``paste.app_factory`` names."""
-    if word == "broken":
-        raise SystemExit("the word is broken")
-    if word == "crowded":
+    if greeting == "broken":
+        raise SystemExit("the greeting is broken")
+    if greeting == "crowded":
         os.fork = _unless_crowded(os.fork)
 
     def application(_environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        if word == "dies":
+        if greeting == "dies":
             os._exit(7)
-        content = f"{os.getpid()} {word}".encode()
+        content = f"{os.getpid()} {greeting}".encode()
         start_response("200 OK", [("Content-Length", str(len(content)))])
         return [content]
 

@@ -77,14 +77,14 @@ def next_link(world: World, post: MailServer) -> str:
 
 def shape(browser: Browser) -> list[Any]:
     """All that a stranger sees of the answers, but for what is random in every one."""
-    seen = []
+    intercepted = []
     for answer in browser.answers:
         headers = {name: value for name, value in answer.headers.items() if name not in ("Set-Cookie", "X-Request-ID")}
         cookies = [item.partition("=")[0] for item in answer.headers.getall("Set-Cookie")]
         if "Location" in headers:
             headers["Location"] = mask(headers["Location"])
-        seen.append((answer.status_int, headers, cookies, mask(answer.text)))
-    return seen
+        intercepted.append((answer.status_int, headers, cookies, mask(answer.text)))
+    return intercepted
 
 
 def mask(text: str) -> str:

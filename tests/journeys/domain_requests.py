@@ -8,7 +8,7 @@ from identity.testing.world import World
 from tests.plugins.management.api_fixture_data import ApiClient
 
 #: What its organization proves.
-OWN = "acme.example"
+OWN_DOMAIN = "acme.example"
 
 
 def api_of(world: World, organization: Organization) -> ApiClient:
@@ -25,8 +25,8 @@ def path_of(organization: Organization, name: str = "") -> str:
     return f"/organizations/{organization.id}/domains" + (f"/{name}" if name else "")
 
 
-def asked(api: ApiClient, organization: Organization, name: str = OWN) -> Any:
+def request_domain(api: ApiClient, organization: Organization, name: str = OWN_DOMAIN) -> Any:
     """The domain, waiting."""
-    made = api.post(path_of(organization), {"domain": name})
-    assert (made["counts"], made["proof"], made["verified_at"]) == (False, None, None)
-    return made
+    created = api.post(path_of(organization), {"domain": name})
+    assert (created["counts"], created["proof"], created["verified_at"]) == (False, None, None)
+    return created

@@ -38,10 +38,10 @@ def test_an_account_is_left_kept_and_deleted_by_whichever_process(isolated_world
         cookies = browser.cookies.header(browser.login_url, world.clock(), method="GET", site="none")
         return browser, cookies, tokens.access_token, tokens.refresh_token
 
-    def seen(*held: str) -> set[tuple[str | None, bool, int, str]]:
+    def audit_rows(*tokens: str) -> set[tuple[str | None, bool, int, str]]:
         """What the processes answer, each of them."""
         account_deletion_views: list[AccountDeletionView] = nodes.run_on_all(
-            account_deletion_view.look, world.settings, login_name, *held, party.credentials
+            account_deletion_view.look, world.settings, login_name, *tokens, party.credentials
         )
         assert len({account_deletion_view.process for account_deletion_view in account_deletion_views}) == PROCESSES
         return {
@@ -54,28 +54,28 @@ def test_an_account_is_left_kept_and_deleted_by_whichever_process(isolated_world
             for account_deletion_view in account_deletion_views
         }
 
-    browser, *held = opened()
-    _, *elsewhere = opened()
+    browser, *own_tokens = opened()
+    _, *other_tokens = opened()
     ask(browser, person)
-    for item in (held, elsewhere):
-        assert seen(*item) == {("keep", False, 401, "invalid_grant")}
+    for item in (own_tokens, other_tokens):
+        assert audit_rows(*item) == {("keep", False, 401, "invalid_grant")}
 
     again = Browser(world)
     again.open("/account/profile")
     again.sign_in(login_name, PASSWORD)
     again.submit(form="page-form")
     assert again.path == "/account/profile"
-    assert seen(*held) == {(None, False, 401, "invalid_grant")}, "it stays, and what has ended stays ended"
+    assert audit_rows(*own_tokens) == {(None, False, 401, "invalid_grant")}, "it stays, and what has ended stays ended"
     assert nodes.run_on_all(account_deletion_view.delete, world.settings) == [0] * PROCESSES
 
-    browser, *held = opened()
+    browser, *own_tokens = opened()
     ask(browser, person)
     assert nodes.run_on_all(account_deletion_view.delete, world.settings) == [0] * PROCESSES, "two weeks are not over"
     with world.transaction_services() as services:
         user = services.users.get(person.id)
         services.storage.users.update(replace(user, deletion_at=services.now, version=user.version + 1))
     assert sorted(nodes.run_on_all(account_deletion_view.delete, world.settings)) == [0] * (PROCESSES - 1) + [1]
-    assert seen(*held) == {("password", False, 401, "invalid_grant")}
+    assert audit_rows(*own_tokens) == {("password", False, 401, "invalid_grant")}
     with world.read_only_services() as services:
         assert services.storage.users.find_subject(person.id) is None
     assert len([event for event in world.audit_events(event="user.removed") if event.object_id == person.id]) == 1

@@ -147,23 +147,23 @@ def test_an_unknown_name_of_the_organization_takes_the_same_work(
 ) -> None:
     brand(world, organization, mail_intro={"en": "Dear customer,"})
     known = make_user_with_password(world, organization)
-    asked: list[list[str]] = []
+    requested: list[list[str]] = []
     with world.read_only_services() as services:
         store = type(services.storage.records)
     find = store.find
 
     def watched(self: Any, plugin: str, kind: str, key: bytes) -> Any:
-        asked[-1].append(kind)
+        requested[-1].append(kind)
         return find(self, plugin, kind, key)
 
     for name in (known, f"nobody@{organization.primary_domain}"):
-        asked.append([])
+        requested.append([])
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(store, "find", watched)
             browser = Browser(world)
             browser.open("/password/reset")
             browser.submit({"login_name": name}, form="page-form")
-    assert asked[0] == asked[1]
-    assert asked[0].count("branding") == 1
+    assert requested[0] == requested[1]
+    assert requested[0].count("branding") == 1
     world.identity.senders["mail"].send_due()
     assert post.recipients == ["ada@acme.example"]

@@ -90,8 +90,8 @@ def test_each_gets_its_own_answer(served: World) -> None:
         return [answer["access_token"] for _, answer in answers]
 
     tokens = at_once(served, gets_a_token)
-    for robot, own in zip(robots, tokens, strict=True):
-        for item in own:
+    for robot, robot_tokens in zip(robots, tokens, strict=True):
+        for item in robot_tokens:
             assert served.client.fetch_userinfo(item).json["sub"] == robot.id
     assert len({item for token in tokens for item in token}) == 5 * CLIENTS
 
@@ -221,8 +221,8 @@ def test_what_was_acknowledged_survives_the_process(
                 while True:
                     grant = "urn:ietf:params:oauth:grant-type:jwt-bearer"
                     token, revocation = discovery["token_endpoint"], discovery["revocation_endpoint"]
-                    _, one = asking.post(token, grant_type=grant, assertion=robot.assertion(), scope="openid")
-                    live.append(one["access_token"])  # noqa: B023
+                    _, response = asking.post(token, grant_type=grant, assertion=robot.assertion(), scope="openid")
+                    live.append(response["access_token"])  # noqa: B023
                     used = rotated[number][-1]  # noqa: B023
                     status, two = asking.post(token, known, grant_type="refresh_token", refresh_token=used)
                     assert status == 200

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.thorough
 FILE = ROOT / "docs" / "how-to" / "operators" / "examples" / "Containerfile"
 RELEASE = "bookworm"
 #: Whom this machine trusts, and where it may be in the root: an installation there makes a list of its own.
-TRUSTED, THERE = Path("/etc/ssl/certs/ca-certificates.crt"), "/trusted.crt"
+TRUSTED, CONTAINER_TRUSTED = Path("/etc/ssl/certs/ca-certificates.crt"), "/trusted.crt"
 READ = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())"
 #: Not in memory: a root is large.
 FOLDER = Path("/var/tmp")  # noqa: S108
@@ -39,14 +39,23 @@ class Stage:
     command: list[str] = field(default_factory=list)
     healthy: list[str] = field(default_factory=list)
 
-    def words(self, words: list[str]) -> list[str]:
+    def command_line(self, command: list[str]) -> list[str]:
         """How a program is started within."""
         change = 'cd "$0" && exec "$@"'
-        return ["chroot", f"--userspec={self.user}", str(self.root), "/bin/sh", "-c", change, self.folder, *words]
+        return [
+            "chroot",
+            f"--userspec={self.user}",
+            str(self.root),
+            "/bin/sh",
+            "-c",
+            change,
+            self.folder,
+            *command,
+        ]
 
-    def run(self, *words: str) -> str:
-        done = run(*self.words(list(words)))
-        assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
+    def run(self, *arguments: str) -> str:
+        done = run(*self.command_line(list(arguments)))
+        assert done.returncode == 0, f"{arguments}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
 
@@ -57,28 +66,32 @@ def environ() -> dict[str, str]:
 
 def words_for_pip() -> str:
     """What this machine's own is told, as a file."""
-    told = {name.removeprefix("PIP_"): value for name, value in os.environ.items() if name.startswith("PIP_")}
+    pip_environment = {
+        name.removeprefix("PIP_"): value for name, value in os.environ.items() if name.startswith("PIP_")
+    }
     if TRUSTED.exists():
-        told["CERT"] = THERE
-    return "\n".join(["[global]", *(f"{name.lower().replace('_', '-')} = {value}" for name, value in told.items()), ""])
+        pip_environment["CERT"] = CONTAINER_TRUSTED
+    return "\n".join(
+        ["[global]", *(f"{name.lower().replace('_', '-')} = {value}" for name, value in pip_environment.items()), ""]
+    )
 
 
-def run(*words: object) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([str(item) for item in words], capture_output=True, text=True, env=environ())
+def run(*arguments: object) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([str(item) for item in arguments], capture_output=True, text=True, env=environ())
 
 
 def lines() -> list[tuple[str, str]]:
     """Instructions and what they say."""
     found = (line.partition(" ") for line in FILE.read_text().splitlines() if line and not line.startswith("#"))
-    return [(word, rest) for word, _, rest in found]
+    return [(instruction, rest) for instruction, _, rest in found]
 
 
 def copied(rest: str, into: Stage, stages: dict[str, Stage]) -> None:
-    words = shlex.split(rest)
+    arguments = shlex.split(rest)
     base = ROOT
-    if words[0].startswith("--from="):
-        base = stages[words.pop(0).partition("=")[2]].root
-    *sources, target = words
+    if arguments[0].startswith("--from="):
+        base = stages[arguments.pop(0).partition("=")[2]].root
+    *sources, target = arguments
     for item in sources:
         source, path = base / item.lstrip("/"), into.root / target.lstrip("/")
         if source.is_dir():
@@ -96,15 +109,15 @@ def bare() -> Iterator[Path]:
     if os.geteuid() != 0 or shutil.which("debootstrap") is None:
         pytest.skip("no container is tried: that takes root and debootstrap (Debian: apt-get install debootstrap).")
     folder = FOLDER / f"identity-container-{os.getpid()}"
-    made = run("debootstrap", "--variant=minbase", RELEASE, folder)
-    if made.returncode:
+    completed = run("debootstrap", "--variant=minbase", RELEASE, folder)
+    if completed.returncode:
         shutil.rmtree(folder, ignore_errors=True)
-        pytest.skip(f"no container is tried: no bare Debian can be had here. {made.stdout.splitlines()[-1:]}")
+        pytest.skip(f"no container is tried: no bare Debian can be had here. {completed.stdout.splitlines()[-1:]}")
     shutil.copy("/etc/resolv.conf", folder / "etc")
     for path in Path("/etc/apt/apt.conf.d").glob("*"):
         shutil.copy(path, folder / "etc/apt/apt.conf.d")
     if TRUSTED.exists():
-        shutil.copy(TRUSTED, folder / THERE.lstrip("/"))
+        shutil.copy(TRUSTED, folder / CONTAINER_TRUSTED.lstrip("/"))
     wheels = Path(os.environ.get("PIP_FIND_LINKS", ""))
     if wheels.is_absolute() and wheels.is_dir():
         shutil.copytree(wheels, folder / wheels.relative_to("/"))
@@ -123,27 +136,27 @@ def container(bare: Path) -> Iterator[Stage]:
 def built(bare: Path) -> Iterator[Stage]:
     """By podman, which keeps it for itself."""
     path = bare.with_name(f"{bare.name}-podman")
-    folders = (word for name in ("root", "runroot", "tmpdir") for word in (f"--{name}", path / name))
+    folders = (instruction for name in ("root", "runroot", "tmpdir") for instruction in (f"--{name}", path / name))
     podman = ["podman", *folders, "--storage-driver=vfs", "--events-backend=none"]
 
-    def told(*words: object) -> str:
-        done = run(*podman, *words)
-        assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
+    def buildah(*arguments: object) -> str:
+        done = run(*podman, *arguments)
+        assert done.returncode == 0, f"{arguments}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
     root, base = bare.with_name(f"{bare.name}-last"), path / "base.tar"
     path.mkdir()
     try:
         assert run("tar", "--create", "--file", base, "--directory", bare, ".").returncode == 0
-        told("import", base, next(rest for word, rest in lines() if word == "FROM").partition(" ")[0])
+        buildah("import", base, next(rest for instruction, rest in lines() if instruction == "FROM").partition(" ")[0])
         # As its first line says it, without a registry and without a name space that may not be had here.
-        asked = shlex.split(FILE.read_text().splitlines()[0].partition(": podman ")[2])
-        told(*asked[:-1], "--pull=never", "--isolation=chroot", "--layers=false", ROOT)
-        [image] = json.loads(told("image", "inspect", "identity"))
-        subprocess.run(["cp", "--archive", told("image", "mount", "identity").strip(), root], check=True)
-        told("image", "unmount", "identity")
-        of, test = image["Config"], image["Healthcheck"]["Test"]
-        yield Stage(root, of["User"], of["WorkingDir"], of["Entrypoint"], of["Cmd"], test[1:])
+        arguments = shlex.split(FILE.read_text().splitlines()[0].partition(": podman ")[2])
+        buildah(*arguments[:-1], "--pull=never", "--isolation=chroot", "--layers=false", ROOT)
+        [image] = json.loads(buildah("image", "inspect", "identity"))
+        subprocess.run(["cp", "--archive", buildah("image", "mount", "identity").strip(), root], check=True)
+        buildah("image", "unmount", "identity")
+        config, test = image["Config"], image["Healthcheck"]["Test"]
+        yield Stage(root, config["User"], config["WorkingDir"], config["Entrypoint"], config["Cmd"], test[1:])
     finally:
         for item in (path, root):
             shutil.rmtree(item, ignore_errors=True)
@@ -154,27 +167,27 @@ def by_hand(bare: Path) -> Iterator[Stage]:
     stages: dict[str, Stage] = {}
     stage = Stage(bare)
     try:
-        for word, rest in lines():
-            if word == "FROM":
+        for instruction, rest in lines():
+            if instruction == "FROM":
                 root = bare.with_name(f"{bare.name}-{len(stages)}")
                 subprocess.run(["cp", "--archive", bare, root], check=True)
                 stage = stages[rest.partition(" AS ")[2] or "last"] = Stage(root)
-            elif word == "RUN":
+            elif instruction == "RUN":
                 stage.run("/bin/sh", "-c", rest)
-            elif word == "COPY":
+            elif instruction == "COPY":
                 copied(rest, stage, stages)
-            elif word == "USER":
+            elif instruction == "USER":
                 stage.user = rest
-            elif word == "WORKDIR":
+            elif instruction == "WORKDIR":
                 stage.folder = rest
-            elif word == "ENTRYPOINT":
+            elif instruction == "ENTRYPOINT":
                 stage.entry = json.loads(rest)
-            elif word == "CMD":
+            elif instruction == "CMD":
                 stage.command = json.loads(rest)
-            elif word == "HEALTHCHECK":
+            elif instruction == "HEALTHCHECK":
                 stage.healthy = json.loads(rest.removeprefix("CMD "))
             else:
-                assert word in ("EXPOSE", "VOLUME"), word
+                assert instruction in ("EXPOSE", "VOLUME"), instruction
         yield stage
     finally:
         for item in stages.values():
@@ -186,8 +199,8 @@ def serving(container: Stage, command: list[str], log: Path) -> Iterator[Service
     """Until the end of a block, in which it is healthy."""
     port = free_port()
     with log.open("w") as output:
-        words = container.words([*container.entry, *command, f"http_port={port}"])
-        process = subprocess.Popen(words, stdout=output, stderr=output, text=True, env=environ())
+        arguments = container.command_line([*container.entry, *command, f"http_port={port}"])
+        process = subprocess.Popen(arguments, stdout=output, stderr=output, text=True, env=environ())
     served = ServiceProcess(process, port, log)
     try:
         served.wait()
@@ -207,16 +220,16 @@ def test_it_serves_as_a_user_of_its_own(container: Stage, tmp_path: Path) -> Non
         assert b'"issuer"' in served.get("/.well-known/openid-configuration")
     # As it stands, it asks for the one thing that is not in it.
     ended = subprocess.run(
-        container.words([*container.entry, *container.command]), capture_output=True, text=True, env=environ()
+        container.command_line([*container.entry, *container.command]), capture_output=True, text=True, env=environ()
     )
     assert (ended.returncode, "production.ini" in ended.stderr) == (1, True), ended.stderr
 
 
 def test_what_the_ini_file_for_production_offers_is_in_it(container: Stage, tmp_path: Path) -> None:
     """Its command as it stands; the database alone is a file."""
-    place, metrics = "/var/lib/identity/etc", free_port()
-    container.run(*container.entry, "init-config", "--folder", place, "proxy=127.0.0.1", f"secrets={place}")
-    ini = container.root / place.lstrip("/") / "production.ini"
+    folder, metrics = "/var/lib/identity/etc", free_port()
+    container.run(*container.entry, "init-config", "--folder", folder, "proxy=127.0.0.1", f"secrets={folder}")
+    ini = container.root / folder.lstrip("/") / "production.ini"
     text = ini.read_text()
     for name, value in (
         ("database", "sqlite:////var/lib/identity/of-production.sqlite"),
@@ -227,13 +240,13 @@ def test_what_the_ini_file_for_production_offers_is_in_it(container: Stage, tmp_
         text, count = re.subn(rf"^{re.escape(name)} =.*$", f"{name} = {value}", text, flags=re.MULTILINE)
         assert count == 1, name
     ini.write_text(text)
-    container.run(*container.entry, "master-key", f"{place}/master.key")
+    container.run(*container.entry, "master-key", f"{folder}/master.key")
     for name in ("migrate", "bootstrap"):
-        container.run(*container.entry, name, "-c", f"{place}/production.ini")
-    command = [item.replace("/etc/identity", place) for item in container.command]
+        container.run(*container.entry, name, "-c", f"{folder}/production.ini")
+    command = [item.replace("/etc/identity", folder) for item in container.command]
     with serving(container, command, tmp_path / "log"):
-        seen = container.run("python3", "-c", READ, f"http://127.0.0.1:{metrics}/metrics")
-        assert "identity_requests" in seen
+        metrics_text = container.run("python3", "-c", READ, f"http://127.0.0.1:{metrics}/metrics")
+        assert "identity_requests" in metrics_text
 
 
 def test_only_what_it_needs_is_in_it(container: Stage) -> None:

@@ -87,8 +87,8 @@ def _wrong_or_right(password: str | None) -> Asking:
         browser, name = Browser(world), set_password(world, world.make_human_user())
         browser.open(f"{world.issuer}/login")
         browser.submit({"login_name": name}, form="page-form")
-        given = password or "correct horse battery staple"
-        return lambda: browser.submit({"password": given}, form="page-form")
+        password_used = password or "correct horse battery staple"
+        return lambda: browser.submit({"password": password_used}, form="page-form")
 
     return prepare
 
@@ -184,24 +184,24 @@ def check(answer: Any) -> None:
     assert "server_error" not in location, location
     if answer.status_int >= 500:
         assert (answer.status_int, answer.headers.get("Retry-After")) == (503, "5"), answer
-        for word in ("127.0.0.1", "postgres", "psycopg", "Traceback"):
-            assert word not in answer.text
+        for secret_part in ("127.0.0.1", "postgres", "psycopg", "Traceback"):
+            assert secret_part not in answer.text
 
 
 @contextmanager
 def heard() -> Iterator[io.StringIO]:
     """What the log says meanwhile."""
-    told = io.StringIO()
-    handler = logging.StreamHandler(told)
+    output = io.StringIO()
+    handler = logging.StreamHandler(output)
     handler.setFormatter(PlainFormatter())
     logging.getLogger().addHandler(handler)
     try:
-        yield told
+        yield output
     finally:
         logging.getLogger().removeHandler(handler)
 
 
-def _held(world: World) -> int:
+def _held_connections(world: World) -> int:
     backend = world.identity.backend
     assert isinstance(backend, SqlBackend)
     opened = backend._open_pools()
@@ -223,7 +223,7 @@ def test_a_connection_that_is_cut_at_any_moment(
             was_cut = relay.has_cut
             relay.restore()
             check(answer)
-            assert _held(world) == 0
+            assert _held_connections(world) == 0
             if not was_cut:
                 break
         assert answer.status_int < 500
@@ -275,7 +275,7 @@ def test_gone_for_a_while(relayed: tuple[World, TcpProxy]) -> None:
     assert ALWAYS["keys"](world)().status_int == 200
     assert world.client.get(f"{world.issuer}/readyz").status_int == 200
     assert world.make_service_user_program().request_token().status_int == 200
-    assert _held(world) == 0
+    assert _held_connections(world) == 0
 
 
 def test_background_work_says_so_in_one_line(relayed: tuple[World, TcpProxy], caplog: pytest.LogCaptureFixture) -> None:

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.storages("sqlite")
 ROOT = Path(__file__).resolve().parents[2]
 PORT = 18080
 HOST = f"localhost:{PORT}"
-HERE = {"REMOTE_ADDR": "127.0.0.1", "HTTP_HOST": HOST}
+LOCAL_ENVIRON = {"REMOTE_ADDR": "127.0.0.1", "HTTP_HOST": HOST}
 PATHS = (
     development_mailbox.MAILBOX_PATH,
     f"{development_mailbox.MAILBOX_PATH}/{'0' * 20}-00000000-0000-7000-8000-000000000000",
@@ -50,9 +50,9 @@ def start(data: Path, tmp_path: Path) -> Iterator[Start]:
             section, _, key = name.rpartition("/")
             head, found, rest = text.partition(f"[{section or 'app:main'}]\n")
             assert found, name
-            section_text, following, others = rest.partition("\n[")
+            section_text, following, remaining = rest.partition("\n[")
             section_text = re.sub(rf"(?m)^{re.escape(key)} *=.*$", "", section_text)
-            text = f"{head}{found}{key} = {value}\n{section_text}{following}{others}"
+            text = f"{head}{found}{key} = {value}\n{section_text}{following}{remaining}"
         ini = tmp_path / "service.ini"
         ini.write_text(text)
         app = load_wsgi_app(str(ini), {"http_port": str(PORT), "data": str(data)})
@@ -65,9 +65,9 @@ def start(data: Path, tmp_path: Path) -> Iterator[Start]:
         identity.close()
 
 
-def asked(app: Any, path: str, **environ: str) -> tuple[int, str, dict[str, str]]:
+def request_page(app: Any, path: str, **environ: str) -> tuple[int, str, dict[str, str]]:
     """All that a stranger sees of the answer, but for ids and the address itself."""
-    answer = TestApp(app).get(path, extra_environ={**HERE, **environ}, expect_errors=True)
+    answer = TestApp(app).get(path, extra_environ={**LOCAL_ENVIRON, **environ}, expect_errors=True)
     text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d{2}:\d{2}:\d{2}Z?", "…", answer.text)
     hidden = ("X-Request-ID", "Date", "Content-Length")
     return answer.status_int, text, {name: item for name, item in answer.headers.items() if name not in hidden}
@@ -75,9 +75,9 @@ def asked(app: Any, path: str, **environ: str) -> tuple[int, str, dict[str, str]
 
 def is_absent(app: Any, **environ: str) -> bool:
     """True if nothing distinguishes the pages from an address at which there never was anything."""
-    nothing = asked(app, "/dev/nothing", **environ)
+    nothing = request_page(app, "/dev/nothing", **environ)
     assert nothing[0] in (404, 421)
-    return all(asked(app, path, **environ) == nothing for path in PATHS)
+    return all(request_page(app, path, **environ) == nothing for path in PATHS)
 
 
 def test_reset_with_mail_from_page(
@@ -86,7 +86,7 @@ def test_reset_with_mail_from_page(
     app = start()
     assert f"http://{HOST}/dev/mails" in capsys.readouterr().out
     identity = app.registry.application
-    browser = TestApp(app, extra_environ=HERE)
+    browser = TestApp(app, extra_environ=LOCAL_ENVIRON)
     with identity.transaction() as services:
         instance = services.find_instance()
         command = CreateHumanUser.build(
@@ -101,8 +101,8 @@ def test_reset_with_mail_from_page(
     assert "/password/reset/sent" in form.submit().headers["Location"]
     with caplog.at_level(logging.INFO):
         identity.senders["mail"].run()
-    said = [record.getMessage() for record in caplog.records if record.name == "identity.development_mailbox"]
-    assert said == [f"no mail server is set: read the mail that was just made at http://{HOST}/dev/mails"]
+    messages = [record.getMessage() for record in caplog.records if record.name == "identity.development_mailbox"]
+    assert messages == [f"no mail server is set: read the mail that was just made at http://{HOST}/dev/mails"]
 
     page = browser.get("/dev/mails")
     assert "ada@acme.example" in page.text
@@ -111,9 +111,9 @@ def test_reset_with_mail_from_page(
     assert "Choose a new password" in browser.get(link).text
     # As HTML in a frame where nothing runs and nothing is loaded, whatever a mail says.
     frame = page.html.find("iframe")
-    shown = browser.get(frame["src"])
-    assert "If it was not you" in shown.text
-    policy = shown.headers["Content-Security-Policy"]
+    mail = browser.get(frame["src"])
+    assert "If it was not you" in mail.text
+    policy = mail.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "sandbox" in policy
     for opened in ("allow-scripts", "allow-same-origin", "script-src"):
@@ -125,7 +125,7 @@ def test_pages_offer_what_needs_mail(start: Start) -> None:
     app = start()
     with app.registry.application.read_session() as services:
         assert services.mails.is_enabled
-    text = TestApp(app, extra_environ=HERE).get("/password/reset").text
+    text = TestApp(app, extra_environ=LOCAL_ENVIRON).get("/password/reset").text
     assert "Ask somebody who manages" not in text
     assert 'name="login_name"' in text
 
@@ -189,7 +189,7 @@ def test_absent_in_production(start: Start, data: Path, tmp_path: Path) -> None:
 )
 def test_absent_for_requests_from_elsewhere(start: Start, environ: dict[str, str]) -> None:
     app = start()
-    assert asked(app, development_mailbox.MAILBOX_PATH)[0] == 200
+    assert request_page(app, development_mailbox.MAILBOX_PATH)[0] == 200
     assert is_absent(app, **environ)
 
 

@@ -19,7 +19,7 @@ from identity.testing.fixtures import WorldCache, WorldFactory
 from identity.testing.response_checks import check_api_error
 from identity.testing.world import World
 from tests.external_servers import LOOPBACK, NameServer, WebServer
-from tests.journeys.domain_requests import OWN, api_of, asked, manager, path_of
+from tests.journeys.domain_requests import OWN_DOMAIN, api_of, manager, path_of, request_domain
 from tests.plugins.management.api_fixture_data import ApiClient
 
 pytestmark = pytest.mark.every_storage
@@ -35,14 +35,14 @@ def name_server() -> Iterator[NameServer]:
 @pytest.fixture
 def names(name_server: NameServer) -> NameServer:
     name_server.records.clear()
-    name_server.asked.clear()
+    name_server.requests.clear()
     return name_server
 
 
 @pytest.fixture
 def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WebServer]:
     """A web server whose certificate the machine trusts. Its port stands where 443 would."""
-    server = WebServer(tmp_path, OWN)
+    server = WebServer(tmp_path, OWN_DOMAIN)
     monkeypatch.setenv("SSL_CERT_FILE", str(server.certificate))
     monkeypatch.setattr(
         domains.OrganizationDomain,
@@ -79,7 +79,7 @@ def api(world: World, organization: Organization) -> ApiClient:
     return api_of(world, organization)
 
 
-def refused_proof(api: ApiClient, organization: Organization, name: str = OWN) -> None:
+def refused_proof(api: ApiClient, organization: Organization, name: str = OWN_DOMAIN) -> None:
     answer = api.ask("POST", f"{path_of(organization, name)}/verify")
     assert "Neither the record nor the file" in check_api_error(answer, 422, "invalid")["fields"]["domain"]
     assert not api.get(path_of(organization, name))["counts"]
@@ -89,30 +89,32 @@ def refused_proof(api: ApiClient, organization: Organization, name: str = OWN) -
 
 
 def test_a_record_proves_a_domain(world: World, api: ApiClient, organization: Organization, names: NameServer) -> None:
-    domain = asked(api, organization)
-    assert domain["record_name"] == f"_identity-challenge.{OWN}"
-    assert domain["file_url"] == f"https://{OWN}/.well-known/identity-verification"
+    domain = request_domain(api, organization)
+    assert domain["record_name"] == f"_identity-challenge.{OWN_DOMAIN}"
+    assert domain["file_url"] == f"https://{OWN_DOMAIN}/.well-known/identity-verification"
     refused_proof(api, organization)
     names.prove(domain)
-    proven = api.post(f"{path_of(organization, OWN)}/verify", status=200)
+    proven = api.post(f"{path_of(organization, OWN_DOMAIN)}/verify", status=200)
     assert (proven["counts"], proven["proof"]) == (True, "dns")
     assert api.list(path_of(organization))[0] == proven
     # Now the organization can go by it, and its people sign in with it.
     person = world.make_human_user(organization)
-    assert api.patch(f"/organizations/{organization.id}", {"primary_domain": OWN})["primary_domain"] == OWN
+    assert (
+        api.patch(f"/organizations/{organization.id}", {"primary_domain": OWN_DOMAIN})["primary_domain"] == OWN_DOMAIN
+    )
     browser = Browser(world)
     browser.open("/account")
     set_password(world, person)
-    browser.sign_in(f"{person.user_name}@{OWN}")
+    browser.sign_in(f"{person.user_name}@{OWN_DOMAIN}")
     assert browser.path == "/account/profile"
     events = [event.event for event in world.audit_events(object_id=organization.id)]
     assert events[:3] == ["organization.changed", "domain.verified", "domain.asked"]
 
 
 def test_a_file_proves_a_domain(api: ApiClient, organization: Organization, names: NameServer, web: WebServer) -> None:
-    domain = asked(api, organization)
-    names.set(OWN, "A", [LOOPBACK])
-    where = OWN, "/.well-known/identity-verification"
+    domain = request_domain(api, organization)
+    names.set(OWN_DOMAIN, "A", [LOOPBACK])
+    where = OWN_DOMAIN, "/.well-known/identity-verification"
     refused_proof(api, organization)
     for content in (b"identity-verification=", domain["record_value"][:-1].encode(), b"<html>404</html>", b"\xff\x00"):
         web.files[where] = (200, {}, content)
@@ -120,14 +122,14 @@ def test_a_file_proves_a_domain(api: ApiClient, organization: Organization, name
     web.files[where] = (404, {}, domain["record_value"].encode())
     refused_proof(api, organization)
     web.files[where] = (200, {}, f"identity-verification=another\r\n{domain['record_value']}\r\n".encode())
-    assert api.post(f"{path_of(organization, OWN)}/verify", status=200)["proof"] == "file"
+    assert api.post(f"{path_of(organization, OWN_DOMAIN)}/verify", status=200)["proof"] == "file"
 
 
 @pytest.mark.storages("memory")
 def test_another_record_proves_nothing(api: ApiClient, organization: Organization, names: NameServer) -> None:
-    domain = asked(api, organization)
+    domain = request_domain(api, organization)
     challenge = domain["record_value"].partition("=")[2]
-    names.set(OWN, "TXT", [domain["record_value"]])
+    names.set(OWN_DOMAIN, "TXT", [domain["record_value"]])
     for text in ("identity-verification={}x", "{}", "IDENTITY-VERIFICATION={}", "v=spf1 -all"):
         names.set(domain["record_name"], "TXT", [text.format(challenge)])
         refused_proof(api, organization)
@@ -139,15 +141,15 @@ def test_a_record_of_one_organization_proves_nothing_for_another(
 ) -> None:
     other = world.make_organization()
     rival = api_of(world, other)
-    names.prove(asked(api, organization))
-    asked(rival, other)
+    names.prove(request_domain(api, organization))
+    request_domain(rival, other)
     refused_proof(rival, other)
     # Nor does one that was removed and asked for anew.
-    api.delete(path_of(organization, OWN))
-    asked(api, organization)
+    api.delete(path_of(organization, OWN_DOMAIN))
+    request_domain(api, organization)
     refused_proof(api, organization)
     with world.transaction_services() as services:
-        services.domains.remove(other.id, OWN, principal=OPERATOR_PRINCIPAL)
+        services.domains.remove(other.id, OWN_DOMAIN, principal=OPERATOR_PRINCIPAL)
 
 
 def test_many_wait_and_the_first_to_prove_has_it(
@@ -155,23 +157,23 @@ def test_many_wait_and_the_first_to_prove_has_it(
 ) -> None:
     other = world.make_organization()
     rival = api_of(world, other)
-    first, second = asked(api, organization), asked(rival, other)
+    first, second = request_domain(api, organization), request_domain(rival, other)
     names.set(first["record_name"], "TXT", [first["record_value"], second["record_value"]])
-    assert api.post(f"{path_of(organization, OWN)}/verify", status=200)["counts"]
-    answer = rival.ask("POST", f"{path_of(other, OWN)}/verify")
+    assert api.post(f"{path_of(organization, OWN_DOMAIN)}/verify", status=200)["counts"]
+    answer = rival.ask("POST", f"{path_of(other, OWN_DOMAIN)}/verify")
     assert "Another organization has this domain" in check_api_error(answer, 409, "conflict")["message"]
-    rival.delete(path_of(other, OWN))
+    rival.delete(path_of(other, OWN_DOMAIN))
 
 
 @pytest.mark.storages("memory")
 def test_an_answer_is_kept_under_its_key_though_it_was_asked_in_between(
     api: ApiClient, organization: Organization, names: NameServer
 ) -> None:
-    names.prove(asked(api, organization))
-    where = f"{path_of(organization, OWN)}/verify"
+    names.prove(request_domain(api, organization))
+    where = f"{path_of(organization, OWN_DOMAIN)}/verify"
     answers = [api.post(where, status=200, Idempotency_Key="once") for _ in range(2)]
     assert answers[0] == answers[1]
-    assert names.asked.count((f"_identity-challenge.{OWN}", "TXT")) == 1
+    assert names.requests.count((f"_identity-challenge.{OWN_DOMAIN}", "TXT")) == 1
 
 
 @pytest.mark.storages("sqlite", "postgresql")  # memory has no locks to wait for
@@ -179,7 +181,7 @@ def test_nobody_waits_while_others_are_asked(
     world: World, api: ApiClient, organization: Organization, names: NameServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another transaction writes, to the same organization, while the name server takes its time."""
-    asked(api, organization)
+    request_domain(api, organization)
     texts = domain_verification.DomainVerifier._txt_records
 
     def rename() -> None:
@@ -203,11 +205,11 @@ def test_so_many_are_checked_at_a_time(
     world: World, api: ApiClient, organization: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever's name server never answers holds up nobody else."""
-    asked(api, organization)
+    request_domain(api, organization)
     fair_semaphore = FairSemaphore(1)
     monkeypatch.setattr(world.identity.domain_verifier, "_slots", fair_semaphore)
     fair_semaphore.acquire()
-    answer = api.ask("POST", f"{path_of(organization, OWN)}/verify")
+    answer = api.ask("POST", f"{path_of(organization, OWN_DOMAIN)}/verify")
     check_api_error(answer, 503, "temporarily_unavailable")
     assert answer.headers["Retry-After"] == "10"
 
@@ -226,12 +228,12 @@ def test_no_check_goes_to_a_private_address(make_world: WorldFactory, names: Nam
     world = make_world(**{"identity.dns_resolver": names.address})
     organization = world.make_organization()
     api = api_of(world, organization)
-    domain = asked(api, organization)
-    web.files[OWN, "/.well-known/identity-verification"] = (200, {}, domain["record_value"].encode())
+    domain = request_domain(api, organization)
+    web.files[OWN_DOMAIN, "/.well-known/identity-verification"] = (200, {}, domain["record_value"].encode())
     for kind, addresses in PRIVATE.items():
         for address in addresses:
             names.records.clear()
-            names.set(OWN, kind, [address])
+            names.set(OWN_DOMAIN, kind, [address])
             refused_proof(api, organization)
             assert web.connections == 0, address
 
@@ -244,8 +246,8 @@ def test_a_name_that_changes_its_mind_is_not_followed(
     world = make_world(**{"identity.dns_resolver": names.address})
     organization = world.make_organization()
     api = api_of(world, organization)
-    asked(api, organization)
-    names.set(OWN, "A", ["203.0.114.7"], [LOOPBACK])
+    request_domain(api, organization)
+    names.set(OWN_DOMAIN, "A", ["203.0.114.7"], [LOOPBACK])
     tried: list[Any] = []
 
     def connect(target: Any, **_: Any) -> Any:
@@ -264,13 +266,13 @@ def test_a_name_that_changes_its_mind_is_not_followed(
 def test_a_file_is_not_looked_for_elsewhere(
     api: ApiClient, organization: Organization, names: NameServer, web: WebServer
 ) -> None:
-    domain = asked(api, organization)
-    names.set(OWN, "A", [LOOPBACK])
-    target = f"https://{OWN}:{web.port}/elsewhere"
-    web.files[OWN, "/.well-known/identity-verification"] = (302, {"Location": target}, b"")
-    web.files[OWN, "/elsewhere"] = (200, {}, domain["record_value"].encode())
+    domain = request_domain(api, organization)
+    names.set(OWN_DOMAIN, "A", [LOOPBACK])
+    target = f"https://{OWN_DOMAIN}:{web.port}/elsewhere"
+    web.files[OWN_DOMAIN, "/.well-known/identity-verification"] = (302, {"Location": target}, b"")
+    web.files[OWN_DOMAIN, "/elsewhere"] = (200, {}, domain["record_value"].encode())
     refused_proof(api, organization)
-    assert web.received == [(OWN, "/.well-known/identity-verification")]
+    assert web.received == [(OWN_DOMAIN, "/.well-known/identity-verification")]
 
 
 # --- who may say it ---------------------------------------------------------------------------------------------------
@@ -278,8 +280,8 @@ def test_a_file_is_not_looked_for_elsewhere(
 
 @pytest.mark.storages("memory")
 def test_who_manages_the_instance_asserts(world: World, api: ApiClient, organization: Organization) -> None:
-    asked(api, organization)
-    path = path_of(organization, OWN)
+    request_domain(api, organization)
+    path = path_of(organization, OWN_DOMAIN)
     for client in (api, manager(world, "IAM_ORG_MANAGER")):
         check_api_error(client.ask("POST", f"{path}/assert"), 403, "forbidden")
     owner = manager(world, "IAM_OWNER")
@@ -287,7 +289,7 @@ def test_who_manages_the_instance_asserts(world: World, api: ApiClient, organiza
     assert (answer["proof"], answer["people_losing_sign_in"]) == ("asserted", 0)
     # What counts, its own organization cannot let go: others would be taken for it.
     check_api_error(api.ask("DELETE", path), 403, "forbidden")
-    api.patch(f"/organizations/{organization.id}", {"primary_domain": OWN})
+    api.patch(f"/organizations/{organization.id}", {"primary_domain": OWN_DOMAIN})
     check_api_error(owner.ask("DELETE", path), 409, "conflict")
     api.patch(f"/organizations/{organization.id}", {"primary_domain": organization.primary_domain})
     owner.delete(path)
@@ -298,7 +300,7 @@ def test_who_manages_the_instance_asserts(world: World, api: ApiClient, organiza
 @pytest.mark.storages("memory")
 def test_an_organization_has_so_many_domains(world: World, api: ApiClient, organization: Organization) -> None:
     for number in range(domains.MAX_DOMAINS - 1):
-        asked(api, organization, f"d{number}.example")
+        request_domain(api, organization, f"d{number}.example")
     answer = api.ask("POST", path_of(organization), {"domain": "last.example"})
     assert "20 domains" in check_api_error(answer, 422, "invalid")["fields"]["domain"]
     # The list holds on to names that were the primary one, too.
@@ -309,37 +311,37 @@ def test_an_organization_has_so_many_domains(world: World, api: ApiClient, organ
 def test_a_domain_that_counted_is_nobody_elses(isolated_world: World) -> None:
     """Not after its organization has another one, nor after it is gone; but who manages the instance can assert it."""
     world = isolated_world
-    organization, other = world.make_organization(primary_domain=OWN), world.make_organization()
+    organization, other = world.make_organization(primary_domain=OWN_DOMAIN), world.make_organization()
     former = world.make_organization()
     owner, rival = manager(world, "IAM_OWNER"), manager(world, "IAM_ORG_MANAGER")
-    taken = [OWN, former.primary_domain]
+    names = [OWN_DOMAIN, former.primary_domain]
     owner.patch(f"/organizations/{organization.id}", {"primary_domain": "second.example"})
     owner.patch(f"/organizations/{former.id}", {"primary_domain": "third.id.example.com"})
-    for gone in (False, True):
-        if gone:
+    for is_deleted in (False, True):
+        if is_deleted:
             for item in (organization, former):
                 owner.delete(f"/organizations/{item.id}")
-        for name in taken:
-            by_whom = (rival,) if gone else (rival, owner)
+        for name in names:
+            by_whom = (rival,) if is_deleted else (rival, owner)
             for client in by_whom:
                 answer = client.ask("PATCH", f"/organizations/{other.id}", {"primary_domain": name})
                 assert answer.status_int == 422 or answer.json["primary_domain"] == other.primary_domain
                 with world.read_only_services() as services:
                     assert services.storage.organizations.find_by_domain(name) is None
     # A new organization of the name gets another domain.
-    made = rival.post("/organizations", {"name": former.name})
-    assert made["primary_domain"] == former.primary_domain.replace(".", "-2.", 1)
-    for name in taken:
+    created = rival.post("/organizations", {"name": former.name})
+    assert created["primary_domain"] == former.primary_domain.replace(".", "-2.", 1)
+    for name in names:
         assert owner.patch(f"/organizations/{other.id}", {"primary_domain": name})["primary_domain"] == name
 
 
 def test_an_organization_that_comes_back_has_its_domain(isolated_world: World) -> None:
-    organization = isolated_world.make_organization(primary_domain=OWN)
+    organization = isolated_world.make_organization(primary_domain=OWN_DOMAIN)
     owner = manager(isolated_world, "IAM_OWNER")
     document = owner.post(f"/organizations/{organization.id}/export", status=200)
     owner.delete(f"/organizations/{organization.id}")
     back = owner.post("/organizations/import", document)
-    assert (back["id"], back["primary_domain"]) == (organization.id, OWN)
+    assert (back["id"], back["primary_domain"]) == (organization.id, OWN_DOMAIN)
 
 
 @pytest.mark.storages("memory")
@@ -349,11 +351,11 @@ def test_the_operator_hears_of_domains_that_nobody_has_proven(isolated_world: Wo
     api, owner = api_of(isolated_world, organization), manager(isolated_world, "IAM_OWNER")
     with isolated_world.transaction_services() as services:
         stored = services.organizations.get(organization.id)
-        services.storage.organizations.update(replace(stored, primary_domain=OWN, version=2))
-        services.domains.ensure_bound(replace(stored, primary_domain=OWN))
-    assert OWN in isolated_world.identity.system_checks.failures()["domains"]
+        services.storage.organizations.update(replace(stored, primary_domain=OWN_DOMAIN, version=2))
+        services.domains.ensure_bound(replace(stored, primary_domain=OWN_DOMAIN))
+    assert OWN_DOMAIN in isolated_world.identity.system_checks.failures()["domains"]
     assert "domains" not in isolated_world.identity.system_checks.failures(readiness_only=True)
-    shown = api.get(path_of(organization, OWN))
-    assert (shown["counts"], shown["proof"]) == (True, "unproven")
-    owner.post(f"{path_of(organization, OWN)}/assert", status=200)
+    document = api.get(path_of(organization, OWN_DOMAIN))
+    assert (document["counts"], document["proof"]) == (True, "unproven")
+    owner.post(f"{path_of(organization, OWN_DOMAIN)}/assert", status=200)
     assert "domains" not in isolated_world.identity.system_checks.failures()

@@ -24,9 +24,9 @@ def environ() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
 
 
-def make(folder: Path, *words: str, before: list[str] | None = None) -> str:
+def make(folder: Path, *arguments: str, before: list[str] | None = None) -> str:
     ran = subprocess.run(
-        [*(before or []), "make", *words], cwd=folder, env=environ(), capture_output=True, text=True, check=False
+        [*(before or []), "make", *arguments], cwd=folder, env=environ(), capture_output=True, text=True, check=False
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout
@@ -35,8 +35,8 @@ def make(folder: Path, *words: str, before: list[str] | None = None) -> str:
 @pytest.fixture(scope="module")
 def clone() -> Iterator[Path]:
     """With everything installed. Not in memory: that is much."""
-    with TemporaryDirectory(dir="/var/tmp", prefix="identity ") as place:
-        folder = Path(place) / "clone"
+    with TemporaryDirectory(dir="/var/tmp", prefix="identity ") as scratch:
+        folder = Path(scratch) / "clone"
         subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
         make(folder, ".venv/.develops")
         yield folder
@@ -59,11 +59,11 @@ def served(clone: Path) -> Iterator[ServiceProcess]:
 def test_it_serves_and_its_commands_find_it(clone: Path, served: ServiceProcess) -> None:
     assert served.status("/readyz") == 200, served.output
     assert "All 10 steps went" in make(clone, "demo", f"PORT={served.port}")
-    told = subprocess.run(
+    listing = subprocess.run(
         [clone / ".venv" / "bin" / "identity", "password-link", "-c", "development.ini", "--user", "admin"],
         cwd=clone, env=environ(), capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert re.search(rf"http://localhost:{served.port}/\S+", told.stdout), told.stderr
+    assert re.search(rf"http://localhost:{served.port}/\S+", listing.stdout), listing.stderr
 
 
 def test_its_documentation_is_built(clone: Path) -> None:
@@ -76,6 +76,6 @@ def test_it_is_checked(clone: Path) -> None:
 
 
 def test_neither_tests_nor_the_service_need_the_network_any_more(clone: Path) -> None:
-    told = make(clone, "test", f"ARGS={QUICK} {STARTING} --thorough", before=cut_off())
-    assert "Installing" not in told
-    assert re.search(r"^=+ [0-9]+ passed in", told, re.MULTILINE), told
+    output = make(clone, "test", f"ARGS={QUICK} {STARTING} --thorough", before=cut_off())
+    assert "Installing" not in output
+    assert re.search(r"^=+ [0-9]+ passed in", output, re.MULTILINE), output

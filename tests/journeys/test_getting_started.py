@@ -88,8 +88,8 @@ def test_by_the_api_alone(world: World) -> None:
     root = f"/organizations/{organization['id']}"
     project = api.post(f"{root}/projects", {"name": "Shop"})
     application = {"name": "Shop", "type": "web", "redirect_uris": [CALLBACK]}
-    made = api.post(f"/projects/{project['id']}/applications", application)
-    assert made["client_secret"]
+    created = api.post(f"/projects/{project['id']}/applications", application)
+    assert created["client_secret"]
     robot = api.post(f"{root}/service-users", {"user_name": "ci-runner", "display_name": "CI runner"})
     key = api.post(f"/service-users/{robot['id']}/keys", {"expires_at": "2030-01-31T23:59:59Z"})
     api.post(f"{root}/managers", {"user_id": robot["id"], "roles": ["ORG_OWNER"]})

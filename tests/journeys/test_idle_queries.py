@@ -46,10 +46,10 @@ def nodes(database: IdleService) -> Iterator[ServiceNodes]:
         yield nodes
 
 
-def asked(database: IdleService) -> tuple[Any, ...]:
+def query_counts(database: IdleService) -> tuple[Any, ...]:
     """When each connection was last asked something, and how many there have been."""
-    elsewhere = database.direct_url.replace(f"/{database.database}?", "/postgres?")
-    with psycopg.connect(elsewhere, autocommit=True) as connection:
+    other_url = database.direct_url.replace(f"/{database.database}?", "/postgres?")
+    with psycopg.connect(other_url, autocommit=True) as connection:
         activity = (
             "SELECT pid, backend_start, state_change, query FROM pg_stat_activity WHERE datname = %s ORDER BY pid"
         )
@@ -71,12 +71,12 @@ def test_an_idle_service_asks_its_database_nothing(database: IdleService, nodes:
     assert some_load(stock, nodes).violations == []
     # What requests have left to do in the background comes to its end.
     for _ in range(_WINDOWS):
-        before = asked(database)
+        before = query_counts(database)
         time.sleep(WATCHED)
-        after = asked(database)
+        after = query_counts(database)
         if after == before:
             break
     assert before[0], "connections are kept"
     assert after == before
     assert some_load(stock, nodes).violations == []
-    assert asked(database) != before
+    assert query_counts(database) != before

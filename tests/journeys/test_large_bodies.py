@@ -48,8 +48,8 @@ def bound(serving: Any) -> socket.socket:
 @pytest.fixture(scope="module")
 def server(database_factory: DatabaseFactory, key_pool: RsaKeyPool, bound: socket.socket) -> Iterator[World]:
     issuer = f"http://127.0.0.1:{bound.getsockname()[1]}"
-    own = {"identity.issuer_url": issuer, "identity.development": "true", "identity.import_limit": "3"}
-    world = World(database_factory.new_database_settings("sqlite") | own, clock=TickingClock(), key_pool=key_pool)
+    settings = {"identity.issuer_url": issuer, "identity.development": "true", "identity.import_limit": "3"}
+    world = World(database_factory.new_database_settings("sqlite") | settings, clock=TickingClock(), key_pool=key_pool)
     world.bootstrap()
     yield world
     world.close()
@@ -164,9 +164,9 @@ def test_who_asks_before_sending_is_told_to_go_on_when_it_is_clear_that_they_may
 
 @pytest.mark.parametrize("expects", [(), ("Expect: 100-continue",)])
 @pytest.mark.parametrize("framing", ["length", "chunks"])
-@pytest.mark.parametrize("who", ["nobody", "a wrong token", "a manager of another kind"])
+@pytest.mark.parametrize("sender", ["nobody", "a wrong token", "a manager of another kind"])
 def test_of_whoever_may_not_nothing_more_is_read(
-    server: World, connect: Connect, who: str, framing: str, expects: tuple[str, ...]
+    server: World, connect: Connect, sender: str, framing: str, expects: tuple[str, ...]
 ) -> None:
     tokens = {
         "nobody": [],
@@ -177,14 +177,14 @@ def test_of_whoever_may_not_nothing_more_is_read(
     }
     connection = connect()
     length = "Content-Length: 3000000" if framing == "length" else "Transfer-Encoding: chunked"
-    connection.ask(*tokens[who], length, *expects)
+    connection.ask(*tokens[sender], length, *expects)
     if framing == "chunks":
         if expects:
             # Of chunks nobody knows in advance that they will be too many.
             assert connection.answer()[0] == 100
         connection.send(*(b"8000\r\n" + b"x" * 32_768 + b"\r\n" for _ in range(33)))
     status, headers, content = connection.answer()
-    assert status == (403 if "manager" in who else 401)
+    assert status == (403 if "manager" in sender else 401)
     assert headers["connection"] == "close"
     assert "request_id" in json.loads(content)
     assert connection.is_over()

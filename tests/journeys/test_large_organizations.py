@@ -44,11 +44,11 @@ def test_what_others_write_meanwhile_is_not_in_it(isolated_world: World, large: 
         before = list(OrganizationTransfer(services).export_document(large.id, principal=OPERATOR_PRINCIPAL))
     with isolated_world.identity.snapshot() as services:
         document = OrganizationTransfer(services).export_document(large.id, principal=OPERATOR_PRINCIPAL)
-        taken = [next(document) for _ in range(20)]
+        documents = [next(document) for _ in range(20)]
         _disturb(isolated_world, large)
-        taken += document
-    assert taken == before
-    users = json.loads("".join(taken))["organization"]["users"]
+        documents += document
+    assert documents == before
+    users = json.loads("".join(documents))["organization"]["users"]
     assert [user["user_name"] for user in users] == [f"u{number:05}" for number in range(PEOPLE)]
 
 
@@ -71,20 +71,20 @@ def test_no_more_than_a_page_is_in_memory(
 ) -> None:
     """A page is asked for when the one before it has been sent."""
     sent = 0
-    asked = []
+    requested = []
     with isolated_world.identity.snapshot() as services:
         store = type(services.storage.users)
         page = store.page
 
         def counted(*arguments: Any) -> Any:
-            asked.append(sent)
+            requested.append(sent)
             return page(*arguments)
 
         monkeypatch.setattr(store, "page", counted)
         for piece in OrganizationTransfer(services).export_document(large.id, principal=OPERATOR_PRINCIPAL):
             sent += '"user_name"' in piece
     # Two pages of people that were full, the rest of them, and service users.
-    assert asked == [0, MAX_PAGE_ROWS, 2 * MAX_PAGE_ROWS, PEOPLE]
+    assert requested == [0, MAX_PAGE_ROWS, 2 * MAX_PAGE_ROWS, PEOPLE]
 
 
 def test_it_comes_back_as_it_went(isolated_world: World, large: Organization) -> None:
@@ -167,7 +167,7 @@ def test_others_are_answered_meanwhile(
 ) -> None:
     """One thread is what development.ini has, and whoever reads slowly may take a minute."""
     aside: list[str] = []
-    seen: list[int] = []
+    sizes: list[int] = []
 
     @contextmanager
     def stepping_aside() -> Iterator[None]:
@@ -179,7 +179,7 @@ def test_others_are_answered_meanwhile(
         done = getattr(OrganizationTransfer, name)
 
         def watching(*arguments: Any, **named: Any) -> Any:
-            seen.append(len(aside))
+            sizes.append(len(aside))
             return done(*arguments, **named)
 
         monkeypatch.setattr(OrganizationTransfer, name, watching)
@@ -192,7 +192,7 @@ def test_others_are_answered_meanwhile(
     document["organization"]["primary_domain"] = "copy.localhost"
     answer = api.ask("POST", "/organizations/import?keep_ids=false", document)
     assert answer.status_int == 201, answer.text
-    assert seen == [1, 1]
+    assert sizes == [1, 1]
     assert not aside
 
 

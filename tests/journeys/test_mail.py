@@ -47,12 +47,12 @@ def ask_for_reset(world: World, login_name: str, **browser: Any) -> Browser:
 
 def test_a_forgotten_password_from_end_to_end(world: World, post: MailServer) -> None:
     person, login_name = make_user_with_password(world)
-    elsewhere = Browser(world)
-    elsewhere.start_session(person)
+    other_browser = Browser(world)
+    other_browser.start_session(person)
     browser = ask_for_reset(world, login_name)
     assert browser.path == "/password/reset/sent"
-    told = "If an account fits what you typed and has an email address, we have sent a mail with a link there."
-    assert f"{told} It works once, for 1 hour." in browser.page.text
+    notice = "If an account fits what you typed and has an email address, we have sent a mail with a link there."
+    assert f"{notice} It works once, for 1 hour." in browser.page.text
     assert world.identity.senders["mail"].send_due() == 1
     letter = post.pop_only_message()
     assert post.recipients == ["ada@acme.example"]
@@ -74,7 +74,7 @@ def test_a_forgotten_password_from_end_to_end(world: World, post: MailServer) ->
     assert "All your sessions are ended." in reader.page.text
 
     # All sessions are over, the old password too; the new one holds.
-    assert elsewhere.open("/account").request.path.startswith("/login/")
+    assert other_browser.open("/account").request.path.startswith("/login/")
     reader.click("Sign in")
     reader.sign_in(login_name, OLD)
     assert "The login name or the password is wrong." in reader.page.text
@@ -185,8 +185,8 @@ def test_another_address_from_end_to_end(world: World, post: MailServer) -> None
 
     # Whoever had the address until now is told, and what was sent there opens nothing any more.
     world.identity.senders["mail"].send_due()
-    told = post.pop_only_message()
-    assert (told["To"], told["Subject"]) == ("ada@acme.example", "Your email address was changed")
+    message = post.pop_only_message()
+    assert (message["To"], message["Subject"]) == ("ada@acme.example", "Your email address was changed")
     assert Browser(world).open(reset_link).status_int == 410
     assert Browser(world).open(link).status_int == 410
 
@@ -287,14 +287,14 @@ def test_a_browser_that_the_account_does_not_know_is_told_of(world: World, post:
 
 @pytest.mark.storages("memory")
 @pytest.mark.parametrize(
-    ("locale", "words", "subject"),
+    ("locale", "text", "subject"),
     [
         ("de-CH", "Öffnen Sie diesen Link für ein neues Passwort:", "Neues Passwort wählen"),
         ("zh_CN", "打开此链接:", "设置新密码"),
     ],
 )
 def test_texts_arrive_in_any_script(
-    make_world: WorldFactory, post: MailServer, locale: str, words: str, subject: str, tmp_path: Path
+    make_world: WorldFactory, post: MailServer, locale: str, text: str, subject: str, tmp_path: Path
 ) -> None:
     """In the reader's language, whatever the one who asks speaks."""
     catalog = tmp_path / locale[:2] / "LC_MESSAGES"
@@ -302,7 +302,7 @@ def test_texts_arrive_in_any_script(
     (catalog / "identity.po").write_text(
         'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\n'
         f'msgid "Choose a new password"\nmsgstr "{subject}"\n\n'
-        f'msgid "Open this link to choose one:"\nmsgstr "{words}"\n',
+        f'msgid "Open this link to choose one:"\nmsgstr "{text}"\n',
         "utf-8",
     )
     world = make_world(**post.settings)
@@ -312,7 +312,7 @@ def test_texts_arrive_in_any_script(
     assert world.identity.senders["mail"].send_due() == 1
     letter = post.pop_only_message()
     assert letter["Subject"] == subject
-    assert words in message_text(letter)
+    assert text in message_text(letter)
     assert Browser(world).open(extract_one_time_link(letter)).status_int == 200
     # On the way it is 7-bit, in lines that every server takes (RFC 5321 §4.5.3.1.6).
     assert letter.as_bytes().isascii()

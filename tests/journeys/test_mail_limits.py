@@ -41,7 +41,7 @@ class MailLimitScenario:
     stranger: HumanUser
 
     @classmethod
-    def of(cls, world: World, *, verified: bool = False) -> "MailLimitScenario":
+    def create(cls, world: World, *, verified: bool = False) -> "MailLimitScenario":
         organization = world.make_organization()
         people = []
         for email in (VICTIM, "mallory@evil.example"):
@@ -163,7 +163,7 @@ def _sign_in_elsewhere(scene: MailLimitScenario) -> None:
     assert browser.path == "/account/profile"
 
 
-def _about_a_factor(deed: Callable[[Services, Subject, Enrolment], object]) -> Callable[[MailLimitScenario], None]:
+def _about_a_factor(operation: Callable[[Services, Subject, Enrolment], object]) -> Callable[[MailLimitScenario], None]:
     """What is done to something that the person has set up, which itself they are not told of here."""
 
     def cause(scene: MailLimitScenario) -> None:
@@ -173,7 +173,7 @@ def _about_a_factor(deed: Callable[[Services, Subject, Enrolment], object]) -> C
             services.notifications.notify = lambda event: None  # type: ignore[method-assign]
             enrolment = services.factors.enrol(subject, "pager", {}, name="Phone")
         with scene.world.transaction_services() as services:
-            deed(services, subject, enrolment)
+            operation(services, subject, enrolment)
 
     return cause
 
@@ -221,7 +221,7 @@ def _make_account(scene: MailLimitScenario) -> None:
 
 
 #: What makes a mail, by its template: what strangers, people or managers can ask for.
-ASKED: dict[str, Callable[[MailLimitScenario], None]] = {
+REQUESTED_MAILS: dict[str, Callable[[MailLimitScenario], None]] = {
     "registration_link": _register,
     "password_reset": _reset,
     "email_verification": _change_address,
@@ -261,15 +261,17 @@ BY_PASSWORD = "email_code"
 def test_every_mail_has_its_row() -> None:
     found = (path.name for path in (files("identity.pages") / "templates" / "mails").iterdir())
     templates = {name.removesuffix(".txt") for name in found if name.endswith(".txt")}
-    assert templates == {name.partition(",")[0] for name in ASKED} | NOTICES.keys() | ALIKE.keys() | {BY_PASSWORD}
+    assert templates == {name.partition(",")[0] for name in REQUESTED_MAILS} | NOTICES.keys() | ALIKE.keys() | {
+        BY_PASSWORD
+    }
 
 
 @pytest.mark.storages("memory")
-@pytest.mark.parametrize("kind", [*ASKED, *NOTICES])
+@pytest.mark.parametrize("kind", [*REQUESTED_MAILS, *NOTICES])
 def test_an_address_gets_five_mails_an_hour_whoever_causes_them(world: World, post: MailServer, kind: str) -> None:
     scene = MailLimitScenario.of(world)
     for _ in range(MOST + 2):
-        (ASKED | NOTICES)[kind](scene)
+        (REQUESTED_MAILS | NOTICES)[kind](scene)
     assert received(world, post) == MOST
 
 
@@ -278,17 +280,17 @@ TOGETHER = [{"invitation", "new_credential"}, {*NOTICES}]
 
 
 @pytest.mark.storages("memory")
-@pytest.mark.parametrize("used_up", [*ASKED, *NOTICES])
+@pytest.mark.parametrize("used_up", [*REQUESTED_MAILS, *NOTICES])
 def test_none_uses_up_another(world: World, post: MailServer, used_up: str) -> None:
     """Whatever a stranger asks for, an owner of the address gets what they ask for, and what they have to be told."""
     scene = MailLimitScenario.of(world)
     for _ in range(MOST + 1):
-        (ASKED | NOTICES)[used_up](scene)
+        (REQUESTED_MAILS | NOTICES)[used_up](scene)
     assert received(world, post) == MOST
     spent = next((group for group in TOGETHER if used_up in group), {used_up})
     # The notices of an address that nobody proved are counted together: one stands for all.
     one_notice = next(iter(NOTICES))
-    for name, causes in (ASKED | {one_notice: NOTICES[one_notice]}).items():
+    for name, causes in (REQUESTED_MAILS | {one_notice: NOTICES[one_notice]}).items():
         before = received(world, post)
         _have_address(scene)
         causes(scene)

@@ -113,8 +113,8 @@ class TestProtected:
         certificate, context = make_certificate(tmp_path)
         post = MailServer(**{kind: context})
         post.start()
-        given = {"user": POST_USER, "password_file": password_file} if kind == "starttls" else {}
-        mailer = Mailer(settings_of(post, **given))
+        credentials = {"user": POST_USER, "password_file": password_file} if kind == "starttls" else {}
+        mailer = Mailer(settings_of(post, **credentials))
         problem = mailer.find_problem()
         assert problem is not None
         assert "does not prove the name in identity.smtp.host" in problem

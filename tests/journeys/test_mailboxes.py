@@ -161,16 +161,16 @@ def _handed_out_by_command(world: World, _: Organization, person: HumanUser) -> 
 
 @pytest.mark.storages("memory")
 @pytest.mark.parametrize("make", [_handed_out_by_console, _handed_out_by_api, _handed_out_by_command])
-@pytest.mark.parametrize("by", [None, EmailVerifier.EARLIER])
+@pytest.mark.parametrize("verifier", [None, EmailVerifier.EARLIER])
 def test_link_that_was_shown_to_a_manager_proves_nothing(
-    world: World, post: MailServer, make: Callable[..., str], by: EmailVerifier | None
+    world: World, post: MailServer, make: Callable[..., str], verifier: EmailVerifier | None
 ) -> None:
     organization = world.make_organization()
-    person, _ = make_user_with_password(world, make_email_address(), email_verifier=by, organization=organization)
+    person, _ = make_user_with_password(world, make_email_address(), email_verifier=verifier, organization=organization)
     link = make(world, organization, person)
     assert sent(world, post) == []
     use(world, link)
-    assert verifier_of(world, person) is by
+    assert verifier_of(world, person) is verifier
 
 
 @pytest.mark.storages("memory")
@@ -257,15 +257,17 @@ def test_forgotten_password_by_address_from_end_to_end(world: World, post: MailS
 @pytest.mark.storages("memory")
 def test_forgotten_at_an_organization_finds_those_verified_there_too(world: World, post: MailServer) -> None:
     organization, address = world.make_organization(), make_email_address()
-    _, own = make_user_with_password(world, address)
-    _, there = make_user_with_password(world, address, email_verifier=EmailVerifier.EARLIER, organization=organization)
+    _, own_user = make_user_with_password(world, address)
+    _, other_user = make_user_with_password(
+        world, address, email_verifier=EmailVerifier.EARLIER, organization=organization
+    )
     make_user_with_password(world, address, email_verifier=EmailVerifier.EARLIER)
     ask(world, address, organization)
     [letter] = sent(world, post)
-    assert set(re.findall(r"Login name: (\S+)", message_text(letter))) == {own, there}
+    assert set(re.findall(r"Login name: (\S+)", message_text(letter))) == {own_user, other_user}
     ask(world, address)
     [letter] = sent(world, post)
-    assert re.findall(r"Login name: (\S+)", message_text(letter)) == [own]
+    assert re.findall(r"Login name: (\S+)", message_text(letter)) == [own_user]
 
 
 @pytest.mark.storages("memory")
@@ -285,16 +287,16 @@ def test_forgot_takes_a_login_name_that_exists_for_no_address(world: World, post
 
 @pytest.mark.storages("memory")
 def test_forgot_says_the_same_whatever_is_found(world: World, post: MailServer) -> None:
-    one, many, gone = make_email_address(), make_email_address(), make_email_address()
-    _, login_name = make_user_with_password(world, one)
+    first, shared, deleted = make_email_address(), make_email_address(), make_email_address()
+    _, login_name = make_user_with_password(world, first)
     for _ in range(12):
-        make_user_with_password(world, many)
-    make_user_with_password(world, gone, active=False)
+        make_user_with_password(world, shared)
+    make_user_with_password(world, deleted, active=False)
     typed = (
         login_name,
-        one,
-        many,
-        gone,
+        first,
+        shared,
+        deleted,
         make_email_address(),
         "nobody",
         "a@b",
@@ -306,8 +308,8 @@ def test_forgot_says_the_same_whatever_is_found(world: World, post: MailServer) 
     with world.read_only_services() as services:
         assert len(services.outbox.list_due("mail")) == len(typed)
     letters = sent(world, post)
-    assert sorted(letter["To"] for letter in letters) == sorted([one, one, many])
-    [long] = [letter for letter in letters if letter["To"] == many]
+    assert sorted(letter["To"] for letter in letters) == sorted([first, first, shared])
+    [long] = [letter for letter in letters if letter["To"] == shared]
     assert len(re.findall("Login name:", message_text(long))) == 10
 
 
@@ -330,13 +332,13 @@ def test_each_spelling_of_an_address_gets_the_links_of_its_own_accounts(world: W
     """A mail server may tell them apart."""
     small = make_email_address()
     large = small.replace("ada", "Ada")
-    (_, one), (_, other) = make_user_with_password(world, small), make_user_with_password(world, large)
+    (_, first), (_, other) = make_user_with_password(world, small), make_user_with_password(world, large)
     ask(world, small)
     letters = {letter["To"]: message_text(letter) for letter in sent(world, post)}
     assert letters.keys() == {small, large}
-    assert one in letters[small]
+    assert first in letters[small]
     assert other in letters[large]
-    assert one not in letters[large]
+    assert first not in letters[large]
     ask(world, small.replace("ada", "ａda"))
     assert sent(world, post) == []
 

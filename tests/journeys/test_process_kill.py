@@ -50,7 +50,7 @@ def test_nothing_revives(database_factory: DatabaseFactory, key_pool: RsaKeyPool
     before.bootstrap()
     application, robot = before.make_web_application(), before.make_service_user_program()
     manager = before.make_manager_program()
-    held, ended = before.obtain_tokens(application), before.obtain_tokens(application)
+    live_tokens, ended = before.obtain_tokens(application), before.obtain_tokens(application)
     revoked = before.obtain_tokens(application)["access_token"]
     code = before.make_code(application, scope="openid offline_access").form()
     assertion = robot.assertion(jti="once", exp=before.clock.seconds + 3600)
@@ -65,7 +65,7 @@ def test_nothing_revives(database_factory: DatabaseFactory, key_pool: RsaKeyPool
     once: list[Any] = [
         posted(discovery["revocation_endpoint"], token=revoked),
         posted(discovery["revocation_endpoint"], token=ended["refresh_token"]),
-        posted(token, grant_type="refresh_token", refresh_token=held["refresh_token"]),
+        posted(token, grant_type="refresh_token", refresh_token=live_tokens["refresh_token"]),
         posted(token, grant_type="authorization_code", **code),
         posted(token, grant_type="urn:ietf:params:oauth:grant-type:jwt-bearer", assertion=assertion, scope="openid"),
     ]

@@ -24,13 +24,15 @@ def test_of_fifty_uses_of_one_assertion_one_succeeds(isolated_world: World, node
     """Security 2.6: the unique index decides across nodes."""
     robot = isolated_world.make_service_user_program()
     assertion = robot.assertion(jti="once", exp=isolated_world.clock.seconds + 3600)
-    each = -(-50 // PROCESSES)
+    requests_per_process = -(-50 // PROCESSES)
     answers = [
         item
-        for outcome in nodes.run_on_all(acts.present_assertion, isolated_world.settings, assertion, each)
+        for outcome in nodes.run_on_all(
+            acts.present_assertion, isolated_world.settings, assertion, requests_per_process
+        )
         for item in outcome
     ]
-    assert Counter(answers) == {(200, "openid"): 1, (400, "invalid_grant"): each * PROCESSES - 1}
+    assert Counter(answers) == {(200, "openid"): 1, (400, "invalid_grant"): requests_per_process * PROCESSES - 1}
 
 
 @pytest.mark.thorough
@@ -48,7 +50,7 @@ def test_without_a_jti_all_of_them_succeed(isolated_world: World, nodes: NodePoo
 
 def outcomes_of(answers: list[tuple[int, str]]) -> Counter[tuple[int, str]]:
     """How many answers of each kind: what was granted is only counted."""
-    return Counter((status, "" if status == 200 else word) for status, word in answers)
+    return Counter((status, "" if status == 200 else answer) for status, answer in answers)
 
 
 @pytest.fixture
@@ -63,12 +65,14 @@ def test_of_a_hundred_uses_of_one_code_one_succeeds(patient: World, nodes: NodeP
     world, client = patient, patient.make_web_application()
     other = world.obtain_tokens(client)
     form = {"grant_type": "authorization_code", **world.make_code(client, scope=scope).form()}
-    each = -(-100 // PROCESSES)
+    requests_per_process = -(-100 // PROCESSES)
     answers = [
-        item for part in nodes.run_on_all(acts.exchange_credential, world.settings, form, client, each) for item in part
+        item
+        for part in nodes.run_on_all(acts.exchange_credential, world.settings, form, client, requests_per_process)
+        for item in part
     ]
-    assert outcomes_of(answers) == {(200, ""): 1, (400, "invalid_grant"): each * PROCESSES - 1}
-    [brought] = [word for status, word in answers if status == 200]
+    assert outcomes_of(answers) == {(200, ""): 1, (400, "invalid_grant"): requests_per_process * PROCESSES - 1}
+    [brought] = [answer for status, answer in answers if status == 200]
     if "offline_access" in scope:
         assert world.refresh(brought, client).json["error"] == "invalid_grant"
     else:
@@ -82,12 +86,14 @@ def test_of_a_hundred_refreshes_one_succeeds_and_the_family_ends(patient: World,
     world, client = patient, patient.make_web_application()
     members, other = world.obtain_tokens(client), world.obtain_tokens(client)
     form = {"grant_type": "refresh_token", "refresh_token": members["refresh_token"]}
-    each = -(-100 // PROCESSES)
+    requests_per_process = -(-100 // PROCESSES)
     answers = [
-        item for part in nodes.run_on_all(acts.exchange_credential, world.settings, form, client, each) for item in part
+        item
+        for part in nodes.run_on_all(acts.exchange_credential, world.settings, form, client, requests_per_process)
+        for item in part
     ]
-    assert outcomes_of(answers) == {(200, ""): 1, (400, "invalid_grant"): each * PROCESSES - 1}
-    [successor] = [word for status, word in answers if status == 200]
+    assert outcomes_of(answers) == {(200, ""): 1, (400, "invalid_grant"): requests_per_process * PROCESSES - 1}
+    [successor] = [answer for status, answer in answers if status == 200]
     assert world.refresh(successor, client).json["error"] == "invalid_grant"
     assert world.client.fetch_userinfo(members["access_token"]).status_int == 401
     assert len(world.audit_events(event="token.replayed")) == 1
@@ -119,12 +125,14 @@ def test_with_a_grace_a_hundred_refreshes_leave_one_live_chain(graceful: World, 
     """Security 6.2: each gets an answer, and the last one's successor alone is good."""
     world, client = graceful, graceful.make_web_application()
     form = {"grant_type": "refresh_token", "refresh_token": world.obtain_tokens(client)["refresh_token"]}
-    each = -(-100 // PROCESSES)
+    requests_per_process = -(-100 // PROCESSES)
     answers = [
-        item for part in nodes.run_on_all(acts.exchange_credential, world.settings, form, client, each) for item in part
+        item
+        for part in nodes.run_on_all(acts.exchange_credential, world.settings, form, client, requests_per_process)
+        for item in part
     ]
-    assert outcomes_of(answers) == {(200, ""): each * PROCESSES}
-    [successor] = live(world, [word for _, word in answers])
+    assert outcomes_of(answers) == {(200, ""): requests_per_process * PROCESSES}
+    [successor] = live(world, [answer for _, answer in answers])
     assert world.refresh(successor, client).status_int == 200
     assert world.audit_events(event="token.replayed") == ()
 
@@ -140,7 +148,7 @@ def test_with_a_grace_two_generations_at_once_never_leave_two_live_chains(gracef
         item for part in nodes.run_on_all(acts.exchange_credentials, world.settings, forms, client, 34) for item in part
     ]
     assert set(outcomes_of(answers)) <= {(200, ""), (400, "invalid_grant")}
-    assert len(live(world, [second, *(word for status, word in answers if status == 200)])) <= 1
+    assert len(live(world, [second, *(answer for status, answer in answers if status == 200)])) <= 1
 
 
 def test_a_revoked_token_is_dead_on_every_node_at_once(isolated_world: World, nodes: NodePool) -> None:
@@ -158,7 +166,7 @@ def test_an_empty_database_is_bootstrapped_once(
     settings = database_factory.empty_database_settings(storage_name)
     outcomes = nodes.run_on_all(acts.bootstrap_node, settings)
     assert len({(organization, project) for organization, project, _, _ in outcomes}) == 1
-    assert [made for _, _, made, _ in outcomes].count(True) == 1
+    assert [is_created for _, _, is_created, _ in outcomes].count(True) == 1
     assert {len(kids) for _, _, _, kids in outcomes} == {1}
     assert len({tuple(kids) for _, _, _, kids in outcomes}) == 1
     world = World(settings, clock=TickingClock(), key_pool=key_pool)
@@ -173,11 +181,11 @@ def test_an_empty_database_is_bootstrapped_once(
 
 def test_concurrent_rotation_makes_one_new_key(isolated_world: World, nodes: NodePool) -> None:
     """Security 8.3: the key sets are equal on every node."""
-    seen = {
+    recorded = {
         kids for outcome in nodes.run_on_all(acts.rotate_signing_keys, isolated_world.settings, 5) for kids in outcome
     }
-    assert len(seen) == 1
-    assert len(seen.pop()) == 2
+    assert len(recorded) == 1
+    assert len(recorded.pop()) == 2
     with isolated_world.read_only_services() as services:
         assert [key.generation for key in services.storage.signing_keys.list_all()] == [1, 2]
 

@@ -36,7 +36,7 @@ def register(world: World, party: RelyingParty, **fields: str) -> tuple[Browser,
 
 def test_registration_from_end_to_end(world: World, post: MailServer) -> None:
     party = RelyingParty.register(world)
-    browser, asked = register(world, party, user_name="grace", email="grace@navy.example")
+    browser, message = register(world, party, user_name="grace", email="grace@navy.example")
     assert "We have sent you a link to finish." in browser.page.text
     assert world.identity.senders["mail"].send_due() == 1
     letter = post.pop_only_message()
@@ -55,7 +55,7 @@ def test_registration_from_end_to_end(world: World, post: MailServer) -> None:
     assert page.sign_in_step == "registered"
     login_name = page.page.html.find(class_="login__who").get_text(strip=True)
     assert login_name.startswith("grace@")
-    tokens = party.obtain_tokens(page.submit(form="page-form"), asked)
+    tokens = party.obtain_tokens(page.submit(form="page-form"), message)
     with world.read_only_services() as services:
         user = services.users.get(tokens.claims["sub"])
     assert (user.user_name, user.profile.email, user.profile.email_verified) == ("grace", "grace@navy.example", True)
@@ -74,7 +74,7 @@ def test_registration_from_end_to_end(world: World, post: MailServer) -> None:
 
 
 #: What somebody types who opens the link in another browser than the one in which it was asked for.
-OWN = {
+OWN_FIELDS = {
     "user_name": "hopper",
     "given_name": "Murray",
     "family_name": "Hopper",
@@ -91,14 +91,14 @@ def test_what_a_stranger_typed_is_gone_with_the_link_of_whoever_reads_the_mail(w
     owner = Browser(world)
     owner.open(link)
     assert "grace@navy.example" in owner.page.text
-    assert not [word for word in ("Grace", "Hopper", "mallory") if word in owner.page.text]
-    for missing in OWN:
-        owner.submit({**OWN, missing: ""}, form="page-form")
+    assert not [text for text in ("Grace", "Hopper", "mallory") if text in owner.page.text]
+    for missing in OWN_FIELDS:
+        owner.submit({**OWN_FIELDS, missing: ""}, form="page-form")
         assert owner.page.status_int == 422, missing
-    owner.submit(OWN, form="page-form")
+    owner.submit(OWN_FIELDS, form="page-form")
     # The account is made: its password is asked, so that it is known to be remembered.
     assert owner.path.endswith("/password")
-    owner.submit({"password": OWN["password"]}, form="page-form")
+    owner.submit({"password": OWN_FIELDS["password"]}, form="page-form")
     assert owner.path == "/account/profile"
     with world.read_only_services() as services:
         assert services.storage.users.find_by_user_name_alone("mallory", preferred_organization_id="") is None
@@ -126,7 +126,7 @@ def test_the_browser_of_a_registration_that_is_over_is_another_one(world: World,
     world.clock.advance(minutes=31)
     browser.open(link)
     assert "password" in browser.find_form("page-form").fields
-    browser.submit(OWN, form="page-form")
+    browser.submit(OWN_FIELDS, form="page-form")
     assert browser.path.endswith("/password")
 
 
@@ -141,19 +141,19 @@ def test_registration_tells_nobody_who_is_known(world: World, post: MailServer) 
         services.users.change_profile(person.id, ChangeProfile(email="Ada@acme.example"))
     known, _ = register(world, party, user_name="ada2", email="ada@ACME.example")
     unknown, _ = register(world, party, user_name="eve", email="eve@acme.example")
-    taken, _ = register(world, party, user_name=person.user_name, email="eve2@acme.example")
-    assert shape(known) == shape(unknown) == shape(taken)
-    assert len({len(browser.cookies) for browser in (known, unknown, taken)}) == 1
+    registering_browser, _ = register(world, party, user_name=person.user_name, email="eve2@acme.example")
+    assert shape(known) == shape(unknown) == shape(registering_browser)
+    assert len({len(browser.cookies) for browser in (known, unknown, registering_browser)}) == 1
     world.identity.senders["mail"].send_due()
     letters = {str(received_message["To"]): received_message for received_message in post.received_messages}
     assert letters.keys() == {"ada@ACME.example", "eve@acme.example", "eve2@acme.example"}
-    told = message_text(letters["ada@ACME.example"])
+    letter = message_text(letters["ada@ACME.example"])
     assert letters["ada@ACME.example"]["Subject"] == "You have an account already"
-    assert f"{person.user_name}@{client.organization.primary_domain}" in told
-    assert "https://id.example.com/password/reset\n" in told
+    assert f"{person.user_name}@{client.organization.primary_domain}" in letter
+    assert "https://id.example.com/password/reset\n" in letter
 
     # A user name that is taken is asked again behind the link, and the link stays good meanwhile.
-    browser = taken.tab()
+    browser = registering_browser.tab()
     browser.open(extract_one_time_link(letters["eve2@acme.example"]))
     assert browser.find_form("page-form")["user_name"].value == person.user_name
     browser.submit(form="page-form")

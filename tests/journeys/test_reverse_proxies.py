@@ -38,13 +38,13 @@ HOSTS = ("id.example.com", "api.example.com", "login.example.com")
 class ProxyProcess:
     """A proxy, with its example, in which only ports and files are made others.
 
-    ``package`` is Debian's. ``words`` starts it with the file in the folder, in the foreground.
+    ``package`` is Debian's. ``make_command`` starts it with the file in the folder, in the foreground.
     """
 
     example: str
     package: str
     replaced: tuple[tuple[str, str], ...]
-    words: Callable[[str, Path], list[str]]
+    make_command: Callable[[str, Path], list[str]]
     around: Callable[[str, Path], str] = lambda example, folder: example
     #: Its own words for an encoding, a version or a body that it cannot make sense of.
     cannot: frozenset[bytes] = frozenset({b"501", b"505"})
@@ -55,12 +55,12 @@ class ProxyProcess:
 
 
 def _around_nginx(example: str, folder: Path) -> str:
-    places = "".join(
+    locations = "".join(
         f"{item}_temp_path {folder}/{item};\n" for item in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
     # Its workers write to the folder, whoever starts it.
     user = "user root root; " if os.geteuid() == 0 else ""
-    return f"{user}daemon off; pid {folder}/pid; events {{}}\nhttp {{ access_log off;\n{places}{example}}}\n"
+    return f"{user}daemon off; pid {folder}/pid; events {{}}\nhttp {{ access_log off;\n{locations}{example}}}\n"
 
 
 def _around_caddy(example: str, folder: Path) -> str:
@@ -121,7 +121,7 @@ class Proxied:
     world: World
     port: int
     #: The paths that reached the service, with their queries.
-    seen: list[str]
+    requests_seen: list[str]
     kind: ProxyProcess
 
     def ask(self, host: str, path: str, *, method: str = "GET", body: bytes = b"", **headers: str) -> Any:
@@ -151,12 +151,12 @@ def _trusting() -> ssl.SSLContext:
     return context
 
 
-def _watched(app: Any, seen: list[str]) -> Callable[..., Awaitable[None]]:
+def _watched(app: Any, requests_seen: list[str]) -> Callable[..., Awaitable[None]]:
     async def watch(scope: dict[str, Any], receive: Any, send: Any) -> None:
         # Some ask whether the service is well.
         if scope["type"] == "http" and (scope["path"] != "/healthz" or scope["query_string"]):
             query = scope["query_string"].decode()
-            seen.append(f"{scope['path']}?{query}" if query else scope["path"])
+            requests_seen.append(f"{scope['path']}?{query}" if query else scope["path"])
         await app(scope, receive, send)
 
     return watch
@@ -171,7 +171,7 @@ def proxied(
 ) -> Iterator[Proxied]:
     """What a proxy does has nothing to do with storages."""
     kind = PROGRAMS[request.param]
-    path = program(kind.name, kind.package, missing="a proxy is not installed", word="IDENTITY_PROXY_TESTS")
+    path = program(kind.name, kind.package, missing="a proxy is not installed", option="IDENTITY_PROXY_TESTS")
     folder, bound, front = tmp_path_factory.mktemp(kind.name), loopback_socket(), loopback_socket()
     port: int = front.getsockname()[1]
     front.close()
@@ -179,10 +179,10 @@ def proxied(
         database_factory.new_database_settings("memory") | THREE_HOST_SETTINGS, clock=TickingClock(), key_pool=key_pool
     )
     world.bootstrap()
-    seen: list[str] = []
-    with serving_in_worker(world.app, bound, around=lambda app: _watched(app, seen)):
+    requests_seen: list[str] = []
+    with serving_in_worker(world.app, bound, around=lambda app: _watched(app, requests_seen)):
         process = _start(kind, path, folder, port=port, service=bound.getsockname()[1])
-        yield Proxied(world, port, seen, kind)
+        yield Proxied(world, port, requests_seen, kind)
         process.terminate()
         # HAProxy ends by the signal.
         assert process.wait(WAIT) in (0, -signal.SIGTERM), (folder / "output.log").read_text()
@@ -191,14 +191,14 @@ def proxied(
 
 def _start(kind: ProxyProcess, program: str, folder: Path, *, port: int, service: int) -> subprocess.Popen[bytes]:
     text, certificate = (EXAMPLES / kind.example).read_text(), self_signed_certificate(folder, *HOSTS)
-    for words, own in kind.replaced:
-        given = {"port": port, "service": service, "certificate": certificate}
-        assert text.count(words.format(**given)), words
-        text = text.replace(words.format(**given), own.format(**given))
+    for original, replacement in kind.replaced:
+        placeholders = {"port": port, "service": service, "certificate": certificate}
+        assert text.count(original.format(**placeholders)), original
+        text = text.replace(original.format(**placeholders), replacement.format(**placeholders))
     (folder / "file").write_text(kind.around(text, folder))
     environ = {**os.environ, "HOME": str(folder)}
     with (folder / "output.log").open("wb") as output:
-        process = subprocess.Popen(kind.words(program, folder), stdout=output, stderr=output, env=environ)
+        process = subprocess.Popen(kind.make_command(program, folder), stdout=output, stderr=output, env=environ)
     give_up_at = time.monotonic() + WAIT
     while True:
         try:
@@ -222,7 +222,7 @@ def test_all_hosts_answer_and_the_host_is_passed_on(proxied: Proxied) -> None:
 def test_what_is_not_for_the_public(proxied: Proxied) -> None:
     for path in ("/readyz", "/metrics", "/metrics?all"):
         assert proxied.ask("id.example.com", path).status == 403, path
-    assert not {"/readyz", "/metrics", "/metrics?all"} & set(proxied.seen)
+    assert not {"/readyz", "/metrics", "/metrics?all"} & set(proxied.requests_seen)
     assert proxied.ask("id.example.com", "/healthz").status == 200
 
 
@@ -232,16 +232,16 @@ def test_a_logout_with_long_addresses(proxied: Proxied) -> None:
     bye = f"https://app.example/bye?{'x' * 1900}"
     client, session = world.make_web_application(post_logout_redirect_uris=(bye,)), world.make_browser_session()
     hint = world.obtain_tokens(client, session, scope="openid")["id_token"]
-    asked = urlencode({"id_token_hint": hint, "post_logout_redirect_uri": bye, "state": "ä" * 1000})
-    answer = proxied.ask("login.example.com", f"/oauth/v2/endsession?{asked}", **session.headers)
+    query = urlencode({"id_token_hint": hint, "post_logout_redirect_uri": bye, "state": "ä" * 1000})
+    answer = proxied.ask("login.example.com", f"/oauth/v2/endsession?{query}", **session.headers)
     assert answer.status == 303
     assert answer.headers["Location"].startswith(bye)
     assert len(answer.headers["Location"]) > 7000
 
 
 def test_a_long_authorization_request(proxied: Proxied) -> None:
-    asked = urlencode({"client_id": "none", "state": "x" * 2048, "nonce": "y" * 2048, "ui_locales": "z" * 9000})
-    answer = proxied.ask("login.example.com", f"/oauth/v2/authorize?{asked}")
+    query = urlencode({"client_id": "none", "state": "x" * 2048, "nonce": "y" * 2048, "ui_locales": "z" * 9000})
+    answer = proxied.ask("login.example.com", f"/oauth/v2/authorize?{query}")
     assert answer.status == 400
     assert b"We do not know this application" in answer.content
 
@@ -265,11 +265,11 @@ def test_a_document_larger_than_all_other_bodies_comes_in(proxied: Proxied) -> N
     organization = {"name": "Large", "primary_domain": "large.example.com", "users": users}
     body = json.dumps({**head, "organization": organization}).encode()
     token = proxied.world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE).management_token()
-    own = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
-    answer = proxied.ask(host, path, method="POST", body=body, **own)
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
+    answer = proxied.ask(host, path, method="POST", body=body, **headers)
     assert answer.status == 201, answer.content
-    made = json.loads(answer.content)
-    answer = proxied.ask(host, f"/management/v1/organizations/{made['id']}/export", method="POST", **own)
+    created = json.loads(answer.content)
+    answer = proxied.ask(host, f"/management/v1/organizations/{created['id']}/export", method="POST", **headers)
     assert len(json.loads(answer.content)["organization"]["users"]) == 8000
     # All of it is sent: Caddy answers when a read of the body has come to something.
     refused = proxied.ask(host, path, method="POST", body=bytes(100_000_000))
@@ -296,20 +296,22 @@ def test_nothing_is_smuggled(proxied: Proxied) -> None:
     Answers alone do not say it. A proxy passes on the head of what it refuses a moment later, so the service may see it
     after the client has its answer, and the answer to what is larger than buffers may be lost. So each has a number.
     """
-    proxied.seen.clear()
+    proxied.requests_seen.clear()
     answers = []
     for number, request in enumerate(CORPUS.values()):
-        own = re.sub(rb"/oauth/v2/token|/healthz", rb"\g<0>?%d" % number, request, count=1)
+        numbered_request = re.sub(rb"/oauth/v2/token|/healthz", rb"\g<0>?%d" % number, request, count=1)
         behind = b"GET /behind?%d HTTP/1.1\r\nHost: api.example.com\r\nConnection: close\r\n\r\n" % number
-        answered = proxied.say(own.replace(b"Host: x", b"Host: api.example.com") + behind)
+        answered = proxied.say(numbered_request.replace(b"Host: x", b"Host: api.example.com") + behind)
         answers.append(re.findall(rb"HTTP/1\.[01] (\d\d\d) ", answered))
     assert proxied.ask("api.example.com", "/end").status == 404
     for number, (name, statuses) in enumerate(zip(CORPUS, answers, strict=True)):
-        own_number = [address for address in proxied.seen if address.endswith(f"?{number}")]
+        own_number = [address for address in proxied.requests_seen if address.endswith(f"?{number}")]
         assert len(own_number) == len(set(own_number)), name
         assert len(statuses) == 2 or f"/behind?{number}" not in own_number, (name, statuses)
         assert {status for status in statuses if status.startswith(b"5")} <= proxied.kind.cannot, (name, statuses)
-    assert all(re.fullmatch(r"/(oauth/v2/token|healthz|behind)\?\d+|/end", address) for address in proxied.seen)
+    assert all(
+        re.fullmatch(r"/(oauth/v2/token|healthz|behind)\?\d+|/end", address) for address in proxied.requests_seen
+    )
 
 
 def _tls(port: int) -> ssl.SSLSocket:
@@ -358,12 +360,14 @@ def test_connections_of_an_address_are_limited(proxied: Proxied) -> None:
         refused = 0
         for _ in range(60):
             try:
-                one = stack.enter_context(_tls(proxied.port))
-                one.sendall(b"POST /oauth/v2/token HTTP/1.1\r\nHost: id.example.com\r\nContent-Length: 9\r\n\r\n")
+                connection = stack.enter_context(_tls(proxied.port))
+                connection.sendall(
+                    b"POST /oauth/v2/token HTTP/1.1\r\nHost: id.example.com\r\nContent-Length: 9\r\n\r\n"
+                )
             except (ConnectionError, ssl.SSLEOFError):
                 refused += 1
-        one.settimeout(5)
+        connection.settimeout(5)
         # nginx refuses once it has the head, HAProxy the connection.
         with suppress(OSError):
-            refused += one.recv(65536).startswith(b"HTTP/1.1 503 ")
+            refused += connection.recv(65536).startswith(b"HTTP/1.1 503 ")
         assert refused

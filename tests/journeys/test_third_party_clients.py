@@ -158,8 +158,8 @@ def test_authlib_signs_a_person_in_refreshes_and_signs_out(
         )
         claims.validate(leeway=0)
         assert claims["sub"] == person.id
-        told = session.get(discovery["userinfo_endpoint"]).json()
-        assert (told["sub"], told["preferred_username"]) == (person.id, person.user_name)
+        userinfo = session.get(discovery["userinfo_endpoint"]).json()
+        assert (userinfo["sub"], userinfo["preferred_username"]) == (person.id, person.user_name)
 
         refreshed = session.refresh_token(discovery["token_endpoint"], refresh_token=token["refresh_token"])
         assert refreshed["refresh_token"] != token["refresh_token"]
@@ -245,8 +245,8 @@ def test_pyoidc_s_consumer_takes_a_code(
     )
     assert tokens["id_token"]["sub"] == person.id
     assert tokens["id_token"]["nonce"] == "some-nonce"
-    told = consumer.do_user_info_request(state="some-state")
-    assert (told["sub"], told["preferred_username"]) == (person.id, person.user_name)
+    userinfo = consumer.do_user_info_request(state="some-state")
+    assert (userinfo["sub"], userinfo["preferred_username"]) == (person.id, person.user_name)
 
 
 def test_pyoidc_s_consumer_takes_tokens_from_the_fragment(

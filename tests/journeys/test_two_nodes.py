@@ -28,9 +28,9 @@ class TwoNodeScenario:
         tokens = world.obtain_tokens(self.client, self.session, scope="openid profile offline_access")
         self.token, self.refresh_token = tokens["access_token"], tokens["refresh_token"]
         self.managing = self.robot.management_token()
-        assert self.seen() == dict.fromkeys(self.seen(), True)
+        assert self.node_states() == dict.fromkeys(self.node_states(), True)
 
-    def seen(self) -> dict[str, bool]:
+    def node_states(self) -> dict[str, bool]:
         """What the first node lets through."""
         client = self.world.client
         return {
@@ -109,7 +109,7 @@ def test_a_change_by_one_node_counts_at_the_next_request_of_another(scene: TwoNo
     act, ends = CHANGES[change]
     with scene.other.transaction_services() as services:
         act(scene, services)
-    assert {name for name, passes in scene.seen().items() if not passes} == ends
+    assert {name for name, passes in scene.node_states().items() if not passes} == ends
 
 
 def test_what_one_client_was_told_is_not_told_another(scene: TwoNodeScenario) -> None:

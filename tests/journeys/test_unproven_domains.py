@@ -10,7 +10,7 @@ from identity.domain.organizations import Organization
 from identity.domain.users import HumanUser
 from identity.testing.browser import Browser, set_password
 from identity.testing.world import World
-from tests.journeys.domain_requests import api_of, asked, manager, path_of
+from tests.journeys.domain_requests import api_of, manager, path_of, request_domain
 
 pytestmark = pytest.mark.storages("memory")
 
@@ -19,8 +19,8 @@ FOREIGN = "microsoft.com"
 
 
 def _created(world: World) -> str:
-    made = manager(world, "IAM_ORG_MANAGER").post("/organizations", {"name": "Evil", "primary_domain": FOREIGN})
-    return str(made["id"])
+    created = manager(world, "IAM_ORG_MANAGER").post("/organizations", {"name": "Evil", "primary_domain": FOREIGN})
+    return str(created["id"])
 
 
 def _changed(world: World) -> str:
@@ -30,9 +30,9 @@ def _changed(world: World) -> str:
     return organization.id
 
 
-def _asked(world: World) -> str:
+def _request_domain(world: World) -> str:
     organization = world.make_organization()
-    asked(api_of(world, organization), organization, FOREIGN)
+    request_domain(api_of(world, organization), organization, FOREIGN)
     return organization.id
 
 
@@ -53,7 +53,7 @@ def _imported(world: World) -> str:
     return str(manager(world, "IAM_ORG_MANAGER").post("/organizations/import", document)["id"])
 
 
-DOORS = {"create": _created, "change": _changed, "ask": _asked, "console": _typed, "import": _imported}
+DOORS = {"create": _created, "change": _changed, "ask": _request_domain, "console": _typed, "import": _imported}
 
 ROLES = "urn:service:iam:org:projects:roles"
 
@@ -83,33 +83,33 @@ def _is_claimed(world: World, organization: Organization, person: HumanUser, nam
     client = world.make_web_application(project.id)
     scope = f"openid profile email {ROLES} urn:service:iam:user:resourceowner"
     token = world.obtain_tokens(client, world.make_browser_session(person), scope=scope)["access_token"]
-    told: str = world.client.fetch_userinfo(token).text + world.client.introspect(token, client).text
-    assert "primary_domain" in told
-    return name in told
+    responses: str = world.client.fetch_userinfo(token).text + world.client.introspect(token, client).text
+    assert "primary_domain" in responses
+    return name in responses
 
 
 def _is_on_login_pages(world: World, organization: Organization, person: HumanUser, name: str) -> bool:
     """What the pages of a sign-in say of the application's organization, and of the person's."""
     client = world.make_web_application(world.make_project(organization).id)
     browser = Browser(world)
-    shown = []
+    pages = []
     login_name = set_password(world, person)
     for parameters in ({}, {"scope": f"openid urn:service:iam:org:id:{organization.id}"}):
         browser.open(
             world.make_browser_session(person).authorize(client, **parameters, prompt="login").headers["Location"]
         )
-        shown.append(browser.page.text)
+        pages.append(browser.page.text)
     browser.open("/account")
     browser.sign_in(login_name)
-    shown.append(browser.page.text)
-    return any(name in page for page in shown)
+    pages.append(browser.page.text)
+    return any(name in page for page in pages)
 
 
 def _is_represented(world: World, organization: Organization, person: HumanUser, name: str) -> bool:
     """By the API: as the organization's, and as the caller's own."""
     api = api_of(world, organization)
-    shown = [api.get("/me"), api.get(f"/organizations/{organization.id}"), api.list("/organizations")]
-    return name in str(shown)
+    documents = [api.get("/me"), api.get(f"/organizations/{organization.id}"), api.list("/organizations")]
+    return name in str(documents)
 
 
 def _is_found(world: World, organization: Organization, person: HumanUser, name: str) -> bool:

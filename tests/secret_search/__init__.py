@@ -18,7 +18,7 @@ OPTION = "--search-logs"
 _VARIABLE = "IDENTITY_SEARCH_LOGS"
 
 
-def wanted() -> bool:
+def is_enabled() -> bool:
     """True if this run is to search; so are the processes that it starts."""
     if OPTION in sys.argv:
         os.environ[_VARIABLE] = "1"

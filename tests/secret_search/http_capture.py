@@ -40,8 +40,8 @@ class HttpCapture:
 
     def header(self, name: str, value: str) -> None:
         name = name.lower()
-        if name == "authorization" and (shown := _AUTHORIZATION.fullmatch(value)):
-            self._note(shown[1])
+        if name == "authorization" and (credentials := _AUTHORIZATION.fullmatch(value)):
+            self._note(credentials[1])
         elif name == "cookie":
             for item in _COOKIE.findall(value):
                 self._note(item)

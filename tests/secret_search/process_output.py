@@ -72,7 +72,7 @@ def wrap(search: SecretSearch) -> None:
         search.lines += _lines(captured.err)
         return captured
 
-    def told() -> Iterator[str]:
+    def outputs() -> Iterator[str]:
         for captured_process in list(followed):
             over, text = captured_process.new()
             yield from _lines(text)
@@ -83,7 +83,7 @@ def wrap(search: SecretSearch) -> None:
     subprocess.Popen.__init__ = started  # type: ignore[method-assign]
     subprocess.Popen.communicate = communicated  # type: ignore[method-assign]
     pytest.CaptureFixture.readouterr = was_read  # type: ignore[method-assign]
-    search.sources.append(told)
+    search.sources.append(outputs)
 
 
 def _with_debug_logging(environ: Mapping[str, str] | None) -> dict[str, str]:

@@ -10,11 +10,11 @@ from urllib.parse import quote, quote_plus
 #: What is shorter stands in texts by chance, and so does one word (hypothesis takes those of the program): both are
 #: searched for as whole values. Codes of digits are searched for as words, and what is even shorter, not at all.
 _SHORTEST, _SHORTEST_VALUE = 8, 3
-_WORD = re.compile(r"[a-z]+")
+_LOWERCASE = re.compile(r"[a-z]+")
 _DIGITS = re.compile(r"[0-9]{6,}")
 #: What tests give in place of a secret that is an everyday word, and what stands in logs with good reason: identifiers,
 #: addresses, names that RFCs register.
-_WORDS = frozenset({"password", "wrong password", "another one"})
+_PUBLIC_TEXTS = frozenset({"password", "wrong password", "another one"})
 _PUBLIC = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}|https?://\S+|urn:\S+|[a-z]+(?:_[a-z]+)+"
 )
@@ -38,11 +38,11 @@ _SHAPES = {
 }
 
 #: How much of a secret is shown that was found.
-_SHOWN = 40
+_EXCERPT_LENGTH = 40
 
 #: Packages in the place of mail servers, of applications and of people with browsers: theirs is what is sent to them.
 #: And functions of those that speak for the service too.
-_OTHERS = frozenset({"mail", "requests_oauthlib", "selenium", "urllib3"})
+_FOREIGN_LOGGERS = frozenset({"mail", "requests_oauthlib", "selenium", "urllib3"})
 #: What tells of classes as they are declared: a fuzzed request may hold the same words of a program.
 _OF_CLASSES = "sqlalchemy.orm.mapper"
 _FUNCTIONS_OF_OTHERS = frozenset(
@@ -64,7 +64,7 @@ class SecretSearch:
         self.trail: list[str] = []
         self.secrets: set[str] = set()
         self._short: set[str] = set()
-        self._kept: set[str] = set()
+        self._known: set[str] = set()
         self._formatter = logging.Formatter()
         #: Each brings lines that were written elsewhere since it was asked last.
         self.sources: list[Callable[[], Iterable[str]]] = []
@@ -73,11 +73,11 @@ class SecretSearch:
         """Look for it from now on, up to the end of the test, and for what nobody guesses up to that of the run."""
         if isinstance(secret, bytes):
             self._note_bytes(secret)
-        if not isinstance(secret, str) or secret in _WORDS or _PUBLIC.fullmatch(secret):
+        if not isinstance(secret, str) or secret in _PUBLIC_TEXTS or _PUBLIC.fullmatch(secret):
             return
         if len(set(secret)) >= _VARIETY and any(item.fullmatch(secret) for item in _UNGUESSABLE):
-            self._kept.add(secret)
-        if (len(secret) >= _SHORTEST and not _WORD.fullmatch(secret)) or _DIGITS.fullmatch(secret):
+            self._known.add(secret)
+        if (len(secret) >= _SHORTEST and not _LOWERCASE.fullmatch(secret)) or _DIGITS.fullmatch(secret):
             self.secrets |= {
                 secret,
                 quote(secret, "", errors="replace"),
@@ -95,17 +95,17 @@ class SecretSearch:
 
     def hear(self, record: logging.LogRecord) -> None:
         """Keep a line as a person would read it."""
-        if record.name.partition(".")[0] in _OTHERS or (record.name, record.funcName) in _FUNCTIONS_OF_OTHERS:
+        if record.name.partition(".")[0] in _FOREIGN_LOGGERS or (record.name, record.funcName) in _FUNCTIONS_OF_OTHERS:
             return
         if record.name.startswith(_OF_CLASSES):
             return
         try:
-            told = record.getMessage()
+            text = record.getMessage()
         except Exception as problem:
-            told = f"{record.msg!r} cannot be formatted: {problem!r}"
+            text = f"{record.msg!r} cannot be formatted: {problem!r}"
         if record.exc_info:
-            told = self._formatter.format(record)
-        self.lines.append(f"{record.name} {told}")
+            text = self._formatter.format(record)
+        self.lines.append(f"{record.name} {text}")
 
     def found(self) -> list[str]:
         """The secrets that lines hold, each with the line; then begin anew."""
@@ -116,21 +116,26 @@ class SecretSearch:
         short, self._short = self._short, set()
         trail, self.trail = self.trail, []
         logged = "\n".join(dict.fromkeys(lines))
-        told = "\n".join((logged, *trail))
-        words, others = (set(item.findall(told)) for item in _UNGUESSABLE)
-        shown = {secret for secret in secrets if secret in told} | self._kept & (words | others)
-        shown |= {word for word in words if _SECRET_WORD.fullmatch(word) and f"{word}=" not in told}
-        patterns = [re.compile(rf"\b{item}\b" if item.isdecimal() else re.escape(item)) for item in shown]
-        patterns += [shape for part, shape in _SHAPES.items() if part in told]
-        found = [(told, at) for pattern in patterns for at in pattern.finditer(told)]
+        content = "\n".join((logged, *trail))
+        random_texts, encoded_texts = (set(item.findall(content)) for item in _UNGUESSABLE)
+        leaked = {secret for secret in secrets if secret in content} | self._known & (random_texts | encoded_texts)
+        leaked |= {
+            candidate
+            for candidate in random_texts
+            if _SECRET_WORD.fullmatch(candidate) and f"{candidate}=" not in content
+        }
+        patterns = [re.compile(rf"\b{item}\b" if item.isdecimal() else re.escape(item)) for item in leaked]
+        patterns += [shape for part, shape in _SHAPES.items() if part in content]
+        found = [(content, at) for pattern in patterns for at in pattern.finditer(content)]
         found += [(logged, at) for item in short if item in logged for at in _as_value(item).finditer(logged)]
         return [
-            f"{secret[:_SHOWN]!r} in: {line}" for line, secret in {_line(text, at): at[0] for text, at in found}.items()
+            f"{secret[:_EXCERPT_LENGTH]!r} in: {line}"
+            for line, secret in {_line(text, at): at[0] for text, at in found}.items()
         ]
 
 
-def _line(told: str, at: re.Match[str]) -> str:
-    return told[told.rfind("\n", 0, at.start()) + 1 : (told + "\n").find("\n", at.end())]
+def _line(text: str, at: re.Match[str]) -> str:
+    return text[text.rfind("\n", 0, at.start()) + 1 : (text + "\n").find("\n", at.end())]
 
 
 def _as_value(text: str) -> re.Pattern[str]:

@@ -22,10 +22,10 @@ def wrap(search: SecretSearch) -> None:
     from identity.crypto import argon2id, jwt, sealing
 
     jwt.sign = _noting(search.note, jwt.sign)
-    argon2id.hash_password = _given(search.note, argon2id.hash_password, 0)
-    argon2id.verify_password = _given(search.note, argon2id.verify_password, 1)
-    sealing.Sealer.seal = _given(lambda plain: _note_sealed(search, plain), sealing.Sealer.seal, 1)  # type: ignore[method-assign]
-    sealing.MasterKey.__post_init__ = _given(  # type: ignore[method-assign]
+    argon2id.hash_password = _recording(search.note, argon2id.hash_password, 0)
+    argon2id.verify_password = _recording(search.note, argon2id.verify_password, 1)
+    sealing.Sealer.seal = _recording(lambda plain: _note_sealed(search, plain), sealing.Sealer.seal, 1)  # type: ignore[method-assign]
+    sealing.MasterKey.__post_init__ = _recording(  # type: ignore[method-assign]
         lambda key: search.note(key.key), sealing.MasterKey.__post_init__, 0
     )
     from identity.http import csrf
@@ -74,18 +74,18 @@ def _read(search: SecretSearch, read_text: Callable[..., str]) -> Callable[..., 
 
 def _noting(note: Callable[[Any], object], make: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(make)
-    def made(*arguments: Any, **named: Any) -> Any:
+    def recorded(*arguments: Any, **named: Any) -> Any:
         secret = make(*arguments, **named)
         note(secret)
         return secret
 
-    return made
+    return recorded
 
 
-def _given(note: Callable[[Any], object], take: Callable[..., Any], at: int) -> Callable[..., Any]:
+def _recording(note: Callable[[Any], object], take: Callable[..., Any], at: int) -> Callable[..., Any]:
     @functools.wraps(take)
-    def taken(*arguments: Any, **named: Any) -> Any:
+    def recorded(*arguments: Any, **named: Any) -> Any:
         note(arguments[at])
         return take(*arguments, **named)
 
-    return taken
+    return recorded

@@ -70,7 +70,9 @@ LINES: dict[str, bytes] = {
 
 def _corpus() -> dict[str, bytes]:
     head = b"POST /oauth/v2/token HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\n"
-    with_headers = {name: head + b"\r\n".join([*given, b"", body]) for name, (given, body) in AMBIGUOUS.items()}
+    with_headers = {
+        name: head + b"\r\n".join([*request_headers, b"", body]) for name, (request_headers, body) in AMBIGUOUS.items()
+    }
     return with_headers | LINES
 
 

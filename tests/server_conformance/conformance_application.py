@@ -31,8 +31,15 @@ class StreamProgress:
 def described(method: str, path: str, body: bytes, client: str, scheme: str, headers: dict[str, str]) -> Message:
     """What the application has seen of a request."""
     digest = hashlib.sha256(body).hexdigest()
-    seen = {"method": method, "path": path, "length": len(body), "digest": digest, "client": client, "scheme": scheme}
-    return {**seen, "headers": headers, "release": RELEASE, "pid": os.getpid()}
+    description = {
+        "method": method,
+        "path": path,
+        "length": len(body),
+        "digest": digest,
+        "client": client,
+        "scheme": scheme,
+    }
+    return {**description, "headers": headers, "release": RELEASE, "pid": os.getpid()}
 
 
 def progress() -> bytes:
@@ -78,8 +85,8 @@ async def _echo(scope: Message, receive: Receive, send: Send) -> None:
         return
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     client = (scope.get("client") or ("",))[0]
-    seen = described(scope["method"], scope["path"], body, client, scope.get("scheme", "http"), headers)
-    await _respond(send, 200, json.dumps(seen).encode())
+    description = described(scope["method"], scope["path"], body, client, scope.get("scheme", "http"), headers)
+    await _respond(send, 200, json.dumps(description).encode())
 
 
 async def _refuse(scope: Message, receive: Receive, send: Send) -> None:

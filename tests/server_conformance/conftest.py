@@ -11,7 +11,7 @@ from tests.server_conformance.servers import QUICK, ROOT, SERVERS, ServerKind, S
 
 TABLE = ROOT / "docs" / "reference" / "servers.csv"
 #: A test with the word "no" has to fail; with "mostly" it may.
-WORDS = ("yes", "no", "mostly", "–")
+RATINGS = ("yes", "no", "mostly", "–")
 #: Open files for 1,300 connections, here and in the servers that are started.
 _FILES = 4096
 
@@ -35,11 +35,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if (marker := item.get_closest_marker("requirement")) is None:
             continue
         name = item.callspec.params["kind"].name  # type: ignore[attr-defined]
-        word = rows[marker.args[0]][name]
-        if word == "–":
+        rating = rows[marker.args[0]][name]
+        if rating == "–":
             item.add_marker(pytest.mark.skip(reason=f"does not apply to {name}"))
-        elif word != "yes":
-            item.add_marker(pytest.mark.xfail(reason=f"{TABLE.name} says {word}", strict=word == "no"))
+        elif rating != "yes":
+            item.add_marker(pytest.mark.xfail(reason=f"{TABLE.name} says {rating}", strict=rating == "no"))
 
 
 @pytest.fixture(scope="session", autouse=True)

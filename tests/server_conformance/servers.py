@@ -47,7 +47,7 @@ class ServerKind:
 
 def _gunicorn(*more: str) -> Callable[[int, str], list[str]]:
     def command(port: int, application: str) -> list[str]:
-        own = {
+        settings = {
             "--bind": f"127.0.0.1:{port}",
             "--workers": "1",
             "--keep-alive": str(KEEP_ALIVE),
@@ -59,16 +59,26 @@ def _gunicorn(*more: str) -> Callable[[int, str], list[str]]:
             "--forwarded-allow-ips": "",
             "--worker-tmp-dir": "/dev/shm" if os.path.isdir("/dev/shm") else "/tmp",  # noqa: S108
         }
-        words = [word for pair in own.items() for word in pair]
-        return ["gunicorn", *words, "--no-control-socket", *more, application]
+        options = [option for pair in settings.items() for option in pair]
+        return ["gunicorn", *options, "--no-control-socket", *more, application]
 
     return command
 
 
 def _uvicorn(port: int, application: str) -> list[str]:
-    own = ["--host", "127.0.0.1", "--port", str(port), "--loop", "uvloop", "--http", "httptools", "--no-proxy-headers"]
+    options = [
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--loop",
+        "uvloop",
+        "--http",
+        "httptools",
+        "--no-proxy-headers",
+    ]
     times = ["--timeout-keep-alive", str(KEEP_ALIVE), "--timeout-graceful-shutdown", str(GRACE)]
-    return ["uvicorn", *own, *times, "--no-server-header", "--no-access-log", application]
+    return ["uvicorn", *options, *times, "--no-server-header", "--no-access-log", application]
 
 
 def _waitress(port: int, application: str) -> list[str]:
@@ -121,7 +131,7 @@ class ServerProcess:
     process: subprocess.Popen[bytes]
     log: Path
     release: Path
-    _held: list[socket.socket] = field(default_factory=list)
+    _reserved: list[socket.socket] = field(default_factory=list)
 
     def connect(self) -> socket.socket:
         """A connection whose small pieces are sent as they are."""
@@ -190,21 +200,21 @@ def read_head(connection: socket.socket) -> bytes:
     return received
 
 
-def wait_until(holds: Callable[[], bool], what: str) -> None:
+def wait_until(holds: Callable[[], bool], description: str) -> None:
     """Returns as soon as it holds; fails if it never does."""
     give_up_at = time.monotonic() + WAIT
     while not holds():
         if time.monotonic() > give_up_at:
-            pytest.fail(f"in {WAIT} seconds never: {what}", pytrace=False)
+            pytest.fail(f"in {WAIT} seconds never: {description}", pytrace=False)
         time.sleep(0.05)
 
 
 def free_port() -> tuple[int, socket.socket]:
     """A port, and the socket that reserves it: bound and not listening, beside which a server can listen."""
-    held = socket.socket()
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    held.bind(("127.0.0.1", 0))
-    return held.getsockname()[1], held
+    reservation = socket.socket()
+    reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reservation.bind(("127.0.0.1", 0))
+    return reservation.getsockname()[1], reservation
 
 
 def _is_installed(module: str) -> bool:
@@ -219,16 +229,21 @@ def running(kind: ServerKind, folder: Path, *more: str) -> Iterator[ServerProces
     """The server until the block ends; ``more`` are further words of its command."""
     if missing := [name for name in kind.modules if not _is_installed(name)]:
         pytest.skip(f"a server is not installed: {', '.join(missing)}")
-    port, held = free_port()
+    port, reservation = free_port()
     release = folder / "release"
     release.write_text("first")
-    words = kind.command(port, kind.application)
-    words[-1:-1] = more
+    command = kind.command(port, kind.application)
+    command[-1:-1] = more
     environ = {**os.environ, "CONFORMANCE_RELEASE": str(release), "PYTHONPATH": str(ROOT)}
     log = folder / "server.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", *words], stdout=output, stderr=output, env=environ, cwd=ROOT, start_new_session=True
+            [sys.executable, "-m", *command],
+            stdout=output,
+            stderr=output,
+            env=environ,
+            cwd=ROOT,
+            start_new_session=True,
         )
     server = ServerProcess(kind, port, process, log, release)
     try:
@@ -237,7 +252,7 @@ def running(kind: ServerKind, folder: Path, *more: str) -> Iterator[ServerProces
         yield server
     finally:
         end(process)
-        held.close()
+        reservation.close()
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

@@ -49,7 +49,7 @@ def outcomes(server: ServerProcess, pieces: Callable[[bytes], list[bytes]], befo
     for name, row in EXCEPTIONS.items():
         if row[server.kind.name] == "varies" and found[name] in {"read", "refused"}:
             found[name] = "varies"
-    return {name: word for name, word in found.items() if word != "refused"}
+    return {name: behaviour for name, behaviour in found.items() if behaviour != "refused"}
 
 
 def exceptions(server: ServerProcess) -> dict[str, str]:
@@ -77,7 +77,7 @@ def test_ambiguous_request_is_refused_in_small_pieces(server: ServerProcess) -> 
 def test_what_is_read_ends_where_rfc_9112_says(server: ServerProcess) -> None:
     """The application has its body, and the next request begins behind it."""
     assert set(exceptions(server).values()) <= {"read", "closed", "waits", "varies"}
-    for name in (name for name, word in exceptions(server).items() if word == "read"):
+    for name in (name for name, outcome in exceptions(server).items() if outcome == "read"):
         found = re.findall(rb'"path": "([^"]*)", "length": (\d+)', server.say(CORPUS[name], LAST))
         lengths = {b"/oauth/v2/token": b"12", b"/healthz": b"0", b"/smuggled": b"0"}
         assert found, name
@@ -144,8 +144,10 @@ def test_responses_without_a_body_have_none(server: ServerProcess) -> None:
 
 @pytest.mark.requirement("Forwarding headers change nothing of what the application sees of the connection")
 def test_forwarding_headers_are_left_to_the_application(server: ServerProcess) -> None:
-    own = b"\r\nX-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Proto: https\r\nForwarded: for=192.0.2.7;proto=https\r\n\r\n"
-    answer = server.say(LAST.replace(b"\r\n\r\n", own))
+    forwarded = (
+        b"\r\nX-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Proto: https\r\nForwarded: for=192.0.2.7;proto=https\r\n\r\n"
+    )
+    answer = server.say(LAST.replace(b"\r\n\r\n", forwarded))
     assert b'"client": "127.0.0.1", "scheme": "http"' in answer
 
 

@@ -17,7 +17,7 @@ WHOLE = len(PIECE) * PIECES
 MIB = b"x" * (1 << 20)
 
 
-def asked(path: str, *headers: str, method: str = "POST") -> bytes:
+def request_head(path: str, *headers: str, method: str = "POST") -> bytes:
     return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: x", *headers, "", ""]).encode()
 
 
@@ -26,7 +26,7 @@ def test_refusal_reaches_a_client_that_is_still_sending(server: ServerProcess) -
     """RFC 9112 §9.6: a connection closed over unread bytes is reset, and a proxy answers 502 then."""
     for _ in range(5):
         with server.connect() as connection:
-            connection.sendall(asked("/refuse", f"Content-Length: {len(MIB)}"))
+            connection.sendall(request_head("/refuse", f"Content-Length: {len(MIB)}"))
             head = read_head(connection)
             assert head.startswith(b"HTTP/1.1 413 ")
             for at in range(0, len(MIB), 1 << 16):
@@ -39,7 +39,7 @@ def test_refusal_reaches_a_client_that_is_still_sending(server: ServerProcess) -
 @pytest.mark.requirement("A client that sends on after a refusal is cut off, or its connection ends, within 1 GiB")
 def test_endless_body_is_cut_off_after_its_refusal(server: ServerProcess) -> None:
     with server.connect() as connection:
-        connection.sendall(asked("/refuse", "Content-Length: 100000000000"))
+        connection.sendall(request_head("/refuse", "Content-Length: 100000000000"))
         assert read_head(connection).startswith(b"HTTP/1.1 413 ")
         sent = 0
         with suppress(ConnectionError):
@@ -51,7 +51,7 @@ def test_endless_body_is_cut_off_after_its_refusal(server: ServerProcess) -> Non
 @pytest.mark.requirement("A body that the application does not read yet waits at the client, not in memory")
 def test_unread_body_waits_at_the_client(server: ServerProcess) -> None:
     with server.connect() as connection:
-        connection.sendall(asked("/unread", f"Content-Length: {WHOLE}", "Connection: close"))
+        connection.sendall(request_head("/unread", f"Content-Length: {WHOLE}", "Connection: close"))
         connection.settimeout(0.5)
         sent = 0
         # Until the connection takes no more: the application reads only after that.
@@ -70,12 +70,12 @@ def test_unread_body_waits_at_the_client(server: ServerProcess) -> None:
 def test_unread_response_waits_in_the_application(server: ServerProcess) -> None:
     before = server.ask("/progress")["sent"]
     with server.connect() as connection:
-        connection.sendall(asked("/stream", "Connection: close", method="GET"))
+        connection.sendall(request_head("/stream", "Connection: close", method="GET"))
 
         def stands_still() -> bool:
-            one = server.ask("/progress")["sent"]
+            first = server.ask("/progress")["sent"]
             time.sleep(0.5)
-            return bool(before < one == server.ask("/progress")["sent"])
+            return bool(before < first == server.ask("/progress")["sent"])
 
         wait_until(stands_still, "the application waits for the client")
         assert server.ask("/progress")["sent"] - before < BUFFERED
@@ -88,7 +88,7 @@ def test_unread_response_waits_in_the_application(server: ServerProcess) -> None
 def test_expected_continue_is_sent_when_the_body_is_read(server: ServerProcess) -> None:
     with server.connect() as connection:
         for _ in range(2):
-            connection.sendall(asked("/echo", "Content-Length: 3", "Expect: 100-continue"))
+            connection.sendall(request_head("/echo", "Content-Length: 3", "Expect: 100-continue"))
             assert read_head(connection).startswith(b"HTTP/1.1 100 ")
             connection.sendall(b"abc")
             head = read_head(connection)
@@ -103,13 +103,15 @@ def test_expected_continue_is_sent_when_the_body_is_read(server: ServerProcess) 
 @pytest.mark.requirement("Expect: 100-continue is answered with the refusal alone when the application refuses")
 def test_refused_body_is_not_asked_for(server: ServerProcess) -> None:
     with server.connect() as connection:
-        connection.sendall(asked("/refuse", "Content-Length: 3000000", "Expect: 100-continue"))
+        connection.sendall(request_head("/refuse", "Content-Length: 3000000", "Expect: 100-continue"))
         assert read_head(connection).startswith(b"HTTP/1.1 413 ")
 
 
 @pytest.mark.requirement("A client that does not wait for 100 is answered all the same")
 def test_body_sent_without_waiting_for_continue_is_read(server: ServerProcess) -> None:
-    answer = server.say(asked("/echo", "Content-Length: 3", "Expect: 100-continue", "Connection: close") + b"abc")
+    answer = server.say(
+        request_head("/echo", "Content-Length: 3", "Expect: 100-continue", "Connection: close") + b"abc"
+    )
     assert answer.count(b'"length": 3') == 1
 
 
@@ -117,7 +119,7 @@ def test_body_sent_without_waiting_for_continue_is_read(server: ServerProcess) -
 def test_incomplete_body_is_not_taken_for_a_whole_one(server: ServerProcess) -> None:
     for framing, body in (("Content-Length: 10", b"abc"), ("Transfer-Encoding: chunked", b"a\r\nabc")):
         with server.connect() as connection:
-            connection.sendall(asked("/echo", framing) + body)
+            connection.sendall(request_head("/echo", framing) + body)
             connection.shutdown(socket.SHUT_WR)
             received = b""
             with suppress(ConnectionError):
@@ -140,7 +142,7 @@ def test_slow_bodies_hold_up_no_others(server: ServerProcess) -> None:
     thread = threading.Thread(target=trickle)
     try:
         for item in slow:
-            item.sendall(asked("/echo", "Content-Length: 100000"))
+            item.sendall(request_head("/echo", "Content-Length: 100000"))
         thread.start()
         for _ in range(10):
             assert server.answers()

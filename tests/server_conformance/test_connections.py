@@ -31,8 +31,8 @@ def test_idle_and_slow_connections_hold_up_no_others(server: ServerProcess) -> N
 def test_slow_readers_hold_up_no_others(server: ServerProcess) -> None:
     with ExitStack() as stack:
         for _ in range(20):
-            one = stack.enter_context(server.connect())
-            one.sendall(b"GET /stream HTTP/1.1\r\nHost: x\r\n\r\n")
+            connection = stack.enter_context(server.connect())
+            connection.sendall(b"GET /stream HTTP/1.1\r\nHost: x\r\n\r\n")
         for _ in range(10):
             assert server.ask()["path"] == "/"
 
@@ -101,12 +101,12 @@ def test_left_connections_leave_no_open_file(server: ServerProcess) -> None:
     for wave in range(20):
         with ExitStack() as stack:
             for number in range(100):
-                one = stack.enter_context(server.connect())
+                connection = stack.enter_context(server.connect())
                 if number % 2:
-                    one.sendall(HALF)
+                    connection.sendall(HALF)
                 if number % 3 == 0:
-                    one.sendall(HALF.replace(b"GET /", b"POST /echo") + b"Content-Length: 100\r\n\r\nabc")
+                    connection.sendall(HALF.replace(b"GET /", b"POST /echo") + b"Content-Length: 100\r\n\r\nabc")
                 if wave % 2:
-                    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     wait_until(lambda: bool(worker.num_fds() <= before + 2), "its files are closed")
     assert server.worker().pid == worker.pid

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from tests.server_conformance.ambiguous_requests import CORPUS
-from tests.server_conformance.conftest import TABLE, WORDS, table
+from tests.server_conformance.conftest import RATINGS, TABLE, table
 from tests.server_conformance.servers import SERVERS
 
 OUTCOMES = {"refused", "closed", "read", "waits", "varies", "answered twice", "refused twice"}
@@ -18,7 +18,7 @@ def test_each_row_is_decided_by_a_test() -> None:
 def test_each_server_has_a_word_in_each_row() -> None:
     for name, row in table().items():
         assert set(row) == set(SERVERS), name
-        assert set(row.values()) <= set(WORDS), name
+        assert set(row.values()) <= set(RATINGS), name
 
 
 def test_framing_exceptions_are_of_the_corpus() -> None:

@@ -101,7 +101,7 @@ def rest_of(connection: socket.socket) -> bytes:
 def running(folder: Path, parser: str) -> Iterator[ConformanceService]:
     if parser == "fast" and find_spec("gunicorn_h1c") is None:
         pytest.skip("gunicorn's parser in C (gunicorn_h1c) is not installed")
-    port, held = free_port()
+    port, reservation = free_port()
     text = (ROOT / "development.ini").read_text()
     server = SERVER.format(parser=parser)
     text, count = re.subn(r"\[server:main\]\n(?:[^\[].*\n|\n)*", lambda _: f"{server}\n", text)
@@ -118,7 +118,7 @@ def running(folder: Path, parser: str) -> Iterator[ConformanceService]:
         assert "Traceback" not in service.log, service.log
     finally:
         end(process)
-        held.close()
+        reservation.close()
 
 
 @pytest.fixture(scope="module", params=["python", "fast"])
@@ -231,12 +231,12 @@ def test_idle_and_slow_clients_hold_up_no_others(service: ConformanceService) ->
         for _ in range(1000):
             stack.enter_context(service.connect())
         headers = [stack.enter_context(service.connect()) for _ in range(300)]
-        for one in headers:
-            one.sendall(service.head("GET", "/login")[:-2])
+        for body in headers:
+            body.sendall(service.head("GET", "/login")[:-2])
         bodies = [stack.enter_context(service.connect()) for _ in range(300)]
-        for number, one in enumerate(bodies):
+        for number, body in enumerate(bodies):
             path = ("/login", "/oauth/v2/token", "/management/v1/organizations")[number % 3]
-            one.sendall(service.head("POST", path, FORM, "Content-Length: 60000"))
+            body.sendall(service.head("POST", path, FORM, "Content-Length: 60000"))
         for number in range(300):
             reader = stack.enter_context(service.connect(receive_buffer=4096))
             reader.sendall(service.head("GET", (file, DISCOVERY)[number % 2]) * 100)
@@ -246,12 +246,12 @@ def test_idle_and_slow_clients_hold_up_no_others(service: ConformanceService) ->
         wait_until(lambda: service.status(file) == 200, "threads are free")
         slowest = 0.0
         for _ in range(5):
-            for one in headers:
+            for body in headers:
                 with suppress(ConnectionError):
-                    one.sendall(b"X: y\r\n")
-            for one in bodies:
+                    body.sendall(b"X: y\r\n")
+            for body in bodies:
                 with suppress(ConnectionError):
-                    one.sendall(b"x")
+                    body.sendall(b"x")
             for path, status in (("/healthz", 200), (DISCOVERY, 200), (file, 200), ("/login", 303)):
                 began = time.monotonic()
                 assert service.status(path) == status
@@ -264,7 +264,7 @@ def test_idle_and_slow_clients_hold_up_no_others(service: ConformanceService) ->
 class ServiceLoad:
     """Clients on kept connections: an endpoint, a page, and a refused token."""
 
-    ASKED = (
+    REQUESTS = (
         ("GET", DISCOVERY, b""),
         ("GET", "/static/identity.css", b""),
         ("POST", "/oauth/v2/token", b"grant_type=x"),
@@ -274,7 +274,7 @@ class ServiceLoad:
         self.failures: list[str] = []
         self.answered = 0
         token = ("POST", "/oauth/v2/token", b"grant_type=x")
-        self._asked = (("GET", DISCOVERY, b""), ("GET", service.static_file(), b""), token)
+        self._requests = (("GET", DISCOVERY, b""), ("GET", service.static_file(), b""), token)
         self._service = service
         self._ended = threading.Event()
 
@@ -282,7 +282,7 @@ class ServiceLoad:
     def going_on(self) -> Iterator["ServiceLoad"]:
         with ThreadPoolExecutor(6) as pool:
             for number in range(6):
-                pool.submit(self._ask, *self._asked[number % 3])
+                pool.submit(self._ask, *self._requests[number % 3])
             try:
                 yield self
             finally:

@@ -39,9 +39,9 @@ def test_begun_request_is_answered_at_sigterm(own_server: ServerProcess) -> None
 @pytest.mark.thorough
 @pytest.mark.requirement("At SIGTERM idle connections do not delay the end beyond their keep-alive time")
 def test_idle_connections_do_not_delay_sigterm(own_server: ServerProcess) -> None:
-    with own_server.connect() as kept, own_server.connect():
-        kept.sendall(ASK % b"/progress")
-        assert kept.recv(1 << 16).startswith(b"HTTP/1.1 200 ")
+    with own_server.connect() as idle_connection, own_server.connect():
+        idle_connection.sendall(ASK % b"/progress")
+        assert idle_connection.recv(1 << 16).startswith(b"HTTP/1.1 200 ")
         own_server.signal(signal.SIGTERM)
         begun = time.monotonic()
         own_server.process.wait(WAIT)

@@ -27,7 +27,7 @@ http_port = 0
 [app:main]
 paste.app_factory = tests.serving.minimal_application:main
 identity.data = {folder}
-word = {word}
+greeting = {greeting}
 single = {single}
 
 [server:main]
@@ -84,15 +84,15 @@ class ServeProcess:
         )
         return sorted(item.pid for item in found)
 
-    def says(self, words: str, count: int = 1) -> None:
-        wait_for(lambda: self.log, lambda found: found.count(words) >= count)
+    def says(self, text: str, count: int = 1) -> None:
+        wait_for(lambda: self.log, lambda found: found.count(text) >= count)
 
-    def write(self, *, word: str = "first", code: str = "one", single: str = "", **server: object) -> None:
+    def write(self, *, greeting: str = "first", code: str = "one", single: str = "", **server: object) -> None:
         """Write ini file and code."""
-        given = {"bind": "127.0.0.1:%(http_port)s", "workers": 2, **server}
-        lines = "\n".join(f"{name} = {value}" for name, value in given.items() if value is not None)
+        server_settings = {"bind": "127.0.0.1:%(http_port)s", "workers": 2, **server}
+        lines = "\n".join(f"{name} = {value}" for name, value in server_settings.items() if value is not None)
         (self.folder / "service.ini").write_text(
-            INI.format(folder=self.folder / "data", word=word, single=single, server=lines)
+            INI.format(folder=self.folder / "data", greeting=greeting, single=single, server=lines)
         )
         # Written in one second, it would be taken for what was compiled before.
         (self.folder / "code_that_changes.py").write_text(f"CODE = {code!r}\n")

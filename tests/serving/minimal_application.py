@@ -11,16 +11,16 @@ from code_that_changes import CODE  # type: ignore[import-not-found]
 Message = dict[str, Any]
 
 
-def main(_global_config: dict[str, str], word: str = "", single: str = "", **_: str) -> Any:
+def main(_global_config: dict[str, str], greeting: str = "", single: str = "", **_: str) -> Any:
     """What ``paste.app_factory`` names."""
-    if word == "broken":
-        raise SystemExit("identity cannot start. The word is broken.")
-    return MinimalApplication(word, single=bool(single))
+    if greeting == "broken":
+        raise SystemExit("identity cannot start. The greeting is broken.")
+    return MinimalApplication(greeting, single=bool(single))
 
 
 class MinimalApplication:
-    def __init__(self, word: str, *, single: bool) -> None:
-        self._word = word
+    def __init__(self, greeting: str, *, single: bool) -> None:
+        self._greeting = greeting
         identity = SimpleNamespace(
             backend=SimpleNamespace(has_single_writer=single, is_concurrent=True), set_process_count=lambda *_: None
         )
@@ -40,7 +40,7 @@ class MinimalApplication:
             os.read(os.pipe()[0], 1)
         if scope["path"] == "/dies":
             os._exit(7)
-        body = f"{os.getpid()} {self._word} {CODE}".encode()
+        body = f"{os.getpid()} {self._greeting} {CODE}".encode()
         headers = [(b"content-length", str(len(body)).encode())]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
@@ -49,8 +49,8 @@ class MinimalApplication:
         self, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]
     ) -> None:
         await receive()
-        if self._word == "fails":
-            await send({"type": "lifespan.startup.failed", "message": "identity cannot start. The word fails."})
+        if self._greeting == "fails":
+            await send({"type": "lifespan.startup.failed", "message": "identity cannot start. The greeting fails."})
             return
         await send({"type": "lifespan.startup.complete"})
         await receive()

@@ -53,8 +53,8 @@ class KeepAliveClient(threading.Thread):
         connection.close()
 
     def more(self, count: int = 20) -> None:
-        wanted = len(self.answers) + count
-        wait_for(lambda: len(self.answers), lambda found: found >= wanted)
+        expected_count = len(self.answers) + count
+        wait_for(lambda: len(self.answers), lambda found: found >= expected_count)
 
 
 @contextmanager
@@ -80,16 +80,16 @@ class TestStart:
         wait_for(lambda: {service.ask().split()[0] for _ in range(20)}, workers.__eq__)
 
     def test_taken_port_is_one_line(self, start: Start) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            port = taken.getsockname()[1]
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port = listener.getsockname()[1]
             service = start(waits=False, port=port)
             assert service.process.wait(LONG) == 1
         assert service.log.startswith(f"identity: It cannot listen on 127.0.0.1:{port}: Address already in use. Stop")
         assert service.log.count("\n") == 1
 
-    @pytest.mark.parametrize("word", ["broken", "fails"])
-    def test_worker_that_cannot_start_is_one_clear_message(self, start: Start, word: str) -> None:
-        service = start(waits=False, word=word, workers=3)
+    @pytest.mark.parametrize("code", ["broken", "fails"])
+    def test_worker_that_cannot_start_is_one_clear_message(self, start: Start, code: str) -> None:
+        service = start(waits=False, greeting=code, workers=3)
         assert service.process.wait(LONG) == 1
         # Lines for debugging are there when logs are searched for secrets.
         lines = [line for line in service.log.splitlines() if " DEBUG: " not in line]
@@ -135,10 +135,10 @@ class TestStart:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         command = [PROGRAM, "status", "-c", "service.ini", f"http_port={service.port}"]
         # A worker's first heartbeat is that of its start.
-        told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=LONG, check=True).stdout
-        assert f"arbiter  process {service.process.pid}" in told
+        output = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=LONG, check=True).stdout
+        assert f"arbiter  process {service.process.pid}" in output
         for worker in service.workers():
-            assert f"worker   process {worker}" in told
+            assert f"worker   process {worker}" in output
         service.signal(signal.SIGTERM)
         assert service.process.wait(LONG) == 0
         assert subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=LONG, check=False).returncode == 1
@@ -189,7 +189,7 @@ class TestStop:
             service.signal(signal.SIGTERM)
             assert service.process.wait(LONG) == 0
         # A client learns it from its answer, opens another connection, and that is refused.
-        lost = {what.partition("(")[0] for client in clients for what in client.lost}
+        lost = {failure.partition("(")[0] for client in clients for failure in client.lost}
         # The system resets what no process has accepted when the socket closes.
         assert lost <= {"new connection: ConnectionRefusedError", "new connection: ConnectionResetError"}
 
@@ -225,22 +225,22 @@ class TestReload:
     def test_brings_settings_and_code_and_loses_no_request(self, start: Start, settings: dict[str, str]) -> None:
         service = start(**settings)
         with load(service) as clients:
-            for word in ("second", "third"):
+            for greeting in ("second", "third"):
                 before = set(service.workers())
-                service.write(word=word, code=word, **settings)
+                service.write(greeting=greeting, code=greeting, **settings)
                 service.signal(signal.SIGHUP)
                 wait_for(lambda before=before: before & set(service.workers()), lambda found: not found)  # type: ignore[misc]
                 for client in clients:
                     client.more()
-                    assert client.answers[-1].endswith(f"{word} {word}")
-        assert [what for client in clients for what in client.lost] == []
+                    assert client.answers[-1].endswith(f"{greeting} {greeting}")
+        assert [failure for client in clients for failure in client.lost] == []
 
     def test_workers_go_on_where_the_new_ones_cannot_start(self, start: Start) -> None:
         service = start()
         before = service.workers()
         unfit: list[Callable[[], object]] = [
-            lambda: service.write(word="broken"),
-            lambda: service.write(word="fails"),
+            lambda: service.write(greeting="broken"),
+            lambda: service.write(greeting="fails"),
             lambda: service.write(workers="many"),
             lambda: service.write(no_such_setting="1"),
             lambda: (service.folder / "code_that_changes.py").write_text("no Python"),
@@ -252,13 +252,13 @@ class TestReload:
             service.says("the workers from before go on", count)
             assert service.workers() == before
         assert service.ask().endswith("first one")
-        service.write(word="second")
+        service.write(greeting="second")
         service.signal(signal.SIGHUP)
         wait_for(service.ask, lambda answer: answer.endswith("second one"))
 
     def test_other_address_takes_a_restart(self, start: Start) -> None:
         service = start()
-        service.write(word="second", bind="127.0.0.1:1")
+        service.write(greeting="second", bind="127.0.0.1:1")
         service.signal(signal.SIGHUP)
         service.says("bind has changed: that takes a restart")
         wait_for(service.ask, lambda answer: answer.endswith("second one"))
@@ -274,7 +274,7 @@ class TestReplacement:
             for client in clients:
                 client.more()
         assert all(len(client.lost) <= 1 for client in clients)
-        assert not [what for client in clients for what in client.lost if "Refused" in what]
+        assert not [failure for client in clients for failure in client.lost if "Refused" in failure]
 
     def test_hanging_worker_is_replaced_and_says_where_it_hangs(self, start: Start) -> None:
         service = start(timeout=5, workers=1)
@@ -288,10 +288,10 @@ class TestReplacement:
 
     def test_worker_that_cannot_start_later_is_tried_again(self, start: Start) -> None:
         service = start(workers=1)
-        service.write(word="broken", workers=1)
+        service.write(greeting="broken", workers=1)
         os.kill(service.workers(1)[0], signal.SIGKILL)
-        service.says("The word is broken", 2)
-        service.write(word="second", workers=1)
+        service.says("The greeting is broken", 2)
+        service.write(greeting="second", workers=1)
         wait_for(service.ask, lambda answer: answer.endswith("second one"))
 
     def test_nothing_outlives_a_killed_arbiter(self, start: Start) -> None:

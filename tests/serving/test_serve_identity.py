@@ -37,12 +37,12 @@ def service(
 ) -> Iterator[ServeProcess]:
     """Of development.ini."""
     settings = database_factory.empty_database_settings(storage_name)
-    given = {
+    variables = {
         "identity.plugin.sql.url": settings["identity.plugin.sql.url"],
         "identity.plugin.metrics.listen": f"127.0.0.1:{metrics_port}",
     }
     text = DEVELOPMENT.read_text()
-    for name, value in given.items():
+    for name, value in variables.items():
         line = f"{name} = {value.replace('%', '%%')}"
         text, count = re.subn(rf"(?m)^{re.escape(name)} *=.*$", line.replace("\\", r"\\"), text)
         assert count == 1, name
@@ -61,7 +61,7 @@ def service(
 
 
 def test_tokens_and_metrics_over_a_killed_worker_and_a_reload(service: ServeProcess, metrics_port: int) -> None:
-    shown: list[tuple[float, float]] = []
+    spans: list[tuple[float, float]] = []
 
     def is_shown(requests: int, replaced: int) -> None:
         def look() -> tuple[float, float, float]:
@@ -69,8 +69,8 @@ def test_tokens_and_metrics_over_a_killed_worker_and_a_reload(service: ServeProc
                 metrics = ReadMetrics(request_metrics(metrics_port)[1])
                 labels = {"endpoint": "protocol.metadata", "status": "200"}
                 counted = metrics.value("identity_requests_total", **labels)
-                shown.append((counted, metrics.value("identity_workers_replaced_total")))
-                return metrics.value("identity_processes"), *shown[-1]
+                spans.append((counted, metrics.value("identity_workers_replaced_total")))
+                return metrics.value("identity_processes"), *spans[-1]
             return 0, 0, 0
 
         wait_for(look, lambda found: found == (2, requests, replaced))
@@ -99,7 +99,7 @@ def test_tokens_and_metrics_over_a_killed_worker_and_a_reload(service: ServeProc
     ask(4)
     is_shown(14, 1)
     # No counter goes back.
-    for item in zip(*shown, strict=True):
+    for item in zip(*spans, strict=True):
         assert list(item) == sorted(item)
     for _ in range(4):
         gets_a_token()

@@ -46,11 +46,11 @@ def start_server(tmp_path: Path) -> Iterator[StartServer]:
         port = free_port()
         text = DEVELOPMENT.read_text().replace("http_port = 8080", f"http_port = {port}")
         (tmp_path / "service.ini").write_text(text)
-        program, *words = COMMANDS[server](port)
+        program, *arguments = COMMANDS[server](port)
         with (tmp_path / "log").open("ab") as output:
             started.append(
                 subprocess.Popen(
-                    [str(Path(sys.executable).with_name(program)), *words, *more],
+                    [str(Path(sys.executable).with_name(program)), *arguments, *more],
                     cwd=tmp_path,
                     env={**os.environ, "IDENTITY_INI": "service.ini", "HOME": str(tmp_path)},
                     stdout=output,

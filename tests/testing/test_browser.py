@@ -15,7 +15,7 @@ HTTPS = "https://id.example.com/login/x"
 HTTP = "http://localhost:8080/login/x"
 
 
-def kept(header: str, *, url: str = HTTPS) -> CookieJar:
+def jar_with(header: str, *, url: str = HTTPS) -> CookieJar:
     """A jar that was offered this one cookie."""
     jar = CookieJar()
     jar.store(url, header, NOW)
@@ -23,7 +23,7 @@ def kept(header: str, *, url: str = HTTPS) -> CookieJar:
 
 
 @pytest.mark.parametrize(
-    ("header", "url", "shown"),
+    ("header", "url", "is_sent"),
     [
         ("a=1", HTTPS, True),
         ("a=1; Path=/", "https://id.example.com/", True),
@@ -39,9 +39,9 @@ def kept(header: str, *, url: str = HTTPS) -> CookieJar:
         ("a=1; Path=/; Secure", "http://id.example.com/", False),
     ],
 )
-def test_a_cookie_goes_where_it_belongs(header: str, url: str, shown: bool) -> None:
+def test_a_cookie_goes_where_it_belongs(header: str, url: str, is_sent: bool) -> None:
     """RFC 6265 §5.4."""
-    assert (kept(header).header(url, NOW) == "a=1") is shown
+    assert (jar_with(header).header(url, NOW) == "a=1") is is_sent
 
 
 @pytest.mark.parametrize(
@@ -61,15 +61,15 @@ def test_a_cookie_goes_where_it_belongs(header: str, url: str, shown: bool) -> N
     ],
 )
 def test_what_browsers_ignore_is_ignored(header: str, url: str) -> None:
-    assert len(kept(header, url=url)) == 0
+    assert len(jar_with(header, url=url)) == 0
 
 
 def test_a_host_cookie_is_kept() -> None:
-    assert kept("__Host-a=1; Secure; Path=/").header(HTTPS, NOW) == "__Host-a=1"
+    assert jar_with("__Host-a=1; Secure; Path=/").header(HTTPS, NOW) == "__Host-a=1"
 
 
 def test_a_cookie_is_replaced_and_removed() -> None:
-    jar = kept("a=1; Path=/")
+    jar = jar_with("a=1; Path=/")
     jar.store(HTTPS, "a=2; Path=/", NOW)
     assert jar.header(HTTPS, NOW) == "a=2"
     jar.store(HTTPS, "a=; Path=/; Max-Age=0", NOW)
@@ -78,22 +78,22 @@ def test_a_cookie_is_replaced_and_removed() -> None:
 
 def test_a_cookie_of_another_path_is_another_cookie() -> None:
     """The longer path comes first (RFC 6265 §5.4)."""
-    jar = kept("a=1; Path=/")
+    jar = jar_with("a=1; Path=/")
     jar.store(HTTPS, "a=2; Path=/login", NOW)
     assert jar.header(HTTPS, NOW) == "a=2; a=1"
 
 
 def test_cookies_end() -> None:
-    jar = kept("a=1; Path=/; Max-Age=60")
+    jar = jar_with("a=1; Path=/; Max-Age=60")
     assert jar.header(HTTPS, NOW + timedelta(seconds=59)) == "a=1"
     assert jar.header(HTTPS, NOW + timedelta(seconds=60)) == ""
-    expired = kept("a=1; Path=/; Expires=Tue, 01 Jan 2030 00:00:10 GMT")
+    expired = jar_with("a=1; Path=/; Expires=Tue, 01 Jan 2030 00:00:10 GMT")
     assert expired.header(HTTPS, NOW + timedelta(seconds=9)) == "a=1"
     assert expired.header(HTTPS, NOW + timedelta(seconds=10)) == ""
 
 
 @pytest.mark.parametrize(
-    ("same_site", "site", "method", "shown"),
+    ("same_site", "site", "method", "is_sent"),
     [
         ("Lax", "cross-site", "GET", True),
         ("Lax", "cross-site", "POST", False),
@@ -104,13 +104,13 @@ def test_cookies_end() -> None:
         ("None", "cross-site", "POST", True),
     ],
 )
-def test_same_site_holds_cookies_back(same_site: str, site: str, method: str, shown: bool) -> None:
-    jar = kept(f"a=1; Path=/; Secure; SameSite={same_site}")
-    assert bool(jar.header(HTTPS, NOW, method=method, site=site)) is shown
+def test_same_site_holds_cookies_back(same_site: str, site: str, method: str, is_sent: bool) -> None:
+    jar = jar_with(f"a=1; Path=/; Secure; SameSite={same_site}")
+    assert bool(jar.header(HTTPS, NOW, method=method, site=site)) is is_sent
 
 
 def test_without_a_word_a_cookie_is_lax() -> None:
-    assert kept("a=1; Path=/").header(HTTPS, NOW, method="POST", site="cross-site") == ""
+    assert jar_with("a=1; Path=/").header(HTTPS, NOW, method="POST", site="cross-site") == ""
 
 
 @pytest.mark.parametrize(

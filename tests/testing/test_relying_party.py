@@ -62,8 +62,13 @@ def test_an_answer_that_could_be_kept_or_told_is_refused(browser: Browser, party
 
 
 def test_an_answer_that_comes_in_another_way_is_refused(browser: Browser, party: RelyingParty) -> None:
-    for asked, other in (("query", "fragment"), ("fragment", "query"), ("form_post", "query"), ("query", "form_post")):
-        request = party.new_request(response_mode=asked)
+    for requested, other in (
+        ("query", "fragment"),
+        ("fragment", "query"),
+        ("form_post", "query"),
+        ("query", "form_post"),
+    ):
+        request = party.new_request(response_mode=requested)
         answer = browser.open(request.url)
         party.check_response(answer, request)
         with pytest.raises(AssertionError):
@@ -96,20 +101,20 @@ def forge(world: World) -> Callable[..., str]:
 
 
 @pytest.fixture
-def asked(party: RelyingParty) -> SentAuthorizationRequest:
+def sent_request(party: RelyingParty) -> SentAuthorizationRequest:
     return party.new_request("id_token token", max_age=60)
 
 
 @pytest.fixture
-def members(browser: Browser, party: RelyingParty, asked: SentAuthorizationRequest) -> dict[str, str]:
-    return party.check_response(browser.open(asked.url), asked)
+def members(browser: Browser, party: RelyingParty, sent_request: SentAuthorizationRequest) -> dict[str, str]:
+    return party.check_response(browser.open(sent_request.url), sent_request)
 
 
 def test_an_id_token_with_a_wrong_claim_is_refused(
-    party: RelyingParty, asked: SentAuthorizationRequest, members: dict[str, str], forge: Callable[..., str]
+    party: RelyingParty, sent_request: SentAuthorizationRequest, members: dict[str, str], forge: Callable[..., str]
 ) -> None:
     token, access_token = members["id_token"], members["access_token"]
-    party.check_id_token(forge(token), asked, access_token=access_token)
+    party.check_id_token(forge(token), sent_request, access_token=access_token)
     wrong: dict[str, list[Any]] = {
         "iss": ["https://evil.example"],
         "aud": ["other", ["other"]],
@@ -123,20 +128,20 @@ def test_an_id_token_with_a_wrong_claim_is_refused(
     for name, values in wrong.items():
         for value in values:
             with pytest.raises((AssertionError, KeyError)):
-                party.check_id_token(forge(token, **{name: value}), asked, access_token=access_token)
+                party.check_id_token(forge(token, **{name: value}), sent_request, access_token=access_token)
 
 
 def test_an_id_token_of_another_key_is_refused(
-    party: RelyingParty, asked: SentAuthorizationRequest, members: dict[str, str], key_pool: RsaKeyPool
+    party: RelyingParty, sent_request: SentAuthorizationRequest, members: dict[str, str], key_pool: RsaKeyPool
 ) -> None:
     token = members["id_token"]
     header, claims = decode_jwt_unverified(token)
     with pytest.raises(InvalidSignature):
-        party.check_id_token(sign_assertion(claims, key_pool.next(), key_id=header["kid"]), asked)
+        party.check_id_token(sign_assertion(claims, key_pool.next(), key_id=header["kid"]), sent_request)
     with pytest.raises(AssertionError):
         party.check_id_token(
             sign_assertion(claims, key_pool.next(), key_id=header["kid"], header={"alg": "none"}, sign=no_signature),
-            asked,
+            sent_request,
         )
 
 

@@ -26,10 +26,10 @@ def test_the_api_sets_shows_and_describes_it(world: World) -> None:
     manager = world.make_manager_program()
     token = manager.management_token()
     project = world.make_project(manager.organization)
-    made = world.client.call_management_api(
+    created = world.client.call_management_api(
         f"/projects/{project.id}/applications", token, "POST", {"name": "Shop", "type": "api", FIELD: True}
     ).json
-    path = f"/applications/{made['id']}"
+    path = f"/applications/{created['id']}"
     assert world.client.call_management_api(path, token).json[FIELD] is True
     changed = world.client.call_management_api(path, token, "PATCH", {FIELD: False})
     assert changed.json[FIELD] is False
@@ -83,8 +83,8 @@ def test_form_and_page_have_it(world: World) -> None:
     address = f"/console/applications/{client.client_id}"
     browser.open(f"{address}/edit")
     browser.submit({FIELD: True}, form="page-form")
-    shown = check_page(browser.open(address)).select_one("#settings").get_text(" ", strip=True)
-    assert "Reads aloud Yes" in shown
+    text = check_page(browser.open(address)).select_one("#settings").get_text(" ", strip=True)
+    assert "Reads aloud Yes" in text
     with world.read_only_services() as services:
         found: Any = services.applications.get(client.client_id)
     assert found.reads_aloud is True

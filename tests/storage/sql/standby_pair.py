@@ -36,8 +36,8 @@ class StandbyPair:
     def settings(self, **changed: object) -> SqlPluginSettings:
         """Of a new database, without a schema."""
         url = new_database(self.primary)
-        given = {"standby_url": self.standby_url(url), "standby_staleness": STALENESS, **changed}
-        return SqlPluginSettings(url=url, **given)  # type: ignore[arg-type]
+        standby_settings = {"standby_url": self.standby_url(url), "standby_staleness": STALENESS, **changed}
+        return SqlPluginSettings(url=url, **standby_settings)  # type: ignore[arg-type]
 
     def standby_url(self, url: str) -> str:
         """Where the standby has the same database."""

@@ -119,8 +119,8 @@ def store_service_user(backend: SqlBackend) -> ServiceUser:
 def wait_for_other_connections_to_end(url: str) -> None:
     """Return when the server has noticed that all others are gone."""
     with psycopg.connect(url, autocommit=True) as connection:
-        others = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        while connection.execute(others).fetchone() is not None:
+        query = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        while connection.execute(query).fetchone() is not None:
             connection.execute("SELECT pg_sleep(0.02)")
 
 
@@ -133,12 +133,12 @@ def test_killed_process_loses_no_acknowledged_write(postgresql_url: str, times: 
     backend.close()
     # Forked from a process with nothing else in it.
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        each = list(pool.map(run_until_killed, [postgresql_url] * times, [robot] * times, range(times)))
+        numbers = list(pool.map(run_until_killed, [postgresql_url] * times, [robot] * times, range(times)))
     wait_for_other_connections_to_end(postgresql_url)
     tokens = read_column(postgresql_url, "access_tokens", "digest")
     assert tokens == read_column(postgresql_url, "records", "key"), "a token and what it used up are written together"
     ends = set()
-    for number, acknowledged in enumerate(each):
+    for number, acknowledged in enumerate(numbers):
         found = {name for name in range(WRITER_COUNT) if token_digest(number, name) in tokens}
         assert found >= acknowledged
         if number % 2:

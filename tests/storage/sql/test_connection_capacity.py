@@ -109,8 +109,8 @@ def test_process_opens_as_many_connections_as_it_is_given_and_no_more(small_serv
         ):
             pytest.fail("there is one more to write by")
         with psycopg.connect(url) as connection:
-            others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-            assert connection.execute(others).fetchone() == (settings.database_connections + 1,)
+            query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+            assert connection.execute(query).fetchone() == (settings.database_connections + 1,)
     backend.close()
 
 
@@ -123,21 +123,21 @@ def test_what_so_many_processes_need_is_compared_with_the_limit(small_server: Po
     url = new_database(small_server)
     SqlBackend(SqlPluginSettings(url=url)).migrate()
 
-    def told(processes: int, **settings: int) -> str | None:
+    def warning(processes: int, **settings: int) -> str | None:
         backend = SqlBackend(SqlPluginSettings(url=url, **settings))  # type: ignore[arg-type]
         problem = backend.connection_limit_problem(processes)
         backend.close()
         return problem
 
-    assert told(1, database_connections=10) is None
-    problem = str(told(2, database_connections=10))
+    assert warning(1, database_connections=10) is None
+    problem = str(warning(2, database_connections=10))
     assert "2 processes × 10 (identity.plugin.sql.database_connections) are up to 20" in problem
     assert f"the server gives {MOST - 2} (max_connections" in problem
-    assert told(50, pooler=True) is None
+    assert warning(50, pooler=True) is None
     database = sql.Identifier(url.partition("?")[0].rpartition("/")[2])
     small_server.execute(sql.SQL("ALTER DATABASE {} CONNECTION LIMIT 7").format(database))
-    assert "gives 7 (CONNECTION LIMIT of the database" in str(told(1, database_connections=10))
-    assert told(1, database_connections=6) is None
+    assert "gives 7 (CONNECTION LIMIT of the database" in str(warning(1, database_connections=10))
+    assert warning(1, database_connections=6) is None
 
 
 def test_sqlite_and_a_roomy_mariadb_have_enough(sqlite_url: str, mariadb_url: str) -> None:

@@ -101,15 +101,15 @@ def test_what_is_broken_or_was_ended_by_its_server_is_never_used_again() -> None
 def test_who_waits_opens_one_in_the_place_of_a_broken_one() -> None:
     pool = make_pool(size=1)
     broken: Any = pool.acquire()
-    taken: list[Any] = []
-    thread = threading.Thread(target=lambda: taken.append(pool.acquire()))
+    connections: list[Any] = []
+    thread = threading.Thread(target=lambda: connections.append(pool.acquire()))
     thread.start()
     wait_until(lambda: len(pool._waiters) == 1)
     broken.is_broken = True
     pool.release(broken)
     thread.join(5)
     assert broken.closed
-    assert [item.closed for item in taken] == [False]
+    assert [item.closed for item in connections] == [False]
     assert pool.in_use == 1
 
 

@@ -297,17 +297,17 @@ def test_pages_go_on_past_it_in_every_order(damaged: tuple[SqlBackend, sqlite3.C
     _damage(database, "users", "created_at", damage, users[3].id)
     _damage(database, "users", "name_key", b"\xff", users[2].id)
     for sort in queries.USER_SORT_KEYS:
-        seen: list[str] = []
+        ids: list[str] = []
         request = PageRequest(limit=2, sort=queries.SortOrder(sort, descending=sort == "email"))
         with backend.read_session() as storage:
             for _ in range(8):
                 page = storage.users.page(queries.ORGANIZATION.id, UserKind.HUMAN, request)
-                seen += [item.id for item in page]
+                ids += [item.id for item in page]
                 if page.next_cursor is None:
                     break
                 request = replace(request, cursor=page.next_cursor)
         expected = {GRACE.id, queries.PERSON.id, *(human_user.id for human_user in users)} - {users[3].id}
-        assert expected == set(seen) | ({users[2].id} if sort == "user_name" else set()), sort
+        assert expected == set(ids) | ({users[2].id} if sort == "user_name" else set()), sort
 
 
 def test_messages_that_cannot_be_read_hold_no_other_up(damaged: tuple[SqlBackend, sqlite3.Connection]) -> None:
@@ -346,9 +346,9 @@ def test_a_lease_that_nobody_can_have_taken_is_free(damaged: tuple[SqlBackend, s
     with committed_transaction(backend, ContractTransactionManager()) as storage:
         assert acquire_lease(storage, "purge", starts_at=NOW, expires_at=queries.LATER)
     database.execute("UPDATE records SET expires_at = 'for ever' WHERE kind = 'lease'")
-    for taken in (True, False):
+    for is_taken in (True, False):
         with committed_transaction(backend, ContractTransactionManager()) as storage:
-            assert acquire_lease(storage, "purge", starts_at=NOW, expires_at=queries.LATER) is taken
+            assert acquire_lease(storage, "purge", starts_at=NOW, expires_at=queries.LATER) is is_taken
 
 
 def test_bytes_that_are_no_text_are_one_row_s_damage(damaged: tuple[SqlBackend, sqlite3.Connection]) -> None:

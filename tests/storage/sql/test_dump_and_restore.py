@@ -21,7 +21,7 @@ from identity.testing.postgresql import PostgresqlServer, drop_database, new_dat
 #: Tables of one row at most.
 ONE_ROW = {"instance", "audit_floor"}
 
-Held = dict[str, list[dict[str, Cell]]]
+Contents = dict[str, list[dict[str, Cell]]]
 
 
 @pytest.fixture(params=["sqlite", "postgresql", pytest.param("mariadb", marks=pytest.mark.thorough)])
@@ -66,7 +66,7 @@ def _cell(column: Column[Any], number: int) -> Cell:
     return f'["Ünïcode"\n\\, {number}'
 
 
-def held(dump: StorageDump) -> Held:
+def contents(dump: StorageDump) -> Contents:
     found = {part.table: [dict(zip(part.columns, row, strict=True)) for row in part.rows] for part in dump.tables}
     return {name: sorted(rows, key=repr) for name, rows in found.items()}
 
@@ -75,7 +75,7 @@ def holds_nothing(backend: SqlBackend) -> bool:
     """True without a schema, and with an empty one: MariaDB commits each change of a schema by itself."""
     try:
         with backend.dump() as dump:
-            return not any(held(dump).values())
+            return not any(contents(dump).values())
     except StorageUnavailable as problem:
         return "identity migrate" in str(problem)
 
@@ -86,10 +86,10 @@ def test_every_table_comes_back_as_it_was(url: str, backend: SqlBackend, target:
         target.restore(dump)
     target.check()
     with backend.dump() as before, target.dump() as after:
-        expected = held(before)
+        expected = contents(before)
         assert list(expected) == [table.name for table in metadata.sorted_tables]
         assert all(len(rows) == (1 if name in ONE_ROW else 3) for name, rows in expected.items())
-        assert held(after) == expected
+        assert contents(after) == expected
 
 
 def test_no_number_of_an_event_is_given_twice(backend: SqlBackend, target: SqlBackend) -> None:
@@ -108,22 +108,22 @@ def test_what_is_written_meanwhile_is_not_in_it(url: str, backend: SqlBackend) -
         with committed_transaction(backend, ContractTransactionManager()) as storage:
             storage.organizations.add(make_organization())
             storage.audit.append(make_audit_event())
-        assert {name: len(rows) for name, rows in held(dump).items()} == dict.fromkeys(metadata.tables, 1)
+        assert {name: len(rows) for name, rows in contents(dump).items()} == dict.fromkeys(metadata.tables, 1)
     with backend.dump() as dump:
-        assert len(held(dump)["organizations"]) == 2
+        assert len(contents(dump)["organizations"]) == 2
 
 
 def test_a_database_that_holds_something_is_left_alone(url: str, backend: SqlBackend) -> None:
     fill(url)
     with backend.dump() as dump:
-        before = held(dump)
+        before = contents(dump)
     with (
         backend.dump() as dump,
         pytest.raises(StorageUnavailable, match="The database is not empty: there are rows in"),
     ):
         backend.restore(dump)
     with backend.dump() as dump:
-        assert held(dump) == before
+        assert contents(dump) == before
 
 
 def test_an_empty_database_with_a_schema_is_filled(backend: SqlBackend, target: SqlBackend) -> None:
@@ -206,4 +206,4 @@ def test_a_text_that_is_none_is_told_with_its_table(url: str, backend: SqlBacken
         connection.execute(text("UPDATE users SET description = CAST(x'ff' AS TEXT)"))
     engine.dispose()
     with backend.dump() as dump, pytest.raises(StorageUnavailable, match="The table users cannot be read"):
-        held(dump)
+        contents(dump)

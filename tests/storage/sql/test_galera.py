@@ -149,27 +149,27 @@ def test_the_last_owner_stays_though_each_node_removes_another_one(backends: lis
 def test_what_is_forbidden_at_one_node_is_not_done_at_another(backends: list[SqlBackend]) -> None:
     """A record is locked by those whom it forbids something, and changed by who forbids it, each at another node."""
     for _ in range(6):
-        record, thing = make_record(value={}), make_record()
-        save(backends[0], record, thing)
-        outcomes = race(backends, partial(drop_unless_forbidden, record=record, thing=thing), NODE_COUNT)
+        record, other = make_record(value={}), make_record()
+        save(backends[0], record, other)
+        outcomes = race(backends, partial(drop_unless_forbidden, record=record, thing=other), NODE_COUNT)
         assert set(outcomes.errors) <= {"TransactionConflict", "RowNotFound", "StaleRow"}
         with backends[1].read_session() as storage:
             stored = storage.records.find(record.plugin, record.kind, record.key)
-            is_there = storage.records.find(thing.plugin, thing.kind, thing.key) is not None
+            is_there = storage.records.find(other.plugin, other.kind, other.key) is not None
             assert stored is not None
             assert is_there or not stored.value, "it was forbidden and done all the same"
 
 
-def drop_unless_forbidden(storage: Storage, number: int, *, record: Record, thing: Record) -> None:
+def drop_unless_forbidden(storage: Storage, number: int, *, record: Record, other: Record) -> None:
     """Every third one forbids that the thing is dropped, if it is there; others drop it unless that is forbidden."""
     found = storage.records.find(record.plugin, record.kind, record.key, locked=number % 3 != 2)
     assert found is not None
     if number % 3 == 2:
         storage.records.replace(replace(found, value={"forbids": True}, version=found.version + 1))
-        if storage.records.find(thing.plugin, thing.kind, thing.key) is None:
+        if storage.records.find(other.plugin, other.kind, other.key) is None:
             raise RowNotFound
     elif not found.value:
-        storage.records.delete(thing.plugin, thing.kind, thing.key)
+        storage.records.delete(other.plugin, other.kind, other.key)
 
 
 class WriteLoad:
@@ -194,9 +194,9 @@ class WriteLoad:
 
     def wait_for_more(self, *nodes: int) -> None:
         """Return when each of these nodes has taken ten more."""
-        wanted = {at: len(self.acknowledged[at]) + 10 for at in nodes}
+        expected = {at: len(self.acknowledged[at]) + 10 for at in nodes}
         give_up_at = time.monotonic() + 120
-        while any(len(self.acknowledged[at]) < number for at, number in wanted.items()):
+        while any(len(self.acknowledged[at]) < number for at, number in expected.items()):
             assert time.monotonic() < give_up_at, "nothing is taken any more"
             time.sleep(0.05)
 

@@ -35,7 +35,7 @@ class CommitLedger:
         self.backend = backend
         self.transactions = transactions
         self.log: list[str] = []
-        self.told: dict[str, str] = {}
+        self.outcomes: dict[str, str] = {}
 
     def writer(self, name: str, then: Callable[[Storage], object] = lambda _: None) -> Callable[[], None]:
         """Adds an organization of this name, does something else in the same transaction, and notes how it ended."""
@@ -49,9 +49,9 @@ class CommitLedger:
                     self.log.append(f"{name} wrote")
                     then(storage)
             except Exception as error:
-                self.told[name] = type(error).__name__
+                self.outcomes[name] = type(error).__name__
             else:
-                self.told[name] = "committed"
+                self.outcomes[name] = "committed"
             self.log.append(f"{name} was told")
 
         return write
@@ -97,7 +97,7 @@ def test_those_who_are_ready_share_a_commit_and_are_told_after_it(ledger: Commit
     names = [f"org {number}" for number in range(5)]
     ledger.run(*map(ledger.writer, names))
     assert ledger.log == [*(f"{name} wrote" for name in names), "COMMIT", *(f"{name} was told" for name in names)]
-    assert ledger.told == dict.fromkeys(names, "committed")
+    assert ledger.outcomes == dict.fromkeys(names, "committed")
     assert ledger.stored == set(names)
 
 
@@ -115,27 +115,27 @@ def test_what_is_looked_up_before_the_first_write_holds_nobody_up(ledger: Commit
     assert ledger.commits == 1
 
 
-@pytest.mark.parametrize("who", range(4))
-def test_a_refusal_takes_back_its_own_writes_alone(ledger: CommitLedger, who: int) -> None:
+@pytest.mark.parametrize("writer", range(4))
+def test_a_refusal_takes_back_its_own_writes_alone(ledger: CommitLedger, writer: int) -> None:
     names = [f"org {number}" for number in range(4)]
     ledger.run(
-        *(ledger.writer(name, refused if number == who else lambda _: None) for number, name in enumerate(names))
+        *(ledger.writer(name, refused if number == writer else lambda _: None) for number, name in enumerate(names))
     )
-    assert ledger.stored == set(names) - {names[who]}
-    assert ledger.told == {**dict.fromkeys(names, "committed"), names[who]: "DuplicateValue"}
+    assert ledger.stored == set(names) - {names[writer]}
+    assert ledger.outcomes == {**dict.fromkeys(names, "committed"), names[writer]: "DuplicateValue"}
 
 
 def test_all_may_be_refused(ledger: CommitLedger) -> None:
     ledger.run(*(ledger.writer(name, refused) for name in "abc"))
     assert ledger.stored == set()
-    assert set(ledger.told.values()) == {"DuplicateValue"}
+    assert set(ledger.outcomes.values()) == {"DuplicateValue"}
     ledger.run(ledger.writer("d"))
     assert ledger.stored == {"d"}
 
 
 def test_a_failed_commit_is_told_to_all_and_leaves_no_trace(ledger: CommitLedger) -> None:
     ledger.run(ledger.writer("a"), ledger.writer("b", failing_commit), ledger.writer("c"))
-    assert ledger.told == dict.fromkeys("abc", "StorageUnavailable")
+    assert ledger.outcomes == dict.fromkeys("abc", "StorageUnavailable")
     assert ledger.stored == set()
 
 
@@ -154,23 +154,23 @@ def test_the_next_ones_go_on_after_a_failed_commit(ledger: CommitLedger) -> None
 def test_a_refusal_that_rests_on_what_others_wrote_waits_for_them(ledger: CommitLedger) -> None:
     """Else one would be told that a code was used, and nobody would have used it."""
     ledger.run(ledger.writer("a", failing_commit), ledger.writer("b", refused))
-    assert ledger.told == {"a": "StorageUnavailable", "b": "StorageUnavailable"}
+    assert ledger.outcomes == {"a": "StorageUnavailable", "b": "StorageUnavailable"}
     assert ledger.log.index("b was told") > ledger.log.index("ROLLBACK")
 
 
 def test_others_see_nothing_before_the_commit(ledger: CommitLedger, sqlite_url: str) -> None:
-    elsewhere = SqlBackend(SqlPluginSettings(url=sqlite_url))
-    seen: list[int] = []
+    other_backend = SqlBackend(SqlPluginSettings(url=sqlite_url))
+    counts: list[int] = []
 
     def looks(_: Storage) -> None:
-        for backend in (ledger.backend, elsewhere):
+        for backend in (ledger.backend, other_backend):
             with backend.read_session() as storage:
-                seen.append(len(storage.organizations.page().items))
+                counts.append(len(storage.organizations.page().items))
 
     ledger.run(*(ledger.writer(name, looks) for name in "abc"))
-    assert seen == [0] * 6
+    assert counts == [0] * 6
     assert len(ledger.stored) == 3
-    elsewhere.close()
+    other_backend.close()
 
 
 def test_a_database_that_rolls_back_by_itself_fails_all_of_them(ledger: CommitLedger) -> None:
@@ -179,14 +179,14 @@ def test_a_database_that_rolls_back_by_itself_fails_all_of_them(ledger: CommitLe
         storage.connection.driver.execute("ROLLBACK")
 
     ledger.run(ledger.writer("a"), ledger.writer("b", as_after_a_full_disk), ledger.writer("c"))
-    assert ledger.told == {"a": "StorageUnavailable", "b": "StorageUnavailable", "c": "committed"}
+    assert ledger.outcomes == {"a": "StorageUnavailable", "b": "StorageUnavailable", "c": "committed"}
     assert ledger.stored == {"c"}
 
 
 def test_so_many_share_a_commit_and_no_more(ledger: CommitLedger) -> None:
     ledger.run(*(ledger.writer(f"org {number}") for number in range(MAX_GROUP_SIZE + 10)))
     assert ledger.commits == 2
-    assert set(ledger.told.values()) == {"committed"}
+    assert set(ledger.outcomes.values()) == {"committed"}
 
 
 def test_a_thread_whose_turn_is_long_does_not_hold_up_those_who_are_done(ledger: CommitLedger) -> None:
@@ -214,7 +214,7 @@ def test_a_thread_whose_turn_is_long_does_not_hold_up_those_who_are_done(ledger:
     thread = threading.Thread(target=ledger.writer("long", long))
     ledger.run(ledger.writer("a", lets_it_begin), ledger.writer("b"), after_a_while)
     thread.join(5)
-    assert ledger.told == dict.fromkeys(["a", "b", "long", "late"], "committed")
+    assert ledger.outcomes == dict.fromkeys(["a", "b", "long", "late"], "committed")
     assert ledger.log.index("a was told") < ledger.log.index("long was told")
 
 
@@ -283,4 +283,4 @@ def test_slow_commit_leaves_the_loop_to_others(ledger: CommitLedger) -> None:
     assert ledger.log[: ledger.log.index("c was told")].count("tick") > 3
     assert ledger.stored == set("abcd")
     ledger.run(ledger.writer("e", slow_commit))
-    assert set(ledger.told.values()) == {"committed"}
+    assert set(ledger.outcomes.values()) == {"committed"}

@@ -8,17 +8,17 @@ from sqlalchemy.exc import DBAPIError
 
 from identity.plugins.sql.log_redaction import create_redacted_engine
 
-GIVEN, KEPT = "given-to-a-statement", "kept-in-a-row"
+PARAMETER, STORED = "given-to-a-statement", "kept-in-a-row"
 
 
 def test_the_log_of_sqlalchemy_holds_statements_alone(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "sqlalchemy.engine")
     with create_redacted_engine(make_url("sqlite://")).connect() as connection:
-        rows = connection.execute(text("SELECT 'kept-in-' || 'a-row', :value"), {"value": GIVEN}).all()
+        rows = connection.execute(text("SELECT 'kept-in-' || 'a-row', :value"), {"value": PARAMETER}).all()
         with pytest.raises(DBAPIError) as failed:
-            connection.execute(text("SELECT abs(-9223372036854775807 - 1), :value"), {"value": GIVEN}).all()
-    assert rows == [(KEPT, GIVEN)]
+            connection.execute(text("SELECT abs(-9223372036854775807 - 1), :value"), {"value": PARAMETER}).all()
+    assert rows == [(STORED, PARAMETER)]
     assert "SELECT 'kept-in-'" in caplog.text
-    for told in (caplog.text, str(failed.value)):
-        assert GIVEN not in told
-        assert KEPT not in told
+    for message in (caplog.text, str(failed.value)):
+        assert PARAMETER not in message
+        assert STORED not in message

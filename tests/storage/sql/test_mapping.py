@@ -45,7 +45,7 @@ class LocationRow:
 class ItemRow:
     id: str
     colour: ColourEnum
-    place: LocationRow
+    location: LocationRow
     outer: Outer
     at: datetime
     span: timedelta
@@ -65,10 +65,10 @@ class ItemRow:
         return f"{self.id}!"
 
 
-THING = ItemRow(
+ITEM = ItemRow(
     id="one",
     colour=ColourEnum.BLUE,
-    place=LocationRow(ColourEnum.RED, None),
+    location=LocationRow(ColourEnum.RED, None),
     outer=Outer(nickname="Ada", inner=Inner(street="Ä 1", known=True)),
     at=datetime(2026, 1, 2, tzinfo=UTC),
     span=timedelta(minutes=5),
@@ -84,9 +84,9 @@ THING = ItemRow(
 
 
 def _mapped(*columns: Column[Any], kinds: Any = ItemRow) -> MappedTable[Any]:
-    spread = {"place": ("level", "place_id")} if hasattr(kinds, "place") else {}
-    of = TableLayout(kinds, value_lists=("scope",), flattened=spread)
-    table = Table("things", MetaData(), *of.columns(), *columns, info={"layout": of})
+    spread = {"location": ("level", "location_id")} if hasattr(kinds, "location") else {}
+    layout = TableLayout(kinds, value_lists=("scope",), flattened=spread)
+    table = Table("things", MetaData(), *layout.columns(), *columns, info={"layout": layout})
     table.c.id.primary_key = True
     return MappedTable(table)
 
@@ -103,24 +103,24 @@ def _stored(mapped: MappedTable[Any], value: object, **changes: object) -> Any:
 @pytest.mark.parametrize("later", [None, datetime(2027, 1, 1, tzinfo=UTC)])
 def test_a_value_of_every_type_comes_back_as_it_was(later: datetime | None) -> None:
     mapped = _mapped()
-    item_row = replace(THING, later=later)
+    item_row = replace(ITEM, later=later)
     assert mapped.from_row(_stored(mapped, item_row)) == item_row
 
 
 def test_what_a_type_is_stored_as_is_said_once() -> None:
-    values = _mapped().to_row(THING)
-    assert values["at"] == int(THING.at.timestamp())
+    values = _mapped().to_row(ITEM)
+    assert values["at"] == int(ITEM.at.timestamp())
     assert values["span"] == 300
     assert (values["names"], values["scope"]) == ('["b", "a a"]', "openid email")
     assert values["roles"] == '["reader", "writer"]'
-    assert (values["level"], values["place_id"]) == ("red", None)
+    assert (values["level"], values["location_id"]) == ("red", None)
     assert values["outer"] == '{"nickname": "Ada", "inner": {"street": "Ä 1", "known": true}}'
     assert type(values["colour"]) is str
 
 
 def test_a_column_that_is_no_field_is_filled_from_its_property_or_by_what_it_names() -> None:
-    shouted = Column("shouted", CodePointText, info={"of": lambda thing: thing.id.upper()})
-    values = _mapped(Column("search_text", CodePointText), shouted, Column("owner", CodePointText)).to_row(THING)
+    shouted = Column("shouted", CodePointText, info={"of": lambda item: item.id.upper()})
+    values = _mapped(Column("search_text", CodePointText), shouted, Column("owner", CodePointText)).to_row(ITEM)
     assert (values["search_text"], values["shouted"]) == ("one!", "ONE")
     assert "owner" not in values, "the caller gives it"
 
@@ -128,7 +128,7 @@ def test_a_column_that_is_no_field_is_filled_from_its_property_or_by_what_it_nam
 def test_a_new_field_is_a_new_column_read_and_written() -> None:
     fresh = [("fresh", bool, field(default=False))]
     wider = make_dataclass("Wider", fresh, bases=(ItemRow,), frozen=True, slots=True, kw_only=True)
-    value = wider(**{field.name: getattr(THING, field.name) for field in fields(THING)}, fresh=True)
+    value = wider(**{field.name: getattr(ITEM, field.name) for field in fields(ITEM)}, fresh=True)
     mapped = _mapped(kinds=wider)
     assert mapped.from_row(_stored(mapped, value)).fresh is True
 
@@ -176,7 +176,7 @@ def test_two_classes_share_a_table_and_each_comes_back_as_its_own() -> None:
 def test_what_cannot_be_read_is_told_with_the_key_of_its_row(column: str, damage: object) -> None:
     mapped = _mapped()
     position = [column.name for column in mapped.columns].index(column)
-    row = list(_stored(mapped, THING))
+    row = list(_stored(mapped, ITEM))
     row[position] = damage
     with pytest.raises(UnreadableRow, match="the row one of things"):
         mapped.from_row(row)

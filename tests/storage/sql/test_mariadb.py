@@ -56,7 +56,7 @@ def save(backend: SqlBackend, *values: object) -> None:
             add(storage, value)
 
 
-def shown(storage: Storage, name: str) -> Any:
+def variable(storage: Storage, name: str) -> Any:
     assert isinstance(storage, SqlStorage)
     return storage.connection.execute(f"SELECT @@{name}").fetchone()[0]
 
@@ -71,12 +71,12 @@ def test_connections_have_limits(backend: SqlBackend) -> None:
     }
     for used, reads in ((backend.read_session(), 1), (committed_transaction(backend, ContractTransactionManager()), 0)):
         with used as storage:
-            assert {name: shown(storage, name) for name in expected} == expected
-            assert shown(storage, "tx_read_only") == reads
+            assert {name: variable(storage, name) for name in expected} == expected
+            assert variable(storage, "tx_read_only") == reads
             assert isinstance(storage, SqlStorage)
             assert storage.connection.driver._read_timeout == 7, "two seconds longer than a statement may take"
-            assert "STRICT_ALL_TABLES" in shown(storage, "sql_mode")
-            assert "SIMULTANEOUS_ASSIGNMENT" in shown(storage, "sql_mode")
+            assert "STRICT_ALL_TABLES" in variable(storage, "sql_mode")
+            assert "SIMULTANEOUS_ASSIGNMENT" in variable(storage, "sql_mode")
 
 
 def test_a_greeting_is_not_waited_for_as_a_statement_is(mariadb_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,12 +129,12 @@ def deadlocked(backend: SqlBackend, first: Any, second: Any, *, commit: bool) ->
     both_hold_one = threading.Barrier(2)
     errors: list[Exception] = []
 
-    def change(one: Any, other: Any) -> None:
+    def change(first: Any, other: Any) -> None:
         transactions = ContractTransactionManager()
         transactions.begin()
         try:
             storage = backend.join_transaction(transactions)
-            storage.organizations.update(replace(one, version=2))
+            storage.organizations.update(replace(first, version=2))
             both_hold_one.wait(10)
             try:
                 storage.organizations.update(replace(other, version=2))
@@ -167,8 +167,8 @@ def test_a_deadlock_can_be_tried_again(backend: SqlBackend) -> None:
 def test_what_a_deadlock_has_undone_is_never_committed_in_part(backend: SqlBackend) -> None:
     first, second = make_organization(), make_organization()
     save(backend, first, second)
-    told, refused = deadlocked(backend, first, second, commit=True)
-    assert isinstance(told, TransientError)
+    reported, refused = deadlocked(backend, first, second, commit=True)
+    assert isinstance(reported, TransientError)
     assert "given this transaction up" in str(refused)
     with backend.read_session() as storage:
         assert [
@@ -217,7 +217,7 @@ def test_a_dump_is_read_as_slowly_as_its_reader_likes(mariadb_url: str) -> None:
         assert len(list(rows)) == 2500
     for _ in range(3):
         with backend.read_session() as storage:
-            assert shown(storage, "max_statement_time") == 1
+            assert variable(storage, "max_statement_time") == 1
     backend.close()
 
 
@@ -226,13 +226,13 @@ def test_what_is_taken_is_told_by_its_field(backend: SqlBackend) -> None:
     robot = replace(robot, organization_id=organization.id)
     person = make_human_user(organization, user_name="ada")
     save(backend, organization, robot, person)
-    for taken, field in (
+    for values, field in (
         (make_human_user(organization, user_name="Ada"), "user_name"),
         (make_human_user(organization, id=person.id), "id"),
         (make_organization(primary_domain=organization.primary_domain), "primary_domain"),
     ):
         with pytest.raises(DuplicateValue) as refusal:
-            save(backend, taken)
+            save(backend, values)
         assert refusal.value.args == (field,) or field in str(refusal.value)
 
 

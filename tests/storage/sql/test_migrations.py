@@ -43,10 +43,10 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "mariadb":
         from identity.testing import mariadb
 
-        there = request.getfixturevalue("mariadb_server")
-        url = mariadb.new_database(there)
+        mariadb_server = request.getfixturevalue("mariadb_server")
+        url = mariadb.new_database(mariadb_server)
         yield url
-        mariadb.drop_database(there, url)
+        mariadb.drop_database(mariadb_server, url)
         return
     server: PostgresqlServer = request.getfixturevalue("postgresql_server")
     url = new_database(server)
@@ -140,7 +140,7 @@ def test_indexes_and_references_are_those_of_the_tables(tmp_path: Path) -> None:
 def _rules(path: Path) -> list[tuple[object, ...]]:
     with closing(sqlite3.connect(path)) as database:
         indexes = database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL")
-        rules = [(name, " ".join(made.split())) for name, made in indexes]
+        rules = [(name, " ".join(definition.split())) for name, definition in indexes]
         for name in metadata.tables:
             rules += [(name, *row[2:]) for row in database.execute(f"PRAGMA foreign_key_list({name})")]
     return sorted(rules, key=str)
@@ -245,10 +245,10 @@ def test_verified_addresses_of_earlier_releases_get_their_keys(empty_url: str) -
         runner.run_migrations(engine)
         with engine.connect() as connection:
             found = connection.execute(text("SELECT profile, email_verified_by, verified_email_key FROM users")).all()
-        for profile, by, stored in found:
+        for profile, profile_index, stored in found:
             address = json.loads(profile).get("email") if "verified" in profile else None
             key = stored.decode() if isinstance(stored, bytes) else stored
-            assert by == (None if address is None else "earlier")
+            assert profile_index == (None if address is None else "earlier")
             assert key == (None if address is None else email_key(address))
         assert len(found) == len(people)
     engine.dispose()
@@ -289,8 +289,8 @@ def test_what_an_audit_event_tells_of_a_person_can_be_erased_when_nobody_is_ther
 
     for event in events[1:3]:
         refused(f"{ERASURE} WHERE id = :id", id=event.id)
-    gone = events[0].id
-    refused("UPDATE audit_events SET detail = '{}' WHERE id = :id", id=gone)
+    first_id = events[0].id
+    refused("UPDATE audit_events SET detail = '{}' WHERE id = :id", id=first_id)
     for column in (
         "id",
         "event",
@@ -302,9 +302,9 @@ def test_what_an_audit_event_tells_of_a_person_can_be_erased_when_nobody_is_ther
         "reason",
         "once",
     ):
-        refused(f"{ERASURE}, {column} = 'other' WHERE id = :id", id=gone)
-    refused(f"{ERASURE}, at = 1 WHERE id = :id", id=gone)
-    connection.execute(text(f"{ERASURE} WHERE id = :id"), {"id": gone})
+        refused(f"{ERASURE}, {column} = 'other' WHERE id = :id", id=first_id)
+    refused(f"{ERASURE}, at = 1 WHERE id = :id", id=first_id)
+    connection.execute(text(f"{ERASURE} WHERE id = :id"), {"id": first_id})
     connection.commit()
     with backend.read_session() as reading:
         audit_events = [reading.audit.find(event.id) for event in events]

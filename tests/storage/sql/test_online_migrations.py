@@ -218,8 +218,8 @@ def test_no_revision_makes_an_index_for_which_writers_wait(postgresql: str) -> N
     backend = SqlBackend(SqlPluginSettings(url=postgresql))
     statements = "\n".join(backend.migration_sql())
     backend.close()
-    made = set(re.findall(r"CREATE TABLE (\w+)", statements))
+    created = set(re.findall(r"CREATE TABLE (\w+)", statements))
     awaited = re.findall(r"CREATE (?:UNIQUE )?INDEX \w+\s+ON (\w+)", statements)
-    assert made & set(awaited)
-    assert set(awaited) <= made
+    assert created & set(awaited)
+    assert set(awaited) <= created
     assert "CREATE INDEX CONCURRENTLY" in statements

@@ -75,8 +75,8 @@ def test_connections_have_limits(backend: SqlBackend) -> None:
     for used, reading in ((reads, "on"), (writes, "off")):
         with used as storage:
             driver = driver_of(storage)
-            assert {name: shown(driver, name) for name in expected} == expected
-            assert shown(driver, "default_transaction_read_only") == reading
+            assert {name: parameter(driver, name) for name in expected} == expected
+            assert parameter(driver, "default_transaction_read_only") == reading
             parameters = driver.info.get_parameters()
             # A network that swallows everything is noticed, and not after a quarter of an hour.
             assert {parameters[name] for name in ("tcp_user_timeout", "keepalives_idle")} == {"5000", "5"}
@@ -100,12 +100,12 @@ def test_a_token_costs_the_same_where_the_planner_knows_nothing_yet(
     with committed_transaction(new_backend, ContractTransactionManager()) as storage:
         assert isinstance(storage, SqlStorage)
         execute = storage.connection.execute
-        storage.connection.execute = lambda *said: sent.append(said) or execute(*said)
+        storage.connection.execute = lambda *arguments: sent.append(arguments) or execute(*arguments)
         with pytest.raises(RowNotFound):
             change(storage)
         storage.connection.execute = execute
-        words, parameters = sent[0]
-        plan = [line for (line,) in driver_of(storage).execute(f"EXPLAIN {words}", parameters)]
+        statement, parameters = sent[0]
+        plan = [line for (line,) in driver_of(storage).execute(f"EXPLAIN {statement}", parameters)]
     assert any("Index Cond: (digest = " in line for line in plan), "\n".join(plan)
     assert not any("Seq Scan" in line or "_expires_at" in line for line in plan), "\n".join(plan)
 
@@ -115,7 +115,7 @@ def driver_of(storage: Storage) -> Any:
     return storage.connection.driver
 
 
-def shown(driver: Any, name: str) -> object:
+def parameter(driver: Any, name: str) -> object:
     return driver.execute(f"SHOW {name}").fetchone()[0]
 
 
@@ -150,8 +150,8 @@ def test_a_follower_does_not_wait_for_numbers_that_nobody_gets(backend: SqlBacke
 def test_options_of_the_url_are_kept(postgresql_url: str) -> None:
     backend = SqlBackend(SqlPluginSettings(url=f"{postgresql_url}&options=-c%20work_mem%3D7MB"))
     with backend.read_session() as storage:
-        assert shown(driver_of(storage), "work_mem") == "7MB"
-        assert shown(driver_of(storage), "lock_timeout") == "3s"
+        assert parameter(driver_of(storage), "work_mem") == "7MB"
+        assert parameter(driver_of(storage), "lock_timeout") == "3s"
     backend.close()
 
 

@@ -94,9 +94,9 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _git(*words: str) -> bytes:
+def _git(*arguments: str) -> bytes:
     try:
-        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, check=True).stdout
+        return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("the code before this one can be had from the history of a whole clone alone.")
 
@@ -150,9 +150,9 @@ def test_the_release_before_goes_on_with_the_schema_of_this_one(before: Path, ne
         backend = SqlBackend(SqlPluginSettings(url=new_url))
         assert backend.migrate(), "there is something newer"
         backend.close()
-        said, problems = program.communicate("\n", timeout=120)
+        output, problems = program.communicate("\n", timeout=120)
     assert program.returncode == 0, problems
-    assert json.loads(said) == {
+    assert json.loads(output) == {
         "introspection": True,
         "userinfo": True,
         "refresh": 200,

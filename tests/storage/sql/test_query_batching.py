@@ -53,13 +53,13 @@ class BatchingScenario:
         self._backend = backend
         self._transactions = transactions
         self.sent: list[str] = []
-        self.told: list[object] = []
+        self.results: list[object] = []
         #: The number of the one who asks for all.
         self.first = -1
 
     def ask(self, *asks: Ask, of_first: Callable[[DatabaseConnection], object] = lambda _connection: None) -> None:
         """Have each ask in a greenlet of its own; ``of_first`` is given the connection of the one who asks for all."""
-        self.sent, self.told = [], [None] * len(asks)
+        self.sent, self.results = [], [None] * len(asks)
         barrier = GreenletBarrier(len(asks))
         works = [self._asking(number, ask, barrier, of_first) for number, ask in enumerate(asks)]
         run_in_greenlets(works)
@@ -76,19 +76,19 @@ class BatchingScenario:
                         self.first = number
                         of_first(storage.connection)
                     self._listen(storage.connection)
-                    self.told[number] = ask(storage)
+                    self.results[number] = ask(storage)
                     storage.connection.execute = execute
             except StorageUnavailable as error:
-                self.told[number] = type(error).__name__
+                self.results[number] = type(error).__name__
 
         return asks
 
     def _listen(self, connection: DatabaseConnection) -> None:
         execute = connection.execute
 
-        def heard(words: str, *parameters: object) -> object:
-            self.sent.append(words)
-            return execute(words, *parameters)
+        def heard(statement: str, *parameters: object) -> object:
+            self.sent.append(statement)
+            return execute(statement, *parameters)
 
         connection.execute = heard
 
@@ -127,13 +127,13 @@ def test_those_who_are_ready_ask_once_and_each_gets_its_own(scene: BatchingScena
         return storage.tokens.find_access_token(make_digest())
 
     scene.ask(token(0), token(1), unknown, token(1), token(2))
-    assert scene.told == [TOKENS[0], TOKENS[1], None, TOKENS[1], TOKENS[2]]
+    assert scene.results == [TOKENS[0], TOKENS[1], None, TOKENS[1], TOKENS[2]]
     assert len(scene.sent) == 1
 
 
 def test_things_of_different_kinds_are_asked_for_apart(scene: BatchingScenario) -> None:
     scene.ask(token(0), client(APPLICATIONS[0].id), token(1), client(APPLICATIONS[1].id))
-    assert scene.told == [TOKENS[0], (APPLICATIONS[0], 2), TOKENS[1], (APPLICATIONS[1], 0)]
+    assert scene.results == [TOKENS[0], (APPLICATIONS[0], 2), TOKENS[1], (APPLICATIONS[1], 0)]
     assert len(scene.sent) == 2
 
 
@@ -149,7 +149,7 @@ def test_who_is_alone_asks_as_a_thread_does(scene: BatchingScenario, backend: Sq
 
 def test_more_than_fit_into_one_question_ask_two(scene: BatchingScenario) -> None:
     scene.ask(*(token(number) for number in range(len(TOKENS))))
-    assert scene.told == TOKENS
+    assert scene.results == TOKENS
     assert len(scene.sent) == 2
 
 
@@ -158,7 +158,7 @@ def test_a_key_is_found_for_its_own_service_user_alone(scene: BatchingScenario) 
         return lambda storage: (found := storage.credentials.find_key_with_subject(KEY.id, user_id)) and found[0]
 
     scene.ask(signer(ROBOT.id), signer(OTHER.id), signer(ROBOT.id))
-    assert scene.told == [KEY, None, KEY]
+    assert scene.results == [KEY, None, KEY]
     assert len(scene.sent) == 1
 
 
@@ -166,7 +166,7 @@ def test_a_key_is_found_for_its_own_service_user_alone(scene: BatchingScenario) 
 def test_who_asks_what_no_row_can_hold_spoils_nothing_for_others(scene: BatchingScenario, bad: str) -> None:
     for asks in ((bad, APPLICATIONS[0].id), (APPLICATIONS[0].id, bad)):
         scene.ask(*map(client, asks))
-        assert scene.told == [None if ask == bad else (APPLICATIONS[0], 2) for ask in asks]
+        assert scene.results == [None if ask == bad else (APPLICATIONS[0], 2) for ask in asks]
 
 
 def test_in_a_snapshot_nobody_asks_for_others(backend: SqlBackend) -> None:
@@ -179,8 +179,8 @@ def test_in_a_snapshot_nobody_asks_for_others(backend: SqlBackend) -> None:
 
     def before() -> object:
         with backend.snapshot() as storage:
-            with committed_transaction(backend, transactions) as others:
-                others.tokens.revoke_access_token(TOKENS[0].digest, NOW)
+            with committed_transaction(backend, transactions) as other_transaction:
+                other_transaction.tokens.revoke_access_token(TOKENS[0].digest, NOW)
             return look(storage)
 
     def after() -> object:
@@ -197,7 +197,7 @@ def test_a_connection_that_is_lost_is_the_loss_of_whoever_has_it(scene: Batching
             other.execute("SELECT pg_terminate_backend(%s, 5000)", (connection.driver.info.backend_pid,))
 
     scene.ask(token(0), token(1), token(2), of_first=lose)
-    assert scene.told == ["StorageUnavailable" if number == scene.first else TOKENS[number] for number in range(3)]
+    assert scene.results == ["StorageUnavailable" if number == scene.first else TOKENS[number] for number in range(3)]
 
 
 def test_all_who_have_waited_long_are_told_so_at_once(scene: BatchingScenario, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,7 +211,7 @@ def test_all_who_have_waited_long_are_told_so_at_once(scene: BatchingScenario, m
         connection.execute = silent
 
     scene.ask(token(0), token(1), token(2), of_first=silence)
-    assert scene.told == ["StorageUnavailable"] * 3
+    assert scene.results == ["StorageUnavailable"] * 3
     assert len(scene.sent) == 1
 
 
@@ -226,7 +226,7 @@ def test_sessions_of_browsers_are_found_by_one_statement(scene: BatchingScenario
         return lambda storage: [account.session for account in storage.sessions.list_for_browser([digest])]
 
     scene.ask(*(browser(session.digest) for session in sessions), browser(make_digest()))
-    assert scene.told == [*([session] for session in sessions), []]
+    assert scene.results == [*([session] for session in sessions), []]
     assert len(scene.sent) == 1
 
 
@@ -234,9 +234,9 @@ def test_audiences_are_found_by_one_statement(scene: BatchingScenario) -> None:
     def audience(project_id: str, organization_id: str) -> Ask:
         return lambda storage: storage.projects.list_audience(frozenset({project_id}), organization_id)
 
-    own, foreign = audience(PROJECT.id, ORGANIZATION.id), audience(PROJECT.id, "another")
-    scene.ask(own, foreign, audience("unknown", ORGANIZATION.id), own)
-    assert scene.told == [{PROJECT.id}, set(), set(), {PROJECT.id}]
+    own_audience, foreign = audience(PROJECT.id, ORGANIZATION.id), audience(PROJECT.id, "another")
+    scene.ask(own_audience, foreign, audience("unknown", ORGANIZATION.id), own_audience)
+    assert scene.results == [{PROJECT.id}, set(), set(), {PROJECT.id}]
     assert len(scene.sent) == 1
 
 
@@ -256,7 +256,7 @@ def test_several_sessions_of_each_browser_are_found_by_one_statement(
     unknown: Ask = lambda storage: storage.sessions.list_for_browser([make_digest(), make_digest()])  # noqa: E731
     browsers = ((0, 1), (1, 2, 3), (4, 0))
     scene.ask(*(browser(*numbers) for numbers in browsers), unknown)
-    assert scene.told == [*({sessions[number].id for number in numbers} for numbers in browsers), ()]
+    assert scene.results == [*({sessions[number].id for number in numbers} for numbers in browsers), ()]
     assert len(scene.sent) == 1
 
 
@@ -275,7 +275,7 @@ def test_audiences_of_several_projects_are_found_by_one_statement(scene: Batchin
         audience("another", PROJECT.id, *ids),
         audience(ORGANIZATION.id, ids[0], "unknown"),
     )
-    assert scene.told == [{PROJECT.id, *ids}, set(), {ids[0]}]
+    assert scene.results == [{PROJECT.id, *ids}, set(), {ids[0]}]
     assert len(scene.sent) == 1
 
 
@@ -319,9 +319,9 @@ class Writers:
     def _listen(self, connection: DatabaseConnection) -> None:
         execute = connection.execute
 
-        def heard(words: str, *parameters: object) -> object:
-            self.sent.append(words)
-            return execute(words, *parameters)
+        def heard(statement: str, *parameters: object) -> object:
+            self.sent.append(statement)
+            return execute(statement, *parameters)
 
         connection.execute = heard
 
@@ -427,7 +427,7 @@ def test_refresh_token_that_cannot_be_rotated_is_refused_alone(writers: Writers,
     assert ended == ["written", "AlreadyUsed", "written", "RowNotFound", "written"]
     assert writers.stored(*accesses) == [item == "written" for item in ended]
     assert writers.stored(*successors) == [item == "written" for item in ended]
-    assert sum(words.startswith("WITH") for words in writers.sent) == 1
+    assert sum(statement.startswith("WITH") for statement in writers.sent) == 1
 
 
 def test_code_that_cannot_be_redeemed_is_refused_alone(writers: Writers, family: TokenFamily) -> None:
@@ -453,7 +453,7 @@ def test_code_that_cannot_be_redeemed_is_refused_alone(writers: Writers, family:
     ended = writers.write(*map(redemption, range(5)))
     assert ended == ["AlreadyUsed", "written", "written", "RowNotFound", "written"]
     assert writers.stored(*accesses) == [item == "written" for item in ended]
-    assert sum(words.startswith("WITH") for words in writers.sent) == 1
+    assert sum(statement.startswith("WITH") for statement in writers.sent) == 1
 
 
 def test_text_that_no_row_can_hold_spoils_no_other_write(writers: Writers) -> None:

@@ -320,9 +320,9 @@ def statements(backend: SqlBackend, monkeypatch: pytest.MonkeyPatch) -> Iterator
     given_of = StatementText.bind_parameters
 
     def noting(text: StatementText, parameters: dict[str, Any]) -> Any:
-        given = given_of(text, parameters)
-        noted.sent.append((text.sql, given))
-        return given
+        values = given_of(text, parameters)
+        noted.sent.append((text.sql, values))
+        return values
 
     # What is prepared goes to the driver directly, past SQLAlchemy's events.
     monkeypatch.setattr(StatementText, "bind_parameters", noting)

@@ -29,10 +29,10 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     elif request.param == "mariadb":
         from identity.testing import mariadb as of_mariadb
 
-        there = request.getfixturevalue("mariadb_server")
-        url = of_mariadb.new_database(there)
+        mariadb_server = request.getfixturevalue("mariadb_server")
+        url = of_mariadb.new_database(mariadb_server)
         yield url
-        of_mariadb.drop_database(there, url)
+        of_mariadb.drop_database(mariadb_server, url)
     else:
         server: PostgresqlServer = request.getfixturevalue("postgresql_server")
         url = new_database(server)
@@ -53,7 +53,7 @@ def changed(url: str, revision: str | None, *statements: str) -> None:
 
 def refusals(url: str) -> list[str]:
     """What all who meet the database say of it; "" for whoever goes on."""
-    told = []
+    refusals_found = []
     backend = SqlBackend(SqlPluginSettings(url=url))
 
     def back_up() -> None:
@@ -71,14 +71,14 @@ def refusals(url: str) -> list[str]:
         try:
             attempt()
         except StorageUnavailable as problem:
-            told.append(str(problem))
+            refusals_found.append(str(problem))
         else:
-            told.append("")
+            refusals_found.append("")
     backend.close()
-    return told
+    return refusals_found
 
 
-def kept(url: str) -> set[str]:
+def tables_kept(url: str) -> set[str]:
     engine = create_engine(SqlPluginSettings(url=url).database_url())
     with engine.connect() as connection:
         facts = fingerprints.read_fingerprint(connection)
@@ -92,9 +92,9 @@ def test_no_revision_was_changed_after_it_had_landed() -> None:
 
 def test_fingerprints_are_those_of_the_revisions(empty: str) -> None:
     kind = empty.partition(":")[0]
-    made = hashes.create_fingerprints(kind, empty)
-    assert made == fingerprints.recorded_fingerprints(kind), "see python -m identity.plugins.sql.migrations.hashes"
-    assert (fingerprints.FOLDER / f"{kind}.txt").read_text() == fingerprints.serialize_fingerprints(made)
+    created = hashes.create_fingerprints(kind, empty)
+    assert created == fingerprints.recorded_fingerprints(kind), "see python -m identity.plugins.sql.migrations.hashes"
+    assert (fingerprints.FOLDER / f"{kind}.txt").read_text() == fingerprints.serialize_fingerprints(created)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -139,10 +139,10 @@ def test_a_database_of_an_early_development_version_is_refused(empty: str) -> No
         "CREATE TABLE organizations (id TEXT NOT NULL PRIMARY KEY, name TEXT NOT NULL, created_at BIGINT NOT NULL)",
         "CREATE TABLE sessions (id TEXT NOT NULL PRIMARY KEY, user_id TEXT NOT NULL, secret TEXT NOT NULL)",
     )
-    before = kept(empty)
-    told = refusals(empty)
-    assert all(UNKNOWN in item and "identity export" in item for item in told)
-    assert kept(empty) == before
+    before = tables_kept(empty)
+    problems = refusals(empty)
+    assert all(UNKNOWN in item and "identity export" in item for item in problems)
+    assert tables_kept(empty) == before
 
 
 @pytest.mark.parametrize("revision", ["0013", "9999"])
@@ -156,7 +156,7 @@ def test_an_early_revision_that_is_above_ours_is_not_called_newer(empty: str, re
     assert all(UNKNOWN in refusal for refusal in refusals(empty))
 
 
-@pytest.mark.parametrize(("statement", "told"), [
+@pytest.mark.parametrize(("statement", "problem"), [
     ("ALTER TABLE token_families DROP COLUMN acr", "token_families column acr text default is missing"),
     ("ALTER TABLE projects ADD COLUMN given INTEGER NOT NULL DEFAULT 0", ""),
     ("ALTER TABLE projects ADD COLUMN given INTEGER", ""),
@@ -169,24 +169,24 @@ def test_an_early_revision_that_is_above_ours_is_not_called_newer(empty: str, re
 ])  # fmt: skip
 @pytest.mark.parametrize("revision", ["0008", HEAD])
 def test_tables_that_were_changed_are_told_and_what_is_added_beside_is_not(
-    empty: str, statement: str, told: str | None, revision: str
+    empty: str, statement: str, problem: str | None, revision: str
 ) -> None:
     kind = empty.partition(":")[0]
-    if told is None:
-        statement, told = "DROP INDEX uq_domains_name", "domains unique (name) where is missing"
+    if problem is None:
+        statement, problem = "DROP INDEX uq_domains_name", "domains unique (name) where is missing"
         if kind == "mariadb":
-            statement, told = f"{statement} ON domains", "domains unique (name_that_counts) is missing"
+            statement, problem = f"{statement} ON domains", "domains unique (name_that_counts) is missing"
     if kind == "postgresql" and "TRIGGER" in statement:
         statement += " ON audit_events"
     changed(empty, revision, statement)
-    before = kept(empty)
-    said = refusals(empty)
-    if told:
-        assert all(told in item for item in said)
-        assert kept(empty) == before
+    before = tables_kept(empty)
+    problems = refusals(empty)
+    if problem:
+        assert all(problem in item for item in problems)
+        assert tables_kept(empty) == before
     else:
-        assert said[1:] == [""] * 4
-        assert said[0] == "" or "older than this version" in said[0]
+        assert problems[1:] == [""] * 4
+        assert problems[0] == "" or "older than this version" in problems[0]
 
 
 def test_tables_of_something_else_are_left_alone(empty: str) -> None:
@@ -195,7 +195,7 @@ def test_tables_of_something_else_are_left_alone(empty: str) -> None:
     for attempt in (backend.migrate, lambda: backend.migrate(dry_run=True)):
         with pytest.raises(StorageUnavailable, match="tables of these names: users"):
             attempt()
-    assert {fact.split()[0] for fact in kept(empty)} == {"users"}
+    assert {fact.split()[0] for fact in tables_kept(empty)} == {"users"}
     backend.close()
 
 

@@ -74,7 +74,7 @@ def _cell(kind: Any) -> Any:
     return {bool: True, int: 1}.get(kind.python_type, "x")
 
 
-def made(engine: Engine, revision: str) -> OlderProgram:
+def older_program(engine: Engine, revision: str) -> OlderProgram:
     with engine.begin() as connection:
         upgrade(connection, revision)
     with engine.connect() as connection:
@@ -83,7 +83,7 @@ def made(engine: Engine, revision: str) -> OlderProgram:
 
 @pytest.mark.parametrize(("old", "new"), PAIRS)
 def test_programs_of_older_versions_go_on(engine: Engine, old: str, new: str) -> None:
-    program = made(engine, old)
+    program = older_program(engine, old)
     with engine.begin() as connection:
         upgrade(connection, new)
     with engine.begin() as connection:
@@ -93,7 +93,7 @@ def test_programs_of_older_versions_go_on(engine: Engine, old: str, new: str) ->
 def test_a_program_that_cannot_go_on_is_noticed(engine: Engine) -> None:
     """Revision 0004 took a column away: this is what the test above would have said."""
     assert OLDEST["0004"] == "0004"
-    program = made(engine, "0003")
+    program = older_program(engine, "0003")
     with engine.begin() as connection:
         upgrade(connection, "0004")
     with pytest.raises(SQLAlchemyError, match="methods"), engine.begin() as connection:
@@ -101,13 +101,13 @@ def test_a_program_that_cannot_go_on_is_noticed(engine: Engine) -> None:
 
 
 def test_no_revision_lets_programs_go_on_that_one_before_it_stopped() -> None:
-    told = [OLDEST[revision] for revision in REVISIONS]
-    assert told == sorted(told)
-    assert all(oldest <= revision for revision, oldest in zip(REVISIONS, told, strict=True))
+    programs = [OLDEST[revision] for revision in REVISIONS]
+    assert programs == sorted(programs)
+    assert all(oldest <= revision for revision, oldest in zip(REVISIONS, programs, strict=True))
 
 
 def test_the_database_tells_who_can_go_on(engine: Engine) -> None:
-    made(engine, HEAD)
+    older_program(engine, HEAD)
     with engine.begin() as connection:
         assert connection.execute(text("SELECT oldest FROM alembic_version")).scalar() == OLDEST[HEAD]
 
@@ -129,7 +129,7 @@ def test_a_program_goes_on_where_the_schema_says_so(stored: str, oldest: str | N
 
 
 def test_a_dry_run_tells_statements_rows_and_who_goes_on(engine: Engine) -> None:
-    made(engine, "0003")
+    older_program(engine, "0003")
     backend = SqlBackend(SqlPluginSettings(url=engine.url.render_as_string(hide_password=False)))
     lines, plan = backend.migrate(dry_run=True), backend.migration_sql()
     assert lines[0].endswith("Stop all nodes of the present version first.")
@@ -154,7 +154,7 @@ def is_ready(backend: SqlBackend) -> bool:
 def test_a_dry_run_promises_what_the_program_of_the_schema_does(
     engine: Engine, revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made(engine, revision)
+    older_program(engine, revision)
     url = engine.url.render_as_string(hide_password=False)
     migrating, program = SqlBackend(SqlPluginSettings(url=url)), SqlBackend(SqlPluginSettings(url=url))
     lines = migrating.migrate(dry_run=True)

@@ -100,12 +100,12 @@ def test_what_was_committed_longer_ago_than_is_allowed_is_never_missing(
     organization = saved(backend)
     committed, ages = clock.monotonic(), []
     while True:
-        asked = clock.monotonic()
+        started = clock.monotonic()
         organizations = lagging(backend)
         if organizations is None:
             break
         assert organizations == ()
-        ages.append(asked - committed)
+        ages.append(started - committed)
         clock.advance(STALENESS / 20)
         time.sleep(INTERVAL / 5)
     assert ages, "it is read from at first, though it is behind"
@@ -121,7 +121,7 @@ def test_a_standby_that_is_cut_off_from_an_idle_primary_is_fresh(
     backend = opened(pair.settings())
     organization = saved(backend)
     until(lambda: lagging(backend) or None)
-    conninfo = _shown(pair.standby, "primary_conninfo")
+    conninfo = _parameter(pair.standby, "primary_conninfo")
     _set(pair.standby, "primary_conninfo", "host=/nowhere")
     try:
         until(lambda: _value(pair.standby, "SELECT count(*) FROM pg_stat_wal_receiver") == 0 or None)
@@ -164,13 +164,15 @@ def test_a_standby_that_was_promoted_is_not_read_from(
         return True
 
     until(refused)
-    asked: list[object] = []
+    statements: list[object] = []
     row = module._fetch_row
     monkeypatch.setattr(module, "_POLL_SECONDS", 3600.0)
-    monkeypatch.setattr(module, "_fetch_row", lambda connection, words: asked.append(words) or row(connection, words))
+    monkeypatch.setattr(
+        module, "_fetch_row", lambda connection, statement: statements.append(statement) or row(connection, statement)
+    )
     for _ in range(20):
         assert backend.standby_session() is None
-    assert asked.count(module._STANDBY_QUERY) <= 1, "those who read leave it alone"
+    assert statements.count(module._STANDBY_QUERY) <= 1, "those who read leave it alone"
     assert backend.standby_problem() == ("Its server cannot be read from: it is no standby, or not any longer.")
 
 
@@ -245,34 +247,36 @@ def test_who_has_no_right_to_watch_a_server_finds_a_standby_fresh(pair: StandbyP
 def test_each_server_is_asked_once_an_interval_and_not_at_all_while_nobody_reads(
     pair: StandbyPair, opened: Opens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
+    statements: list[str] = []
     row = module._fetch_row
-    monkeypatch.setattr(module, "_fetch_row", lambda connection, words: asked.append(words) or row(connection, words))
+    monkeypatch.setattr(
+        module, "_fetch_row", lambda connection, statement: statements.append(statement) or row(connection, statement)
+    )
     backend = opened(pair.settings())
     until(lambda: lagging(backend))
-    del asked[:]
+    del statements[:]
     began, reads = time.monotonic(), 0
     while time.monotonic() < began + LONGER:
         reads += lagging(backend) is not None
     took = time.monotonic() - began
     assert reads
-    assert 1 <= asked.count(module._PRIMARY_QUERY) <= took / INTERVAL + 1
-    assert 1 <= asked.count(module._STANDBY_QUERY) <= took / INTERVAL + 1
-    del asked[:]
+    assert 1 <= statements.count(module._PRIMARY_QUERY) <= took / INTERVAL + 1
+    assert 1 <= statements.count(module._STANDBY_QUERY) <= took / INTERVAL + 1
+    del statements[:]
     time.sleep(LONGER)
-    assert asked == []
+    assert statements == []
 
 
 def test_connections_to_a_standby_are_not_those_of_a_pooler(pair: StandbyPair, opened: Opens) -> None:
     backend = opened(pair.settings(pooler=True, statement_timeout=timedelta(milliseconds=700)))
     storage = until(backend.standby_session)
-    with storage as one:
-        assert isinstance(one, SqlStorage)
-        assert one.connection.driver.execute("SHOW statement_timeout").fetchone() == ("700ms",)
+    with storage as session:
+        assert isinstance(session, SqlStorage)
+        assert session.connection.driver.execute("SHOW statement_timeout").fetchone() == ("700ms",)
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("settings", "text"),
     [
         ({"standby_url": "mysql://x/y"}, "standby_url: must be postgresql://USER@HOST/DATABASE"),
         ({"standby_url": "no url"}, "standby_url: must be postgresql://USER@HOST/DATABASE"),
@@ -301,10 +305,10 @@ def test_connections_to_a_standby_are_not_those_of_a_pooler(pair: StandbyPair, o
         ),
     ],
 )
-def test_settings_that_do_not_fit_are_explained(settings: dict[str, object], words: str) -> None:
+def test_settings_that_do_not_fit_are_explained(settings: dict[str, object], text: str) -> None:
     with pytest.raises(InvalidSetting) as refusal:
         SqlPluginSettings(**{"url": "postgresql://a/db", **settings})  # type: ignore[arg-type]
-    assert str(refusal.value).startswith(words)
+    assert str(refusal.value).startswith(text)
 
 
 def test_several_standbys_are_named_in_one_url() -> None:
@@ -332,13 +336,13 @@ def _quietly(backend: SqlBackend) -> tuple[Organization, ...] | None:
             return ()
 
 
-def _value(server: PostgresqlServer, words: str) -> object:
+def _value(server: PostgresqlServer, query: str) -> object:
     with psycopg.connect(server.url(), autocommit=True) as connection:
-        row = connection.execute(words).fetchone()  # type: ignore[call-overload]
+        row = connection.execute(query).fetchone()  # type: ignore[call-overload]
         return row[0] if row else None
 
 
-def _shown(server: PostgresqlServer, name: str) -> str:
+def _parameter(server: PostgresqlServer, name: str) -> str:
     return str(_value(server, f"SHOW {name}"))
 
 
@@ -349,7 +353,9 @@ def _set(server: PostgresqlServer, name: str, value: str) -> None:
 
 def test_connections_to_a_standby_are_counted_apart(pair: StandbyPair, opened: Opens) -> None:
     backend = opened(pair.settings(database_connections=10))
-    limit = int(_shown(pair.primary, "max_connections")) - int(_shown(pair.primary, "superuser_reserved_connections"))
+    limit = int(_parameter(pair.primary, "max_connections")) - int(
+        _parameter(pair.primary, "superuser_reserved_connections")
+    )
     assert limit == 497
     assert backend.connection_limit_problem(49) is None
     problem = str(backend.connection_limit_problem(50))

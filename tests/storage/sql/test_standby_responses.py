@@ -38,11 +38,11 @@ class Heard(InstrumentationObserver):
         self.sources: list[str] = []
         self.ages: list[float] = []
 
-    def record_outcome(self, what: str, name: str, outcome: str) -> None:
+    def record_outcome(self, kind: str, name: str, outcome: str) -> None:
         self.sources.append(f"{name}: {outcome}")
 
-    def record_lag(self, what: str, seconds: float) -> None:
-        assert what == STANDBY_READ
+    def record_lag(self, kind: str, seconds: float) -> None:
+        assert kind == STANDBY_READ
         self.ages.append(seconds)
 
 

@@ -29,15 +29,15 @@ class DoorPinListPage(ListPage):
         """The people of the organization that the address names."""
         return self.services.storage.users.page(self.context.entity.id, UserKind.HUMAN, page_request)
 
-    def build_cells(self, one: User) -> Cells:
+    def build_cells(self, user: User) -> Cells:
         """Name and state of one of them."""
-        record = self.services.record_service(self.request.registry.sample_record_namespace).find(CODES, one.id)
+        record = self.services.record_service(self.request.registry.sample_record_namespace).find(CODES, user.id)
         chosen = (
             self.render_placeholder(gettext_lazy("None yet"))
             if record is None
             else self.template_macros.when(record.created_at)
         )
-        return (self.template_macros.named(one.display_name, f"{CONSOLE_PATH}/users/{one.id}"), chosen)
+        return (self.template_macros.named(user.display_name, f"{CONSOLE_PATH}/users/{user.id}"), chosen)
 
 
 def navigation_item(organization: Organization) -> NavigationItem:

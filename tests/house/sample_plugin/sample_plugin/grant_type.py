@@ -22,10 +22,10 @@ class Delegation(GrantType):
 
     def authorize(self, request: TokenRequest, context: Context) -> Authorization:
         """The service user, for the application that asks. Raises InvalidRequest, InvalidScope, InvalidGrant."""
-        asked = request.parameters.get_space_delimited("scope")
+        scope = request.parameters.get_space_delimited("scope")
         user_id = request.parameters.require_value("service_user")
         subject = context.services.storage.users.find_subject(user_id)
-        return _authorization(subject, request.client, asked, context)
+        return _authorization(subject, request.client, scope, context)
 
     def preview(self, preview_input: PreviewInput, context: Context) -> Authorization | None:
         """The same for a service user and an application that somebody wonders about; None for people."""
@@ -35,10 +35,10 @@ class Delegation(GrantType):
 
 
 def _authorization(
-    subject: Subject | None, client: ApplicationClient | None, asked: tuple[str, ...], context: Context
+    subject: Subject | None, client: ApplicationClient | None, requested_scope: tuple[str, ...], context: Context
 ) -> Authorization:
-    asked = asked or (OPENID_SCOPE,)
-    require_openid_scope(asked)
+    requested_scope = requested_scope or (OPENID_SCOPE,)
+    require_openid_scope(requested_scope)
     if (
         client is None
         or subject is None
@@ -51,6 +51,6 @@ def _authorization(
         subject=subject,
         client=client,
         client_id=client.id,
-        requested_scopes=asked,
+        requested_scopes=requested_scope,
         authenticated_at=context.now,
     )

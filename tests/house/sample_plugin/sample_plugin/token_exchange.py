@@ -29,14 +29,14 @@ class TokenExchange(GrantType):
             raise InvalidRequest("subject_token is not a live access token that is meant for this application")
         if parameters.get_values("resource"):
             raise InvalidTarget("name targets by audience", reason="resource is not supported")
-        asked = parameters.get_space_delimited("scope") or issued.token.scope
-        if not set(asked) <= set(issued.token.scope):
+        scope = parameters.get_space_delimited("scope") or issued.token.scope
+        if not set(scope) <= set(issued.token.scope):
             raise InvalidScope("scope must not be more than that of subject_token")
         return Authorization(
             subject=issued.subject,
             client=client,
             client_id=client.id,
-            requested_scopes=asked,
+            requested_scopes=scope,
             authenticated_at=issued.token.issued_at,
             session_id=issued.token.session_id,
             family_id=issued.token.family_id,
@@ -49,9 +49,9 @@ class TokenExchange(GrantType):
 
 
 def _check_types(parameters: Parameters) -> None:
-    for given, name in (
+    for token_type, name in (
         (parameters.require_value("subject_token_type"), "subject_token_type"),
         (parameters.get("requested_token_type", ACCESS_TOKEN), "requested_token_type"),
     ):
-        if given != ACCESS_TOKEN:
+        if token_type != ACCESS_TOKEN:
             raise InvalidRequest(f"{name} must be {ACCESS_TOKEN}")

@@ -48,12 +48,12 @@ def test_the_preview_tells_what_really_comes_out(world: World) -> None:
     query = urlencode({"user_id": robot.id, "application_id": application.client_id, "scope": "openid department"})
     path = f"/organizations/{organization.id}/token-preview?{query}"
     token_of_manager = manager.access_token(f"openid {world.audience_scope()}")
-    [way] = world.client.call_management_api(path, token_of_manager).json["ways"]
-    assert (way["grant_type"], way["refusal"]) == (GRANT_TYPE, None)
+    [method] = world.client.call_management_api(path, token_of_manager).json["ways"]
+    assert (method["grant_type"], method["refusal"]) == (GRANT_TYPE, None)
     form = {"grant_type": GRANT_TYPE, "scope": "openid department", "service_user": robot.id}
     token = check_token_response(world.client.request_token(form, {"Authorization": application.header}))
-    assert " ".join(way["scope"]) == token["scope"]
-    [userinfo] = [item for item in way["carried"] if item["carrier"] == "userinfo"]
+    assert " ".join(method["scope"]) == token["scope"]
+    [userinfo] = [item for item in method["carried"] if item["carrier"] == "userinfo"]
     real = world.client.fetch_userinfo(token["access_token"]).json
     assert {claim["name"]: claim["value"] for claim in userinfo["claims"]} == real
 

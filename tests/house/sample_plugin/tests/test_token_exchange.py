@@ -70,8 +70,8 @@ def test_the_token_says_who_acts_for_whom(
     answer = check_token_response(exchange(world, gateway, first["access_token"]))
     assert answer["issued_token_type"] == ACCESS_TOKEN
     known = world.client.introspect(first["access_token"], gateway).json
-    seen = world.client.introspect(answer["access_token"], gateway).json
-    assert (seen["sub"], seen["act"]) == (known["sub"], {"sub": gateway.client_id})
+    introspection = world.client.introspect(answer["access_token"], gateway).json
+    assert (introspection["sub"], introspection["act"]) == (known["sub"], {"sub": gateway.client_id})
     again = check_token_response(exchange(world, gateway, answer["access_token"]))
     chain = world.client.introspect(again["access_token"], gateway).json["act"]
     assert chain == {"sub": gateway.client_id, "act": {"sub": gateway.client_id}}
