@@ -27,13 +27,13 @@ class SilentClass(Derived):
     pass
 
 
-def test_those_of_a_class_and_of_what_it_is_derived_from() -> None:
+def test_annotations_include_base_classes() -> None:
     assert annotated_names(AnnotatedBase) == {"below", "valued"}
     assert annotated_names(Derived) == annotated_names(SilentClass) == {"above", "below", "valued"}
     assert annotated_names(object) == set()
 
 
-def test_nothing_else_looks_for_them_where_python_keeps_them() -> None:
+def test_annotations_are_read_in_one_module() -> None:
     """From Python 3.14 on they are not there."""
     for path in PACKAGE.rglob("*.py"):
         names = {item.value for item in ast.walk(ast.parse(path.read_bytes())) if isinstance(item, ast.Constant)}

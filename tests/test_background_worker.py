@@ -24,7 +24,7 @@ def monotonic(monkeypatch: pytest.MonkeyPatch) -> WorkerClock:
     return clock
 
 
-def test_without_requests_nothing_runs(monotonic: WorkerClock) -> None:
+def test_no_jobs_run_without_requests(monotonic: WorkerClock) -> None:
     runs: list[int] = []
     worker = BackgroundWorker([BackgroundJob("job", HOUR, lambda: runs.append(1))])
     monotonic.now += 10_000
@@ -32,7 +32,7 @@ def test_without_requests_nothing_runs(monotonic: WorkerClock) -> None:
     assert runs == []
 
 
-def test_a_request_wakes_it_when_something_is_due(monotonic: WorkerClock) -> None:
+def test_request_wakes_worker_when_a_job_is_due(monotonic: WorkerClock) -> None:
     ran = threading.Event()
     worker = BackgroundWorker([BackgroundJob("job", HOUR, ran.set)])
     worker.wake()
@@ -45,7 +45,7 @@ def test_a_request_wakes_it_when_something_is_due(monotonic: WorkerClock) -> Non
     assert not worker._thread.is_alive()
 
 
-def test_a_job_waits_for_its_interval(monotonic: WorkerClock) -> None:
+def test_job_waits_for_its_interval(monotonic: WorkerClock) -> None:
     runs: list[str] = []
     jobs = [
         BackgroundJob("often", timedelta(minutes=1), lambda: runs.append("often")),
@@ -61,7 +61,7 @@ def test_a_job_waits_for_its_interval(monotonic: WorkerClock) -> None:
     assert runs == ["often", "seldom", "often"]
 
 
-def test_a_failing_job_is_logged_and_stops_no_other(monotonic: WorkerClock, caplog: pytest.LogCaptureFixture) -> None:
+def test_failing_job_is_logged_and_stops_no_other(monotonic: WorkerClock, caplog: pytest.LogCaptureFixture) -> None:
     runs: list[str] = []
 
     def fail() -> None:
@@ -126,7 +126,7 @@ class TestCalled:
         again.wait()
         worker.stop()
 
-    def test_a_failing_one_is_tried_again_by_itself(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_failing_one_is_tried_again_by_itself(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(worker_module, "_RETRY_DELAY", timedelta(milliseconds=5))
         runs: list[int] = []
         done = threading.Event()

@@ -171,7 +171,7 @@ def test_context_variables_of_the_caller_are_seen_and_changes_end_with_the_funct
     assert sorted(values) == ["a"] * 3 + ["b"] * 3 + ["c"] * 3 + ["caller's"] * 3
 
 
-def test_what_a_context_held_is_freed_at_the_end() -> None:
+def test_context_values_are_freed_at_the_end() -> None:
     class Referent:
         pass
 
@@ -296,7 +296,7 @@ def test_socket_is_waited_for(log: list[str]) -> None:
     peer.close()
 
 
-def test_silent_socket_is_given_up_and_what_comes_later_wakes_nothing(log: list[str]) -> None:
+def test_silent_socket_times_out_and_late_data_wakes_nothing(log: list[str]) -> None:
     ours, peer = socket.socketpair()
 
     def listens() -> None:

@@ -30,7 +30,7 @@ from identity import cpu_count
         (None, {}, 8),
     ],
 )
-def test_it_is_what_the_control_groups_leave(
+def test_cpu_count_respects_control_groups(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, groups: str | None, limits: Mapping[str, str], count: int
 ) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(8)), raising=False)

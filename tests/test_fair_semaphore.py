@@ -48,14 +48,14 @@ def test_one_network_gets_a_quarter_of_all_organizations(stack: ExitStack) -> No
     assert acquired(shares, stack, network="198.51.100.0/24", organization="acme") == 8
 
 
-def test_what_has_no_organization_shares_one_bucket(stack: ExitStack) -> None:
+def test_requests_without_organization_share_one_bucket(stack: ExitStack) -> None:
     shares = FairSemaphore(32)
     assert sum(acquired(shares, stack, network=f"192.0.{number}.0/24") for number in range(9)) == 8
     assert acquired(shares, stack, network="198.51.100.0/24", organization="acme") == 8
 
 
 @pytest.mark.parametrize("limit", [2, 4, 8, 32, 161])
-def test_a_greedy_few_leave_a_place_for_the_next(stack: ExitStack, limit: int) -> None:
+def test_greedy_networks_leave_a_permit_free(stack: ExitStack, limit: int) -> None:
     shares = FairSemaphore(limit)
     greedy = max(1, min(3, limit // 2))
     for number in range(greedy):
@@ -71,7 +71,7 @@ def test_known_browsers_have_places_of_their_own(stack: ExitStack) -> None:
     assert acquired(shares, stack, network="198.51.100.0/24", organization="new", known=True) > 0
 
 
-def test_what_the_service_does_itself_is_bounded_by_the_places_alone() -> None:
+def test_internal_work_is_limited_by_the_semaphore_alone() -> None:
     shares = FairSemaphore(8)
 
     def fill() -> None:
@@ -84,7 +84,7 @@ def test_what_the_service_does_itself_is_bounded_by_the_places_alone() -> None:
     Context().run(fill)
 
 
-def test_a_part_of_an_organization_holds_half_of_its_share(stack: ExitStack) -> None:
+def test_part_of_an_organization_holds_half_of_its_share(stack: ExitStack) -> None:
     shares = FairSemaphore(32)
     with client_network_scope(""), organization_scope("acme"):
         for part in ("one", "one", "one", "one", "two"):
@@ -94,13 +94,13 @@ def test_a_part_of_an_organization_holds_half_of_its_share(stack: ExitStack) -> 
         stack.callback(shares.acquire("two"))
 
 
-def test_where_all_serve_one_organization_networks_alone_share(stack: ExitStack) -> None:
+def test_single_organization_is_shared_by_networks(stack: ExitStack) -> None:
     shares = FairSemaphore(16, by_organization=False)
     assert acquired(shares, stack, network="192.0.2.0/24", organization="acme") == 4
     assert acquired(shares, stack, network="198.51.100.0/24", organization="acme") == 4
 
 
-def test_places_come_back_to_whoever_had_them(stack: ExitStack) -> None:
+def test_released_permits_return_to_their_buckets(stack: ExitStack) -> None:
     shares = FairSemaphore(8)
     leaving: list[Callable[[], None]] = []
     with client_network_scope("192.0.2.0/24"):

@@ -97,7 +97,7 @@ def test_application_in_a_pipeline_starts(ini: str) -> None:
         started(ini, {**VARIABLES, "greetin": "x"})
 
 
-def test_what_a_section_sets_is_no_mistyped_variable(ini: str) -> None:
+def test_option_of_a_section_is_no_mistyped_variable(ini: str) -> None:
     text = INI.replace("[app:main]", "[app:identity]")
     Path(ini).write_text(f"{text}\n[pipeline:main]\nset debug = true\npipeline = identity\n")
     settings, _ = started(ini, VARIABLES)

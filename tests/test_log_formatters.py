@@ -22,7 +22,7 @@ class TestJsonLines:
             "message": "hello you",
         }
 
-    def test_hold_what_is_told_of_the_request_at_hand(self):
+    def test_log_lines_hold_the_request_context(self):
         before = log_context.set(lambda: {"request_id": "42", "trace_id": "43"})
         line = json.loads(JsonFormatter().format(make_log_record("hello")))
         log_context.reset(before)

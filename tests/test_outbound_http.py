@@ -70,7 +70,7 @@ def test_no_disguise_leads_to_a_private_address(canary: WebServer, host: str) ->
     "address",
     ["127.0.0.1", "::1", "::ffff:127.0.0.1", "10.1.2.3", "169.254.169.254", "fd00::1", "fe80::1%lo", "0.0.0.0"],  # noqa: S104
 )
-def test_a_name_that_leads_to_a_private_address_is_refused(canary: WebServer, address: str) -> None:
+def test_name_that_leads_to_a_private_address_is_refused(canary: WebServer, address: str) -> None:
     outbound_http_client = OutboundHttpClient(resolve=lambda host, seconds: [address])
     with pytest.raises(ForbiddenDestination):
         outbound_http_client.send("GET", f"https://{HOST}:{canary.port}/", headers={})
@@ -87,16 +87,16 @@ SPECIAL = """
 
 
 @pytest.mark.parametrize("address", SPECIAL.split())
-def test_an_address_of_special_purpose_is_not_public(address: str) -> None:
+def test_address_of_special_purpose_is_not_public(address: str) -> None:
     assert not is_public(ip_address(address))
 
 
-def test_an_address_is_public() -> None:
+def test_address_is_public() -> None:
     for address in ("93.184.216.34", "2606:4700::1", "::ffff:93.184.216.34", "64:ff9b::5db8:d822"):
         assert is_public(ip_address(address)), address
 
 
-def test_a_name_is_resolved_once(canary: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_name_is_resolved_once(canary: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Public when it is looked at and private when it is connected to: the second answer is never asked for."""
     answers = iter([[PUBLIC], [LOOPBACK], [LOOPBACK]])
     tried: list[object] = []
@@ -111,7 +111,7 @@ def test_a_name_is_resolved_once(canary: WebServer, monkeypatch: pytest.MonkeyPa
     assert tried == [(PUBLIC, 443)]
 
 
-def test_of_several_addresses_the_public_ones_are_tried(canary: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_public_addresses_of_a_host_are_tried(canary: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[object] = []
 
     def connect(target: object, **_: object) -> socket.socket:
@@ -133,25 +133,25 @@ def client(canary: WebServer) -> OutboundHttpClient:
     )
 
 
-def test_a_network_that_is_named_is_reached(canary: WebServer, client: OutboundHttpClient) -> None:
+def test_network_that_is_named_is_reached(canary: WebServer, client: OutboundHttpClient) -> None:
     canary.files[HOST, "/file?a=b"] = (200, {}, b"found")
     answer = client.send("GET", f"https://{HOST}:{canary.port}/file?a=b", headers={})
     assert (answer.status, answer.body) == (200, b"found")
 
 
-def test_a_certificate_of_another_name_is_refused(canary: WebServer, client: OutboundHttpClient) -> None:
+def test_certificate_of_another_name_is_refused(canary: WebServer, client: OutboundHttpClient) -> None:
     with pytest.raises(OSError, match="certificate"):
         client.send("GET", f"https://other.example:{canary.port}/", headers={})
     assert canary.received == []
 
 
-def test_a_redirect_is_not_followed(canary: WebServer, client: OutboundHttpClient) -> None:
+def test_redirect_is_not_followed(canary: WebServer, client: OutboundHttpClient) -> None:
     canary.files[HOST, "/"] = (302, {"Location": f"https://localhost:{canary.port}/secret"}, b"")
     assert client.send("GET", f"https://{HOST}:{canary.port}/", headers={}).status == 302
     assert canary.received == [(HOST, "/")]
 
 
-def test_so_much_of_an_answer_is_read(canary: WebServer, client: OutboundHttpClient) -> None:
+def test_response_size_is_limited(canary: WebServer, client: OutboundHttpClient) -> None:
     canary.files[HOST, "/"] = (200, {}, b"x" * (4 * MAX_RESPONSE_BYTES))
     assert len(client.send("GET", f"https://{HOST}:{canary.port}/", headers={}).body) == MAX_RESPONSE_BYTES
 
@@ -162,7 +162,7 @@ def _status_line(connection: socket.socket) -> None:
 
 @pytest.mark.parametrize("begin", [lambda connection: None, _status_line], ids=["nothing", "headers"])
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_whoever_answers_drop_by_drop_is_cut(scheme: str, begin: Callable[[socket.socket], None]) -> None:
+def test_slow_response_is_cut_off(scheme: str, begin: Callable[[socket.socket], None]) -> None:
     """Each byte comes in time, and the whole never does."""
     with socket.create_server((LOOPBACK, 0)) as server:
 

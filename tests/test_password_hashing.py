@@ -21,13 +21,13 @@ def hasher() -> Iterator[PasswordHasher]:
     password_hasher.close()
 
 
-def test_what_was_hashed_is_recognised(hasher: PasswordHasher) -> None:
+def test_hashed_password_verifies(hasher: PasswordHasher) -> None:
     stored = hasher.hash("correct horse")
     assert hasher.verify(stored, "correct horse") == HashVerification(is_match=True, needs_rehash=False)
     assert not hasher.verify(stored, "correct house").is_match
 
 
-def test_nobody_costs_a_hash_too(hasher: PasswordHasher, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_user_costs_a_hash(hasher: PasswordHasher, monkeypatch: pytest.MonkeyPatch) -> None:
     hashed: list[str] = []
     monkeypatch.setattr(
         password_hashing,
@@ -38,7 +38,7 @@ def test_nobody_costs_a_hash_too(hasher: PasswordHasher, monkeypatch: pytest.Mon
     assert hashed == ["anything"]
 
 
-def test_a_hash_of_another_cost_is_outdated(hasher: PasswordHasher) -> None:
+def test_hash_of_another_cost_is_outdated(hasher: PasswordHasher) -> None:
     dearer = PasswordHasher(Argon2Cost(), workers=1)
     assert dearer.verify(hasher.hash("correct horse"), "correct horse").needs_rehash
     dearer.close()
@@ -71,7 +71,7 @@ def test_beyond_the_queue_it_is_busy(hasher: PasswordHasher, monkeypatch: pytest
     assert hasher.hash("x") == "$hash$"
 
 
-def test_whoever_waits_steps_aside(hasher: PasswordHasher, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_hash_yields_to_other_greenlets(hasher: PasswordHasher, monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[str] = []
 
     @contextmanager
@@ -85,7 +85,7 @@ def test_whoever_waits_steps_aside(hasher: PasswordHasher, monkeypatch: pytest.M
     assert steps == ["aside", "back"]
 
 
-def test_a_failure_gives_the_place_back(hasher: PasswordHasher, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failure_gives_the_place_back(hasher: PasswordHasher, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(password: str, cost: Argon2Cost) -> str:
         raise MemoryError
 

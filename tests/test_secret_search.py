@@ -21,7 +21,7 @@ from identity.testing.browser import Browser, set_password
 
 log = logging.getLogger("planted")
 
-def test_what_is_typed(world):
+def test_typed_secrets_are_recorded(world):
     name = set_password(world, world.make_human_user(), "pa$$ wörd")
     browser = Browser(world)
     browser.open(f"{world.identity.settings.login_url}/login")
@@ -29,7 +29,7 @@ def test_what_is_typed(world):
     browser.submit({"password": "a wröng one"})
     log.debug("login_name=ada&password=a+wr%C3%B6ng+one")
 
-def test_what_is_issued(world):
+def test_issued_secrets_are_recorded(world):
     log.debug("issued %s", world.make_service_user_program().access_token())
 
 def test_master_key(world):
@@ -84,7 +84,7 @@ def line(message: str, *arguments: object, failed: BaseException | None = None) 
         line("one-time password %s", "k7wqa-h3mzp-9vtec-x4ns8"),
     ],
 )
-def test_a_line_with_a_secret_is_found_once(record: logging.LogRecord) -> None:
+def test_line_with_a_secret_is_found_once(record: logging.LogRecord) -> None:
     search = SecretSearch()
     for item in (SECRET, "123456", "ab3", "registration", b"\x00\x01\x02\x03 key"):
         search.note(item)
@@ -121,7 +121,7 @@ def test_words_parts_of_numbers_and_digests_are_no_secrets() -> None:
     assert search.found() == []
 
 
-def test_what_nobody_guesses_is_found_in_later_tests_too() -> None:
+def test_random_secrets_are_found_in_later_tests() -> None:
     search = SecretSearch()
     search.note("Zq8-a-secret-token-that-is-long")
     search.note("a password of words, and more")
@@ -165,13 +165,13 @@ def test_headers_are_read_for_secrets(name: str, value: str) -> None:
 @pytest.mark.parametrize(
     "body", [b'{"token_endpoint": "https-or-so", "access_token_type": "reference"}', b"<p>code=some-word</p>", b""]
 )
-def test_what_only_sounds_like_a_secret_is_none(body: bytes) -> None:
+def test_harmless_texts_are_not_secrets(body: bytes) -> None:
     search = SecretSearch()
     HttpCapture(search).body(body)
     assert search.secrets == set()
 
 
-def test_planted_secrets_are_found_wherever_they_are_told(tmp_path: Path) -> None:
+def test_planted_secrets_are_found_in_every_output(tmp_path: Path) -> None:
     root = Path(__file__).resolve().parents[1]
     planted = tmp_path / "test_planted.py"
     planted.write_text(PLANTED)

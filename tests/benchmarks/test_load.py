@@ -80,7 +80,7 @@ def test_spaces_in_json_are_no_difference() -> None:
             require_expected({200: b'"active":false'}, 200, body)
 
 
-def test_a_pace_is_kept() -> None:
+def test_pace_is_kept() -> None:
     with serving() as (address, _):
         paces = [LoadSpec(address, [get("/hello")] * 100, OK, per_second=50, seconds=0.2) for _ in range(2)]
         load_results = run_paced_load(paces)
@@ -89,7 +89,7 @@ def test_a_pace_is_kept() -> None:
 
 
 @pytest.mark.thorough
-def test_what_waits_for_a_slow_answer_counts_from_when_it_was_due() -> None:
+def test_queued_request_latency_counts_from_its_due_time() -> None:
     with serving() as (address, _):
         # Faster than anybody can answer over one connection.
         [answers] = run_paced_load([LoadSpec(address, [get("/hello")] * 200, OK, per_second=1e6, seconds=1.0)])

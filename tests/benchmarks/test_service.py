@@ -27,7 +27,7 @@ def having_done(work: str) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("work", [WORK, WORK_IN_A_CHILD], ids=["itself", "a child that has ended"])
-def test_the_database_counts_with_requests_and_not_with_the_start(work: str) -> None:
+def test_database_counts_with_requests_and_not_with_the_start(work: str) -> None:
     with having_done("") as service, having_done(work) as database:
         alone, together = ServiceProcesses(service), ServiceProcesses(service, database.pid)
         assert together.cpu_seconds() - alone.cpu_seconds() > 0.25

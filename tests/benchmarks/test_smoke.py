@@ -91,7 +91,7 @@ def test_instructions_need_valgrind(tmp_path: Path) -> None:
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
-def test_mode_prints_what_it_found(arguments: tuple[str, ...], expected: str) -> None:
+def test_mode_prints_its_results(arguments: tuple[str, ...], expected: str) -> None:
     assert expected in run(*arguments)
 
 

@@ -6,7 +6,7 @@ from benchmarks.measurement import median_ratio
 from benchmarks.targets import RATIOS, TargetResult, format_summary
 
 
-def test_targets_are_of_what_is_measured() -> None:
+def test_targets_name_measured_metrics() -> None:
     assert set(RATIOS) == set(TITLES)
     assert all(set(targets) == set(STORAGES) for targets in RATIOS.values())
     assert "ratios" in MODES
@@ -16,7 +16,7 @@ def test_ratio_is_median_of_rounds() -> None:
     assert median_ratio([1.0, 2.0, 9.0], [1.0, 1.0, 3.0]) == 2.0
 
 
-def test_verdict_is_judged_as_printed() -> None:
+def test_target_is_compared_as_printed() -> None:
     assert TargetResult("keys", 0.604, 0.6).is_met
     assert str(TargetResult("keys", 0.61, 0.6)) == "0.61 (target 0.6, missed)"
     lines = list(format_summary([TargetResult("keys", 0.6, 0.6), TargetResult("userinfo", 0.9, 0.8)]))

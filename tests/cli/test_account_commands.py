@@ -149,7 +149,7 @@ class TestRecoverAdmin:
 # --- password-link ----------------------------------------------------------------------------------------------------
 
 
-def test_a_password_link_leads_to_the_login_host(on_data, stored):
+def test_password_link_leads_to_the_login_host(on_data, stored):
     ran = on_data("password-link", "--user", "admin@identity.localhost")
     assert ran.status == 0
     [link] = re.findall(r"http://localhost:8080/password/reset/([A-Za-z0-9]{43})", ran.out)
@@ -158,7 +158,7 @@ def test_a_password_link_leads_to_the_login_host(on_data, stored):
     assert link not in str(stored.audit.page().items)
 
 
-def test_the_password_stays_until_the_link_is_used(on_data, data, stored):
+def test_password_stays_until_the_link_is_used(on_data, data, stored):
     output = on_data("recover-admin", "--user", "admin").out
     password = next(line.split()[1] for line in output.splitlines() if line.startswith("password"))
     assert on_data("password-link", "--user", "admin").status == 0
@@ -166,7 +166,7 @@ def test_the_password_stays_until_the_link_is_used(on_data, data, stored):
     assert verify_password(stored.users.find_password(user.id).hash, password)
 
 
-def test_who_gets_no_password_link(on_data):
+def test_users_without_password_get_no_link(on_data):
     for user, sentence in {
         "example": "is a service user. Name a person.",
         "nobody": "There is no user nobody.",
@@ -182,7 +182,7 @@ def test_who_gets_no_password_link(on_data):
 SECRET = re.compile(r"^secret +([A-Za-z0-9]{43})   \(shown only now\)$", re.MULTILINE)
 
 
-def test_a_secret_is_printed_with_the_client_id_that_goes_with_it(on_data, stored):
+def test_secret_is_printed_with_the_client_id_that_goes_with_it(on_data, stored):
     ran = on_data("service-user-secret", "--user", "example@identity.localhost")
     assert ran.status == 0
     user = stored.users.find_by_login_name("example@identity.localhost").user
@@ -195,7 +195,7 @@ def test_a_secret_is_printed_with_the_client_id_that_goes_with_it(on_data, store
     assert text not in str(stored.audit.page().items)
 
 
-def test_a_secret_is_replaced_in_three_steps(on_data, stored):
+def test_secret_is_replaced_in_three_steps(on_data, stored):
     command = ("service-user-secret", "--user", "example")
     first, second = (SECRET.findall(on_data(*command).out) for _ in range(2))
     assert first != second
@@ -213,7 +213,7 @@ def test_a_secret_is_replaced_in_three_steps(on_data, stored):
     assert "none" in on_data(*command, "--remove", newer.id).out
 
 
-def test_who_gets_no_secret(on_data):
+def test_users_without_client_credentials_get_no_secret(on_data):
     for arguments, sentence in {
         "--user nobody": "There is no user nobody.",
         "--user admin": "is a person. Name a service user.",
@@ -260,5 +260,5 @@ def test_registration_of_an_unknown_organization(on_data):
     assert "There is no organization nowhere.example." in ran.err
 
 
-def test_registration_on_or_off_has_to_be_said(on_data):
+def test_registration_requires_on_or_off(on_data):
     assert on_data("registration", "--organization", "identity.localhost").status == 2

@@ -73,7 +73,7 @@ class TestTheExample:
         assert (key_file.read_bytes(), secrets.read_bytes()) == files
         assert events() == after
 
-    def test_a_program_with_the_key_file_reads_its_organization(self, service, run, tmp_path):
+    def test_program_with_the_key_file_reads_its_organization(self, service, run, tmp_path):
         arguments = ("-c", INI, f"data={service.data}", "-f", EXAMPLE, "--keys-out", tmp_path)
         assert run("apply", *arguments).status == 0
         key_file = tmp_path / "reports@acme.example.json"
@@ -87,7 +87,7 @@ class TestTheExample:
 
 
 class TestChanges:
-    def test_are_told_and_made(self, applied):
+    def test_changes_are_listed_and_applied(self, applied):
         project = {"name": "Shop", "roles": [{"key": "a", "display_name": "A"}]}
         assert applied(small(projects=[project])).status == 0
         project = {"name": "Shop", "check_roles": True, "roles": [{"key": "a", "display_name": "B"}]}
@@ -97,14 +97,14 @@ class TestChanges:
         assert '~ project role acme.example / Shop / a   (display_name: "A" → "B")' in ran.out
         assert ran.out.splitlines()[-1] == "Done: 0 added, 3 changed, 0 removed."
 
-    def test_what_is_not_said_stays(self, applied):
+    def test_omitted_members_stay_unchanged(self, applied):
         user = {"user_name": "anna", "given_name": "A", "family_name": "B", "nickname": "Annie", "active": False}
         assert "1 changed" not in applied(small(users=[user])).out
         ran = applied(small(users=[{"user_name": "Anna", "given_name": "A", "family_name": "B"}]))
         assert '~ user Anna@acme.example   (user_name: "anna" → "Anna")' in ran.out
         assert "reactivated" in applied(small(users=[{**user, "user_name": "Anna", "active": True}])).out
 
-    def test_the_order_of_words_and_sets_is_no_change(self, applied):
+    def test_order_of_words_and_sets_is_no_change(self, applied):
         application = {"name": "W", "type": "web", "redirect_uris": ["https://a.example/"]}
         described = {**application, "response_types": ["token id_token", "code"], "access_token_lifetime": 60}
         assert applied(small(projects=[{"name": "P", "applications": [described]}])).status == 0
@@ -115,7 +115,7 @@ class TestChanges:
         ran = applied(small(projects=[{"name": "P", "applications": [described]}]))
         assert "(access_token_lifetime: 60 → null)" in ran.out
 
-    def test_by_id_a_thing_gets_another_name(self, applied):
+    def test_resource_with_id_is_renamed(self, applied):
         ran = applied(small(projects=[{"name": "P", "applications": [{"name": "A", "type": "api"}]}]))
         client_id = re.search(r"[0-9a-f]{32}", ran.out)[0]
         application = {"id": client_id, "name": "B", "type": "api"}
@@ -130,7 +130,7 @@ class TestPrune:
         managers=[{"user": "anna", "roles": ["ORG_OWNER"]}],
     )
 
-    def test_removes_what_lists_do_not_name_and_leaves_other_lists_alone(self, applied):
+    def test_prune_removes_unlisted_resources_of_listed_kinds_only(self, applied):
         applied(self.FULL)
         state = small(projects=[{"name": "P", "roles": []}])
         plan = applied(state, "--prune", "--plan")
@@ -160,7 +160,7 @@ class TestPrune:
         assert re.search(r"^- organization acme.example \(Acme\)   \(users: 1, projects: 2, ", ran.out, re.MULTILINE)
         assert ran.out.splitlines()[-1] == "Done: 0 added, 0 changed, 1 removed."
 
-    def test_the_last_owner_stays(self, applied):
+    def test_last_owner_stays(self, applied):
         ran = applied({"version": 1, "instance": {"managers": []}}, "--prune", "--yes")
         assert ran.status == 1
         assert ran.err.startswith("instance.managers: This is the last active IAM_OWNER.")
@@ -177,7 +177,7 @@ class TestPrune:
 
 
 class TestSecrets:
-    def test_are_added_to_the_file_and_never_replace_something_else(self, applied, tmp_path):
+    def test_secrets_are_added_to_the_file_and_replace_nothing(self, applied, tmp_path):
         applications = [{"name": name, "type": "api"} for name in "AB"]
         path = tmp_path / "secrets.json"
         assert applied(small(projects=[{"name": "P", "applications": applications[:1]}])).status == 0
@@ -200,7 +200,7 @@ class TestSecrets:
 class TestKeys:
     USER = {"user_name": "r", "display_name": "R", "generated_key": {}}  # noqa: RUF012
 
-    def test_a_generated_key_needs_a_folder_and_overwrites_nothing(self, applied, tmp_path, events):
+    def test_generated_key_needs_a_folder_and_overwrites_nothing(self, applied, tmp_path, events):
         before = events()
         ran = applied(small(service_users=[self.USER]))
         assert (ran.status, ran.err.count("--keys-out")) == (1, 1)
@@ -211,7 +211,7 @@ class TestKeys:
         assert (tmp_path / "keys" / "r@acme.example.json").read_text() == "precious"
         assert events() == before
 
-    def test_a_failed_run_leaves_no_file(self, applied, tmp_path, monkeypatch):
+    def test_failed_run_leaves_no_file(self, applied, tmp_path, monkeypatch):
         def fail(*_):
             raise OSError(28, "No space left on device", "secrets.json")
 
@@ -230,7 +230,7 @@ class TestKeys:
 
 
 class TestProblems:
-    def test_a_dozen_at_all_levels_with_the_choices(self, applied, events):
+    def test_dozen_at_all_levels_with_the_choices(self, applied, events):
         """What cannot be read hides nothing of what does not fit, and what was left out for it is not missed."""
         web = {"type": "web", "redirect_uris": ["https://a.example/cb"], "response_types": ["code"]}
         ada = {"user_name": "ada", "given_name": "Ada", "family_name": "Lovelace"}
@@ -315,14 +315,14 @@ class TestProblems:
                 assert choices in messages[path], messages[path]
         assert events() == before
 
-    def test_two_things_of_one_name_need_an_id(self, applied):
+    def test_resources_of_one_name_need_an_id(self, applied):
         organization = {"name": "Twin"}
         both = [{**organization, "primary_domain": f"{item}.example"} for item in "ab"]
         assert applied({"version": 1, "organizations": both}).status == 0
         ran = applied({"version": 1, "organizations": [organization]})
         assert "organizations[0].name: There are several of the name Twin." in ran.err
 
-    def test_what_is_described_twice(self, applied):
+    def test_duplicate_descriptions_are_refused(self, applied):
         user = {"user_name": "r", "display_name": "R"}
         managers = [{"user": "r", "roles": ["ORG_OWNER"]}, {"user": "r@acme.example", "roles": ["ORG_OWNER_VIEWER"]}]
         ran = applied(small(service_users=[user, user], managers=managers))
@@ -332,13 +332,13 @@ class TestProblems:
             "identity",
         ]
 
-    def test_a_user_of_another_kind(self, applied):
+    def test_user_of_another_kind(self, applied):
         applied(small(service_users=[{"user_name": "r", "display_name": "R"}]))
         ran = applied(small(users=[{"user_name": "r", "given_name": "A", "family_name": "B"}]))
         assert ran.err.startswith("organizations[0].users[0].user_name: ")
 
 
-def test_the_page_names_every_member_of_lists():
+def test_page_names_every_member_of_lists():
     page = (ROOT / "docs" / "how-to" / "operators" / "apply.rst").read_text()
     example = yaml.safe_load(EXAMPLE.read_text())
     assert set(example) == {"version", "organizations", "instance"}

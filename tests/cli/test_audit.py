@@ -38,7 +38,7 @@ class TestWhatThereIs:
         assert lines(on_data("audit", "--limit", len(events) + 5).out) == events
         assert on_data("audit", "--limit", 0).out == ""
 
-    def test_after_goes_on(self, on_data):
+    def test_after_option_resumes(self, on_data):
         events = lines(on_data("audit").out)
         assert lines(on_data("audit", "--after", events[1]["sequence"]).out) == events[2:]
 
@@ -61,7 +61,7 @@ class TestWhatThereIs:
             assert all(owner["object_id"] in (event["object_id"], event["user_id"]) for event in of_owner)
             assert on_data("audit", "--actor", name).out == ""
 
-    def test_what_is_not_understood_is_told(self, on_data):
+    def test_invalid_filter_is_reported(self, on_data):
         for option, value, status, sentence in (
             ("--event", "projects", 1, "There is no audit event projects."),
             ("--organization", "none.example", 1, "There is no organization none.example."),
@@ -122,7 +122,7 @@ class TestFollow:
         assert following.next()["event"] == "organization.changed"
         assert following.end(number) == (0, "", "")
 
-    def test_ends_when_nobody_reads_any_more(self, follow):
+    def test_ends_when_output_is_closed(self, follow):
         following = follow("--limit", "1")
         following.next()
         following.process.stdout.close()
@@ -130,7 +130,7 @@ class TestFollow:
         assert following.process.stderr.read() == ""
 
     @pytest.mark.storages("sqlite")
-    def test_a_database_that_is_away_is_told_once_and_waited_for(self, make_world: WorldFactory, monkeypatch, capsys):
+    def test_database_outage_is_reported_once_and_waited_for(self, make_world: WorldFactory, monkeypatch, capsys):
         identity = make_world().identity
         calls = []
         reading = identity.backend.read_session

@@ -55,7 +55,7 @@ def the_export(run: Run, ini: object, data: Path) -> str:
 
 
 class TestDrill:
-    def test_everything_is_back_on_another_machine(
+    def test_restore_on_another_machine_is_complete(
         self, run: Run, data: Path, backup: Path, other_folder: Path
     ) -> None:
         expected = the_export(run, INI, data)
@@ -66,7 +66,7 @@ class TestDrill:
         assert run("check", "-c", INI, f"data={other_folder}").status == 0
         assert the_export(run, INI, other_folder) == expected
 
-    def test_an_installation_moves_to_postgresql_and_back(
+    def test_installation_moves_to_postgresql_and_back(
         self, run: Run, data: Path, backup: Path, other_folder: Path, postgresql_ini: Path, tmp_path: Path
     ) -> None:
         options = ("-c", postgresql_ini, f"data={other_folder}")
@@ -78,7 +78,7 @@ class TestDrill:
         assert run("restore", *back, "--file", tmp_path / "second").status == 0
         assert run("check", *back).status == 0
 
-    def test_a_database_in_use_is_left_alone(self, on_data: Run, backup: Path) -> None:
+    def test_database_in_use_is_left_alone(self, on_data: Run, backup: Path) -> None:
         ran = on_data("restore", "--file", backup)
         assert ran.status == 1
         assert ran.err.startswith("identity: The database is not empty: ")
@@ -86,9 +86,7 @@ class TestDrill:
 
 
 class TestTrail:
-    def test_it_tells_of_a_backup_and_in_the_restored_database_of_which_one_it_is(
-        self, run: Run, on_data: Run, backup: Path, other_folder: Path
-    ) -> None:
+    def test_backup_and_restore_are_audited(self, run: Run, on_data: Run, backup: Path, other_folder: Path) -> None:
         options = ("-c", INI, f"data={other_folder}")
         assert run("restore", *options, "--file", backup, "--check").status == 0
         event = json.loads(on_data("audit", "--event", "backup").out)
@@ -98,9 +96,7 @@ class TestTrail:
         restored = json.loads(run("audit", *options, "--event", "backup").out)
         assert (restored["event"], restored["detail"]) == ("backup.restored", event["detail"])
 
-    def test_a_backup_is_made_also_where_nothing_can_be_written(
-        self, on_data: Run, backup: Path, data: Path, tmp_path: Path
-    ) -> None:
+    def test_backup_of_a_read_only_database(self, on_data: Run, backup: Path, data: Path, tmp_path: Path) -> None:
         with closing(sqlite3.connect(data / "identity.sqlite")) as database, database:
             database.execute("CREATE TRIGGER full BEFORE INSERT ON audit_events BEGIN SELECT RAISE(ABORT, 'no'); END")
         ran = on_data("backup", "--output", tmp_path / "second")
@@ -109,7 +105,7 @@ class TestTrail:
 
 
 class TestFile:
-    def test_it_is_closed_to_others_and_replaces_none(self, on_data: Run, backup: Path) -> None:
+    def test_backup_file_is_private_and_overwrites_none(self, on_data: Run, backup: Path) -> None:
         assert stat.S_IMODE(backup.stat().st_mode) == 0o600
         before = backup.read_bytes()
         ran = on_data("backup", "--output", backup)
@@ -119,13 +115,13 @@ class TestFile:
         )
         assert backup.read_bytes() == before
 
-    def test_it_holds_neither_master_key_nor_anything_that_it_seals(self, data: Path, backup: Path) -> None:
+    def test_backup_holds_no_master_key_and_no_plaintext_secrets(self, data: Path, backup: Path) -> None:
         with zipfile.ZipFile(backup) as archive:
             text = b"".join(map(archive.read, archive.namelist()))
         assert (data / "master.key").read_bytes().strip() not in text
         assert b"PRIVATE" not in text
 
-    def test_nothing_is_left_of_one_that_is_stopped(
+    def test_interrupted_backup_leaves_nothing(
         self, on_data: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def stop(*_: object) -> None:
@@ -135,7 +131,7 @@ class TestFile:
         assert on_data("backup", "--output", tmp_path / "stopped").status == 130
         assert not [path for path in tmp_path.iterdir() if path.is_file()]
 
-    def test_it_can_be_checked_without_being_restored(self, on_data: Run, backup: Path) -> None:
+    def test_backup_can_be_verified_without_restore(self, on_data: Run, backup: Path) -> None:
         ran = on_data("restore", "--file", backup, "--check")
         assert (ran.status, ran.err) == (0, "")
         assert "would be restored, as of " in ran.out
@@ -155,24 +151,24 @@ class TestRefusals:
         message = self.refusal(run, other_folder, backup)
         assert message.startswith("identity: The master key development in identity.master_keys is not the one")
 
-    def test_a_master_key_that_is_missing(self, run: Run, backup: Path, other_folder: Path, tmp_path: Path) -> None:
+    def test_master_key_that_is_missing(self, run: Run, backup: Path, other_folder: Path, tmp_path: Path) -> None:
         assert run("master-key", tmp_path / "new.key").status == 0
         other = f"identity.master_keys = 2:{tmp_path}/new.key"
         (tmp_path / "other.ini").write_text(Path(INI).read_text().replace("identity.master_keys =", other))
         message = self.refusal(run, other_folder, backup, tmp_path / "other.ini")
         assert "was made with the master keys development, and identity.master_keys lacks development" in message
 
-    def test_a_file_that_is_no_backup(self, run: Run, other_folder: Path, tmp_path: Path) -> None:
+    def test_file_that_is_no_backup(self, run: Run, other_folder: Path, tmp_path: Path) -> None:
         (tmp_path / "text").write_text("no backup")
         assert "is no backup" in self.refusal(run, other_folder, tmp_path / "text")
         assert "No such file" in self.refusal(run, other_folder, tmp_path / "none")
 
-    def test_a_part_of_one(self, run: Run, backup: Path, other_folder: Path) -> None:
+    def test_part_of_one(self, run: Run, backup: Path, other_folder: Path) -> None:
         backup.write_bytes(backup.read_bytes()[:-1000])
         assert "is no backup, or only a part of one" in self.refusal(run, other_folder, backup)
 
     @pytest.mark.parametrize("damage", ["a bit", "a row more", "a row less", "gone"])
-    def test_a_table_that_is_not_as_it_was(self, run: Run, backup: Path, other_folder: Path, damage: str) -> None:
+    def test_table_that_is_not_as_it_was(self, run: Run, backup: Path, other_folder: Path, damage: str) -> None:
         if damage == "a bit":
             content = bytearray(backup.read_bytes())
             at = content.index(b"tables/users.jsonl") + 150
@@ -183,12 +179,12 @@ class TestRefusals:
             rewrite(backup, "tables/users.jsonl", change.get(damage, lambda text: text[: text.index(b"\n") + 1]))
         assert "The backup is damaged: users is not as it was written" in self.refusal(run, other_folder, backup)
 
-    def test_a_manifest_that_somebody_wrote_anew(self, run: Run, backup: Path, other_folder: Path) -> None:
+    def test_rewritten_manifest_is_refused(self, run: Run, backup: Path, other_folder: Path) -> None:
         rewrite(backup, "manifest.json", lambda text: text + b"\n")
         assert "The manifest of the backup was changed" in self.refusal(run, other_folder, backup)
 
     @pytest.mark.parametrize("seals", [b"{}", b"[]", b'{"development": "AAAA"}', b'{"development": 1}', b"no JSON"])
-    def test_seals_that_are_none(self, run: Run, backup: Path, other_folder: Path, seals: bytes) -> None:
+    def test_invalid_seals_are_refused(self, run: Run, backup: Path, other_folder: Path, seals: bytes) -> None:
         rewrite(backup, "seals.json", lambda _: seals)
         message = self.refusal(run, other_folder, backup)
         assert "is no backup, or a damaged one" in message or "or the backup was changed" in message

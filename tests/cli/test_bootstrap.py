@@ -19,7 +19,7 @@ def test_tells_the_owners_password_once(run, tmp_path, ini):
     assert again == {**created, "owner": None}
 
 
-def test_json_holds_everything_a_script_needs(on_data, tmp_path):
+def test_json_output_holds_all_credentials(on_data, tmp_path):
     key, client = tmp_path / "key.json", tmp_path / "client.json"
     ran = on_data("bootstrap", *INI_WORDS, "--key-out", key, "--client-out", client, "--json")
     created = json.loads(ran.out)
@@ -33,7 +33,7 @@ def test_json_holds_everything_a_script_needs(on_data, tmp_path):
     assert members["userId"] == created["service_user"]["id"]
 
 
-def test_repeated_leaves_everything_in_place(on_data, tmp_path):
+def test_repeated_bootstrap_changes_nothing(on_data, tmp_path):
     key = tmp_path / "key.json"
     on_data("bootstrap", *INI_WORDS, "--key-out", key)
     before = key.read_bytes()
@@ -49,7 +49,7 @@ def test_files_are_for_their_owner_alone(on_data, tmp_path):
     assert [stat.S_IMODE(path.stat().st_mode) for path in (key, client, key.parent)] == [0o600, 0o600, 0o700]
 
 
-def test_what_is_no_key_file_is_left_alone(on_data, tmp_path):
+def test_foreign_file_is_not_overwritten(on_data, tmp_path):
     key = tmp_path / "precious"
     for content in ("", "{}", "not a key file"):
         key.write_text(content)
@@ -59,7 +59,7 @@ def test_what_is_no_key_file_is_left_alone(on_data, tmp_path):
         assert key.read_text() == content
 
 
-def test_the_key_file_of_another_service_user_is_left_alone(on_data, data):
+def test_key_file_of_another_service_user_is_left_alone(on_data, data):
     key = data / "key.json"
     before = key.read_bytes()
     ran = on_data("bootstrap", "--service-user", "deploy", "--key-out", key)

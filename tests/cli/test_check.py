@@ -97,7 +97,7 @@ def with_settings(data: Path, tmp_path: Path) -> Any:
 
 
 @pytest.mark.parametrize(("name", "value"), list(every_setting()))
-def test_a_wrong_value_is_told_with_its_setting(
+def test_invalid_value_is_reported_with_its_setting(
     run: Run, data: Path, with_settings: Any, name: str, value: str
 ) -> None:
     ini = with_settings({**BESIDES.get(name, {}), name: value})
@@ -108,7 +108,9 @@ def test_a_wrong_value_is_told_with_its_setting(
     assert "Traceback" not in ran.err
 
 
-def test_all_wrong_values_are_told_at_once_and_nothing_is_opened(run: Run, tmp_path: Path, with_settings: Any) -> None:
+def test_all_invalid_values_are_reported_at_once_and_nothing_is_opened(
+    run: Run, tmp_path: Path, with_settings: Any
+) -> None:
     """Of the core, of mail, of plugins, of what is not known there, and of the web server."""
     wrong = {
         "identity.purge_interval": "soon",
@@ -133,7 +135,7 @@ def test_all_wrong_values_are_told_at_once_and_nothing_is_opened(run: Run, tmp_p
     assert not (tmp_path / "nothing").exists()
 
 
-def test_words_that_do_not_fit_each_other_are_told(run: Run, data: Path, with_settings: Any) -> None:
+def test_conflicting_settings_are_reported(run: Run, data: Path, with_settings: Any) -> None:
     ini = with_settings({})
     ini.write_text(ini.read_text().replace("\nlisten = ", "\nhost = 127.0.0.1\nlisten = "))
     ran = run("check", "-c", ini, f"data={data}")
@@ -149,7 +151,7 @@ def test_words_for_another_web_server_are_its_own(run: Run, data: Path, with_set
     assert "FAILED" not in ran.out
 
 
-def test_a_plugin_that_is_not_installed_hides_nothing_else(run: Run, data: Path, with_settings: Any) -> None:
+def test_missing_plugin_hides_no_other_failure(run: Run, data: Path, with_settings: Any) -> None:
     ini = with_settings({"identity.plugins": "sql nowhere", "identity.purge_interval": "soon"})
     ran = run("check", "-c", ini, f"data={data}")
     assert ran.status == 1
@@ -237,7 +239,7 @@ def assert_reported(failures: dict[str, str], text: str, *settings: str) -> None
     )
 
 
-def test_why_postgresql_cannot_be_used_is_told(
+def test_postgresql_failures_are_reported(
     failures: Any, tmp_path: Path, guarded_server: PostgresqlServer, port_of_nobody: int, port_without_tls: int
 ) -> None:
     url = guarded_server.url()
@@ -260,7 +262,7 @@ def test_why_postgresql_cannot_be_used_is_told(
     assert_reported(failures(wanting), "identity migrate")
 
 
-def test_a_postgresql_server_that_is_silent_is_told(failures: Any) -> None:
+def test_silent_postgresql_server_is_reported(failures: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         settings = {
             URL: f"postgresql://asker@127.0.0.1:{listening.getsockname()[1]}/x?connect_timeout=2",
@@ -270,7 +272,7 @@ def test_a_postgresql_server_that_is_silent_is_told(failures: Any) -> None:
 
 
 @pytest.mark.thorough
-def test_why_mariadb_cannot_be_used_is_told(failures: Any, tmp_path: Path, port_of_nobody: int) -> None:
+def test_mariadb_failures_are_reported(failures: Any, tmp_path: Path, port_of_nobody: int) -> None:
     pytest.importorskip("pymysql")
     from identity.testing import mariadb
 
@@ -293,14 +295,14 @@ def test_why_mariadb_cannot_be_used_is_told(failures: Any, tmp_path: Path, port_
         assert_reported(failures({URL: f"{url}&no_such_word=1"}), "No connection", URL)
 
 
-def test_why_an_sqlite_file_cannot_be_used_is_told(failures: Any, tmp_path: Path) -> None:
+def test_sqlite_failures_are_reported(failures: Any, tmp_path: Path) -> None:
     assert_reported(failures({URL: f"sqlite:///{tmp_path}/none/identity.sqlite"}), "no database file", URL)
     assert_reported(failures({URL: f"sqlite:///{tmp_path}"}), "cannot be opened", URL)
     (tmp_path / "other.sqlite").write_text("no database at all" * 100)
     assert_reported(failures({URL: f"sqlite:///{tmp_path}/other.sqlite"}), "not an SQLite database", URL)
 
 
-def test_why_the_mail_server_cannot_be_used_is_told(failures: Any, tmp_path: Path, port_of_nobody: int) -> None:
+def test_mail_server_failures_are_reported(failures: Any, tmp_path: Path, port_of_nobody: int) -> None:
     post = MailServer()
     post.start()
     try:
@@ -356,7 +358,7 @@ def test_server_settings_that_are_refused(
     assert f"FAILED  [server:main] {message}" in ran.out
 
 
-def test_master_keys_that_are_needed_and_not_listed_are_told(
+def test_unlisted_master_keys_in_use_are_reported(
     run: Run, failures: Any, data: Path, with_settings: Any, tmp_path: Path
 ) -> None:
     key = tmp_path / "new.key"
@@ -370,7 +372,7 @@ def test_master_keys_that_are_needed_and_not_listed_are_told(
     assert "ok      master keys" in run("check", "-c", both, f"data={data}").out
 
 
-def test_a_development_master_key_that_is_open_to_others_is_told(failures: Any, data: Path) -> None:
+def test_readable_development_master_key_is_reported(failures: Any, data: Path) -> None:
     (data / "master.key").chmod(0o644)
     failed = failures({})
     assert failed.keys() == {"identity.data"}
@@ -393,7 +395,7 @@ def test_a_development_master_key_that_is_open_to_others_is_told(failures: Any, 
         ("\nlisten = ", "\nlisten = 127.0.0.1:80800 ", "[server:main] listen: 80800 is no port; the last one is 65535"),
     ],
 )
-def test_slips_of_the_pen_are_told(
+def test_mistyped_settings_are_reported(
     run: Run, data: Path, with_settings: Any, before: str, after: str, sentence: str
 ) -> None:
     ini = with_settings({})
@@ -416,9 +418,7 @@ def test_slips_of_the_pen_are_told(
         ),
     ],
 )
-def test_what_is_wrong_in_an_ini_file_is_told_without_its_values(
-    run: Run, tmp_path: Path, text: str, sentence: str
-) -> None:
+def test_ini_file_errors_are_reported_without_values(run: Run, tmp_path: Path, text: str, sentence: str) -> None:
     """One may hold a password."""
     ini = tmp_path / "some.ini"
     ini.write_text(text)
@@ -426,12 +426,12 @@ def test_what_is_wrong_in_an_ini_file_is_told_without_its_values(
     assert (ran.status, ran.err) == (1, f"identity: some.ini: cannot be used as an ini file: {sentence}\n")
 
 
-def test_an_ini_file_is_known_by_its_ending(run: Run, tmp_path: Path) -> None:
+def test_ini_file_is_known_by_its_ending(run: Run, tmp_path: Path) -> None:
     (tmp_path / "settings").write_text("[app:main]\n")
     assert "its name has to end in .ini" in run("check", "-c", tmp_path / "settings").err
 
 
-def test_every_fault_is_told_at_once(run: Run, tmp_path: Path) -> None:
+def test_all_failures_are_reported_at_once(run: Run, tmp_path: Path) -> None:
     """As somebody meets it who has just written production.ini: nothing that it names is there yet."""
     ini = tmp_path / "production.ini"
     ini.write_text((Path(INI).parent / "production.ini").read_text())

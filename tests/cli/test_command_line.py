@@ -68,7 +68,7 @@ class TestHelp:
             assert f"\n  {command} " in ran.out
         assert max(map(len, ran.out.splitlines())) <= 110
 
-    def test_is_shown_when_nothing_is_asked(self, run):
+    def test_help_is_shown_without_arguments(self, run):
         ran = run()
         assert ran.status == 2
         assert ran.err.startswith("usage: identity")
@@ -84,7 +84,7 @@ class TestHelp:
 
 
 class TestErrors:
-    def test_an_unusable_ini_file_is_told_in_one_line(self, run, tmp_path):
+    def test_unusable_ini_file_is_reported_in_one_line(self, run, tmp_path):
         path = tmp_path / "some.ini"
         for text, sentence in (
             (None, "No such file or directory"),
@@ -102,14 +102,14 @@ class TestErrors:
             assert ran.err.startswith("identity: ")
             assert ran.err.count("\n") == 1
 
-    def test_an_unknown_plugin_is_told_with_those_that_are_installed(self, run, tmp_path):
+    def test_unknown_plugin_error_lists_installed_plugins(self, run, tmp_path):
         path = tmp_path / "some.ini"
         path.write_text((ROOT / "development.ini").read_text().replace("= sql client", "= nonsense sql client"))
         ran = run("purge", "-c", path, f"data={tmp_path}")
         assert (ran.status, ran.err.count("\n")) == (1, 1)
         assert '"nonsense", which is not installed' in ran.err
 
-    def test_what_is_not_understood_ends_with_2(self, run):
+    def test_usage_error_exits_with_2(self, run):
         check = ["check", "-c", INI]
         both = ["apply", "-c", INI, "--keep-ids", "--new-ids"]
         incomplete = (["chek"], ["check"], ["token"], ["token", "--key-file", "x", "a=b"])
@@ -118,7 +118,7 @@ class TestErrors:
             assert ran.status == 2
             assert "--help" in ran.err
 
-    def test_a_database_without_schema_says_what_to_run(self, run, tmp_path):
+    def test_database_without_schema_error_names_the_command(self, run, tmp_path):
         ran = run("purge", "-c", INI, f"data={tmp_path}")
         assert ran.status == 1
         assert "identity migrate" in ran.err
@@ -161,7 +161,7 @@ class TestPluginCommands:
         )
 
 
-def test_the_client_commands_load_neither_web_nor_database():
+def test_client_commands_load_neither_web_nor_database():
     code = (
         "import sys\nfrom identity.cli import main\n"
         "assert main(['token', '--key-file', 'no-such-file']) == 1\n"

@@ -39,7 +39,7 @@ def test_json_is_read_as_json(tmp_path):
     assert read(tmp_path, '\t{"a": "\\ud83d\\ude00", "b": [1.5, true]}', "state.json") == {"a": "😀", "b": [1.5, True]}
 
 
-def test_what_is_refused(tmp_path):
+def test_invalid_documents_are_refused(tmp_path):
     for text, sentence in (
         ("a: 1\nb:\n  c: 1\n  c: 2\n", "line 4, column 3: the member “c” is given twice"),
         ("a: &x [1]\nb: *x\n", "line 1, column 4: aliases are not read here"),
@@ -61,7 +61,7 @@ def test_what_is_refused(tmp_path):
             read(tmp_path, text)
 
 
-def test_what_is_refused_as_json(tmp_path):
+def test_invalid_json_documents_are_refused(tmp_path):
     for text, sentence in (
         ('{"a": 1, "a": 2}', "given twice"),
         ('{"a": NaN}', "no number"),
@@ -72,6 +72,6 @@ def test_what_is_refused_as_json(tmp_path):
             read(tmp_path, text, "state.json")
 
 
-def test_a_missing_file_is_told(tmp_path):
+def test_missing_file_is_reported(tmp_path):
     with pytest.raises(CommandError, match="There is no file"):
         read_desired_state_file(tmp_path / "none.yaml")

@@ -10,13 +10,13 @@ from tests.cli.conftest import ROOT, Run
 FILES = ("development.ini", "production.ini")
 
 
-def test_both_files_are_those_of_the_checkout(run: Run, tmp_path: Path) -> None:
+def test_written_files_match_the_checkout(run: Run, tmp_path: Path) -> None:
     assert run("init-config", "--folder", tmp_path / "new").status == 0
     for name in FILES:
         assert (tmp_path / "new" / name).read_text() == (ROOT / name).read_text()
 
 
-def test_what_is_given_stands_in_the_file(run: Run, tmp_path: Path) -> None:
+def test_given_variables_are_written(run: Run, tmp_path: Path) -> None:
     issuer, database = "https://id.acme.example", r"postgresql+psycopg://identity@db/a%%20\1"
     assert run("init-config", "--folder", tmp_path, f"issuer={issuer}", "proxy=", f"database={database}").status == 0
     written = RawConfigParser()
@@ -28,7 +28,7 @@ def test_what_is_given_stands_in_the_file(run: Run, tmp_path: Path) -> None:
     }
 
 
-def test_nothing_is_written_over(run: Run, tmp_path: Path) -> None:
+def test_existing_files_are_not_overwritten(run: Run, tmp_path: Path) -> None:
     (tmp_path / "production.ini").write_text("mine")
     ran = run("init-config", "--folder", tmp_path)
     assert (ran.status, ran.err) == (
@@ -40,7 +40,7 @@ def test_nothing_is_written_over(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["nothing=1", "identity.issuer_url=https://x.example", "issuer=a\nb = c"])
-def test_what_cannot_stand_there_is_refused(run: Run, tmp_path: Path, value: str) -> None:
+def test_invalid_variable_value_is_refused(run: Run, tmp_path: Path, value: str) -> None:
     ran = run("init-config", "--folder", tmp_path / "new", value)
     assert ran.status == 1
     assert ran.err.startswith("identity: ")

@@ -43,7 +43,7 @@ class TestPurge:
     def test_says_when_there_was_nothing(self, on_data):
         assert on_data("purge").out == "There was nothing to delete.\n"
 
-    def test_tells_what_went_and_how_long_others_waited_at_most(self, on_data, data):
+    def test_cleanup_reports_counts_and_longest_batch(self, on_data, data):
         with (
             open_application(Namespace(ini=INI, variables=[f"data={data}"])) as identity,
             identity.transaction() as services,
@@ -93,7 +93,7 @@ class TestHold:
         )
         assert on_data("audit", "--event", "legal_hold").out.count("\n") == 4
 
-    def test_a_person_is_held_by_login_name_or_id(self, on_data, stored):
+    def test_person_is_held_by_login_name_or_id(self, on_data, stored):
         login_name = "admin@identity.localhost"
         id_ = stored.users.find_by_login_name(login_name).user.id
         for name in (login_name, id_):
@@ -104,7 +104,7 @@ class TestHold:
         assert on_data("legal-hold", "--user", name, "--release").err == "identity: This is not held.\n"
         assert "There is no user nobody." in on_data("legal-hold", "--user", "nobody", "--reason", "x").err
 
-    def test_it_says_what_it_does_not_understand(self, on_data):
+    def test_invalid_legal_hold_options_are_reported(self, on_data):
         assert (
             "There is no organization nowhere."
             in on_data("legal-hold", "--organization", "nowhere", "--reason", "x").err
@@ -140,7 +140,7 @@ class TestRotateKeys:
 
 
 class TestWithdraw:
-    def test_a_known_key_goes_and_a_new_one_signs(self, on_data, stored):
+    def test_known_key_goes_and_a_new_one_signs(self, on_data, stored):
         [first] = stored.signing_keys.list_all()
         ran = on_data("rotate-keys", "--withdraw", first.id)
         assert (ran.status, ran.err) == (0, "")
@@ -152,7 +152,7 @@ class TestWithdraw:
             "Every process follows within 5 seconds, clients when they fetch the key list again.\n"
         )
 
-    def test_one_that_does_not_sign_goes_alone_and_all_go_at_once(self, on_data, stored):
+    def test_inactive_key_is_withdrawn_alone_or_all_at_once(self, on_data, stored):
         [first] = stored.signing_keys.list_all()
         on_data("rotate-keys")
         _, waiting = stored.signing_keys.list_all()
@@ -164,7 +164,7 @@ class TestWithdraw:
         [new] = stored.signing_keys.list_all()
         assert new.id not in (first.id, waiting.id)
 
-    def test_an_unknown_one_changes_nothing_and_all_are_named(self, on_data, stored):
+    def test_unknown_key_changes_nothing_and_keys_are_listed(self, on_data, stored):
         [first] = stored.signing_keys.list_all()
         ran = on_data("rotate-keys", "--withdraw", first.id, "--withdraw", "abc")
         assert (ran.status, ran.err) == (
@@ -173,12 +173,12 @@ class TestWithdraw:
         )
         assert stored.signing_keys.list_all() == (first,)
 
-    def test_it_is_one_or_the_other(self, on_data):
+    def test_key_and_all_are_mutually_exclusive(self, on_data):
         assert on_data("rotate-keys", "--withdraw", "all", "--emergency").status == 2
 
 
 class TestRotateMasterKey:
-    def test_seals_anew_under_the_first_and_says_which_is_not_needed_any_more(self, run, ini, data, tmp_path):
+    def test_rekey_seals_with_first_key_and_lists_unused_keys(self, run, ini, data, tmp_path):
         options, new = ["-c", tmp_path / "two.ini", f"data={data}"], tmp_path / "new.key"
         run("master-key", new)
         text = Path(ini).read_text()

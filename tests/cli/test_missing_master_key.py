@@ -46,7 +46,7 @@ def test_no_command_makes_a_key_or_a_folder_on_the_side(run: Run, command: str, 
     assert not (tmp_path / "out").exists()
 
 
-def test_a_restore_says_which_key_file_is_missing_and_goes_on_once_it_is_there(
+def test_restore_says_which_key_file_is_missing_and_goes_on_once_it_is_there(
     run: Run, data: Path, backup: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "there"
@@ -61,7 +61,7 @@ def test_a_restore_says_which_key_file_is_missing_and_goes_on_once_it_is_there(
 
 
 @pytest.mark.parametrize("command", ["bootstrap", "check", "backup", "export", "rotate-master-key", "start"])
-def test_what_is_stored_gets_no_other_key(run: Run, data: Path, command: str, tmp_path: Path) -> None:
+def test_missing_master_key_is_not_replaced_for_stored_data(run: Run, data: Path, command: str, tmp_path: Path) -> None:
     """Not even from what makes one for a new service."""
     os.rename(data / "master.key", tmp_path / "key")
     more = {"backup": ("--output", tmp_path / "out"), "export": ("--organization", "identity.localhost")}
@@ -79,7 +79,7 @@ def test_what_is_stored_gets_no_other_key(run: Run, data: Path, command: str, tm
     assert run("check", "-c", INI, f"data={data}").status == 0
 
 
-def test_a_new_service_gets_a_key(run: Run, tmp_path: Path) -> None:
+def test_new_service_gets_a_key(run: Run, tmp_path: Path) -> None:
     new = tmp_path / "new"
     assert run("migrate", "-c", INI, f"data={new}").status == 0
     assert not (new / "master.key").exists()
@@ -88,7 +88,7 @@ def test_a_new_service_gets_a_key(run: Run, tmp_path: Path) -> None:
     assert run("check", "-c", INI, f"data={new}").status == 0
 
 
-def test_a_database_that_is_still_to_be_migrated_gets_no_other_key(run: Run, tmp_path: Path) -> None:
+def test_database_that_is_still_to_be_migrated_gets_no_other_key(run: Run, tmp_path: Path) -> None:
     """It holds what was sealed, though its schema is not the present one."""
     old = tmp_path / "old"
     assert run("bootstrap", "-c", INI, f"data={old}").status == 0

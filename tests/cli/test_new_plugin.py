@@ -9,7 +9,7 @@ import pytest
 
 
 @pytest.mark.thorough
-def test_what_it_writes_works_as_it_says(run, tmp_path: Path) -> None:
+def test_generated_plugin_works(run, tmp_path: Path) -> None:
     folder = tmp_path / "billing"
     ran = run("new-plugin", "billing", "--folder", str(folder))
     assert ran.status == 0
@@ -30,7 +30,7 @@ def test_what_it_writes_works_as_it_says(run, tmp_path: Path) -> None:
     assert " passed" in tests.stdout
 
 
-def test_a_name_that_no_operator_could_list(run, tmp_path: Path) -> None:
+def test_name_that_no_operator_could_list(run, tmp_path: Path) -> None:
     for name in ("Billing", "1st", "a-b", "", "a" * 50):
         ran = run("new-plugin", name, "--folder", str(tmp_path / "it"))
         assert ran.status == 1
@@ -38,7 +38,7 @@ def test_a_name_that_no_operator_could_list(run, tmp_path: Path) -> None:
         assert not (tmp_path / "it").exists()
 
 
-def test_nothing_is_written_over(run, tmp_path: Path) -> None:
+def test_existing_files_are_not_overwritten(run, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("")
     ran = run("new-plugin", "billing", "--folder", str(tmp_path))
     assert ran.status == 1

@@ -41,7 +41,7 @@ class TestExport:
         assert (ran.status, ran.err) == (1, f"identity: {file} exists already; move it away, or choose another file.\n")
         assert [path.read_text() for path in tmp_path.iterdir() if path.is_file()] == ["mine"]
 
-    def test_names_what_it_does_not_find(self, on_data: Run, tmp_path: Path) -> None:
+    def test_missing_organization_is_named(self, on_data: Run, tmp_path: Path) -> None:
         ran = on_data("export", "--organization", "nowhere", "--output", tmp_path / "x.json")
         assert ran.status == 1
         assert ran.err == "identity: There is no organization nowhere. Give its id or its primary domain.\n"
@@ -87,7 +87,7 @@ class TestImport:
         assert "organization.id (line 1): " in again.err
         assert json.loads(on_data("export", "--organization", id_).out)["organization"]["id"] == id_
 
-    def test_tells_all_that_is_wrong_and_changes_nothing(self, on_data: Run, tmp_path: Path) -> None:
+    def test_all_import_errors_are_reported_and_nothing_changes(self, on_data: Run, tmp_path: Path) -> None:
         file = tmp_path / "wrong.json"
         users = [{"user_name": "a"}, {"user_name": "b", "given_name": "B", "family_name": "B"}]
         file.write_text(make_document("wrong.localhost", users=users, projects=[{"name": ""}]))
@@ -101,7 +101,7 @@ class TestImport:
         assert ran.err.splitlines()[3:] == [f"identity: {file} was not imported; nothing is changed."]
         assert on_data("export", "--organization", "wrong.localhost").status == 1
 
-    def test_says_on_which_line_something_is_missing(self, on_data: Run, tmp_path: Path) -> None:
+    def test_missing_member_is_reported_with_its_line(self, on_data: Run, tmp_path: Path) -> None:
         file = tmp_path / "wrong.json"
         users = [{"user_name": 'a "quoted" {name', "given_name": "A", "family_name": "A"}, {"user_name": "b"}]
         text = json.dumps(json.loads(make_document("wrong.localhost", users=users, nonsense=[])), indent=2)
@@ -140,7 +140,7 @@ class TestImport:
 
 
 class TestProgress:
-    def test_is_told_when_it_takes_long(
+    def test_progress_is_reported_when_slow(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         now = 0.0

@@ -28,7 +28,7 @@ class TestToken:
         assert assertion.claims["iss"] == assertion.claims["sub"] == key_file["userId"]
         assert assertion.claims["aud"] == "https://id.example.com"
 
-    def test_is_not_led_astray_by_the_environment(self, run, service, monkeypatch, tmp_path):
+    def test_proxy_environment_is_ignored(self, run, service, monkeypatch, tmp_path):
         (tmp_path / ".netrc").write_text("machine localhost login somebody password else\n")
         monkeypatch.setenv("HOME", str(tmp_path))
         monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")

@@ -38,7 +38,7 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     argon2id._cached_hasher.cache_clear()
 
 
-def test_the_default_is_argon2id_at_47104_kib_once() -> None:
+def test_default_is_argon2id_at_47104_kib_once() -> None:
     stored = hash_password("correct horse")
     assert stored.startswith("$argon2id$v=19$m=47104,t=1,p=1$")
     assert verify_password(stored, "correct horse") == MATCH
@@ -67,7 +67,7 @@ def test_compatibility_characters_are_not() -> None:
     assert verify_password(hash_password("\ufb01sh", cost=CHEAP), "fish", cost=CHEAP) == NO_MATCH
 
 
-def test_a_hash_made_at_another_cost_is_outdated(stored: str) -> None:
+def test_hash_made_at_another_cost_is_outdated(stored: str) -> None:
     raised = Argon2Cost(memory_kib=20480, iterations=2)
     assert verify_password(stored, "correct horse", cost=raised) == HashVerification(is_match=True, needs_rehash=True)
     assert verify_password(stored, "wrong", cost=raised) == NO_MATCH
@@ -121,12 +121,12 @@ def damaged(stored: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("kind", sorted(damaged("")))
-def test_a_damaged_hash_matches_nothing_after_equal_work(stored: str, hashed: list[str], kind: str) -> None:
+def test_damaged_hash_matches_nothing_in_equal_time(stored: str, hashed: list[str], kind: str) -> None:
     assert verify_password(damaged(stored)[kind], "correct horse", cost=CHEAP) == NO_MATCH
     assert "19456,2,1" in hashed
 
 
-def test_an_unknown_user_costs_what_a_known_one_does(stored: str, hashed: list[str]) -> None:
+def test_unknown_user_takes_equal_time(stored: str, hashed: list[str]) -> None:
     verify_password(stored, "wrong", cost=CHEAP)
     assert hashed == ["19456,2,1"]
     assert verify_dummy("wrong", cost=CHEAP) == NO_MATCH

@@ -6,12 +6,12 @@ from identity.crypto import base64url
 
 
 @given(st.binary(max_size=64))
-def test_what_was_encoded_is_decoded(data: bytes) -> None:
+def test_encoding_round_trips(data: bytes) -> None:
     assert base64url.decode(base64url.encode(data)) == data
 
 
 @given(st.text(max_size=20) | st.text(alphabet="ABab01-_+/=. \n", max_size=20))
-def test_nothing_but_the_canonical_form_is_decoded(text: str) -> None:
+def test_non_canonical_encoding_is_refused(text: str) -> None:
     try:
         data = base64url.decode(text)
     except ValueError:

@@ -58,7 +58,7 @@ def good(key: RsaPrivateKey) -> str:
 
 
 class TestSigning:
-    def test_what_was_signed_is_verified(self, good: str, public: RsaPublicKey) -> None:
+    def test_signature_verifies(self, good: str, public: RsaPublicKey) -> None:
         unverified = parse_unverified(good)
         assert unverified.header == {"alg": "RS256", "kid": "k"}
         assert unverified.claims == CLAIMS
@@ -68,14 +68,16 @@ class TestSigning:
         assert parse_unverified(sign({}, key, key_id="k", typ="at+jwt")).header["typ"] == "at+jwt"
 
     @pytest.mark.parametrize("algorithm", RSA_ALGORITHMS)
-    def test_every_algorithm_for_itself_alone(self, key: RsaPrivateKey, public: RsaPublicKey, algorithm: str) -> None:
+    def test_algorithms_do_not_verify_each_other(
+        self, key: RsaPrivateKey, public: RsaPublicKey, algorithm: str
+    ) -> None:
         unverified = parse_unverified(sign(CLAIMS, key, algorithm=algorithm, key_id="k"))
         assert verify(unverified, public, algorithm=algorithm) == CLAIMS
         for other in set(RSA_ALGORITHMS) - {algorithm}:
             with pytest.raises(InvalidTokenSignature):
                 verify(unverified, public, algorithm=other)
 
-    def test_the_signature_is_one_that_openssl_accepts(self, good: str, public: RsaPublicKey) -> None:
+    def test_signature_is_one_that_openssl_accepts(self, good: str, public: RsaPublicKey) -> None:
         signing_input, _, signature = good.rpartition(".")
         public.native.verify(
             base64.urlsafe_b64decode(signature + "=="), signing_input.encode(), padding.PKCS1v15(), hashes.SHA256()
@@ -119,7 +121,7 @@ class TestVerifying:
             verify(parse_unverified(good), other_key.public_key(), algorithm="RS256")
 
     @pytest.mark.parametrize("alg", ["none", "None", "NONE", "nOnE", ""])
-    def test_alg_none(self, public: RsaPublicKey, alg: str) -> None:
+    def test_alg_none_is_refused(self, public: RsaPublicKey, alg: str) -> None:
         with pytest.raises(InvalidTokenSignature):
             verify(parse_unverified(forged({"alg": alg})), public, algorithm="RS256")
         assert why(forged({"alg": alg}, lambda _: b""))
@@ -135,7 +137,7 @@ class TestVerifying:
         with pytest.raises(InvalidTokenSignature):
             verify(parse_unverified(sign(CLAIMS, key, algorithm="PS256", key_id="k")), public, algorithm="RS256")
 
-    def test_a_pss_signature_under_the_name_rs256(self, key: RsaPrivateKey, public: RsaPublicKey) -> None:
+    def test_pss_signature_under_the_name_rs256(self, key: RsaPrivateKey, public: RsaPublicKey) -> None:
         pss = padding.PSS(padding.MGF1(hashes.SHA256()), 32)
         text = forged({"alg": "RS256"}, lambda data: key.native.sign(data, pss, hashes.SHA256()))
         with pytest.raises(InvalidTokenSignature):
@@ -169,18 +171,18 @@ class TestVerifying:
         text = forged(header, lambda data: key.native.sign(data, padding.PKCS1v15(), hashes.SHA256()))
         assert verify(parse_unverified(text), public, algorithm="RS256") == CLAIMS
 
-    def test_the_claims_are_those_that_were_signed(self, good: str, public: RsaPublicKey) -> None:
+    def test_claims_are_those_that_were_signed(self, good: str, public: RsaPublicKey) -> None:
         unverified = parse_unverified(good)
         unverified.claims["sub"] = "somebody else"
         assert verify(unverified, public, algorithm="RS256") == CLAIMS
 
     @pytest.mark.parametrize("text", ["", "a", "..", "a.b", "é.b.AA", "\ud800", "e30.e30.AAAA"])
-    def test_a_token_that_did_not_come_from_inspect(self, public: RsaPublicKey, text: str) -> None:
+    def test_token_that_did_not_come_from_inspect(self, public: RsaPublicKey, text: str) -> None:
         with pytest.raises((InvalidTokenSignature, MalformedToken)):
             verify(UnverifiedToken(text, {"alg": "RS256"}, CLAIMS), public, algorithm="RS256")
 
     @given(data=st.data())
-    def test_a_mutated_token_never_verifies(self, good: str, public: RsaPublicKey, data: st.DataObject) -> None:
+    def test_mutated_token_never_verifies(self, good: str, public: RsaPublicKey, data: st.DataObject) -> None:
         at = data.draw(st.integers(0, len(good)))
         mutations = {
             "flip": good[:at] + data.draw(st.characters()) + good[at + 1 :],
@@ -246,10 +248,10 @@ class TestForm:
     def test_parts(self, text: str) -> None:
         assert why(text)
 
-    def test_a_missing_signature(self) -> None:
+    def test_missing_signature(self) -> None:
         assert why(token(signature=b"")) == "not three parts"
 
-    def test_an_encrypted_token(self) -> None:
+    def test_encrypted_token(self) -> None:
         assert why(f"{b64(HEADER)}.AA.AA.AA.AA") == "not three parts"
 
     def test_length(self) -> None:
@@ -273,7 +275,7 @@ class TestForm:
             assert "canonical" in why(text[:-1] + last)
 
     @pytest.mark.parametrize("value", ["[]", '"x"', "1", "null", "true", "1.5"])
-    def test_only_objects(self, value: str) -> None:
+    def test_claims_must_be_an_object(self, value: str) -> None:
         assert "object" in why(token(claims=value))
         assert "object" in why(token(header=value))
 
@@ -281,12 +283,12 @@ class TestForm:
         "value",
         ["", " ", "{", "{}{}", "{} x", "{'a':1}", '{"a":1,}', '{"a":01}', '{"a":"\t"}', "\ufeff{}", '{"a":"\0"}'],
     )
-    def test_only_json(self, value: str) -> None:
+    def test_claims_must_be_json(self, value: str) -> None:
         assert why(token(claims=value))
         assert why(token(header=value))
 
     @pytest.mark.parametrize("value", [b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xf8\x88\x80\x80\x80"])
-    def test_only_utf_8(self, value: bytes) -> None:
+    def test_claims_must_be_utf_8(self, value: bytes) -> None:
         assert "UTF-8" in why(token(claims=b'{"a":"' + value + b'"}'))
 
     @pytest.mark.parametrize(
@@ -332,7 +334,7 @@ class TestForm:
         assert why(token(claims=claims))
 
     @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
-    def test_numbers_that_are_none(self, number: str) -> None:
+    def test_invalid_numbers_are_refused(self, number: str) -> None:
         assert why(token(claims=f'{{"exp":{number}}}'))
         assert why(token(claims=f'{{"a":[{{"b":{number}}}]}}'))
 
@@ -340,7 +342,7 @@ class TestForm:
     def test_integers_beyond_64_bits(self, number: int) -> None:
         assert "64 bits" in why(token(claims=f'{{"exp":{number}}}'))
 
-    def test_an_integer_of_thousands_of_digits(self) -> None:
+    def test_integer_of_thousands_of_digits(self) -> None:
         assert "64 bits" in why(token(claims=f'{{"exp":{"9" * 5000}}}'))
 
     @pytest.mark.parametrize("number", [2**63 - 1, -(2**63), 0, -1])

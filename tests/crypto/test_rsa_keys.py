@@ -80,19 +80,19 @@ class TestForms:
         pem = key.native.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
         assert RsaPrivateKey.from_pem(pem).public_key() == key.public_key()
 
-    def test_a_jwk_has_public_members_only(self, key: RsaPrivateKey) -> None:
+    def test_jwk_has_public_members_only(self, key: RsaPrivateKey) -> None:
         members = key.public_key().to_jwk("kid-1", "RS256")
         assert set(members) == {"kty", "use", "alg", "kid", "n", "e"}
         assert (members["kty"], members["use"], members["alg"], members["kid"]) == ("RSA", "sig", "RS256", "kid-1")
         assert members["e"] == "AQAB"
         assert parse_rsa_public_key(json.dumps(members)) == key.public_key()
 
-    def test_an_encrypted_pem_is_told(self, key: RsaPrivateKey) -> None:
+    def test_encrypted_pem_is_reported(self, key: RsaPrivateKey) -> None:
         pem = key.native.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"x")).decode()
         with pytest.raises(InvalidKey, match="encrypted"):
             RsaPrivateKey.from_pem(pem)
 
-    def test_a_doctored_private_pem_is_refused(self, key: RsaPrivateKey) -> None:
+    def test_doctored_private_pem_is_refused(self, key: RsaPrivateKey) -> None:
         numbers = key.native.private_numbers()
         doctored = rsa.RSAPrivateNumbers(
             p=numbers.p,
@@ -120,7 +120,7 @@ class TestForms:
             RsaPublicKey.from_der(curve.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo))
 
     @given(st.binary(max_size=400))
-    def test_junk_is_unreadable_and_raises_nothing_else(self, der: bytes) -> None:
+    def test_invalid_key_raises_unreadable(self, der: bytes) -> None:
         with pytest.raises(InvalidKey):
             RsaPublicKey.from_der(der)
         with pytest.raises(InvalidKey):
@@ -155,10 +155,10 @@ class TestUploading:
         for text in (key.to_pkcs1_pem(), pkcs8, encrypted, key_file, both, private_jwk):
             assert refusal(text).startswith("This is a private key; upload the public half")
 
-    def test_a_symmetric_key_is_not_echoed(self) -> None:
+    def test_symmetric_key_is_not_echoed(self) -> None:
         assert "c2VjcmV0" not in refusal('{"kty":"oct","k":"c2VjcmV0"}')
 
-    def test_a_certificate(self) -> None:
+    def test_certificate(self) -> None:
         pem = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
         assert "certificate" in refusal(pem)
         assert "certificate" in refusal(pem * 2)
@@ -184,10 +184,10 @@ class TestUploading:
     def test_exponents(self, modulus: int, exponent: int) -> None:
         assert refusal(jwk(modulus, exponent))
 
-    def test_a_long_but_sound_exponent_is_accepted(self, modulus: int) -> None:
+    def test_long_but_sound_exponent_is_accepted(self, modulus: int) -> None:
         assert parse_rsa_public_key(jwk(modulus, 2**32 + 15)).bits == 2048
 
-    def test_an_even_modulus(self, modulus: int) -> None:
+    def test_even_modulus(self, modulus: int) -> None:
         assert "even" in refusal(jwk(modulus - 1))
 
     def test_keys_for_other_purposes(self, modulus: int) -> None:
@@ -205,7 +205,7 @@ class TestUploading:
         assert refusal(text)
 
     @given(st.text(max_size=80), st.sampled_from(["{}", "-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----"]))
-    def test_nothing_but_invalid_is_raised(self, text: str, frame: str) -> None:
+    def test_invalid_key_raises_only_invalid(self, text: str, frame: str) -> None:
         assert refusal(frame.format(text))
 
     @given(
@@ -214,5 +214,5 @@ class TestUploading:
             st.sampled_from(["RSA", "AQAB", "", 1, None, [], {}, True, "sig"]),
         )
     )
-    def test_nothing_but_invalid_is_raised_for_a_jwk(self, members: dict[str, Any]) -> None:
+    def test_invalid_jwk_raises_only_invalid(self, members: dict[str, Any]) -> None:
         assert refusal(json.dumps(members))

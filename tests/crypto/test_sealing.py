@@ -43,7 +43,7 @@ def refusal(*entries: str) -> str:
 
 class TestSealing:
     @given(plaintext=st.binary(max_size=200), associated=st.text(st.characters(), max_size=20))
-    def test_what_was_sealed_opens(self, plaintext: bytes, associated: str) -> None:
+    def test_sealed_text_opens(self, plaintext: bytes, associated: str) -> None:
         sealer = Sealer((NEW, OLD))
         sealed = sealer.seal(plaintext, associated_data=associated)
         assert sealer.open(sealed, associated_data=associated) == plaintext
@@ -82,7 +82,7 @@ class TestSealing:
         sealer = Sealer((NEW,))
         assert len({sealer.seal(b"secret", associated_data="kid") for _ in range(1000)}) == 1000
 
-    def test_the_first_key_seals_and_all_open(self) -> None:
+    def test_first_key_seals_and_all_open(self) -> None:
         old = Sealer((OLD,)).seal(b"secret", associated_data="kid")
         both = Sealer((NEW, OLD))
         assert both.open(old, associated_data="kid") == b"secret"
@@ -91,7 +91,7 @@ class TestSealing:
         assert both.is_current(new)
         assert Sealer((NEW,)).open(new, associated_data="kid") == b"secret"
 
-    def test_a_missing_key_is_named(self) -> None:
+    def test_missing_key_is_named(self) -> None:
         sealed = Sealer((OLD,)).seal(b"secret", associated_data="kid")
         with pytest.raises(UnsealingError, match="2024 is not among") as caught:
             Sealer((NEW,)).open(sealed, associated_data="kid")
@@ -102,12 +102,12 @@ class TestSealing:
         with pytest.raises(UnsealingError, match="2025"):
             Sealer((OTHER,)).open(sealed, associated_data="kid")
 
-    def test_a_value_cannot_be_moved_to_another_key_id(self) -> None:
+    def test_value_cannot_be_moved_to_another_key_id(self) -> None:
         sealed = Sealer((MasterKey("2024", NEW.key),)).seal(b"secret", associated_data="kid")
         with pytest.raises(UnsealingError):
             Sealer((NEW,)).open(sealed.replace(b"2024", b"2025", 1), associated_data="kid")
 
-    def test_is_current_of_junk(self) -> None:
+    def test_junk_is_not_current(self) -> None:
         for junk in (b"", b"\x01", b"\x01\x00" + b"x" * 40, b"\x01\x04\xff\xff\xff\xff" + b"x" * 40, b"\x02" * 60):
             with pytest.raises(UnsealingError, match="not a sealed value"):
                 Sealer((NEW,)).is_current(junk)
@@ -153,15 +153,15 @@ class TestReading:
         entries = [f"k{number}:{make_key_file(tmp_path, name=f'key{number}')}" for number in (2, 1, 3)]
         assert [key.id for key in read_master_keys(entries)] == ["k2", "k1", "k3"]
 
-    def test_a_path_may_hold_a_colon(self, tmp_path: Path) -> None:
+    def test_path_may_hold_a_colon(self, tmp_path: Path) -> None:
         assert read_master_keys([f" k1 : {make_key_file(tmp_path, name='a:b')} "])[0].id == "k1"
 
     @pytest.mark.parametrize("mode", [0o640, 0o620, 0o610, 0o604, 0o602, 0o601, 0o644, 0o666, 0o777])
-    def test_a_file_open_to_others(self, tmp_path: Path, mode: int) -> None:
+    def test_file_open_to_others(self, tmp_path: Path, mode: int) -> None:
         path = make_key_file(tmp_path, mode=mode)
         assert f"chmod 600 {path}" in refusal(f"k1:{path}")
 
-    def test_a_missing_file(self, tmp_path: Path) -> None:
+    def test_missing_file(self, tmp_path: Path) -> None:
         sentence = refusal(f"k1:{tmp_path / 'nowhere'}")
         assert "does not exist" in sentence
         assert "identity master-key" in sentence
@@ -173,7 +173,7 @@ class TestReading:
         assert "cannot be read" in refusal("k1:a\0b")
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-    def test_an_unreadable_file(self, tmp_path: Path) -> None:
+    def test_unreadable_file(self, tmp_path: Path) -> None:
         assert "cannot be read" in refusal(f"k1:{make_key_file(tmp_path, mode=0o200)}")
 
     @pytest.mark.parametrize(
@@ -219,14 +219,14 @@ class TestReading:
         assert "twice" in refusal(f"k1:{path}", f"k1:{two}")
         assert "are the same" in refusal(f"k1:{path}", f"k2:{path}")
 
-    def test_a_key_in_the_place_of_a_file_is_not_quoted(self) -> None:
+    def test_key_in_the_place_of_a_file_is_not_quoted(self) -> None:
         for text in (base64.b64encode(NEW.key).decode(), NEW.key.hex()):
             assert text not in refusal(text)
             assert text not in refusal(f"k1:{text}")
 
 
 class TestCreating:
-    def test_a_new_file_is_private_and_readable_by_us(self, tmp_path: Path) -> None:
+    def test_new_file_is_private_and_readable_by_us(self, tmp_path: Path) -> None:
         path = tmp_path / "master.key"
         create_master_key_file(path)
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -234,7 +234,7 @@ class TestCreating:
         assert len(read_master_keys([f"k1:{path}"])) == 1
         assert os.listdir(tmp_path) == ["master.key"]
 
-    def test_the_umask_does_not_open_it(self, tmp_path: Path) -> None:
+    def test_umask_does_not_open_it(self, tmp_path: Path) -> None:
         before = os.umask(0)
         try:
             create_master_key_file(tmp_path / "key")
@@ -242,19 +242,19 @@ class TestCreating:
             os.umask(before)
         assert stat.S_IMODE((tmp_path / "key").stat().st_mode) == 0o600
 
-    def test_an_existing_file_is_left_alone(self, tmp_path: Path) -> None:
+    def test_existing_file_is_left_alone(self, tmp_path: Path) -> None:
         path = make_key_file(tmp_path, b"precious", mode=0o644)
         with pytest.raises(FileExistsError):
             create_master_key_file(path)
         assert path.read_bytes() == b"precious"
         assert os.listdir(tmp_path) == ["key"]
 
-    def test_a_dangling_link_is_left_alone(self, tmp_path: Path) -> None:
+    def test_dangling_link_is_left_alone(self, tmp_path: Path) -> None:
         (tmp_path / "link").symlink_to(tmp_path / "nowhere")
         with pytest.raises(FileExistsError):
             create_master_key_file(tmp_path / "link")
 
-    def test_who_loses_the_race_changes_nothing(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_lost_rekey_race_changes_nothing(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = make_key_file(tmp_path, b"of the winner")
         monkeypatch.setattr(os.path, "lexists", lambda _: False)
         with pytest.raises(FileExistsError):
@@ -262,6 +262,6 @@ class TestCreating:
         assert path.read_bytes() == b"of the winner"
         assert os.listdir(tmp_path) == ["key"]
 
-    def test_a_missing_folder_is_an_error(self, tmp_path: Path) -> None:
+    def test_missing_folder_is_an_error(self, tmp_path: Path) -> None:
         with pytest.raises(FileNotFoundError):
             create_master_key_file(tmp_path / "nowhere" / "key")

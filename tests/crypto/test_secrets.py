@@ -9,7 +9,7 @@ import pytest
 from identity.crypto import secrets
 
 
-def test_an_id_is_a_uuid_of_version_7_in_the_usual_form() -> None:
+def test_id_is_a_uuid_of_version_7_in_the_usual_form() -> None:
     text = secrets.new_id()
     assert str(uuid.UUID(text)) == text
     assert uuid.UUID(text).version == 7
@@ -24,7 +24,7 @@ def test_ids_are_unique_and_ordered_by_time() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_a_forked_worker_makes_other_ids_than_its_sibling() -> None:
+def test_forked_worker_makes_other_ids_than_its_sibling() -> None:
     secrets.new_id()
     out, into = os.pipe()
     for _ in range(2):
@@ -42,13 +42,13 @@ def test_a_forked_worker_makes_other_ids_than_its_sibling() -> None:
     assert ends[:12] != ends[12:]
 
 
-def test_a_client_id_is_an_id_without_dashes() -> None:
+def test_client_id_is_an_id_without_dashes() -> None:
     text = secrets.new_client_id()
     assert re.fullmatch("[0-9a-f]{32}", text)
     assert uuid.UUID(text).version == 7
 
 
-def test_an_id_is_told_from_a_client_id_by_its_form() -> None:
+def test_id_and_client_id_have_different_forms() -> None:
     assert all(secrets.is_id(secrets.new_id()) for _ in range(100))
     assert not any(secrets.is_id(secrets.new_client_id()) for _ in range(100))
     good = secrets.new_id()
@@ -56,7 +56,7 @@ def test_an_id_is_told_from_a_client_id_by_its_form() -> None:
         assert not secrets.is_id(text)
 
 
-def test_a_token_has_256_bits_and_letters_and_digits_alone() -> None:
+def test_token_has_256_bits_and_letters_and_digits_alone() -> None:
     tokens = {secrets.new_token() for _ in range(5000)}
     assert len(tokens) == 5000
     assert all(re.fullmatch("[A-Za-z0-9]{43}", token) for token in tokens)
@@ -78,7 +78,7 @@ def test_too_few_usable_bytes_are_drawn_again(monkeypatch: pytest.MonkeyPatch) -
     assert draws == []
 
 
-def test_a_password_can_be_read_out_and_typed() -> None:
+def test_password_can_be_read_out_and_typed() -> None:
     password = secrets.new_password()
     assert re.fullmatch("([a-hjkmnp-z2-9]{5}-){3}[a-hjkmnp-z2-9]{5}", password)
     assert 15 <= len(password) <= 256
@@ -86,12 +86,12 @@ def test_a_password_can_be_read_out_and_typed() -> None:
     assert secrets.new_password() != password
 
 
-def test_a_digest_is_sha_256() -> None:
+def test_digest_is_sha_256() -> None:
     assert secrets.token_digest("abc").hex() == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 
 @pytest.mark.parametrize("token", ["", "\0", "\ud800", "é", "\U0001f511" * 10_000])
-def test_a_digest_is_made_of_any_string(token: str) -> None:
+def test_digest_is_made_of_any_string(token: str) -> None:
     assert len(secrets.token_digest(token)) == 32
 
 

@@ -46,12 +46,12 @@ def test_addresses_that_could_lead_elsewhere(uri: str) -> None:
     assert redirect_uri_error(uri, type=ApplicationType.WEB)
 
 
-def test_a_native_application_may_own_a_scheme() -> None:
+def test_native_application_may_own_a_scheme() -> None:
     assert redirect_uri_error("com.example.app:/cb", type=ApplicationType.NATIVE) is None
     assert redirect_uri_error("example:/cb", type=ApplicationType.NATIVE)
 
 
-def test_the_development_switch_allows_plain_http() -> None:
+def test_development_switch_allows_plain_http() -> None:
     assert redirect_uri_error("http://app.test/cb", type=ApplicationType.WEB, development=True) is None
 
 

@@ -12,7 +12,7 @@ from identity.storage.contract.factories import NOW
     ("failures", "seconds"),
     [(0, 0), (1, 0), (4, 0), (5, 1), (6, 2), (7, 4), (14, 512), (15, 900), (16, 900), (100, 900), (10**9, 900)],
 )
-def test_the_delay_doubles_up_to_a_quarter_of_an_hour(failures: int, seconds: int) -> None:
+def test_delay_doubles_up_to_a_quarter_of_an_hour(failures: int, seconds: int) -> None:
     assert delay_after(failures) == timedelta(seconds=seconds)
 
 

@@ -28,7 +28,7 @@ def test_two_kinds_of_factors_are_more_than_two_of_one_kind(methods: tuple[str, 
     assert (amr_claim(methods), acr_claim(methods)) == (amr, acr)
 
 
-def test_a_class_that_is_asked_for_is_told_if_it_is_reached() -> None:
+def test_requested_acr_is_returned_if_reached() -> None:
     for requested, reported in (
         ((), ACR_PHISHING_RESISTANT),
         ((ACR_ONE_FACTOR,), ACR_ONE_FACTOR),

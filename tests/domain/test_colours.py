@@ -27,7 +27,7 @@ COLOURS = st.integers(0, 0xFFFFFF).map(lambda number: f"#{number:06x}")
 SCHEMES = pytest.mark.parametrize("scheme", [LIGHT_SCHEME, DARK_SCHEME], ids=["light", "dark"])
 
 
-def test_the_contrast_of_known_pairs() -> None:
+def test_contrast_of_known_pairs() -> None:
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
     assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.005)
     assert contrast("#2540ad", "#2540ad") == 1
@@ -35,7 +35,7 @@ def test_the_contrast_of_known_pairs() -> None:
 
 @SCHEMES
 @given(colour=COLOURS)
-def test_the_nearest_colour_passes_and_no_nearer_one_does(scheme: ColourScheme, colour: str) -> None:
+def test_nearest_colour_passes_and_no_nearer_one_does(scheme: ColourScheme, colour: str) -> None:
     found = nearest_readable_colour(colour, scheme)
     assert min_contrast(found, scheme) >= MIN_CONTRAST
     assert nearest_readable_colour(found, scheme) == found
@@ -48,7 +48,7 @@ def test_the_nearest_colour_passes_and_no_nearer_one_does(scheme: ColourScheme, 
 
 
 @given(colour=COLOURS)
-def test_what_is_refused_names_a_colour_that_is_taken(colour: str) -> None:
+def test_refusal_suggests_an_accepted_colour(colour: str) -> None:
     for problem in (light_accent_problem, dark_accent_problem):
         message = problem(colour)
         if message is not None:
@@ -58,7 +58,7 @@ def test_what_is_refused_names_a_colour_that_is_taken(colour: str) -> None:
 
 @SCHEMES
 @given(colour=COLOURS)
-def test_what_stands_on_the_accent_is_read_as_well(scheme: ColourScheme, colour: str) -> None:
+def test_text_on_the_accent_has_enough_contrast(scheme: ColourScheme, colour: str) -> None:
     accent = derive_accent(nearest_readable_colour(colour, scheme), scheme)
     assert contrast(accent.foreground, accent.base) >= MIN_CONTRAST
     assert contrast(accent.foreground, accent.strong) >= MIN_CONTRAST
@@ -68,11 +68,11 @@ def test_what_stands_on_the_accent_is_read_as_well(scheme: ColourScheme, colour:
 
 
 @pytest.mark.parametrize("text", ["", "2540ad", "#2540a", "#2540adff", "red", "#2540ag", "#2540ad\n", "url(#a)"])
-def test_what_is_no_colour_is_refused(text: str) -> None:
+def test_invalid_colour_is_refused(text: str) -> None:
     assert light_accent_problem(text) == "Enter a colour such as #2540ad."
 
 
-def test_the_grounds_are_those_of_the_style_sheet() -> None:
+def test_grounds_are_those_of_the_style_sheet() -> None:
     style = (Path(identity.pages.__file__).parent / "static" / "identity.css").read_text()
     light, dark = (dict(re.findall(r"--color-([a-z-]+): (#[0-9a-f]{6})", part)) for part in style.split("@media")[:2])
     for scheme, tokens in ((LIGHT_SCHEME, light), (DARK_SCHEME, dark)):
@@ -93,7 +93,7 @@ def test_mails_have_the_colours_of_pages() -> None:
     assert f"--color-accent: {DEFAULT_PAGE_BRANDING.dark.base};" in dark
 
 
-def test_an_application_counts_before_its_organization_and_colours_stay_together() -> None:
+def test_application_counts_before_its_organization_and_colours_stay_together() -> None:
     organization = Branding(
         display_name="Acme", accent="#2540ad", accent_dark="#aebeff", login_title={"en": "Hello", "de": "Hallo"}
     )

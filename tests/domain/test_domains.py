@@ -44,12 +44,12 @@ def test_others_have_to_be_proven(name: str) -> None:
         "acme.example.1",
     ],
 )
-def test_what_nobody_can_have(name: str) -> None:
+def test_reserved_domains_are_refused(name: str) -> None:
     assert not SPACE.contains(name)
     assert SPACE.name_error(name) is not None
 
 
-def test_a_host_of_the_service_inside_its_name_space() -> None:
+def test_host_of_the_service_inside_its_name_space() -> None:
     space = DomainNamespace("example.com", frozenset({"example.com", "login.example.com"}))
     assert space.contains("acme.example.com")
     assert not space.contains("login.example.com")

@@ -39,7 +39,7 @@ def test_email_key_folds_ascii_case_and_asks_dns_for_the_domain(address: str, ke
         ("a.da@acme.example", "ada@acme.example"),
     ],
 )
-def test_email_key_tells_mailboxes_apart_that_unicode_calls_alike(first: str, other: str) -> None:
+def test_email_key_distinguishes_unicode_lookalikes(first: str, other: str) -> None:
     assert email_key(first) != email_key(other)
 
 
@@ -51,7 +51,7 @@ def test_email_key_tells_mailboxes_apart_that_unicode_calls_alike(first: str, ot
      "a@İ.example", "a@b\u200d.example", "a@mu\u0308ller.example", "a@acme。example", "<a@b.example>",
      'a"b@c.example'],
 )  # fmt: skip
-def test_email_key_of_what_is_no_address_is_none(address: str) -> None:
+def test_email_key_of_an_invalid_address_is_none(address: str) -> None:
     assert email_key(address) is None
 
 

@@ -23,7 +23,7 @@ def named(quality: str) -> set[str]:
     return {name for name, field in entity_fields(Lamp).items() if getattr(field, quality)}
 
 
-def test_each_field_is_for_whom_it_says() -> None:
+def test_field_visibility_is_respected() -> None:
     assert named("is_visible") == {"id", "maker", "watts", "changed_at"}
     assert named("is_audited") == {"id", "maker", "watts"}
     assert named("is_settable") == {"maker", "watts"}
@@ -32,12 +32,12 @@ def test_each_field_is_for_whom_it_says() -> None:
     assert named("nullable") == {"watts"}
 
 
-def test_events_hold_nothing_that_is_inside() -> None:
+def test_events_hold_no_internal_fields() -> None:
     lamp = Lamp(id="1", secret="hush", changed_at=datetime(2026, 1, 1))
     assert dump_fields(lamp) == {"id": "1", "maker": "nobody", "watts": None}
 
 
-def test_nothing_is_left_to_chance() -> None:
+def test_every_field_declares_its_visibility() -> None:
     with pytest.raises(TypeError, match=r"nothing is declared of Torch\.battery"):
 
         @entity

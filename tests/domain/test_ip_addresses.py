@@ -19,5 +19,5 @@ from identity.domain.ip_addresses import client_network
         ("", None),
     ],
 )
-def test_of_ipv6_a_network_is_one(address: str, network: str | None) -> None:
+def test_ipv6_networks_count_as_one_address(address: str, network: str | None) -> None:
     assert client_network(address) == network

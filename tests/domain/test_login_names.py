@@ -15,14 +15,14 @@ ACME = replace(make_organization(), primary_domain="acme.example")
 PIECES = st.lists(st.sampled_from(["ada", "Ada", "@", "＠", "﹫", " ", "\u200b", "ß", "acme.example", "1"]) | st.text())
 
 
-def test_a_bare_name_is_one_of_the_organization_in_question() -> None:
+def test_bare_name_is_one_of_the_organization_in_question() -> None:
     name = LoginName.parse(" Ada ", ACME)
     assert (name.comparison_key, name.full, name.has_own_domain) == ("ada@acme.example", "Ada@acme.example", False)
     assert name.email_key is None, "nobody typed an address"
     assert LoginName.parse("Ada").comparison_key == "ada"
 
 
-def test_an_own_domain_is_that_of_no_organization_in_question() -> None:
+def test_own_domain_is_that_of_no_organization_in_question() -> None:
     name = LoginName.parse("ada@Bolt.Example", ACME)
     assert (name.comparison_key, name.full, name.has_own_domain) == ("ada@bolt.example", "ada@Bolt.Example", True)
     assert name.email_key == "ada@bolt.example"
@@ -46,7 +46,7 @@ def test_domains_are_compared_as_dns_knows_them(typed: str, domain: str) -> None
 @pytest.mark.parametrize(
     "typed", ["ada@1@acme.example", "ada b@acme.example", "a\u200bda@acme.example", "@acme.example"]
 )
-def test_nobody_is_called_what_can_be_no_user_name(typed: str) -> None:
+def test_generated_names_are_valid_user_names(typed: str) -> None:
     assert not LoginName.parse(typed).is_valid
 
 

@@ -36,12 +36,12 @@ def test_different_names_differ() -> None:
         ("", ("", "")),
     ],
 )
-def test_the_key_of_a_login_name(login_name: str, key: tuple[str, str]) -> None:
+def test_key_of_a_login_name(login_name: str, key: tuple[str, str]) -> None:
     assert login_name_key(login_name) == key
 
 
 @given(st.text())
-def test_the_key_of_a_key_is_the_key(name: str) -> None:
+def test_key_of_a_key_is_the_key(name: str) -> None:
     assert name_key(name_key(name)) == name_key(name)
 
 
@@ -68,14 +68,14 @@ def test_domains(domain: str) -> None:
 @pytest.mark.parametrize(
     "domain", ["", "Acme.example", "-a.b", "a-.b", "a..b", "a b", "a" * 64, "a." * 127 + "toolong"]
 )
-def test_what_is_no_domain(domain: str) -> None:
+def test_invalid_domains_are_refused(domain: str) -> None:
     assert domain_name_error(domain)
 
 
 @given(st.text())
-def test_a_derived_domain_is_a_domain(name: str) -> None:
+def test_derived_domain_is_a_domain(name: str) -> None:
     assert domain_name_error(domain_from_name(name, "id.example.com")) is None
 
 
-def test_a_derived_domain_reads_like_the_name() -> None:
+def test_derived_domain_reads_like_the_name() -> None:
     assert domain_from_name("Acme GmbH & Co", "id.example.com") == "acme-gmbh-co.id.example.com"

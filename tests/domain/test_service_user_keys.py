@@ -8,7 +8,7 @@ from identity.domain.errors import Invalid
 from identity.domain.service_user_keys import KeyFile
 
 
-def test_a_key_file_has_exactly_the_published_members() -> None:
+def test_key_file_has_exactly_the_published_members() -> None:
     file = KeyFile(key_id="k", key="-----BEGIN RSA PRIVATE KEY-----", user_id="u")
     assert json.loads(file.to_json()) == {
         "type": "serviceaccount",
@@ -26,7 +26,7 @@ def test_its_representation_keeps_the_key_to_itself() -> None:
 @given(
     st.one_of(st.text(), st.dictionaries(st.text(), st.text()).map(json.dumps), st.just('{"type":"serviceaccount"}'))
 )
-def test_anything_else_is_refused_in_words(text: str) -> None:
+def test_invalid_key_is_refused_with_a_message(text: str) -> None:
     with pytest.raises(Invalid) as refusal:
         KeyFile.from_json(text)
     assert refusal.value.fields["key_file"].endswith(".")

@@ -25,7 +25,7 @@ def states(schedule: KeySchedule, now: datetime) -> list[KeyState]:
     return [schedule.key_state(key, now) for key in schedule.keys]
 
 
-def test_a_key_waits_signs_retires_and_goes() -> None:
+def test_key_waits_signs_retires_and_goes() -> None:
     first, second = make_signing_key(1, START), make_signing_key(2, START + timedelta(days=1))
     schedule = KeySchedule.from_keys([second, first], PUBLISHED)
     assert states(schedule, START) == [KeyState.ACTIVE, KeyState.WAITING]
@@ -38,7 +38,7 @@ def test_a_key_waits_signs_retires_and_goes() -> None:
     assert states(schedule, take_over + PUBLISHED) == [KeyState.REMOVED, KeyState.ACTIVE]
 
 
-def test_an_emergency_key_overtakes_a_waiting_one() -> None:
+def test_emergency_key_overtakes_a_waiting_one() -> None:
     waiting = make_signing_key(2, START + timedelta(minutes=6))
     emergency = make_signing_key(3, START + timedelta(seconds=30))
     schedule = KeySchedule.from_keys([make_signing_key(1, START), waiting, emergency], PUBLISHED)
@@ -60,7 +60,7 @@ def test_before_the_first_key_the_oldest_signs() -> None:
     assert not schedule.has_no_started_key(START)
 
 
-def test_without_keys_there_is_nothing() -> None:
+def test_no_signing_key_without_keys() -> None:
     schedule = KeySchedule.from_keys([], PUBLISHED)
     assert schedule.active_key(START) is None
     assert schedule.next_key(START) is None
@@ -71,9 +71,7 @@ moments = st.integers(0, 10_000).map(lambda seconds: START + timedelta(seconds=s
 
 
 @given(st.lists(moments, min_size=1, max_size=6), moments, st.integers(0, 5000))
-def test_whoever_signs_is_published_for_as_long_as_its_tokens_live(
-    activations: list[datetime], now: datetime, age: int
-) -> None:
+def test_signing_key_is_published_while_its_tokens_live(activations: list[datetime], now: datetime, age: int) -> None:
     """Whatever the rotations: a key that signed at ``now`` is in every key list until its tokens have expired."""
     schedule = KeySchedule.from_keys([make_signing_key(i, at) for i, at in enumerate(activations)], PUBLISHED)
     signer = schedule.active_key(now)

@@ -22,7 +22,7 @@ def selected(*, quick: bool, only: list[str] | None = None) -> set[tuple[str, st
     return {(fault.name, storage) for fault in FAULTS for storage in STORAGES if _is_selected(fault, storage, options)}
 
 
-def test_a_quick_run_has_each_fault_and_is_a_part_of_the_whole() -> None:
+def test_quick_run_has_each_fault_and_is_a_part_of_the_whole() -> None:
     quick, whole = selected(quick=True), selected(quick=False)
     assert {name for name, _ in quick} == {name for name, _ in whole} == {fault.name for fault in FAULTS}
     assert quick < whole
@@ -30,7 +30,7 @@ def test_a_quick_run_has_each_fault_and_is_a_part_of_the_whole() -> None:
     assert {storage for _, storage in quick} == set(STORAGES)
 
 
-def test_one_fault_alone_runs_on_the_storages_that_can_have_it() -> None:
+def test_selected_fault_runs_on_its_storages() -> None:
     assert selected(quick=False, only=["frozen"]) == {
         ("frozen", item) for item in ("postgresql", "pgbouncer", "mariadb")
     }
@@ -64,7 +64,7 @@ def ports() -> Iterator[list[int]]:
 
 
 @pytest.mark.parametrize(("stays", "turns"), [(1, [0, 1, 0, 1]), (2, [0, 0, 1, 1]), (None, [0, 0, 0, 0])])
-def test_each_process_is_asked_in_turn(ports: list[int], stays: int | None, turns: list[int]) -> None:
+def test_processes_are_asked_in_turn(ports: list[int], stays: int | None, turns: list[int]) -> None:
     tally = ResponseTally()
     with closing(FailoverClient(ports, "localhost", tally, stays=stays)) as client:
         answers = [client.get("/", {}, 200) for _ in range(4)]
@@ -87,7 +87,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n"
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n123", ResponseClass.CUT),
     ],
 )
-def test_half_an_answer_is_told_from_none(sent: bytes, kind: ResponseClass, is_reset: bool) -> None:
+def test_partial_response_is_distinguished_from_none(sent: bytes, kind: ResponseClass, is_reset: bool) -> None:
     assert kind_of(sent, is_reset) is kind
 
 
@@ -128,7 +128,7 @@ STRICT = argparse.Namespace(strict=True, storage=None)
 FAULT = Fault("a", "A fault", lambda scene: None)
 
 
-def test_what_was_left_out_is_not_well_where_nothing_may_be() -> None:
+def test_skipped_fault_fails_in_strict_mode() -> None:
     tried, skipped = FaultReport(FAULT, "sqlite"), FaultReport(FAULT, "sqlite", skipped="only root can")
     assert is_passed([tried], [], STRICT)
     for reports, left_out in (([tried, skipped], []), ([tried], ["galera"])):
@@ -136,14 +136,14 @@ def test_what_was_left_out_is_not_well_where_nothing_may_be() -> None:
         assert not is_passed(reports, left_out, STRICT)
 
 
-def test_a_storage_that_was_asked_for_is_not_left_out() -> None:
+def test_storage_that_was_asked_for_is_not_left_out() -> None:
     assert not is_passed(
         [FaultReport(FAULT, "sqlite")], ["galera"], argparse.Namespace(strict=False, storage=["galera"])
     )
     assert not is_passed([], [], OPTIONS)
 
 
-def test_each_fault_says_how_it_shows() -> None:
+def test_each_fault_describes_its_symptom() -> None:
     """By what clients meet, or by itself; who says neither would be well without having happened."""
     by_themselves = {"worker", "reload", "redemptions", "resets", "hostile", "rotations", "slow", "purge"}
     # How long a MariaDB must do nothing until somebody is told is up to chance, and whom the load asks at what moment.

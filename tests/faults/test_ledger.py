@@ -109,14 +109,14 @@ DOUBLED = {
 
 
 @pytest.mark.parametrize("name", WELL)
-def test_what_is_well_is_found_to_be(name: str) -> None:
+def test_intact_state_passes(name: str) -> None:
     book, client = WELL[name]
     report = book.verify(STOCK, client)
     assert (report.checked, report.lost, report.duplicated) == (1, [], [])
 
 
 @pytest.mark.parametrize("name", LOST)
-def test_what_was_lost_is_found(name: str) -> None:
+def test_lost_writes_are_found(name: str) -> None:
     book, client = LOST[name]
     report = book.verify(STOCK, client)
     assert len(report.lost) == 1
@@ -124,14 +124,14 @@ def test_what_was_lost_is_found(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DOUBLED)
-def test_what_was_done_twice_is_found(name: str) -> None:
+def test_duplicated_writes_are_found(name: str) -> None:
     book, client = DOUBLED[name]
     report = book.verify(STOCK, client)
     assert report.lost == []
     assert len(report.duplicated) == 1
 
 
-def test_a_revocation_is_judged_when_everybody_has_to_know_it() -> None:
+def test_revocation_is_judged_when_everybody_has_to_know_it() -> None:
     now = time.monotonic()
     book = ledger(revoked={"long ago": now - 50, "a while ago": now - 20, "just now": now}, staleness=10.0)
     assert book.latest_certainly_revoked() == "a while ago"
@@ -142,7 +142,7 @@ def test_a_revocation_is_judged_when_everybody_has_to_know_it() -> None:
 
 
 @pytest.mark.parametrize(("revoked", "blamed"), [({}, 0), ({"a": 0.0}, 1)])
-def test_who_reads_finds_a_revoked_token_that_lives(revoked: dict[str, float], blamed: int) -> None:
+def test_verification_finds_a_live_revoked_token(revoked: dict[str, float], blamed: int) -> None:
     tally = ResponseTally()
     ReadLane(STOCK, played(tally=tally), ledger(revoked=revoked)).step()
     assert len(tally.violations) == tally.counts[ResponseClass.WRONG] == blamed
@@ -182,7 +182,7 @@ KINDS: dict[str, tuple[Callable[[Ledger, str], object], bool]] = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("lost", ["before 399", "before 280", "after 999", "during 0", "during 700"])
-def test_what_was_acknowledged_just_before_a_fault_is_judged_however_much_came_later(kind: str, lost: str) -> None:
+def test_writes_before_a_fault_are_verified_despite_later_traffic(kind: str, lost: str) -> None:
     write, alive = KINDS[kind]
     book = Ledger()
     for when, many in (("before", 400), ("during", 1000), ("after", 1000)):
@@ -197,7 +197,7 @@ def test_what_was_acknowledged_just_before_a_fault_is_judged_however_much_came_l
     assert not {"before 0", "after 0"} & set(client.requests)
 
 
-def test_a_service_that_forgets_the_last_seconds_has_revived_what_lanes_have_given_up() -> None:
+def test_lost_seconds_are_found_as_revived_tokens() -> None:
     """It knows nothing of the last two rotations: the token before them is good again."""
     service = Rotating()
     book = Ledger()
@@ -213,7 +213,7 @@ def test_a_service_that_forgets_the_last_seconds_has_revived_what_lanes_have_giv
 
 
 @pytest.mark.parametrize("is_used_up", [True, False])
-def test_a_rotation_whose_end_nobody_knows_may_have_happened_or_not(is_used_up: bool) -> None:
+def test_rotation_with_unknown_outcome_may_have_happened(is_used_up: bool) -> None:
     service = Rotating()
     book = Ledger()
     lane = RefreshTokenLane(STOCK, service, book)
@@ -262,7 +262,7 @@ class Rotating(FailoverClient):
         )
 
 
-def test_who_judges_again_shows_nothing_for_the_first_time() -> None:
+def test_repeated_verification_presents_no_new_secret() -> None:
     service = Rotating()
     book = Ledger()
     lane = RefreshTokenLane(STOCK, service, book)
@@ -278,7 +278,7 @@ def test_who_judges_again_shows_nothing_for_the_first_time() -> None:
     assert codes.verify(STOCK, played(accepts=lambda form: True)).duplicated == ["a code was accepted twice"]
 
 
-def test_what_was_issued_while_clocks_were_wrong_may_end_at_any_time() -> None:
+def test_tokens_issued_under_clock_skew_may_expire_early() -> None:
     book = Ledger(keeps_time=False)
     book.mark_phase()
     book.tokens.append("a")
@@ -291,13 +291,13 @@ def test_what_was_issued_while_clocks_were_wrong_may_end_at_any_time() -> None:
     "filled",
     [{"revoked": {"a": 0.0}}, {"used_assertions": [CODE]}, {"chains": [RefreshTokenChain("new", ["oldest", "old"])]}],
 )
-def test_what_lives_again_is_told_at_any_time(filled: dict[str, Any]) -> None:
+def test_revived_secret_is_always_reported(filled: dict[str, Any]) -> None:
     dead = played(active=False)
     assert ledger(**filled).find_revived(STOCK, dead) == []
     assert ledger(**filled).find_revived(STOCK, played(accepts=lambda form: "oldest" in form or "code" in form)) != []
 
 
-def test_a_service_that_does_not_answer_has_not_recovered() -> None:
+def test_service_that_does_not_answer_has_not_recovered() -> None:
     class Dead(FailoverClient):
         def request(self, *_arguments: Any) -> None:
             return None
@@ -316,11 +316,11 @@ def test_a_service_that_does_not_answer_has_not_recovered() -> None:
         (ReceivedResponse(303, b"", "https://app.example/callback?error=server_error", None), False),
     ],
 )
-def test_only_a_client_that_is_told_when_to_come_back_was_told_later(answer: ReceivedResponse, later: bool) -> None:
+def test_retry_after_marks_a_deferred_response(answer: ReceivedResponse, later: bool) -> None:
     assert answer.asks_for_retry is later
 
 
-def test_a_report_is_good_if_all_of_it_is() -> None:
+def test_report_is_good_if_all_of_it_is() -> None:
     fault = Fault("a", "A fault", lambda scene: None)
     assert FaultReport(fault, "sqlite", allowed=5.0, recovery=4.9).is_passed
     assert not FaultReport(fault, "sqlite", allowed=5.0, recovery=5.1).is_passed
@@ -329,7 +329,7 @@ def test_a_report_is_good_if_all_of_it_is() -> None:
         assert not FaultReport(fault, "sqlite", allowed=5.0, **findings).is_passed  # type: ignore[arg-type]
 
 
-def test_what_a_client_must_never_meet_is_told() -> None:
+def test_forbidden_responses_are_reported() -> None:
     tally = ResponseTally()
     for kind in ResponseClass:
         tally.record(kind, 0.0, "words")
@@ -337,7 +337,7 @@ def test_what_a_client_must_never_meet_is_told() -> None:
     assert tally.requests == len(ResponseClass)
 
 
-def test_what_a_fault_explains_is_allowed_to_requests_that_were_sent_while_it_lasted() -> None:
+def test_expected_failures_are_allowed_during_the_fault() -> None:
     tally = ResponseTally([ResponseClass.CUT])
     tally.record(ResponseClass.CUT, time.monotonic(), "before it began")
     began = time.monotonic()
@@ -365,6 +365,6 @@ QUICK = [0.02] * 990 + [0.08] * 10
         ([], ""),
     ],
 )
-def test_requests_that_wait_for_something_are_found_by_those_before(since: list[float], found: str) -> None:
+def test_stalled_requests_are_found_by_latency(since: list[float], found: str) -> None:
     message = latency_violation(QUICK, since)
     assert message == [] if not found else [item[: len(found)] for item in message] == [found]

@@ -8,7 +8,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parent / "added_field"
 
 
-def test_a_declared_field_is_everywhere() -> None:
+def test_declared_field_is_everywhere() -> None:
     """On both kinds of storage."""
     options = ["-q", "-p", "no:cacheprovider", "--import-mode=importlib", "-c", os.devnull]
     options += [

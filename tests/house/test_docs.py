@@ -181,7 +181,7 @@ def test_each_refusal_is_explained() -> None:
         assert re.search(rf"^   [* ] - ``{re.escape(description)}``$", text, re.MULTILINE), (page, description)
 
 
-def test_the_pages_of_the_sample_show_real_files_alone() -> None:
+def test_pages_of_the_sample_show_real_files_alone() -> None:
     """Python, TOML, templates and catalogs come from the sample that test_sample_plugin installs and runs."""
     included_files = set()
     for path in (DOCS / "tutorials" / "plugin.rst", DOCS / "how-to" / "plugin-authors" / "interactions.rst"):
@@ -194,7 +194,7 @@ def test_the_pages_of_the_sample_show_real_files_alone() -> None:
     assert included_files == files
 
 
-def test_the_steps_to_a_backend_lead_through_the_whole_contract() -> None:
+def test_steps_to_a_backend_lead_through_the_whole_contract() -> None:
     page = (DOCS / "how-to" / "plugin-authors" / "storage-backends.rst").read_text().partition("     - ``-k``\n")[2]
     steps = {
         step_name
@@ -227,7 +227,7 @@ def test_decision_records_are_short_and_complete() -> None:
         assert text.startswith(path.stem[:4])
 
 
-def test_the_layout_names_every_module_and_package() -> None:
+def test_layout_names_every_module_and_package() -> None:
     page = (DOCS / "contributors" / "architecture.rst").read_text()
     layout = page.partition("\nLayout\n")[2].partition("\nLayers\n")[0]
     modules = {path.name for path in (ROOT / "identity").glob("*.py")}
@@ -246,7 +246,7 @@ def test_documented_commands_of_the_first_client_work() -> None:
 
 
 @pytest.mark.storages("memory")
-def test_the_example_client_gets_a_token(make_world: WorldFactory, tmp_path: Path) -> None:
+def test_example_client_gets_a_token(make_world: WorldFactory, tmp_path: Path) -> None:
     bound = loopback_socket()
     issuer = f"http://127.0.0.1:{bound.getsockname()[1]}"
     world = make_world(**{"identity.issuer_url": issuer, "identity.development": "true"})
@@ -263,7 +263,7 @@ def test_the_example_client_gets_a_token(make_world: WorldFactory, tmp_path: Pat
     assert json.loads(run.stdout)["sub"] == robot.id
 
 
-def test_the_example_application_signs_people_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_example_application_signs_people_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """From the first start, with no more than the pages tell: register, sign in, choose a password, sign out."""
     bound = loopback_socket()
     variables = {"http_port": str(bound.getsockname()[1]), "data": str(tmp_path)}

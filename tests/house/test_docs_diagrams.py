@@ -43,12 +43,12 @@ def published(kind: str, *notation: str) -> tuple[str, str]:
     return str(html), against.getvalue()
 
 
-def test_every_table_stands_in_one_picture() -> None:
+def test_every_table_is_in_one_diagram() -> None:
     tokens = [token for notation in drawn("tables") for line in notation for token in line.split()]
     assert Counter(token for token in tokens if token[0] not in "-(") == Counter(list(metadata.tables))
 
 
-def test_the_house_has_every_layer() -> None:
+def test_house_has_every_layer() -> None:
     text = published("house")[0]
     (layers,) = (
         contract["layers"]
@@ -60,7 +60,7 @@ def test_the_house_has_every_layer() -> None:
     assert len(positions) > len(layers)
 
 
-def test_whoever_takes_part_under_a_name_of_code_exists() -> None:
+def test_diagram_participants_named_as_code_exist() -> None:
     names = re.findall(r"participant .*`(.+)`", FLOWS)
     assert len(names) > 3
     for name in names:
@@ -68,7 +68,7 @@ def test_whoever_takes_part_under_a_name_of_code_exists() -> None:
         assert any(path.is_dir() or path.with_suffix(".py").is_file() for path in paths), name
 
 
-def test_the_addresses_of_flows_are_those_of_endpoints() -> None:
+def test_addresses_of_flows_are_those_of_endpoints() -> None:
     spoken = set(re.findall(r"/oauth/v2/[\w/{}]+", FLOWS))
     assert len(spoken) > 4
     assert spoken <= {endpoint.path for endpoint in ENDPOINTS}
@@ -91,11 +91,11 @@ def test_the_addresses_of_flows_are_those_of_endpoints() -> None:
         ("tables", ["passwords instance (users)"], 3, "passwords refers to users, which is no neighbour of its column"),
     ],
 )
-def test_a_broken_notation_is_an_error_at_its_line(kind: str, notation: list[str], line: int, message: str) -> None:
+def test_broken_notation_is_an_error_at_its_line(kind: str, notation: list[str], line: int, message: str) -> None:
     assert f"page.rst:{line}: (ERROR/3) {message}\n" in published(kind, *notation)[1]
 
 
-def test_a_picture_is_told_in_words() -> None:
+def test_diagram_has_a_text_alternative() -> None:
     notation = (
         "participant a as Browser",
         "participant b",

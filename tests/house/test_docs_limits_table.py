@@ -92,7 +92,7 @@ def quantity(text: str) -> float:
     return int(number) * UNITS.get(unit, 1)
 
 
-def test_the_table_is_read() -> None:
+def test_table_is_read() -> None:
     assert len(ROWS) > 60
     assert len(SETTINGS) > 20
     assert len(LIMITS) == len(ROWS)
@@ -107,14 +107,14 @@ def test_the_table_is_read() -> None:
         if name not in OTHERWISE and re.match(r".*?\d|not at all", LIMITS[subject].removesuffix(", then 503"))
     ],
 )
-def test_a_setting_has_the_default_that_is_told(subject: str) -> None:
+def test_documented_default_matches_setting(subject: str) -> None:
     default = quantity(DEFAULTS[SETTINGS[subject]])
     # That setting counts in MiB.
     assert quantity(LIMITS[subject]) == (default * 2**20 if SETTINGS[subject] == "identity.import_limit" else default)
 
 
 @pytest.mark.parametrize("subject", FIXED)
-def test_what_is_fixed_is_what_is_told(subject: str) -> None:
+def test_documented_constant_matches_code(subject: str) -> None:
     module, name = FIXED[subject].split(":")
     value = getattr(importlib.import_module(module), name)
     assert quantity(LIMITS[subject]) == (value.total_seconds() if isinstance(value, timedelta) else value)

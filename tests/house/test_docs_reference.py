@@ -58,7 +58,7 @@ def test_hooks_stand_under_their_families() -> None:
 
 
 @pytest.mark.parametrize("kind", [Authorization, TokenRequest, Context], ids=lambda kind: kind.__name__)
-def test_each_field_that_a_grant_sees_is_told(kind: Any) -> None:
+def test_each_field_of_a_grant_is_documented(kind: Any) -> None:
     entry = (
         public_api_pages.render_module_family("protocol")
         .partition(f".. py:class:: {kind.__name__}\n")[2]
@@ -70,7 +70,7 @@ def test_each_field_that_a_grant_sees_is_told(kind: Any) -> None:
         assert f"``{field.name}``" in entry or description.startswith("      "), field.name
 
 
-def test_each_use_case_of_services_is_told() -> None:
+def test_each_service_method_is_documented() -> None:
     page = public_api_pages.render_module_family("use cases")
     services = page.partition(".. py:class:: Services\n")[2].partition("\n.. py:class")[0]
     types = re.findall(r":type: (identity\.services\.[\w.]+)$", services, re.MULTILINE)

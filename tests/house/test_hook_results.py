@@ -37,7 +37,7 @@ EVENT = AuditEvent(
 )
 
 
-def test_a_failing_observer_harms_no_other(install: Install, caplog: pytest.LogCaptureFixture) -> None:
+def test_failing_observer_harms_no_other(install: Install, caplog: pytest.LogCaptureFixture) -> None:
     recorded = []
 
     def observing(name: str, problem: Exception | None = None) -> type:
@@ -71,7 +71,7 @@ def returning(value: object) -> Callable[..., Any]:
     return hook
 
 
-def test_the_first_writer_of_a_claim_wins(caplog: pytest.LogCaptureFixture) -> None:
+def test_first_writer_of_a_claim_wins(caplog: pytest.LogCaptureFixture) -> None:
     claims: dict[str, Any] = {"name": "ours"}
     merge_plugin_claims(
         claims,
@@ -101,7 +101,7 @@ def test_reserved_claims_are_refused(caplog: pytest.LogCaptureFixture) -> None:
 UNUSABLE = (ValueError("down"), {"a": object()}, {"a": "x" * 5000}, ["no pairs"], {1: "a"}, 7)
 
 
-def test_a_failing_contribution_refuses_the_request_or_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+def test_failing_contribution_refuses_the_request_or_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
     for unusable in UNUSABLE:
         with pytest.raises(TemporarilyUnavailable, match="the answer could not be completed"):
             merge_plugin_claims({}, [("failing", returning(unusable))], context())
@@ -114,7 +114,7 @@ def test_a_failing_contribution_refuses_the_request_or_is_left_out(caplog: pytes
         assert caplog.messages == ["plugin failing failed to add claims"]
 
 
-def test_a_contributed_claim_cannot_replace_what_we_say_of_a_service_user() -> None:
+def test_contributed_claims_cannot_replace_service_user_claims() -> None:
     user = make_service_user(make_organization())
     notice_context = context()
     notice_context.protocol = SimpleNamespace(user_claims=(("one", returning({"preferred_username": "root"})),))
@@ -178,14 +178,14 @@ def test_roles_allow_and_a_plugin_denies(install: Install, tmp_path: Any) -> Non
         access.require(owner(), "user.read", RESOURCE)
 
 
-def test_no_plugin_allows_what_roles_do_not(install: Install, tmp_path: Any) -> None:
+def test_plugins_cannot_allow_more_than_roles(install: Install, tmp_path: Any) -> None:
     access = denying(install, tmp_path, None)
     assert access.is_permitted(owner(), "user.read", RESOURCE)
     assert not access.is_permitted(owner(), "user.write", RESOURCE)
 
 
 @pytest.mark.parametrize("order", [(ValueError("down"), None), (None, ValueError("down"))])
-def test_a_plugin_that_fails_to_decide_denies(install: Install, tmp_path: Any, order: tuple[object, ...]) -> None:
+def test_plugin_that_fails_to_decide_denies(install: Install, tmp_path: Any, order: tuple[object, ...]) -> None:
     access = denying(install, tmp_path, *order)
     assert access.denial_reason(owner(), "user.read", RESOURCE) == "A check of this action failed."
 
@@ -200,7 +200,7 @@ MISFITS: tuple[Callable[[], object], ...] = (_later, lambda: 1, lambda: 0, objec
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("invalid_result", [*MISFITS, lambda: False, lambda: True, str])
-def test_a_veto_is_a_sentence_or_none(
+def test_veto_is_a_sentence_or_none(
     install: Install, tmp_path: Any, caplog: pytest.LogCaptureFixture, invalid_result: Callable[[], object]
 ) -> None:
     access = denying(install, tmp_path, invalid_result(), "Never asked.")
@@ -211,7 +211,7 @@ def test_a_veto_is_a_sentence_or_none(
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("invalid_result", [*MISFITS, lambda: "True", lambda: ""])
-def test_a_password_is_right_wrong_or_unknown(
+def test_password_is_right_wrong_or_unknown(
     install: Install, tmp_path: Any, caplog: pytest.LogCaptureFixture, invalid_result: Callable[[], object]
 ) -> None:
     """What merely counts as true lets nobody in."""
@@ -223,13 +223,13 @@ def test_a_password_is_right_wrong_or_unknown(
 
 
 @pytest.mark.parametrize("result", [True, False, None])
-def test_what_a_plugin_says_of_a_password_counts(install: Install, tmp_path: Any, result: bool | None) -> None:
+def test_password_check_of_a_plugin_decides(install: Install, tmp_path: Any, result: bool | None) -> None:
     assert checking(install, tmp_path, result)(None, "a password", Lookup(nullcontext)) is result
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("invalid_result", [*MISFITS, lambda: None])
-def test_nobody_gets_past_an_interaction_that_says_neither_yes_nor_no(invalid_result: Callable[[], object]) -> None:
+def test_interaction_without_boolean_result_stops_the_sign_in(invalid_result: Callable[[], object]) -> None:
     class Odd(Interaction):
         name = "odd"
 
@@ -248,7 +248,7 @@ def test_nobody_gets_past_an_interaction_that_says_neither_yes_nor_no(invalid_re
 @pytest.mark.storages("memory")
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("invalid_result", [*MISFITS, lambda: None, lambda: True])
-def test_a_client_authentication_answers_with_a_client(
+def test_client_authentication_answers_with_a_client(
     isolated_world: World, invalid_result: Callable[[], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     method = isolated_world.identity.protocol_registry.client_authentication_methods["client_secret_basic"]
@@ -262,6 +262,6 @@ def test_no_plugin_no_veto(install: Install, tmp_path: Any) -> None:
     assert assembled(install, tmp_path).process_state.deny_hook is None
 
 
-def test_the_operator_is_not_asked_about(install: Install, tmp_path: Any) -> None:
+def test_operator_is_not_asked_about(install: Install, tmp_path: Any) -> None:
     """Who runs the program holds the ini file, and with it the list of plugins."""
     assert denying(install, tmp_path, "Frozen.").denial_reason(Principal(None), "instance.write", RESOURCE) is None

@@ -40,7 +40,7 @@ def documented(name: str) -> tuple[str, str, str]:
     return first, prose, inspect.cleandoc(example)
 
 
-def test_there_are_hooks() -> None:
+def test_hooks_are_declared() -> None:
     assert "identity_grant_types" in HOOKS
     assert set(HOOKS) == set(families())
 
@@ -50,7 +50,7 @@ def test_names_begin_alike() -> None:
         assert name.startswith("identity_")
 
 
-def test_the_docstring_has_the_shape() -> None:
+def test_docstring_has_the_shape() -> None:
     for name in HOOKS:
         first, prose, example = documented(name)
         assert "\n" not in first, f"{name}: the first line stands alone"
@@ -68,7 +68,7 @@ def test_every_argument_is_explained() -> None:
             assert re.search(rf"``{argument}\b", prose), f"{argument} is not explained"
 
 
-def test_the_example_implements_the_hook() -> None:
+def test_example_implements_the_hook() -> None:
     for name in HOOKS:
         (function,) = ast.parse(documented(name)[2]).body
         assert isinstance(function, ast.FunctionDef)

@@ -30,7 +30,7 @@ def sections(ini: Path) -> RawConfigParser:
 
 
 class TestKeys:
-    def test_are_the_same_in_both_files(self):
+    def test_variables_are_the_same_in_both_files(self):
         development, production = sections(DEVELOPMENT), sections(PRODUCTION)
         assert development.sections() == production.sections()
         for section in development.sections():
@@ -44,7 +44,7 @@ class TestKeys:
         assert settings["DEFAULT"]["database"].startswith("postgresql+psycopg://")
         assert len({settings["DEFAULT"][name] for name in ("issuer", "base", "login")}) == 3
 
-    def test_the_server_is_limited(self):
+    def test_server_is_limited(self):
         server = dict(sections(PRODUCTION)["server:main"])
         assert [int(server[name]) for name in ("timeout", "graceful_timeout", "keepalive")] == [30, 25, 30]
         settings = build_gunicorn_settings({**server, "bind": "127.0.0.1:8080"}, Path())
@@ -54,7 +54,7 @@ class TestKeys:
 
 
 class TestDevelopment:
-    def test_the_first_start_makes_everything_and_the_second_finds_it(self, pserve, tmp_path):
+    def test_first_start_creates_everything_and_second_start_reuses_it(self, pserve, tmp_path):
         data = tmp_path / "some folder" / "data"
         first = pserve(DEVELOPMENT, data=data)
         assert json.loads(first.get("/readyz")) == {"status": "ready", "failed": []}
@@ -87,7 +87,7 @@ class TestDevelopment:
         assert not PASSWORD.search(second.output)
         assert {path.name: path.read_bytes() for path in data.glob("*.json")} == files
 
-    def test_a_taken_port_is_one_line_and_nothing_is_made(self, serve, tmp_path):
+    def test_port_in_use_is_one_line_and_creates_nothing(self, serve, tmp_path):
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))
             served = serve(DEVELOPMENT, port=listener.getsockname()[1], data=tmp_path / "data")
@@ -96,7 +96,7 @@ class TestDevelopment:
         assert f"cannot listen on 127.0.0.1:{served.port}: Address already in use" in served.output
         assert not (tmp_path / "data").exists()
 
-    def test_a_data_folder_that_cannot_be_made_is_one_line(self, pserve, tmp_path):
+    def test_data_folder_that_cannot_be_made_is_one_line(self, pserve, tmp_path):
         (tmp_path / "file").write_text("")
         served = pserve(DEVELOPMENT, data=tmp_path / "file" / "data")
         assert served.process.wait(60) == 1
@@ -162,7 +162,7 @@ class TestProduction:
         assert served.stop() == 0
 
     @pytest.mark.thorough
-    def test_the_check_asks_for_a_decision_on_the_proxy(self, location, capsys):
+    def test_check_asks_for_a_decision_on_the_proxy(self, location, capsys):
         assert sections(PRODUCTION)["DEFAULT"]["proxy"] == ""
         for decision, status in (("", 1), ("none", 0), ("10.0.0.2", 0), ("2001:db8::2", 0)):
             location.proxy = decision

@@ -100,6 +100,6 @@ def test_cost_grows_no_faster_than_the_text(name: str) -> None:
     assert list(steep(READERS[name])) == []
 
 
-def test_what_is_quadratic_is_found() -> None:
+def test_quadratic_parsing_is_detected() -> None:
     """About as dear as a careless pattern."""
     assert next(steep(lambda text: [text.count("zz") for _ in range(len(text) // 64)]))

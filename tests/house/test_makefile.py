@@ -77,7 +77,7 @@ class TestMakefile:
             assert "secret" not in rest
 
     @pytest.mark.thorough
-    def test_what_the_banner_says_works_as_it_stands(self, make_run, checkout):
+    def test_banner_commands_work_verbatim(self, make_run, checkout):
         served = make_run(DATA="some folder")
         commands = [line.strip() for line in served.output.splitlines() if " token --issuer " in line]
         assert len(commands) == 2
@@ -102,7 +102,7 @@ class TestMakefile:
         assert "Is that where the service keeps its data" in named.stderr + named.stdout
         assert not (tmp_path / "nowhere" / "identity.sqlite").exists()
 
-    def test_a_second_run_beside_the_first_changes_nothing(self, make_run, checkout):
+    def test_second_make_run_changes_nothing(self, make_run, checkout):
         served = make_run(DATA="first")
         noted = (checkout / "var" / ".last").read_text()
         assert noted.splitlines() == [f"http_port={served.port}", f"data={checkout}/first"]
@@ -115,22 +115,22 @@ class TestMakefile:
         assert (checkout / "var" / ".last").read_text() == noted
         assert served.status("/readyz") == 200
 
-    def test_a_run_that_cannot_start_is_not_noted(self, make_run, checkout):
+    def test_run_that_cannot_start_is_not_noted(self, make_run, checkout):
         (checkout / "file").touch()
         failed = make_run(DATA="file/data")
         assert failed.process.wait(60) != 0
         assert "Not a directory" in failed.output
         assert not (checkout / "var").exists()
 
-    def test_a_run_needs_no_network(self):
+    def test_run_needs_no_network(self):
         """But the one that leads back to the machine."""
         without_network = cut_off()
-        test = f"{__file__}::TestMakefile::test_a_second_run_beside_the_first_changes_nothing"
+        test = f"{__file__}::TestMakefile::test_second_make_run_changes_nothing"
         command = [*without_network, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test]
         ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         assert ran.returncode == 0, ran.stdout + ran.stderr
 
-    def test_it_looks_for_every_python_that_the_package_names(self):
+    def test_makefile_tries_every_supported_python(self):
         package = re.findall(r"Language :: Python :: (3\.\d+)\n", (ROOT / "setup.cfg").read_text())
         [looked_for] = re.findall(r"\nfor one in python3 (.*); do", (ROOT / "Makefile").read_text())
         assert looked_for.split() == [f"python{item}" for item in reversed(package)]
@@ -141,7 +141,7 @@ class TestMakefile:
         for target in ("run", "test", "lint", "bench", "docs", "demo", "clean"):
             assert re.search(rf"^  {target} +\w", completed.stdout, re.MULTILINE)
 
-    def test_a_missing_python_is_one_line(self, tmp_path):
+    def test_missing_python_is_one_line(self, tmp_path):
         command = ["make", "-f", str(ROOT / "Makefile"), "test", "PYTHON=no-such-python"]
         for name in ("setup.cfg", "pyproject.toml", "constraints.txt"):
             (tmp_path / name).write_text("")

@@ -63,7 +63,7 @@ def misfits(expression: str) -> list[str]:
         "rate(identity_requests_total[5m]",
     ],
 )
-def test_what_does_not_fit_is_found(wrong: str) -> None:
+def test_unknown_metric_or_label_is_found(wrong: str) -> None:
     assert misfits(wrong)
 
 
@@ -78,7 +78,7 @@ def test_prometheus_can_read_the_rules() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
-def test_an_alert_asks_for_what_there_is(rule: dict[str, Any]) -> None:
+def test_alerts_query_existing_metrics(rule: dict[str, Any]) -> None:
     assert set(rule) <= {"alert", "expr", "for", "labels", "annotations"}
     assert misfits(rule["expr"]) == []
     assert rule["labels"]["severity"] in ("critical", "warning")
@@ -102,7 +102,7 @@ def panels() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("title", "expression"), list(panels()), ids=lambda item: str(item)[:40])
-def test_a_panel_asks_for_what_there_is(title: str, expression: str) -> None:
+def test_panels_query_existing_metrics(title: str, expression: str) -> None:
     assert misfits(expression) == []
 
 
@@ -115,7 +115,7 @@ def test_prometheus_can_read_each_expression_of_the_dashboard(tmp_path: Path) ->
     promtool("check", "rules", path)
 
 
-def test_without_failures_the_panel_of_failures_says_so(tmp_path: Path) -> None:
+def test_failure_panel_shows_zero_without_failures(tmp_path: Path) -> None:
     [expression] = (item for title, item in panels() if title == "Failures")
     ask = {"expr": expression.replace("$instance", ".*"), "eval_time": "10m"}
     expected = [{"labels": "{}", "value": 0}]
@@ -266,7 +266,7 @@ def test_each_alert_is_tried_both_ways() -> None:
     [(alert, *case) for alert, cases in CASES.items() for case in cases],
     ids=[f"{alert}-{number}" for alert, cases in CASES.items() for number, _ in enumerate(cases)],
 )
-def test_an_alert_says_so_when_it_should_and_only_then(
+def test_alert_says_so_when_it_should_and_only_then(
     tmp_path: Path, alert: str, series: Mapping[str, str], minute: int, says: bool
 ) -> None:
     firing = f'count(ALERTS{{alertname="{alert}",alertstate="firing"}}) or vector(0)'
@@ -274,7 +274,7 @@ def test_an_alert_says_so_when_it_should_and_only_then(
     judged(tmp_path, series, {"expr": firing, "eval_time": f"{minute}m", "exp_samples": expected})
 
 
-def test_the_dashboard_is_whole() -> None:
+def test_dashboard_is_whole() -> None:
     visible_panels = [panel for panel in BOARD["panels"] if panel["type"] != "row"]
     assert len({panel["id"] for panel in BOARD["panels"]}) == len(BOARD["panels"])
     assert all(panel["targets"] and panel["fieldConfig"]["defaults"]["unit"] for panel in visible_panels)
@@ -296,6 +296,6 @@ def test_each_metric_is_explained_and_no_other() -> None:
     assert explained == named
 
 
-def test_the_page_of_a_rule_is_there() -> None:
+def test_page_of_a_rule_is_there() -> None:
     assert "\n   runbook\n" in (OPERATORS / "index.rst").read_text()
     assert "\n   metrics\n" in (ROOT / "docs" / "reference" / "index.rst").read_text()

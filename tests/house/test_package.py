@@ -62,12 +62,12 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_everything_of_the_package_is_in_the_wheel(wheel: Path) -> None:
+def test_wheel_holds_every_file_of_the_package(wheel: Path) -> None:
     tracked = subprocess.run(["git", "ls-files", "identity"], cwd=ROOT, capture_output=True, text=True, check=True)
     assert set(tracked.stdout.split()) - set(zipfile.ZipFile(wheel).namelist()) == set()
 
 
-def test_it_runs_elsewhere(installed: Path, tmp_path: Path) -> None:
+def test_installed_wheel_serves_outside_the_checkout(installed: Path, tmp_path: Path) -> None:
     """From nothing: both ini files, then the service as the first of them has it."""
     environment = {"PYTHONPATH": str(installed)}
     program = [sys.executable, "-c", _PROGRAM]
@@ -97,14 +97,14 @@ def test_it_runs_elsewhere(installed: Path, tmp_path: Path) -> None:
     assert Path(where.strip()).is_relative_to(installed)
 
 
-def test_the_unit_for_systemd_is_started_again_however_often_it_ends() -> None:
+def test_unit_for_systemd_is_started_again_however_often_it_ends() -> None:
     read = ConfigParser(interpolation=None, strict=False)
     read.read(UNIT)
     assert read["Service"]["Restart"] == "always"
     assert read["Unit"]["StartLimitIntervalSec"] == "0"
 
 
-def test_the_unit_for_systemd_is_well_formed_and_sandboxed() -> None:
+def test_unit_for_systemd_is_well_formed_and_sandboxed() -> None:
     """As systemd itself judges it: 0 is no exposure, 100 is that of a service with all rights."""
     program = judge("systemd-analyze", "systemd")
     judged = subprocess.run(
@@ -137,7 +137,7 @@ _BARE = re.compile(
         'dependencies = ["identity"]',
     ],
 )
-def test_a_bare_name_is_found(wrong: str) -> None:
+def test_bare_name_is_found(wrong: str) -> None:
     assert _BARE.search(wrong)
 
 
@@ -149,11 +149,11 @@ def test_a_bare_name_is_found(wrong: str) -> None:
         "/opt/identity/bin/pip install '/source[sql,postgresql]'",
     ],
 )
-def test_a_name_with_its_place_is_none(right: str) -> None:
+def test_direct_reference_is_no_package_name(right: str) -> None:
     assert not _BARE.search(right)
 
 
-def test_nobody_is_told_to_install_the_bare_name() -> None:
+def test_install_instructions_avoid_the_bare_name() -> None:
     """On PyPI it is another project's."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     names = [name for name in filter(None, listed.split("\0")) if name != "tests/house/test_package.py"]

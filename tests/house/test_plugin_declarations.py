@@ -134,7 +134,7 @@ def sources() -> Mapping[Path, str]:
 
 
 @pytest.mark.parametrize("kind", OFFERED, ids=lambda kind: kind.__name__)
-def test_whatever_an_offer_declares_is_read_somewhere(kind: type, sources: Mapping[Path, str]) -> None:
+def test_every_declared_attribute_is_read(kind: type, sources: Mapping[Path, str]) -> None:
     own_bases = [item for item in kind.__mro__ if item.__module__.startswith("identity")]
     names = {
         name for item in own_bases for name in (*vars(item), *inspect.get_annotations(item)) if not name.startswith("_")
@@ -163,7 +163,7 @@ def test_every_attribute_of_an_endpoint_is_tested_here() -> None:
     assert {field.name for field in fields(Endpoint)} == tested | {"uses_storage", "is_blocking", "cached_document"}
 
 
-def test_a_plugins_endpoint_is_advertised(install: Install, tmp_path: Path) -> None:
+def test_plugins_endpoint_is_advertised(install: Install, tmp_path: Path) -> None:
     _, client = with_endpoint(install, tmp_path, make_endpoint())
     document = client.get("/.well-known/openid-configuration").json
     assert document["parking_endpoint"] == "http://localhost:8080/oauth/v2/parking"
@@ -171,7 +171,7 @@ def test_a_plugins_endpoint_is_advertised(install: Install, tmp_path: Path) -> N
     assert client.put("/oauth/v2/parking", status=405)
 
 
-def test_a_plugins_endpoint_that_is_not_advertised_stays_unsaid(install: Install, tmp_path: Path) -> None:
+def test_plugins_endpoint_that_is_not_advertised_stays_unsaid(install: Install, tmp_path: Path) -> None:
     _, client = with_endpoint(install, tmp_path, make_endpoint(discovery_member=None))
     assert "parking" not in client.get("/.well-known/openid-configuration").text
 
@@ -193,7 +193,7 @@ def test_scripts_may_call_a_plugins_endpoint_if_it_says_so(install: Install, tmp
 
 @pytest.mark.parametrize("path", ["/oauth/v2/parking", "/oauth/v2/parking/{place}"])
 @pytest.mark.parametrize("writing", [True, False])
-def test_a_plugins_endpoint_that_writes_has_a_transaction(
+def test_plugins_endpoint_that_writes_has_a_transaction(
     install: Install, tmp_path: Path, path: str, writing: bool
 ) -> None:
     identity, client = with_endpoint(install, tmp_path, make_endpoint(path=path, writes=writing))
@@ -208,7 +208,7 @@ def test_a_plugins_endpoint_that_writes_has_a_transaction(
 @pytest.mark.parametrize("greenlets", [0, 8])
 @pytest.mark.parametrize("uses_storage", [True, False])
 @pytest.mark.parametrize("is_blocking", [True, False])
-def test_a_plugins_endpoint_runs_in_the_event_loop_unless_it_may_wait_there(
+def test_plugins_endpoint_runs_in_the_event_loop_unless_it_may_wait_there(
     install: Install, tmp_path: Path, greenlets: int, uses_storage: bool, is_blocking: bool
 ) -> None:
     threads: list[str] = []
@@ -226,7 +226,7 @@ def test_a_plugins_endpoint_runs_in_the_event_loop_unless_it_may_wait_there(
     assert (name == "event-loop") is (not is_blocking and (greenlets > 0 or not uses_storage))
 
 
-def test_a_plugins_endpoint_lives_on_its_host_alone(install: Install, tmp_path: Path) -> None:
+def test_plugins_endpoint_lives_on_its_host_alone(install: Install, tmp_path: Path) -> None:
     identity, client = with_endpoint(install, tmp_path, make_endpoint(host=EndpointHost.LOGIN))
     assert identity.endpoint_hosts["/oauth/v2/parking"] is EndpointHost.LOGIN
     assert client.get("/oauth/v2/parking").status_int == 200
@@ -240,9 +240,7 @@ def test_a_plugins_endpoint_lives_on_its_host_alone(install: Install, tmp_path: 
         {"discovery_member": "token_endpoint"},
     ],
 )
-def test_what_another_endpoint_has_stops_the_start(
-    install: Install, tmp_path: Path, registered: dict[str, Any]
-) -> None:
+def test_endpoint_conflict_stops_the_start(install: Install, tmp_path: Path, registered: dict[str, Any]) -> None:
     with pytest.raises(PluginError, match="token"):
         with_endpoint(install, tmp_path, make_endpoint(**registered))
 
@@ -304,7 +302,7 @@ def granting(install: Install, tmp_path: Path) -> IdentityApplication:
     )
 
 
-def test_a_grant_that_takes_refresh_tokens_needs_one_that_brings_them(granting: IdentityApplication) -> None:
+def test_grant_that_takes_refresh_tokens_needs_one_that_brings_them(granting: IdentityApplication) -> None:
     valet, renewal = Valet.grant_type, Renewal.grant_type
     assert register(granting, grant_types=frozenset({valet, renewal})) == {valet, renewal}
     with pytest.raises(Invalid) as refused:
@@ -312,7 +310,7 @@ def test_a_grant_that_takes_refresh_tokens_needs_one_that_brings_them(granting: 
     assert refused.value.fields == {"grant_types": f"Choose {valet} too: refresh tokens come with it alone."}
 
 
-def test_a_confidential_grant_takes_no_public_client(granting: IdentityApplication) -> None:
+def test_confidential_grant_takes_no_public_client(granting: IdentityApplication) -> None:
     public = {"type": ApplicationType.NATIVE, "authentication_method": "none"}
     granting.process_state.capabilities = replace(granting.process_state.capabilities, authentication_methods=("none",))
     assert register(granting, grant_types=frozenset({Ticket.grant_type}), **public) == {Ticket.grant_type}
@@ -321,17 +319,17 @@ def test_a_confidential_grant_takes_no_public_client(granting: IdentityApplicati
     assert Valet.grant_type in refused.value.fields["grant_types"]
 
 
-def test_the_usual_grants_are_those_that_take_codes(granting: IdentityApplication) -> None:
+def test_usual_grants_are_those_that_take_codes(granting: IdentityApplication) -> None:
     assert register(granting) == {Ticket.grant_type}
 
 
-def test_a_response_type_with_tokens_is_implicit_by_what_it_issues(granting: IdentityApplication) -> None:
+def test_response_type_with_tokens_is_implicit_by_what_it_issues(granting: IdentityApplication) -> None:
     """Not by its name."""
     assert register(granting, response_types=frozenset({"badge"})) == {Ticket.grant_type, "implicit"}
     assert register(granting, response_types=frozenset({"ticket"})) == {Ticket.grant_type}
 
 
-def test_the_core_names_no_grant_that_a_plugin_offers() -> None:
+def test_core_names_no_grant_that_a_plugin_offers() -> None:
     """Law 1: what an application's grant types mean, each grant says of itself."""
     text = inspect.getsource(applications)
     for name in ("refresh_token", "authorization_code", "client_credentials"):
@@ -383,7 +381,7 @@ class Corner(SignedInPage):
 
 
 @pytest.mark.storages("memory")
-def test_a_signed_in_page_without_navigation_is_drawn(
+def test_signed_in_page_without_navigation_is_drawn(
     make_world: WorldFactory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def identity_configure(self: object, config: Any) -> None:

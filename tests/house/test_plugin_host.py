@@ -56,7 +56,7 @@ def test_ini_order_is_call_order(install: Install) -> None:
         assert called == [*order, *order]
 
 
-def test_a_plugin_may_leave_out_arguments(install: Install) -> None:
+def test_plugin_may_leave_out_arguments(install: Install) -> None:
     install(brief=offering("identity_discovery", "a"))
     ((name, hook),) = load("brief").implementations("identity_discovery")
     assert (name, hook(document={})) == ("brief", ("a",))
@@ -82,7 +82,7 @@ def test_no_plugin_has_the_name_space_of_the_service(install: Install) -> None:
         load("identity")
 
 
-def test_what_is_loaded_is_logged(install: Install, caplog: pytest.LogCaptureFixture) -> None:
+def test_loaded_plugins_are_logged(install: Install, caplog: pytest.LogCaptureFixture) -> None:
     install(grants=offering("identity_grant_types"), nothing=Plain)
     with caplog.at_level(logging.INFO, "identity.plugin_host"):
         load("grants", "nothing")
@@ -92,13 +92,13 @@ def test_what_is_loaded_is_logged(install: Install, caplog: pytest.LogCaptureFix
 # --- what stops the start ---------------------------------------------------------------------------------------------
 
 
-def test_a_plugin_listed_twice(install: Install) -> None:
+def test_plugin_listed_twice(install: Install) -> None:
     install(one=Plain, two=Plain)
     with pytest.raises(PluginError, match=r"identity\.plugins lists one twice"):
         load("one", "two", "one")
 
 
-def test_a_plugin_that_is_not_installed_tells_what_is(install: Install) -> None:
+def test_missing_plugin_error_lists_installed_plugins(install: Install) -> None:
     install(beta=Plain, alpha=Plain)
     with pytest.raises(PluginError, match=r'"gamma", which is not installed\. Installed are: alpha, beta\.'):
         load("alpha", "gamma")
@@ -111,39 +111,39 @@ def test_two_installed_plugins_of_one_name_are_both_named(install: Install) -> N
         installed_plugins()
 
 
-def test_one_plugin_found_twice_is_one(install: Install) -> None:
+def test_plugin_found_twice_is_loaded_once(install: Install) -> None:
     """As with an editable install beside its build folder."""
     install(one=Plain)
     install(one=Plain)
     assert set(installed_plugins()) == {"one"}
 
 
-def test_a_plugin_for_another_version_of_the_hooks(install: Install) -> None:
+def test_plugin_for_another_version_of_the_hooks(install: Install) -> None:
     for name, version in {"a": None, "b": 0, "c": 2, "d": "1"}.items():
         install(**{name: type("Old", (Plain,), {"hookspecs": version})})
         with pytest.raises(PluginError, match=f'"{name}" was written for version {version} of the hooks'):
             load(name)
 
 
-def test_a_plugin_that_cannot_be_imported_is_named(install: Install) -> None:
+def test_plugin_that_cannot_be_imported_is_named(install: Install) -> None:
     install(broken="a_module_that_is_not_there:Plugin")
     with pytest.raises(PluginError, match=r'"broken" cannot be imported: ModuleNotFoundError'):
         load("broken")
 
 
-def test_a_plugin_without_settings_is_named(install: Install) -> None:
+def test_plugin_without_settings_is_named(install: Install) -> None:
     install(bare=type("Bare", (), {"hookspecs": 1}))
     with pytest.raises(PluginError, match=r'"bare" has no class Settings'):
         load("bare")
 
 
-def test_a_misspelt_hook(install: Install) -> None:
+def test_misspelt_hook(install: Install) -> None:
     install(typo=offering("identity_grant_type"))
     with pytest.raises(PluginError, match="identity_grant_type"):
         load("typo")
 
 
-def test_a_misspelt_argument(install: Install) -> None:
+def test_misspelt_argument(install: Install) -> None:
     def identity_discovery(self: object, documents: object) -> None: ...
 
     install(typo=implementing("identity_discovery", identity_discovery))
@@ -151,7 +151,7 @@ def test_a_misspelt_argument(install: Install) -> None:
         load("typo")
 
 
-def test_a_setting_that_does_not_fit_is_named_in_full(install: Install) -> None:
+def test_setting_that_does_not_fit_is_named_in_full(install: Install) -> None:
     install(sized=Sized)
     for values, name, problem in (
         ({}, "size", "is missing"),
@@ -170,7 +170,7 @@ def test_settings_reach_the_plugin(install: Install) -> None:
     assert implementation.plugin.settings == OneSetting(size=3)
 
 
-def test_an_exception_in_a_setup_hook_stops_the_start(install: Install) -> None:
+def test_exception_in_a_setup_hook_stops_the_start(install: Install) -> None:
     def identity_add_hookspecs(self: object, host: PluginHost) -> None:
         raise RuntimeError("not today")
 
@@ -200,7 +200,7 @@ def test_plugins_can_be_extended_by_plugins(install: Install) -> None:
 # --- offers -----------------------------------------------------------------------------------------------------------
 
 
-def test_two_offers_of_one_name_name_both_plugins(install: Install) -> None:
+def test_duplicate_offer_error_names_both_plugins(install: Install) -> None:
     install(
         one=offering("identity_grant_types", SimpleNamespace(name="a"), SimpleNamespace(name="b")),
         two=offering("identity_grant_types", SimpleNamespace(name="b")),
@@ -215,14 +215,14 @@ def test_offers_are_kept_in_ini_order(install: Install) -> None:
     assert list(load("two", "one").extensions_by_name("identity_scopes", str, "scope")) == ["c", "a", "b"]
 
 
-def test_a_storage_that_no_listed_plugin_offers(tmp_path: Any) -> None:
+def test_storage_that_no_listed_plugin_offers(tmp_path: Any) -> None:
     settings = {**BASE, "identity.data": str(tmp_path), "identity.plugins": "memory", "identity.storage": "redis"}
     with pytest.raises(InvalidSetting, match=r'"redis" is offered by no listed plugin; offered: memory') as refusal:
         create_application(settings)
     assert refusal.value.key == "identity.storage"
 
 
-def test_a_role_with_an_unknown_permission(install: Install, tmp_path: Any) -> None:
+def test_role_with_an_unknown_permission(install: Install, tmp_path: Any) -> None:
     role = ManagerRole(name="ODD", level=ManagerLevel.INSTANCE, permissions=frozenset({"universe.write"}))
     with pytest.raises(PluginError, match=r"ODD names unknown permissions: universe\.write"):
         assembled(install, tmp_path, odd=offering("identity_manager_roles", role))

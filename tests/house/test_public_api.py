@@ -47,12 +47,12 @@ def test_default_plugins_live_from_public_names() -> None:
         assert {item for item in foreign(path, f"identity.plugins.{name}") if not is_public(item)} == set(), path
 
 
-def test_so_does_the_sample() -> None:
+def test_sample_plugin_imports_only_the_public_api() -> None:
     for path in SAMPLE.rglob("*.py"):
         assert {name for name in foreign(path, "sample_plugin") if not is_public(name)} == set()
 
 
-def test_each_is_there_and_says_what_it_is_for() -> None:
+def test_public_names_exist_and_have_docstrings() -> None:
     for module in MODULE_NAMES:
         assert importlib.import_module(module).__doc__
 
@@ -62,7 +62,7 @@ def test_each_family_has_its_page() -> None:
     assert pages == {"index", *(family.replace(" ", "-") for family in PUBLIC_MODULES)}
 
 
-def test_what_is_not_named_is_private() -> None:
+def test_names_outside_the_public_api_are_private() -> None:
     for name in (
         "identity.application_factory",
         "identity.application",

@@ -55,7 +55,7 @@ def inherited_callables() -> list[str]:
 # --- methods ----------------------------------------------------------------------------------------------------------
 
 
-def test_an_inherited_method_is_ours_or_refuses() -> None:
+def test_inherited_method_is_ours_or_refuses() -> None:
     for name in set(inherited_callables()) - ALLOWED_METHODS:
         method = getattr(provider(), name)
         if method.__qualname__ == f"IdentityProvider.{name}":
@@ -65,7 +65,7 @@ def test_an_inherited_method_is_ours_or_refuses() -> None:
             method()
 
 
-def test_the_walk_meets_every_endpoint() -> None:
+def test_walk_meets_every_endpoint() -> None:
     """Guards the test above: a walk that finds nothing proves nothing."""
     found = set(inherited_callables())
     for kind in (Provider, OAuth2Provider):
@@ -77,7 +77,7 @@ def test_the_walk_meets_every_endpoint() -> None:
     } <= found
 
 
-def test_nothing_is_kept_that_pyoidc_does_not_have() -> None:
+def test_allowed_names_exist_in_pyoidc() -> None:
     assert {name for name in ALLOWED_METHODS if hasattr(Provider, name)} == ALLOWED_METHODS
 
 
@@ -88,14 +88,14 @@ def test_properties_are_kept_by_name_too() -> None:
     } <= ALLOWED_METHODS
 
 
-def test_what_is_kept_is_called_by_nobody_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pyoidc_names_are_used_only_inside_the_boundary(monkeypatch: pytest.MonkeyPatch) -> None:
     """What stays reachable builds ID tokens from what it is given, and reaches no database."""
     identity_provider = provider()
     monkeypatch.setattr(identity_provider, "sdb", DisabledSessionStore())
     identity_provider.build_jwx_def()
 
 
-def test_a_method_that_a_new_release_adds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_method_that_a_new_release_adds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The list names what is kept, not what is refused."""
     monkeypatch.setattr(Provider, "brand_new_endpoint", lambda self: "open to anyone", raising=False)
     assert "brand_new_endpoint" in blocked_methods()
@@ -112,7 +112,7 @@ def test_endpoint_classes_that_pyoidc_ships_cannot_act() -> None:
 # --- databases --------------------------------------------------------------------------------------------------------
 
 
-def test_the_session_database_refuses() -> None:
+def test_session_database_refuses() -> None:
     database: Any = provider().sdb
     for act in (
         lambda: database["x"],
@@ -125,7 +125,7 @@ def test_the_session_database_refuses() -> None:
             act()
 
 
-def test_the_client_database_refuses() -> None:
+def test_client_database_refuses() -> None:
     clients: Any = provider().cdb
     assert isinstance(clients, DisabledClientDatabase)
     for act in (
@@ -142,7 +142,7 @@ def test_the_client_database_refuses() -> None:
 # --- state ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_list_of_endpoints_is_not_shared() -> None:
+def test_list_of_endpoints_is_not_shared() -> None:
     shipped = list(Provider.endp)
     identity_provider, two = provider(), provider()
     assert identity_provider.endp == two.endp == []
@@ -154,12 +154,12 @@ def test_no_cookie_could_be_made() -> None:
     assert (provider().seed, provider().symkey) == (b"", None)
 
 
-def test_the_key_jar_is_empty() -> None:
+def test_key_jar_is_empty() -> None:
     """Private keys are arguments; none waits in pyoidc's hands."""
     assert not provider().keyjar.issuer_keys.get("")
 
 
-def test_the_environment_is_not_read() -> None:
+def test_environment_is_not_read() -> None:
     """pyoidc's settings would take TIMEOUT, VERIFY_SSL and the like from there, and stop the start over ``30s``."""
     code = (
         "from identity.provider.pyoidc_provider import IdentityProvider;"
@@ -198,7 +198,7 @@ def written(message: type[Message], members: dict[str, Any]) -> str:
 @pytest.mark.parametrize(
     "ours", [AuthorizationResponse, AccessTokenResponse, TokenIntrospectionResponse, OpenIDSchema, IdToken]
 )
-def test_an_answer_reads_as_pyoidc_writes_it(ours: type[Message]) -> None:
+def test_answer_reads_as_pyoidc_writes_it(ours: type[Message]) -> None:
     """Ours passes plain values by what pyoidc does with each; the order of members is part of the answer."""
     pyoidc_class = next(kind for kind in ours.__mro__ if not kind.__module__.startswith("identity"))
     answered = refused = 0
@@ -234,7 +234,7 @@ def content(**changed: Any) -> IdTokenContent:
     return IdTokenContent(**(members | changed))
 
 
-def test_an_id_token_is_signed_by_us(key: RsaPrivateKey, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_id_token_is_signed_by_us(key: RsaPrivateKey, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("pyjwkest signs")
 
@@ -270,7 +270,7 @@ def test_no_other_key(key: RsaPrivateKey) -> None:
             IdToken(iss="i", sub="s", aud="a").to_jwt(item, "RS256")
 
 
-def test_ours_is_what_pyoidc_makes(key: RsaPrivateKey) -> None:
+def test_own_parser_matches_pyoidc(key: RsaPrivateKey) -> None:
     """Were ``make_id_token`` not replaced, pyoidc's own class would sign, with pyjwkest and any algorithm."""
     id_token = provider().server.make_id_token({"sub": "s", "aud": "c"}, issuer="i")
     assert type(id_token) is IdToken

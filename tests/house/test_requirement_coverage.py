@@ -16,7 +16,7 @@ ROWS = {number: text for section in requirement_coverage.read_sections() for num
 TESTS_BY_REQUIREMENT = requirement_coverage.find_tests_by_requirement()
 
 
-def test_each_row_is_shown_by_a_test() -> None:
+def test_each_requirement_has_a_test() -> None:
     assert ROWS.keys() - TESTS_BY_REQUIREMENT.keys() == set()
 
 
@@ -32,7 +32,7 @@ def test_every_mark_is_read() -> None:
     assert written == len(read) > 100
 
 
-def test_every_section_of_the_description_is_there() -> None:
+def test_every_section_of_the_requirements_is_listed() -> None:
     """Its sections, by the numbers that files of tests have in their names."""
     named = {
         found[1].replace("_", ".").removesuffix(".")
@@ -43,7 +43,7 @@ def test_every_section_of_the_description_is_there() -> None:
     assert named >= {"2.1", "4.2", "7"}
 
 
-def test_the_page_tells_each_row_with_its_tests() -> None:
+def test_page_tells_each_row_with_its_tests() -> None:
     page = requirement_coverage.coverage()
     for number, text in ROWS.items():
         entry = page.partition(f"   * - {number}\n")[2].partition("   * - ")[0]
@@ -52,7 +52,7 @@ def test_the_page_tells_each_row_with_its_tests() -> None:
 
 
 @pytest.mark.parametrize("broken", ["1  One\n1.2  Second", "1  One\n1.1  First\n1.3  Third", "1  One\n2.1  Other"])
-def test_a_row_that_is_out_of_place_is_told(broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_misplaced_row_is_reported(broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "rows.txt"
     file.write_text(broken)
     monkeypatch.setattr(requirement_coverage, "_ROWS", file)

@@ -88,11 +88,11 @@ def test_every_route_has_a_view(world: World) -> None:
     assert set(predicates(world, HostPredicate)) == {route for route, _ in views(world)}
 
 
-def test_only_these_are_public(world: World) -> None:
+def test_public_routes_are_listed(world: World) -> None:
     assert {route for route, permission in views(world) if permission == NO_PERMISSION_REQUIRED} == PUBLIC
 
 
-def test_whatever_needs_a_permission_says_which_credential_it_accepts(world: World) -> None:
+def test_views_with_permission_declare_accepted_credentials(world: World) -> None:
     accepted = {route: item and item.value for route, item in predicates(world, AuthenticatePredicate).items()}
     for route, permission in views(world):
         assert (accepted[route] is None) == (permission == NO_PERMISSION_REQUIRED), route
@@ -104,7 +104,7 @@ def test_every_route_but_the_probes_is_bound_to_a_host(world: World) -> None:
 
 
 @pytest.mark.parametrize("permission", [None, NEVER_PERMITTED])
-def test_a_view_without_a_permission_is_closed(make_world: Callable[..., World], permission: str | None) -> None:
+def test_view_without_a_permission_is_closed(make_world: Callable[..., World], permission: str | None) -> None:
     """Were start-up not to refuse it: the default permission is held by nobody, not even by the owner."""
     world = make_world()
     robot = world.make_manager_program("ORG_OWNER")

@@ -37,14 +37,14 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.thorough
-def test_it_passes_its_own_tests(installed_sample: Path) -> None:
+def test_sample_plugin_passes_its_own_tests(installed_sample: Path) -> None:
     """Contracts of plugin, grant and storage; tokens and a sign-in of an application on the sample's storage."""
     # Far more than the handful that the sample defines itself: the contracts ran.
     assert passed(installed_sample, "--identity-storage=sample", "tests") > 100
 
 
 @pytest.mark.thorough
-def test_it_works_on_every_storage(installed_sample: Path) -> None:
+def test_sample_plugin_works_on_every_storage(installed_sample: Path) -> None:
     """Listed beside other storages, without its own."""
     arguments = (
         "--identity-plugin=sample",
@@ -75,14 +75,14 @@ def passed(installed_sample: Path, *options: str) -> int:
     return int(counted[1])
 
 
-def test_it_is_told_of_when_it_is_not_installed() -> None:
+def test_missing_sample_plugin_is_reported() -> None:
     code = "from identity.plugin_host import PluginHost; PluginHost.load(['sample'], {})"
     run = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
     assert run.returncode == 1
     assert 'identity.plugins lists "sample", which is not installed. Installed are: ' in run.stderr
 
 
-def test_it_is_no_part_of_the_service() -> None:
+def test_sample_plugin_is_not_in_the_package() -> None:
     """What is installed with the service holds neither the sample nor a mention of it."""
     root = SAMPLE.parent.parent.parent
     assert not [path for path in (root / "identity").rglob("*.py") if "sample_plugin" in path.read_text()]

@@ -90,7 +90,7 @@ def test_other_types() -> None:
     )
 
 
-def test_an_empty_optional_setting_is_none() -> None:
+def test_empty_optional_setting_is_none() -> None:
     """So that two ini files can list the same keys."""
     assert read(file="").file is None
 
@@ -99,7 +99,7 @@ def test_defaults() -> None:
     assert read() == Every()
 
 
-def test_a_bad_value_is_named_in_full() -> None:
+def test_bad_value_is_named_in_full() -> None:
     for name, message, texts in (
         ("number", "must be a whole number", ("1.5", "", "9" * 19, "１")),
         ("flag", "must be true or false", ("maybe", "")),
@@ -112,7 +112,7 @@ def test_a_bad_value_is_named_in_full() -> None:
             assert (refusal.value.key, refusal.value.message) == (f"every.{name}", message)
 
 
-def test_a_value_that_does_not_fit_is_named_in_full() -> None:
+def test_value_that_does_not_fit_is_named_in_full() -> None:
     for name, message, texts in (
         ("port", "must be between 1 and 65535", ("0", "65536", "-1")),
         ("workers", "must be at least 1", ("0",)),
@@ -141,7 +141,7 @@ def test_bounds_are_described() -> None:
     assert [meaning for *_, meaning in describe_settings(Bounded)] == descriptions
 
 
-def test_a_type_without_a_reader_is_a_mistake_of_ours() -> None:
+def test_type_without_a_reader_is_a_mistake_of_ours() -> None:
     @dataclass(frozen=True)
     class Odd:
         """A setting of a type that no ini string can hold."""
@@ -180,12 +180,12 @@ def test_shown_defaults_can_be_written_back() -> None:
 # --- which keys -------------------------------------------------------------------------------------------------------
 
 
-def test_a_missing_key_is_named() -> None:
+def test_missing_key_is_named() -> None:
     for name in ("issuer_url", "storage", "plugins"):
         assert problem(**{name: None}) == (name, "is missing")
 
 
-def test_an_unknown_key_tells_the_known_ones() -> None:
+def test_unknown_key_tells_the_known_ones() -> None:
     key, message = problem(issuer="https://id.example.com")
     assert key == "issuer"
     assert message.startswith(
@@ -206,7 +206,7 @@ def test_strings_of_plugins_are_sorted_out() -> None:
     assert file.plugins == {"sql": {"url": "x", "pool.size": "1"}, "jwt_bearer": {}}
 
 
-def test_a_setting_for_a_plugin_that_is_not_listed() -> None:
+def test_setting_for_a_plugin_that_is_not_listed() -> None:
     assert problem(**{"plugin.redis.url": "x"}) == (
         "plugin.redis",
         "is for a plugin that identity.plugins does not list",
@@ -229,7 +229,7 @@ def test_three_addresses() -> None:
     assert (core.base_url, core.login_url) == ("https://api.example.com", "https://login.example.com:8443")
 
 
-def test_an_address_is_scheme_and_host_alone() -> None:
+def test_address_is_scheme_and_host_alone() -> None:
     for url in (
         *("https://id.example.com/", "https://id.example.com/path", "https://id.example.com?x=1"),
         *("https://id.example.com#x", "https://user@id.example.com", "https://", "https://[::1", "https://a:x"),
@@ -271,6 +271,6 @@ def test_values_out_of_range_are_named() -> None:
         assert message.startswith("must "), (name, text)
 
 
-def test_what_follows_from_settings() -> None:
+def test_derived_settings() -> None:
     core = settings(jwks_max_age="10m")
     assert core.key_announcement_period == timedelta(minutes=11)

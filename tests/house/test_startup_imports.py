@@ -73,7 +73,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
     return frozenset(json.loads(ran.stdout.splitlines()[-1]))
 
 
-def test_it_is_not_imported_before_it_is_needed(imported: frozenset[str]) -> None:
+def test_optional_modules_are_imported_on_demand(imported: frozenset[str]) -> None:
     for name in LATER:
         assert not {item for item in imported if item == name or item.startswith(f"{name}.")}, (
             f"it is for {LATER[name]}"

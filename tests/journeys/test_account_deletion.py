@@ -23,7 +23,7 @@ def ask(browser: Browser, person: HumanUser) -> None:
     assert browser.path == "/leaving"
 
 
-def test_an_account_is_left_kept_and_deleted_by_whichever_process(isolated_world: World, nodes: NodePool) -> None:
+def test_account_is_left_kept_and_deleted_by_whichever_process(isolated_world: World, nodes: NodePool) -> None:
     world = isolated_world
     with world.transaction_services() as services:
         services.policies.change(INSTANCE_OWNER_ID, ChangePolicy(account_deletion=True))

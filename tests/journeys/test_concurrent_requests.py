@@ -72,7 +72,7 @@ def at_once(world: World, act: Callable[[ConcurrentClient, int], Any], times: in
         return list(pool.map(run, range(times)))
 
 
-def test_each_gets_its_own_answer(served: World) -> None:
+def test_concurrent_requests_get_their_own_responses(served: World) -> None:
     robots = [served.make_service_user_program() for _ in range(CLIENTS)]
     token = served.client.discovery["token_endpoint"]
 
@@ -96,7 +96,7 @@ def test_each_gets_its_own_answer(served: World) -> None:
     assert len({item for token in tokens for item in token}) == 5 * CLIENTS
 
 
-def test_of_those_who_redeem_a_code_at_once_one_succeeds(served: World) -> None:
+def test_concurrent_code_redemption_succeeds_once(served: World) -> None:
     """Security 5.2 and 5.3, also for those who share a commit."""
     application = served.make_web_application()
     form = {"grant_type": "authorization_code", **served.make_code(application, scope="openid offline_access").form()}
@@ -109,7 +109,7 @@ def test_of_those_who_redeem_a_code_at_once_one_succeeds(served: World) -> None:
     assert served.client.fetch_userinfo(brought).status_int == 401, "the replays have ended what the first use brought"
 
 
-def test_of_those_who_use_an_assertion_at_once_one_succeeds(served: World) -> None:
+def test_concurrent_assertion_use_succeeds_once(served: World) -> None:
     """Security 2.6."""
     robot, token = served.make_service_user_program(), served.client.discovery["token_endpoint"]
     assertion = robot.assertion(jti="once")
@@ -139,7 +139,7 @@ def failing_commits(world: World) -> Iterator[None]:
 
 
 @pytest.mark.storages("sqlite")
-def test_a_failed_commit_is_told_to_all_whom_it_carried(served: World) -> None:
+def test_failed_group_commit_fails_every_request_in_it(served: World) -> None:
     robot, token = served.make_service_user_program(), served.client.discovery["token_endpoint"]
 
     def ask(asking: ConcurrentClient, number: int) -> tuple[int, dict[str, Any]]:
@@ -192,7 +192,7 @@ class ServiceNode:
 
 
 @pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.thorough)])
-def test_what_was_acknowledged_survives_the_process(
+def test_acknowledged_writes_survive_a_kill(
     database_factory: DatabaseFactory, key_pool: RsaKeyPool, storage_name: str, times: int
 ) -> None:
     """Security 9.1: the ledger of tokens, rotations and revocations is exact, wherever in its work it is killed."""

@@ -211,7 +211,7 @@ def serving(container: Stage, command: list[str], log: Path) -> Iterator[Service
         assert served.stop() == 0
 
 
-def test_it_serves_as_a_user_of_its_own(container: Stage, tmp_path: Path) -> None:
+def test_container_serves_as_unprivileged_user(container: Stage, tmp_path: Path) -> None:
     """With the settings of a first look: a database of PostgreSQL is elsewhere."""
     container.run(*container.entry, "init-config", "--folder", "/var/lib/identity/ini")
     assert container.run("id", "-un").strip() == "identity"
@@ -225,7 +225,7 @@ def test_it_serves_as_a_user_of_its_own(container: Stage, tmp_path: Path) -> Non
     assert (ended.returncode, "production.ini" in ended.stderr) == (1, True), ended.stderr
 
 
-def test_what_the_ini_file_for_production_offers_is_in_it(container: Stage, tmp_path: Path) -> None:
+def test_container_holds_the_drivers_of_production_ini(container: Stage, tmp_path: Path) -> None:
     """Its command as it stands; the database alone is a file."""
     folder, metrics = "/var/lib/identity/etc", free_port()
     container.run(*container.entry, "init-config", "--folder", folder, "proxy=127.0.0.1", f"secrets={folder}")
@@ -249,6 +249,6 @@ def test_what_the_ini_file_for_production_offers_is_in_it(container: Stage, tmp_
         assert "identity_requests" in metrics_text
 
 
-def test_only_what_it_needs_is_in_it(container: Stage) -> None:
+def test_container_holds_only_runtime_files(container: Stage) -> None:
     assert not (container.root / "source").exists()
     assert sys.prefix not in container.run("/opt/identity/bin/pip", "list", "--verbose")

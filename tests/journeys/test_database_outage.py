@@ -210,9 +210,7 @@ def _held_connections(world: World) -> int:
 
 @pytest.mark.parametrize("and_stays_away", [False, True], ids=["lost", "delivered, and the server stays away"])
 @pytest.mark.parametrize("name", ASKING)
-def test_a_connection_that_is_cut_at_any_moment(
-    relayed: tuple[World, TcpProxy], name: str, and_stays_away: bool
-) -> None:
+def test_connection_that_is_cut_at_any_moment(relayed: tuple[World, TcpProxy], name: str, and_stays_away: bool) -> None:
     world, relay = relayed
     with heard() as log:
         for moment in range(1, 100):
@@ -233,7 +231,7 @@ def test_a_connection_that_is_cut_at_any_moment(
 
 
 @pytest.mark.parametrize("name", ALWAYS)
-def test_what_needs_no_database_answers(relayed: tuple[World, TcpProxy], name: str) -> None:
+def test_responses_without_database_during_an_outage(relayed: tuple[World, TcpProxy], name: str) -> None:
     world, relay = relayed
     ask = ALWAYS[name](world)
     assert ask().status_int == 200

@@ -121,7 +121,7 @@ def test_reset_with_mail_from_page(
         assert opened not in frame["sandbox"]
 
 
-def test_pages_offer_what_needs_mail(start: Start) -> None:
+def test_pages_offer_mail_features_in_development(start: Start) -> None:
     app = start()
     with app.registry.application.read_session() as services:
         assert services.mails.is_enabled

@@ -88,7 +88,7 @@ def refused_proof(api: ApiClient, organization: Organization, name: str = OWN_DO
 # --- proofs -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_record_proves_a_domain(world: World, api: ApiClient, organization: Organization, names: NameServer) -> None:
+def test_record_proves_a_domain(world: World, api: ApiClient, organization: Organization, names: NameServer) -> None:
     domain = request_domain(api, organization)
     assert domain["record_name"] == f"_identity-challenge.{OWN_DOMAIN}"
     assert domain["file_url"] == f"https://{OWN_DOMAIN}/.well-known/identity-verification"
@@ -111,7 +111,7 @@ def test_a_record_proves_a_domain(world: World, api: ApiClient, organization: Or
     assert events[:3] == ["organization.changed", "domain.verified", "domain.asked"]
 
 
-def test_a_file_proves_a_domain(api: ApiClient, organization: Organization, names: NameServer, web: WebServer) -> None:
+def test_file_proves_a_domain(api: ApiClient, organization: Organization, names: NameServer, web: WebServer) -> None:
     domain = request_domain(api, organization)
     names.set(OWN_DOMAIN, "A", [LOOPBACK])
     where = OWN_DOMAIN, "/.well-known/identity-verification"
@@ -126,7 +126,7 @@ def test_a_file_proves_a_domain(api: ApiClient, organization: Organization, name
 
 
 @pytest.mark.storages("memory")
-def test_another_record_proves_nothing(api: ApiClient, organization: Organization, names: NameServer) -> None:
+def test_unrelated_dns_record_does_not_verify(api: ApiClient, organization: Organization, names: NameServer) -> None:
     domain = request_domain(api, organization)
     challenge = domain["record_value"].partition("=")[2]
     names.set(OWN_DOMAIN, "TXT", [domain["record_value"]])
@@ -136,7 +136,7 @@ def test_another_record_proves_nothing(api: ApiClient, organization: Organizatio
 
 
 @pytest.mark.storages("memory")
-def test_a_record_of_one_organization_proves_nothing_for_another(
+def test_dns_record_does_not_verify_another_organization(
     world: World, api: ApiClient, organization: Organization, names: NameServer
 ) -> None:
     other = world.make_organization()
@@ -166,7 +166,7 @@ def test_many_wait_and_the_first_to_prove_has_it(
 
 
 @pytest.mark.storages("memory")
-def test_an_answer_is_kept_under_its_key_though_it_was_asked_in_between(
+def test_answer_is_kept_under_its_key_though_it_was_asked_in_between(
     api: ApiClient, organization: Organization, names: NameServer
 ) -> None:
     names.prove(request_domain(api, organization))
@@ -177,7 +177,7 @@ def test_an_answer_is_kept_under_its_key_though_it_was_asked_in_between(
 
 
 @pytest.mark.storages("sqlite", "postgresql")  # memory has no locks to wait for
-def test_nobody_waits_while_others_are_asked(
+def test_domain_lookups_do_not_block_other_requests(
     world: World, api: ApiClient, organization: Organization, names: NameServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another transaction writes, to the same organization, while the name server takes its time."""
@@ -201,7 +201,7 @@ def test_nobody_waits_while_others_are_asked(
 
 
 @pytest.mark.storages("memory")
-def test_so_many_are_checked_at_a_time(
+def test_concurrent_domain_checks_are_limited(
     world: World, api: ApiClient, organization: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever's name server never answers holds up nobody else."""
@@ -239,7 +239,7 @@ def test_no_check_goes_to_a_private_address(make_world: WorldFactory, names: Nam
 
 
 @pytest.mark.storages("memory")
-def test_a_name_that_changes_its_mind_is_not_followed(
+def test_name_that_changes_its_mind_is_not_followed(
     make_world: WorldFactory, names: NameServer, web: WebServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """DNS rebinding: public when it is looked at, private ever after."""
@@ -263,7 +263,7 @@ def test_a_name_that_changes_its_mind_is_not_followed(
 
 
 @pytest.mark.storages("memory")
-def test_a_file_is_not_looked_for_elsewhere(
+def test_file_is_not_looked_for_elsewhere(
     api: ApiClient, organization: Organization, names: NameServer, web: WebServer
 ) -> None:
     domain = request_domain(api, organization)
@@ -279,7 +279,7 @@ def test_a_file_is_not_looked_for_elsewhere(
 
 
 @pytest.mark.storages("memory")
-def test_who_manages_the_instance_asserts(world: World, api: ApiClient, organization: Organization) -> None:
+def test_instance_administrator_asserts_domain(world: World, api: ApiClient, organization: Organization) -> None:
     request_domain(api, organization)
     path = path_of(organization, OWN_DOMAIN)
     for client in (api, manager(world, "IAM_ORG_MANAGER")):
@@ -298,7 +298,7 @@ def test_who_manages_the_instance_asserts(world: World, api: ApiClient, organiza
 
 
 @pytest.mark.storages("memory")
-def test_an_organization_has_so_many_domains(world: World, api: ApiClient, organization: Organization) -> None:
+def test_organization_has_so_many_domains(world: World, api: ApiClient, organization: Organization) -> None:
     for number in range(domains.MAX_DOMAINS - 1):
         request_domain(api, organization, f"d{number}.example")
     answer = api.ask("POST", path_of(organization), {"domain": "last.example"})
@@ -308,7 +308,7 @@ def test_an_organization_has_so_many_domains(world: World, api: ApiClient, organ
     assert "20 domains" in check_api_error(answer, 422, "invalid")["fields"]["primary_domain"]
 
 
-def test_a_domain_that_counted_is_nobody_elses(isolated_world: World) -> None:
+def test_verified_domain_stays_reserved(isolated_world: World) -> None:
     """Not after its organization has another one, nor after it is gone; but who manages the instance can assert it."""
     world = isolated_world
     organization, other = world.make_organization(primary_domain=OWN_DOMAIN), world.make_organization()
@@ -335,7 +335,7 @@ def test_a_domain_that_counted_is_nobody_elses(isolated_world: World) -> None:
         assert owner.patch(f"/organizations/{other.id}", {"primary_domain": name})["primary_domain"] == name
 
 
-def test_an_organization_that_comes_back_has_its_domain(isolated_world: World) -> None:
+def test_organization_that_comes_back_has_its_domain(isolated_world: World) -> None:
     organization = isolated_world.make_organization(primary_domain=OWN_DOMAIN)
     owner = manager(isolated_world, "IAM_OWNER")
     document = owner.post(f"/organizations/{organization.id}/export", status=200)
@@ -345,7 +345,7 @@ def test_an_organization_that_comes_back_has_its_domain(isolated_world: World) -
 
 
 @pytest.mark.storages("memory")
-def test_the_operator_hears_of_domains_that_nobody_has_proven(isolated_world: World) -> None:
+def test_system_checks_report_unproven_domains(isolated_world: World) -> None:
     """From the time before that was asked for: they go on counting, and one can prove or assert them."""
     organization = isolated_world.make_organization()
     api, owner = api_of(isolated_world, organization), manager(isolated_world, "IAM_OWNER")

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.thorough
 
 #: A test that starts nothing, and one that starts `make run` with another word for the folder.
 QUICK = "tests/domain/test_applications.py"
-STARTING = "tests/house/test_makefile.py::TestMakefile::test_what_the_banner_says_works_as_it_stands"
+STARTING = "tests/house/test_makefile.py::TestMakefile::test_banner_commands_work_verbatim"
 
 
 def environ() -> dict[str, str]:
@@ -56,7 +56,7 @@ def served(clone: Path) -> Iterator[ServiceProcess]:
     served.stop()
 
 
-def test_it_serves_and_its_commands_find_it(clone: Path, served: ServiceProcess) -> None:
+def test_fresh_clone_serves_and_commands_find_it(clone: Path, served: ServiceProcess) -> None:
     assert served.status("/readyz") == 200, served.output
     assert "All 10 steps went" in make(clone, "demo", f"PORT={served.port}")
     listing = subprocess.run(
@@ -71,7 +71,7 @@ def test_its_documentation_is_built(clone: Path) -> None:
     assert (clone / "docs" / "_build" / "html" / "index.html").exists()
 
 
-def test_it_is_checked(clone: Path) -> None:
+def test_fresh_clone_passes_its_checks(clone: Path) -> None:
     assert "Success: no issues found" in make(clone, "lint")
 
 

@@ -54,7 +54,7 @@ def read_organization(world: World, key_file: str, organization_id: str) -> dict
     return found
 
 
-def test_by_the_console_alone(world: World, owner: Browser) -> None:
+def test_getting_started_in_the_console(world: World, owner: Browser) -> None:
     owner.open("/console")
     choose(owner, "Organizations")
     owner.click("New organization")
@@ -82,7 +82,7 @@ def test_by_the_console_alone(world: World, owner: Browser) -> None:
     assert (found["id"], found["name"], found["state"]) == (organization_id, "Handmade", "active")
 
 
-def test_by_the_api_alone(world: World) -> None:
+def test_getting_started_with_the_api(world: World) -> None:
     api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     organization = api.post("/organizations", {"name": "Newcomer"})
     root = f"/organizations/{organization['id']}"

@@ -65,7 +65,7 @@ def some_load(stock: SeedData, nodes: ServiceNodes) -> ResponseTally:
     return tally
 
 
-def test_an_idle_service_asks_its_database_nothing(database: IdleService, nodes: ServiceNodes) -> None:
+def test_idle_service_sends_no_queries(database: IdleService, nodes: ServiceNodes) -> None:
     stock = create_seed_data(nodes[0].ini)
     nodes.start()
     assert some_load(stock, nodes).violations == []

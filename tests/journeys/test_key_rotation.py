@@ -65,7 +65,7 @@ def test_no_token_is_refused_over_a_rotation(isolated_world: World) -> None:
     assert len(world.client.fetch_jwks().json["keys"]) == 1
 
 
-def test_an_emergency_rotation_is_seen_by_who_asks_again_for_an_unknown_key(isolated_world: World) -> None:
+def test_emergency_rotation_reaches_clients_that_refetch_unknown_keys(isolated_world: World) -> None:
     world = isolated_world
     robot = world.make_service_user_program(token_format=TokenFormat.JWT)
     server = ResourceServer(world)

@@ -128,9 +128,7 @@ def chunks(body: bytes) -> Iterator[bytes]:
     yield b"0\r\n\r\n"
 
 
-def test_who_may_import_sends_a_large_body_and_goes_on_with_the_connection(
-    server: World, connect: Connect, token: str
-) -> None:
+def test_authorized_import_of_a_large_body_keeps_the_connection(server: World, connect: Connect, token: str) -> None:
     connection = connect()
     for domain in ("first.localhost", "second.localhost"):
         body = document(domain)
@@ -141,7 +139,7 @@ def test_who_may_import_sends_a_large_body_and_goes_on_with_the_connection(
         assert count(server, domain) == PEOPLE
 
 
-def test_in_chunks_too(server: World, connect: Connect, token: str) -> None:
+def test_chunked_large_body_is_imported(server: World, connect: Connect, token: str) -> None:
     connection = connect()
     connection.ask(f"Authorization: Bearer {token}", "Transfer-Encoding: chunked")
     connection.send(*chunks(document("chunks.localhost")))
@@ -149,9 +147,7 @@ def test_in_chunks_too(server: World, connect: Connect, token: str) -> None:
     assert count(server, "chunks.localhost") == PEOPLE
 
 
-def test_who_asks_before_sending_is_told_to_go_on_when_it_is_clear_that_they_may(
-    server: World, connect: Connect, token: str
-) -> None:
+def test_expect_continue_is_answered_after_authorization(server: World, connect: Connect, token: str) -> None:
     """RFC 9110 §10.1.1, as curl does with every large body."""
     body = document("expected.localhost")
     connection = connect()
@@ -165,7 +161,7 @@ def test_who_asks_before_sending_is_told_to_go_on_when_it_is_clear_that_they_may
 @pytest.mark.parametrize("expects", [(), ("Expect: 100-continue",)])
 @pytest.mark.parametrize("framing", ["length", "chunks"])
 @pytest.mark.parametrize("sender", ["nobody", "a wrong token", "a manager of another kind"])
-def test_of_whoever_may_not_nothing_more_is_read(
+def test_unauthorized_large_body_is_not_read(
     server: World, connect: Connect, sender: str, framing: str, expects: tuple[str, ...]
 ) -> None:
     tokens = {
@@ -190,7 +186,7 @@ def test_of_whoever_may_not_nothing_more_is_read(
     assert connection.is_over()
 
 
-def test_a_file_comes_in_by_the_consoles_form(server: World, connect: Connect) -> None:
+def test_file_comes_in_by_the_consoles_form(server: World, connect: Connect) -> None:
     """Read for whoever has the session, and looked at for whoever has the form's token."""
     person, browser = server.make_human_user(), Browser(server)
     server.assign_manager_role(person, "IAM_OWNER", resource=INSTANCE_RESOURCE)
@@ -230,7 +226,7 @@ def test_other_addresses_take_no_more_than_before(connect: Connect, token: str) 
         assert headers["connection"] == "close"
 
 
-def test_what_is_larger_than_the_limit_is_refused_unread(connect: Connect, token: str) -> None:
+def test_body_over_the_limit_is_refused_unread(connect: Connect, token: str) -> None:
     connection = connect()
     connection.ask(f"Authorization: Bearer {token}", "Content-Length: 3145729")
     status, _, content = connection.answer()
@@ -247,7 +243,7 @@ def test_chunks_that_go_beyond_the_limit_are_refused(server: World, connect: Con
     assert count(server, "beyond.localhost") is None
 
 
-def test_a_body_that_does_not_come_whole_leaves_nothing(server: World, connect: Connect, token: str) -> None:
+def test_incomplete_body_leaves_nothing(server: World, connect: Connect, token: str) -> None:
     body = document("cut.localhost")
     connection = connect()
     connection.ask(f"Authorization: Bearer {token}", f"Content-Length: {len(body)}")

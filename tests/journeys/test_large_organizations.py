@@ -39,7 +39,7 @@ def large(isolated_world: World) -> Organization:
     return organization
 
 
-def test_what_others_write_meanwhile_is_not_in_it(isolated_world: World, large: Organization) -> None:
+def test_export_excludes_concurrent_writes(isolated_world: World, large: Organization) -> None:
     with isolated_world.identity.snapshot() as services:
         before = list(OrganizationTransfer(services).export_document(large.id, principal=OPERATOR_PRINCIPAL))
     with isolated_world.identity.snapshot() as services:
@@ -87,7 +87,7 @@ def test_no_more_than_a_page_is_in_memory(
     assert requested == [0, MAX_PAGE_ROWS, 2 * MAX_PAGE_ROWS, PEOPLE]
 
 
-def test_it_comes_back_as_it_went(isolated_world: World, large: Organization) -> None:
+def test_export_and_import_round_trip(isolated_world: World, large: Organization) -> None:
     """With ids and all; what came in is in the audit trail, one event for each person."""
     with isolated_world.identity.snapshot() as services:
         whole = "".join(OrganizationTransfer(services).export_document(large.id, principal=OPERATOR_PRINCIPAL))
@@ -110,7 +110,7 @@ def test_it_comes_back_as_it_went(isolated_world: World, large: Organization) ->
     assert len(progress) > 4
 
 
-def test_nobody_waits_while_it_is_read(isolated_world: World, large: Organization) -> None:
+def test_import_does_not_block_other_requests(isolated_world: World, large: Organization) -> None:
     """What comes in is read and checked before the one transaction in which it is written."""
     with isolated_world.identity.snapshot() as services:
         text = "".join(OrganizationTransfer(services).export_document(large.id, principal=OPERATOR_PRINCIPAL))
@@ -140,7 +140,7 @@ def test_over_http_it_is_the_same_document(isolated_world: World, large: Organiz
 
 
 @pytest.mark.storages("memory")
-def test_a_failure_further_on_ends_the_answer_before_its_end(
+def test_failure_further_on_ends_the_answer_before_its_end(
     isolated_world: World, large: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Part of a document is neither taken for an answer nor for a document."""

@@ -45,7 +45,7 @@ def ask_for_reset(world: World, login_name: str, **browser: Any) -> Browser:
 # --- a forgotten password ---------------------------------------------------------------------------------------------
 
 
-def test_a_forgotten_password_from_end_to_end(world: World, post: MailServer) -> None:
+def test_forgotten_password_from_end_to_end(world: World, post: MailServer) -> None:
     person, login_name = make_user_with_password(world)
     other_browser = Browser(world)
     other_browser.start_session(person)
@@ -97,7 +97,7 @@ def test_a_forgotten_password_from_end_to_end(world: World, post: MailServer) ->
 
 
 @pytest.mark.storages("memory")
-def test_nobody_learns_whether_an_account_exists(world: World, post: MailServer) -> None:
+def test_password_reset_does_not_reveal_accounts(world: World, post: MailServer) -> None:
     _, known = make_user_with_password(world)
     _, without_address = make_user_with_password(world, email="")
     user, deactivated = make_user_with_password(world)
@@ -123,7 +123,7 @@ def test_nobody_learns_whether_an_account_exists(world: World, post: MailServer)
 
 
 @pytest.mark.storages("memory")
-def test_nobody_learns_that_enough_was_written_and_what_was_sent_stays_good(world: World, post: MailServer) -> None:
+def test_mail_limit_is_not_revealed_and_sent_links_stay_valid(world: World, post: MailServer) -> None:
     """Strangers may ask as well."""
     _, login_name = make_user_with_password(world)
     shapes = [shape(ask_for_reset(world, login_name)) for _ in range(7)]
@@ -136,7 +136,7 @@ def test_nobody_learns_that_enough_was_written_and_what_was_sent_stays_good(worl
 
 
 @pytest.mark.storages("memory")
-def test_one_address_cannot_ask_for_ever(world: World, post: MailServer) -> None:
+def test_reset_requests_per_network_are_limited(world: World, post: MailServer) -> None:
     browser = Browser(world)
     for _ in range(100):
         browser.open("/password/reset")
@@ -198,7 +198,7 @@ def ask_for_address(browser: Browser, email: str) -> None:
 
 @pytest.mark.storages("memory")
 @pytest.mark.parametrize("signed_in", [False, True])
-def test_an_address_is_confirmed_by_the_account_alone(world: World, post: MailServer, signed_in: bool) -> None:
+def test_address_is_confirmed_by_the_account_alone(world: World, post: MailServer, signed_in: bool) -> None:
     """A stranger has a link sent to the victim, whose click is to make the address look like the stranger's."""
     stranger, login_name = make_user_with_password(world, email="mallory@evil.example")
     asking = Browser(world)
@@ -224,7 +224,7 @@ def test_an_address_is_confirmed_by_the_account_alone(world: World, post: MailSe
 
 
 @pytest.mark.storages("memory")
-def test_the_last_address_that_was_asked_for_counts(world: World, post: MailServer) -> None:
+def test_last_address_that_was_asked_for_counts(world: World, post: MailServer) -> None:
     person, _ = make_user_with_password(world)
     browser = Browser(world)
     browser.start_session(person)
@@ -236,7 +236,7 @@ def test_the_last_address_that_was_asked_for_counts(world: World, post: MailServ
 
 
 @pytest.mark.storages("memory")
-def test_an_address_that_was_never_proved_is_proved_by_a_link(world: World, post: MailServer) -> None:
+def test_address_that_was_never_proved_is_proved_by_a_link(world: World, post: MailServer) -> None:
     person, _ = make_user_with_password(world)
     browser = Browser(world)
     browser.start_session(person)
@@ -257,7 +257,7 @@ def test_an_address_that_was_never_proved_is_proved_by_a_link(world: World, post
 
 
 @pytest.mark.storages("memory")
-def test_a_browser_that_the_account_does_not_know_is_told_of(world: World, post: MailServer) -> None:
+def test_new_browser_is_notified_by_mail(world: World, post: MailServer) -> None:
     person, login_name = make_user_with_password(world)
     sender = world.identity.senders["mail"]
 

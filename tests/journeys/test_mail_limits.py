@@ -258,7 +258,7 @@ ALIKE = {"registration_existing_account": "registration_link", "password_reset_a
 BY_PASSWORD = "email_code"
 
 
-def test_every_mail_has_its_row() -> None:
+def test_every_mail_kind_has_a_scenario() -> None:
     found = (path.name for path in (files("identity.pages") / "templates" / "mails").iterdir())
     templates = {name.removesuffix(".txt") for name in found if name.endswith(".txt")}
     assert templates == {name.partition(",")[0] for name in REQUESTED_MAILS} | NOTICES.keys() | ALIKE.keys() | {
@@ -268,7 +268,7 @@ def test_every_mail_has_its_row() -> None:
 
 @pytest.mark.storages("memory")
 @pytest.mark.parametrize("kind", [*REQUESTED_MAILS, *NOTICES])
-def test_an_address_gets_five_mails_an_hour_whoever_causes_them(world: World, post: MailServer, kind: str) -> None:
+def test_address_gets_five_mails_an_hour_from_all_causes(world: World, post: MailServer, kind: str) -> None:
     scene = MailLimitScenario.of(world)
     for _ in range(MOST + 2):
         (REQUESTED_MAILS | NOTICES)[kind](scene)
@@ -281,7 +281,7 @@ TOGETHER = [{"invitation", "new_credential"}, {*NOTICES}]
 
 @pytest.mark.storages("memory")
 @pytest.mark.parametrize("used_up", [*REQUESTED_MAILS, *NOTICES])
-def test_none_uses_up_another(world: World, post: MailServer, used_up: str) -> None:
+def test_mail_limits_are_independent(world: World, post: MailServer, used_up: str) -> None:
     """Whatever a stranger asks for, an owner of the address gets what they ask for, and what they have to be told."""
     scene = MailLimitScenario.of(world)
     for _ in range(MOST + 1):
@@ -297,7 +297,7 @@ def test_none_uses_up_another(world: World, post: MailServer, used_up: str) -> N
         assert received(world, post) - before == (name not in spent), name
 
 
-def test_after_an_hour_it_begins_anew(world: World, post: MailServer) -> None:
+def test_mail_limit_resets_after_an_hour(world: World, post: MailServer) -> None:
     scene = MailLimitScenario.of(world)
     for _ in range(MOST + 1):
         _reset(scene)
@@ -309,7 +309,7 @@ def test_after_an_hour_it_begins_anew(world: World, post: MailServer) -> None:
 
 @pytest.mark.storages("memory")
 @pytest.mark.parametrize("causes", [_reset, _new_password])
-def test_another_account_with_the_address_uses_up_nothing_of_whoever_proved_it(
+def test_unverified_account_does_not_use_up_the_verified_owners_limit(
     world: World, post: MailServer, causes: Callable[[MailLimitScenario], None]
 ) -> None:
     mail_limit_scenario, scene = MailLimitScenario.of(world), MailLimitScenario.of(world, verified=True)
@@ -320,7 +320,7 @@ def test_another_account_with_the_address_uses_up_nothing_of_whoever_proved_it(
 
 
 @pytest.mark.storages("memory")
-def test_no_kind_of_notice_hides_another_from_whoever_proved_the_address(world: World, post: MailServer) -> None:
+def test_notices_of_one_kind_do_not_suppress_another_kind(world: World, post: MailServer) -> None:
     scene = MailLimitScenario.of(world, verified=True)
     for _ in range(MOST + 2):
         _new_password(scene)
@@ -344,7 +344,7 @@ def _login_name(world: World, person: HumanUser) -> str:
 
 
 @pytest.mark.storages("memory")
-def test_whoever_types_the_address_as_a_login_name_uses_up_nothing(world: World, post: MailServer) -> None:
+def test_address_typed_as_login_name_uses_up_no_limit(world: World, post: MailServer) -> None:
     scene = MailLimitScenario.of(world)
     for _ in range(MOST):
         _reset(scene, VICTIM)

@@ -29,9 +29,7 @@ def queue(world: World) -> None:
 
 
 @pytest.mark.storages("memory")
-def test_a_server_that_is_down_gets_it_later_and_once(
-    make_world: WorldFactory, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_server_that_is_down_gets_it_later_and_once(make_world: WorldFactory, caplog: pytest.LogCaptureFixture) -> None:
     post = MailServer()
     world = make_world(**post.settings)
     caplog.set_level(logging.DEBUG)
@@ -54,9 +52,7 @@ def test_a_server_that_is_down_gets_it_later_and_once(
 
 
 @pytest.mark.storages("memory")
-def test_the_worker_sends_it_although_nobody_asks_anything_more(
-    make_world: WorldFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_worker_sends_mail_without_further_requests(make_world: WorldFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """One request, then silence: the mail goes out, also if the server first is down."""
     monkeypatch.setattr(MailDelivery, "initial_delay", timedelta(seconds=1))
     post = MailServer()
@@ -80,7 +76,7 @@ def test_the_worker_sends_it_although_nobody_asks_anything_more(
     post.stop()
 
 
-def test_a_refusal_for_good_is_told_from_one_for_now(post: MailServer) -> None:
+def test_permanent_and_temporary_smtp_errors_are_distinguished(post: MailServer) -> None:
     mailer = Mailer(settings_of(post))
     post.rcpt_response = "550 5.1.1 no such user"
     with pytest.raises(DeliveryRejected):
@@ -107,7 +103,7 @@ class TestProtected:
         return file
 
     @pytest.mark.parametrize("kind", ["starttls", "tls"])
-    def test_the_server_proves_who_it_is(
+    def test_mail_server_certificate_is_verified(
         self, tmp_path: Path, password_file: Path, monkeypatch: pytest.MonkeyPatch, kind: str
     ) -> None:
         certificate, context = make_certificate(tmp_path)
@@ -124,7 +120,7 @@ class TestProtected:
         assert post.pop_only_message()["To"] == "ada@acme.example"
         post.stop()
 
-    def test_a_wrong_password_is_told(
+    def test_wrong_smtp_password_is_reported(
         self, tmp_path: Path, password_file: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         certificate, context = make_certificate(tmp_path)
@@ -141,7 +137,7 @@ class TestProtected:
         assert "identity.smtp.password_file" in str(missing.find_problem())
         post.stop()
 
-    def test_nothing_is_sent_in_the_clear_where_it_is_not_to_be(self, post: MailServer) -> None:
+    def test_mail_is_not_sent_unencrypted(self, post: MailServer) -> None:
         """A server that offers no STARTTLS gets nothing."""
         mailer = Mailer(replace(settings_of(post), security=SmtpSecurity.STARTTLS))
         assert "SMTPNotSupportedError" in str(mailer.find_problem())

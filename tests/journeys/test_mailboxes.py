@@ -162,7 +162,7 @@ def _handed_out_by_command(world: World, _: Organization, person: HumanUser) -> 
 @pytest.mark.storages("memory")
 @pytest.mark.parametrize("make", [_handed_out_by_console, _handed_out_by_api, _handed_out_by_command])
 @pytest.mark.parametrize("verifier", [None, EmailVerifier.EARLIER])
-def test_link_that_was_shown_to_a_manager_proves_nothing(
+def test_link_shown_to_a_manager_does_not_verify_the_address(
     world: World, post: MailServer, make: Callable[..., str], verifier: EmailVerifier | None
 ) -> None:
     organization = world.make_organization()
@@ -174,7 +174,7 @@ def test_link_that_was_shown_to_a_manager_proves_nothing(
 
 
 @pytest.mark.storages("memory")
-def test_mailed_link_proves_nothing_for_another_address(world: World, post: MailServer) -> None:
+def test_mailed_link_does_not_verify_another_address(world: World, post: MailServer) -> None:
     organization, first = world.make_organization(), make_email_address()
     person = invited(world, owner(world, organization), organization, first)
     [letter] = sent(world, post)
@@ -186,7 +186,7 @@ def test_mailed_link_proves_nothing_for_another_address(world: World, post: Mail
 
 
 @pytest.mark.storages("memory")
-def test_link_that_could_not_be_mailed_is_shown_to_nobody(world: World, post: MailServer) -> None:
+def test_undeliverable_link_is_not_shown(world: World, post: MailServer) -> None:
     organization, address = world.make_organization(), make_email_address()
     browser = owner(world, organization)
     for _ in range(5):
@@ -204,7 +204,7 @@ def test_link_that_could_not_be_mailed_is_shown_to_nobody(world: World, post: Ma
 
 
 @pytest.mark.storages("memory")
-def test_invitation_names_who_invites_and_shows_no_address_in_their_name(world: World, post: MailServer) -> None:
+def test_invitation_names_the_inviter_without_an_address(world: World, post: MailServer) -> None:
     organization = world.make_organization()
     browser = owner(world, organization)
     with world.transaction_services() as services:
@@ -328,7 +328,7 @@ def test_mailbox_gets_three_mails_an_hour_that_tell_its_accounts(world: World, p
 
 
 @pytest.mark.storages("memory")
-def test_each_spelling_of_an_address_gets_the_links_of_its_own_accounts(world: World, post: MailServer) -> None:
+def test_address_spelling_gets_only_links_of_its_accounts(world: World, post: MailServer) -> None:
     """A mail server may tell them apart."""
     small = make_email_address()
     large = small.replace("ada", "Ada")

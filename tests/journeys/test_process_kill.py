@@ -44,7 +44,9 @@ def killed_after(world: World, requests: list[tuple[str, str, dict[str, str], by
     return [(status, text) for status, text in map(json.loads, node.stdout.splitlines())]
 
 
-def test_nothing_revives(database_factory: DatabaseFactory, key_pool: RsaKeyPool, storage_name: str) -> None:
+def test_revoked_tokens_stay_revoked_after_a_kill(
+    database_factory: DatabaseFactory, key_pool: RsaKeyPool, storage_name: str
+) -> None:
     settings = database_factory.new_database_settings(storage_name) | {"identity.authorization_code_lifetime": "10m"}
     before = World(settings, clock=TickingClock(), key_pool=key_pool)
     before.bootstrap()

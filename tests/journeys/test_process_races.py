@@ -20,7 +20,7 @@ from identity.testing.world import World
 pytestmark = pytest.mark.storages("sqlite", "postgresql", "mariadb")  # memory belongs to one process
 
 
-def test_of_fifty_uses_of_one_assertion_one_succeeds(isolated_world: World, nodes: NodePool) -> None:
+def test_assertion_used_fifty_times_succeeds_once(isolated_world: World, nodes: NodePool) -> None:
     """Security 2.6: the unique index decides across nodes."""
     robot = isolated_world.make_service_user_program()
     assertion = robot.assertion(jti="once", exp=isolated_world.clock.seconds + 3600)
@@ -36,7 +36,7 @@ def test_of_fifty_uses_of_one_assertion_one_succeeds(isolated_world: World, node
 
 
 @pytest.mark.thorough
-def test_without_a_jti_all_of_them_succeed(isolated_world: World, nodes: NodePool) -> None:
+def test_assertions_without_jti_all_succeed(isolated_world: World, nodes: NodePool) -> None:
     """And nobody waits so long for another that it is given up."""
     robot = isolated_world.make_service_user_program()
     assertion = robot.assertion(exp=isolated_world.clock.seconds + 3600)
@@ -60,7 +60,7 @@ def patient(make_world: WorldFactory) -> World:
 
 
 @pytest.mark.parametrize("scope", ["openid offline_access", "openid"])
-def test_of_a_hundred_uses_of_one_code_one_succeeds(patient: World, nodes: NodePool, scope: str) -> None:
+def test_code_used_a_hundred_times_succeeds_once(patient: World, nodes: NodePool, scope: str) -> None:
     """Security 5.2 and 5.3: one conditional write decides; the others are replays, and what they did is committed."""
     world, client = patient, patient.make_web_application()
     other = world.obtain_tokens(client)
@@ -81,7 +81,7 @@ def test_of_a_hundred_uses_of_one_code_one_succeeds(patient: World, nodes: NodeP
     assert world.client.fetch_userinfo(other["access_token"]).status_int == 200
 
 
-def test_of_a_hundred_refreshes_one_succeeds_and_the_family_ends(patient: World, nodes: NodePool) -> None:
+def test_concurrent_refreshes_succeed_once_and_revoke_the_family(patient: World, nodes: NodePool) -> None:
     """Security 6.2 and 6.3, without a grace."""
     world, client = patient, patient.make_web_application()
     members, other = world.obtain_tokens(client), world.obtain_tokens(client)
@@ -121,7 +121,7 @@ def live(world: World, refresh_tokens: Iterable[str]) -> list[str]:
     ]
 
 
-def test_with_a_grace_a_hundred_refreshes_leave_one_live_chain(graceful: World, nodes: NodePool) -> None:
+def test_concurrent_refreshes_with_grace_leave_one_live_chain(graceful: World, nodes: NodePool) -> None:
     """Security 6.2: each gets an answer, and the last one's successor alone is good."""
     world, client = graceful, graceful.make_web_application()
     form = {"grant_type": "refresh_token", "refresh_token": world.obtain_tokens(client)["refresh_token"]}
@@ -138,7 +138,7 @@ def test_with_a_grace_a_hundred_refreshes_leave_one_live_chain(graceful: World, 
 
 
 @pytest.mark.thorough
-def test_with_a_grace_two_generations_at_once_never_leave_two_live_chains(graceful: World, nodes: NodePool) -> None:
+def test_refresh_of_two_generations_with_grace_leaves_at_most_one_live_chain(graceful: World, nodes: NodePool) -> None:
     """Half of them repeat the last refresh, half of them use what it brought: whoever comes first."""
     world, client = graceful, graceful.make_web_application()
     first = world.obtain_tokens(client)["refresh_token"]
@@ -151,7 +151,7 @@ def test_with_a_grace_two_generations_at_once_never_leave_two_live_chains(gracef
     assert len(live(world, [second, *(answer for status, answer in answers if status == 200)])) <= 1
 
 
-def test_a_revoked_token_is_dead_on_every_node_at_once(isolated_world: World, nodes: NodePool) -> None:
+def test_revoked_token_is_dead_on_every_node_at_once(isolated_world: World, nodes: NodePool) -> None:
     """Security 7.4: whoever was told that it is revoked never sees it live again."""
     client = isolated_world.introspector
     token = isolated_world.make_service_user_program().management_token()
@@ -159,7 +159,7 @@ def test_a_revoked_token_is_dead_on_every_node_at_once(isolated_world: World, no
     assert {item for outcome in outcomes for item in outcome} == {(200, "False")}
 
 
-def test_an_empty_database_is_bootstrapped_once(
+def test_empty_database_is_bootstrapped_once(
     database_factory: DatabaseFactory, key_pool: RsaKeyPool, nodes: NodePool, storage_name: str
 ) -> None:
     """Security 8.3 and 14.6: one instance, one first key, one owner, whoever comes first."""
@@ -191,7 +191,7 @@ def test_concurrent_rotation_makes_one_new_key(isolated_world: World, nodes: Nod
 
 
 @pytest.mark.parametrize("names", ["one", pytest.param("both", marks=pytest.mark.thorough)])
-def test_of_a_hundred_wrong_passwords_few_are_looked_at(isolated_world: World, nodes: NodePool, names: str) -> None:
+def test_concurrent_wrong_passwords_are_rate_limited(isolated_world: World, nodes: NodePool, names: str) -> None:
     """Security 10.3: attempts are counted over all processes before a password is looked at, and then delayed."""
     person = isolated_world.make_human_user()
     full = set_password(isolated_world, person)

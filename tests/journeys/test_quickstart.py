@@ -22,7 +22,7 @@ from identity.testing.world import World
 pytestmark = pytest.mark.every_storage
 
 
-def test_from_first_start_to_the_first_management_call(
+def test_quickstart_from_first_start_to_first_management_call(
     database_factory: DatabaseFactory,
     key_pool: RsaKeyPool,
     storage_name: str,

@@ -83,7 +83,7 @@ OWN_FIELDS = {
 }
 
 
-def test_what_a_stranger_typed_is_gone_with_the_link_of_whoever_reads_the_mail(world: World, post: MailServer) -> None:
+def test_attacker_registration_is_discarded_when_the_mailbox_owner_registers(world: World, post: MailServer) -> None:
     """Registered with another person's address, by somebody who knows the password: the owner opens the link."""
     party = RelyingParty.register(world)
     stranger, _ = register(world, party, user_name="mallory", email="grace@navy.example")
@@ -119,7 +119,7 @@ def test_what_a_stranger_typed_is_gone_with_the_link_of_whoever_reads_the_mail(w
 
 
 @pytest.mark.storages("memory")
-def test_the_browser_of_a_registration_that_is_over_is_another_one(world: World, post: MailServer) -> None:
+def test_browser_of_a_registration_that_is_over_is_another_one(world: World, post: MailServer) -> None:
     party = RelyingParty.register(world)
     browser, _ = register(world, party, user_name="grace", email="grace@navy.example")
     link = next_link(world, post)
@@ -131,7 +131,7 @@ def test_the_browser_of_a_registration_that_is_over_is_another_one(world: World,
 
 
 @pytest.mark.storages("memory")
-def test_registration_tells_nobody_who_is_known(world: World, post: MailServer) -> None:
+def test_registration_does_not_reveal_known_accounts(world: World, post: MailServer) -> None:
     party = RelyingParty.register(world)
     with world.read_only_services() as services:
         client = services.applications.find_client(party.client_id)

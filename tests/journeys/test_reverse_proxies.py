@@ -211,7 +211,7 @@ def _start(kind: ProxyProcess, program: str, folder: Path, *, port: int, service
             return process
 
 
-def test_all_hosts_answer_and_the_host_is_passed_on(proxied: Proxied) -> None:
+def test_proxy_serves_all_hosts_and_forwards_host(proxied: Proxied) -> None:
     document = json.loads(proxied.ask("id.example.com", "/.well-known/openid-configuration").content)
     assert document["issuer"] == "https://id.example.com"
     assert json.loads(proxied.ask("api.example.com", "/oauth/v2/keys").content)["keys"]
@@ -219,14 +219,14 @@ def test_all_hosts_answer_and_the_host_is_passed_on(proxied: Proxied) -> None:
     assert proxied.ask("elsewhere.example.com", "/login").status == 421
 
 
-def test_what_is_not_for_the_public(proxied: Proxied) -> None:
+def test_internal_paths_are_not_proxied(proxied: Proxied) -> None:
     for path in ("/readyz", "/metrics", "/metrics?all"):
         assert proxied.ask("id.example.com", path).status == 403, path
     assert not {"/readyz", "/metrics", "/metrics?all"} & set(proxied.requests_seen)
     assert proxied.ask("id.example.com", "/healthz").status == 200
 
 
-def test_a_logout_with_long_addresses(proxied: Proxied) -> None:
+def test_logout_with_long_addresses(proxied: Proxied) -> None:
     """The answer's headers are larger than nginx takes by itself."""
     world = proxied.world
     bye = f"https://app.example/bye?{'x' * 1900}"
@@ -239,7 +239,7 @@ def test_a_logout_with_long_addresses(proxied: Proxied) -> None:
     assert len(answer.headers["Location"]) > 7000
 
 
-def test_a_long_authorization_request(proxied: Proxied) -> None:
+def test_long_authorization_request(proxied: Proxied) -> None:
     query = urlencode({"client_id": "none", "state": "x" * 2048, "nonce": "y" * 2048, "ui_locales": "z" * 9000})
     answer = proxied.ask("login.example.com", f"/oauth/v2/authorize?{query}")
     assert answer.status == 400
@@ -256,7 +256,7 @@ def test_large_bodies(proxied: Proxied) -> None:
 
 
 @pytest.mark.thorough
-def test_a_document_larger_than_all_other_bodies_comes_in(proxied: Proxied) -> None:
+def test_document_larger_than_all_other_bodies_comes_in(proxied: Proxied) -> None:
     """From whoever may import; of others nothing is kept, neither here nor there."""
     path, host = "/management/v1/organizations/import", "api.example.com"
     user = {"given_name": "A" * 100, "family_name": "B" * 100}
@@ -276,7 +276,7 @@ def test_a_document_larger_than_all_other_bodies_comes_in(proxied: Proxied) -> N
     assert refused.status == 401
 
 
-def test_the_clients_address_is_the_proxys_word(proxied: Proxied) -> None:
+def test_clients_address_is_the_proxys_word(proxied: Proxied) -> None:
     """Not what the client says of itself."""
     world = proxied.world
     robot = world.make_service_user_program()
@@ -290,7 +290,7 @@ def test_the_clients_address_is_the_proxys_word(proxied: Proxied) -> None:
     assert newest.actor.client_address == "127.0.0.1"
 
 
-def test_nothing_is_smuggled(proxied: Proxied) -> None:
+def test_proxies_prevent_request_smuggling(proxied: Proxied) -> None:
     """The service sees each request at most once, and the one behind it only if the proxy has answered both.
 
     Answers alone do not say it. A proxy passes on the head of what it refuses a moment later, so the service may see it

@@ -55,7 +55,7 @@ def test_no_process_publishes_or_accepts_it_any_more(isolated_world: World) -> N
     assert world.client.introspect(again["access_token"], resource).json["active"] is True
 
 
-def test_what_the_new_key_signs_counts_where_the_list_is_older(isolated_world: World) -> None:
+def test_new_key_is_accepted_by_clients_with_an_older_key_list(isolated_world: World) -> None:
     """Without a pause: this process keeps its copy of the list, and looks again for a key that it does not know."""
     world = isolated_world
     robot = world.make_service_user_program(token_format=TokenFormat.JWT)

@@ -105,14 +105,14 @@ CHANGES: dict[str, tuple[Callable[[TwoNodeScenario, Services], object], set[str]
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_by_one_node_counts_at_the_next_request_of_another(scene: TwoNodeScenario, change: str) -> None:
+def test_change_by_one_node_counts_at_the_next_request_of_another(scene: TwoNodeScenario, change: str) -> None:
     act, ends = CHANGES[change]
     with scene.other.transaction_services() as services:
         act(scene, services)
     assert {name for name, passes in scene.node_states().items() if not passes} == ends
 
 
-def test_what_one_client_was_told_is_not_told_another(scene: TwoNodeScenario) -> None:
+def test_cached_introspection_is_not_shared_between_clients(scene: TwoNodeScenario) -> None:
     """The same token right after a success: another client, another token of the same person, and back again."""
     world, stranger = scene.world, scene.world.make_application()
     narrow = world.obtain_tokens(scene.client, scene.session, scope="openid")["access_token"]
@@ -126,7 +126,7 @@ def test_what_one_client_was_told_is_not_told_another(scene: TwoNodeScenario) ->
         assert world.client.call_management_api("/me", narrow).status_int == 401
 
 
-def test_a_new_signing_key_is_known_to_every_node_in_half_a_minute(scene: TwoNodeScenario) -> None:
+def test_new_signing_key_is_known_to_every_node_in_half_a_minute(scene: TwoNodeScenario) -> None:
     """Decisions, lifetimes: nodes may keep the list of keys for 30 seconds."""
     scene.world.client.fetch_jwks()
     with scene.other.transaction_services() as services:

@@ -136,7 +136,7 @@ READERS: dict[str, Callable[[World, Organization, HumanUser, str], bool]] = {
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_a_domain_that_waits_is_said_nowhere(isolated_world: World, door: str) -> None:
+def test_unproven_domain_appears_nowhere(isolated_world: World, door: str) -> None:
     api, organization_id = manager(isolated_world, "IAM_OWNER"), DOORS[door](isolated_world)
     with isolated_world.read_only_services() as services:
         organization = services.organizations.get(organization_id)

@@ -74,7 +74,7 @@ def test_ambiguous_request_is_refused_in_small_pieces(server: ServerProcess) -> 
 
 
 @pytest.mark.requirement("What is read of them ends where RFC 9112 says, and nothing is answered behind a refusal")
-def test_what_is_read_ends_where_rfc_9112_says(server: ServerProcess) -> None:
+def test_request_framing_follows_rfc_9112(server: ServerProcess) -> None:
     """The application has its body, and the next request begins behind it."""
     assert set(exceptions(server).values()) <= {"read", "closed", "waits", "varies"}
     for name in (name for name, outcome in exceptions(server).items() if outcome == "read"):

@@ -15,7 +15,7 @@ def test_each_row_is_decided_by_a_test() -> None:
     assert sorted(table()) == sorted(re.findall(r'requirement\("([^"]+)"\)\n', sources))
 
 
-def test_each_server_has_a_word_in_each_row() -> None:
+def test_each_server_has_a_rating_in_each_row() -> None:
     for name, row in table().items():
         assert set(row) == set(SERVERS), name
         assert set(row.values()) <= set(RATINGS), name

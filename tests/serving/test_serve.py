@@ -183,7 +183,7 @@ class TestStop:
         assert service.process.wait(LONG) == 0
         assert service.log.count("stopped") == 2
 
-    def test_kept_alive_connections_are_told_and_closed(self, start: Start, settings: dict[str, str]) -> None:
+    def test_keep_alive_connections_get_connection_close(self, start: Start, settings: dict[str, str]) -> None:
         service = start(**settings)
         with load(service) as clients:
             service.signal(signal.SIGTERM)
@@ -294,7 +294,7 @@ class TestReplacement:
         service.write(greeting="second", workers=1)
         wait_for(service.ask, lambda answer: answer.endswith("second one"))
 
-    def test_nothing_outlives_a_killed_arbiter(self, start: Start) -> None:
+    def test_workers_end_with_a_killed_arbiter(self, start: Start) -> None:
         service = start()
         workers = [psutil.Process(worker) for worker in service.workers()]
         os.kill(service.process.pid, signal.SIGKILL)

@@ -11,7 +11,7 @@ from identity.storage.contract.harness import ContractBase, StorageHarness
 from identity.storage.memory.backend import MemoryBackend, MemoryTransactionParticipant
 
 
-def test_no_part_hides_what_another_defines() -> None:
+def test_storage_mixins_do_not_override_each_other() -> None:
     owners = defaultdict(list)
     for part in StorageContract.__mro__:
         if issubclass(part, ContractBase):
@@ -39,7 +39,7 @@ def reopen() -> Callable[[], MemoryBackend]:
     return Forgetful
 
 
-def test_the_contract_catches_a_backend_that_is_done_at_the_vote(
+def test_contract_catches_a_backend_that_is_done_at_the_vote(
     monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     demand = StorageContract().test_transactions_nothing_is_seen_before_all_others_have_voted
@@ -49,7 +49,7 @@ def test_the_contract_catches_a_backend_that_is_done_at_the_vote(
         demand(StorageHarness(MemoryBackend(), request))
 
 
-def test_the_contract_catches_a_backend_that_forgets(request: pytest.FixtureRequest) -> None:
+def test_contract_catches_a_backend_that_forgets(request: pytest.FixtureRequest) -> None:
     demand = StorageContract().test_backend_what_is_committed_is_there_when_it_is_opened_once_more
     with pytest.raises(AssertionError):
         demand(StorageHarness(Forgetful(), request), request)

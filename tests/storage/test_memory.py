@@ -16,7 +16,7 @@ class TestMemory(StorageContract):
         return MemoryBackend()
 
 
-def test_a_writer_gives_up_on_one_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writer_gives_up_on_one_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("identity.storage.memory.backend.WRITE_LOCK_TIMEOUT", 0.01)
     backend, first, second = MemoryBackend(), ContractTransactionManager(), ContractTransactionManager()
     first.begin()
@@ -29,7 +29,7 @@ def test_a_writer_gives_up_on_one_that_never_ends(monkeypatch: pytest.MonkeyPatc
     second.abort()
 
 
-def test_a_failed_join_lets_the_next_writer_in() -> None:
+def test_failed_join_lets_the_next_writer_in() -> None:
     backend, transactions = MemoryBackend(), ContractTransactionManager()
     finished = transactions.begin()
     transactions.commit()
@@ -46,7 +46,7 @@ def test_a_failed_join_lets_the_next_writer_in() -> None:
 
 
 @pytest.mark.parametrize("step", ["begin_write", "state"])
-def test_a_failure_at_begin_or_end_lets_the_next_writer_in(monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+def test_failure_at_begin_or_end_lets_the_next_writer_in(monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     monkeypatch.setattr("identity.storage.memory.backend.WRITE_LOCK_TIMEOUT", 0.01)
     backend, transactions = MemoryBackend(), ContractTransactionManager()
 
@@ -68,7 +68,7 @@ def test_a_failure_at_begin_or_end_lets_the_next_writer_in(monkeypatch: pytest.M
     write()
 
 
-def test_a_storage_refuses_writes_after_its_transaction() -> None:
+def test_storage_refuses_writes_after_its_transaction() -> None:
     backend, transactions = MemoryBackend(), ContractTransactionManager()
     transactions.begin()
     storage = backend.join_transaction(transactions)

@@ -39,7 +39,7 @@ def jar_with(header: str, *, url: str = HTTPS) -> CookieJar:
         ("a=1; Path=/; Secure", "http://id.example.com/", False),
     ],
 )
-def test_a_cookie_goes_where_it_belongs(header: str, url: str, is_sent: bool) -> None:
+def test_cookie_goes_where_it_belongs(header: str, url: str, is_sent: bool) -> None:
     """RFC 6265 §5.4."""
     assert (jar_with(header).header(url, NOW) == "a=1") is is_sent
 
@@ -60,15 +60,15 @@ def test_a_cookie_goes_where_it_belongs(header: str, url: str, is_sent: bool) ->
         ("__Host-a=1; Secure; Path=/", HTTP),
     ],
 )
-def test_what_browsers_ignore_is_ignored(header: str, url: str) -> None:
+def test_invalid_cookies_are_ignored(header: str, url: str) -> None:
     assert len(jar_with(header, url=url)) == 0
 
 
-def test_a_host_cookie_is_kept() -> None:
+def test_host_cookie_is_kept() -> None:
     assert jar_with("__Host-a=1; Secure; Path=/").header(HTTPS, NOW) == "__Host-a=1"
 
 
-def test_a_cookie_is_replaced_and_removed() -> None:
+def test_cookie_is_replaced_and_removed() -> None:
     jar = jar_with("a=1; Path=/")
     jar.store(HTTPS, "a=2; Path=/", NOW)
     assert jar.header(HTTPS, NOW) == "a=2"
@@ -76,7 +76,7 @@ def test_a_cookie_is_replaced_and_removed() -> None:
     assert len(jar) == 0
 
 
-def test_a_cookie_of_another_path_is_another_cookie() -> None:
+def test_cookie_of_another_path_is_another_cookie() -> None:
     """The longer path comes first (RFC 6265 §5.4)."""
     jar = jar_with("a=1; Path=/")
     jar.store(HTTPS, "a=2; Path=/login", NOW)
@@ -109,7 +109,7 @@ def test_same_site_holds_cookies_back(same_site: str, site: str, method: str, is
     assert bool(jar.header(HTTPS, NOW, method=method, site=site)) is is_sent
 
 
-def test_without_a_word_a_cookie_is_lax() -> None:
+def test_cookie_without_same_site_is_lax() -> None:
     assert jar_with("a=1; Path=/").header(HTTPS, NOW, method="POST", site="cross-site") == ""
 
 
@@ -123,7 +123,7 @@ def test_without_a_word_a_cookie_is_lax() -> None:
         ("https://app.example", "cross-site"),
     ],
 )
-def test_how_a_request_relates_to_what_caused_it(source: str | None, expected: str) -> None:
+def test_sec_fetch_site_of_requests(source: str | None, expected: str) -> None:
     assert sec_fetch_site(source, HTTPS) == expected
 
 
@@ -138,7 +138,7 @@ def party(world: World) -> RelyingParty:
 
 
 @pytest.mark.storages("memory")  # nothing here depends on it
-def test_it_says_where_a_request_comes_from(world: World, person: HumanUser, party: RelyingParty) -> None:
+def test_requests_send_origin_and_referer(world: World, person: HumanUser, party: RelyingParty) -> None:
     browser = Browser(world)
     authorization = party.new_request()
     browser.open(authorization.url, initiator=party.origin)
@@ -154,7 +154,7 @@ def test_it_says_where_a_request_comes_from(world: World, person: HumanUser, par
 
 
 @pytest.mark.storages("memory")
-def test_it_stops_where_a_redirect_leaves_us(world: World, person: HumanUser, party: RelyingParty) -> None:
+def test_redirects_to_other_hosts_are_not_followed(world: World, person: HumanUser, party: RelyingParty) -> None:
     browser = Browser(world)
     browser.start_session(person)
     authorization = party.new_request()
@@ -190,6 +190,6 @@ def test_tabs_share_cookies_and_nothing_else(world: World, person: HumanUser, pa
 
 
 @pytest.mark.storages("memory")
-def test_it_goes_nowhere_else(world: World) -> None:
+def test_other_hosts_are_refused(world: World) -> None:
     with pytest.raises(AssertionError, match="none of our addresses"):
         Browser(world).open("https://evil.example/")

@@ -25,7 +25,7 @@ def parent() -> Iterator["subprocess.Popen[bytes]"]:
         process.kill()
 
 
-def test_a_signal_reaches_all_of_a_family(parent: "subprocess.Popen[bytes]") -> None:
+def test_signal_reaches_all_of_a_family(parent: "subprocess.Popen[bytes]") -> None:
     processes = list_process_tree(parent.pid)
     assert [process.ppid() == parent.pid for process in processes] == [False, True]
     signal_process_tree(parent.pid, signal.SIGKILL)
@@ -33,9 +33,7 @@ def test_a_signal_reaches_all_of_a_family(parent: "subprocess.Popen[bytes]") -> 
     assert psutil.wait_procs(processes)[1] == []
 
 
-def test_one_that_ends_meanwhile_is_passed_over(
-    parent: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ended_process_is_skipped(parent: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch) -> None:
     first, child = list_process_tree(parent.pid)
     signal_process_tree(parent.pid, signal.SIGKILL)
     parent.wait()
@@ -44,7 +42,7 @@ def test_one_that_ends_meanwhile_is_passed_over(
     signal_process_tree(parent.pid, signal.SIGTERM)
 
 
-def test_who_is_gone_has_no_family(parent: "subprocess.Popen[bytes]") -> None:
+def test_ended_process_has_no_tree(parent: "subprocess.Popen[bytes]") -> None:
     processes = list_process_tree(parent.pid)
     signal_process_tree(parent.pid, signal.SIGKILL)
     parent.wait()

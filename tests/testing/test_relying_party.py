@@ -34,7 +34,7 @@ def browser(world: World) -> Browser:
     return browser
 
 
-def test_an_answer_that_was_altered_is_refused(browser: Browser, party: RelyingParty) -> None:
+def test_answer_that_was_altered_is_refused(browser: Browser, party: RelyingParty) -> None:
     authorization = party.new_request()
     answer = browser.open(authorization.url)
     party.check_response(answer, authorization)
@@ -52,7 +52,7 @@ def test_an_answer_that_was_altered_is_refused(browser: Browser, party: RelyingP
             party.check_response(answer, authorization)
 
 
-def test_an_answer_that_could_be_kept_or_told_is_refused(browser: Browser, party: RelyingParty) -> None:
+def test_cacheable_or_leaking_response_is_refused(browser: Browser, party: RelyingParty) -> None:
     for name in ("Cache-Control", "Referrer-Policy", "X-Content-Type-Options"):
         authorization = party.new_request()
         answer = browser.open(authorization.url)
@@ -61,7 +61,7 @@ def test_an_answer_that_could_be_kept_or_told_is_refused(browser: Browser, party
             party.check_response(answer, authorization)
 
 
-def test_an_answer_that_comes_in_another_way_is_refused(browser: Browser, party: RelyingParty) -> None:
+def test_answer_that_comes_in_another_way_is_refused(browser: Browser, party: RelyingParty) -> None:
     for requested, other in (
         ("query", "fragment"),
         ("fragment", "query"),
@@ -75,7 +75,7 @@ def test_an_answer_that_comes_in_another_way_is_refused(browser: Browser, party:
             party.check_response(answer, request, mode=other)
 
 
-def test_an_answer_is_no_error_and_an_error_no_answer(browser: Browser, party: RelyingParty) -> None:
+def test_answer_is_no_error_and_an_error_no_answer(browser: Browser, party: RelyingParty) -> None:
     authorization = party.new_request()
     with pytest.raises(AssertionError):
         party.check_error_response(browser.open(authorization.url), authorization, "login_required")
@@ -110,7 +110,7 @@ def members(browser: Browser, party: RelyingParty, sent_request: SentAuthorizati
     return party.check_response(browser.open(sent_request.url), sent_request)
 
 
-def test_an_id_token_with_a_wrong_claim_is_refused(
+def test_id_token_with_a_wrong_claim_is_refused(
     party: RelyingParty, sent_request: SentAuthorizationRequest, members: dict[str, str], forge: Callable[..., str]
 ) -> None:
     token, access_token = members["id_token"], members["access_token"]
@@ -131,7 +131,7 @@ def test_an_id_token_with_a_wrong_claim_is_refused(
                 party.check_id_token(forge(token, **{name: value}), sent_request, access_token=access_token)
 
 
-def test_an_id_token_of_another_key_is_refused(
+def test_id_token_of_another_key_is_refused(
     party: RelyingParty, sent_request: SentAuthorizationRequest, members: dict[str, str], key_pool: RsaKeyPool
 ) -> None:
     token = members["id_token"]
@@ -145,7 +145,7 @@ def test_an_id_token_of_another_key_is_refused(
         )
 
 
-def test_a_hash_is_that_of_the_specification() -> None:
+def test_hash_is_that_of_the_specification() -> None:
     """RFC 7636 appendix B; OpenID Connect Core appendix A.4."""
     assert (
         pkce_challenge("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk") == "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
@@ -153,7 +153,7 @@ def test_a_hash_is_that_of_the_specification() -> None:
     assert left_half_hash("jHkWEdUXMU1BwAsC4vtUsZwnNvTIxEl0z9K3vx5KF0Y") == "77QmUPtjPfzWtF2AnpK9RQ"
 
 
-def test_a_parameter_that_is_none_is_left_out(party: RelyingParty) -> None:
+def test_none_parameter_is_omitted(party: RelyingParty) -> None:
     authorization = party.new_request(state=None, nonce=None, redirect_uri=None, max_age=0)
     assert set(authorization.parameters) == {
         "client_id",

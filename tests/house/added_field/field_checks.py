@@ -22,7 +22,7 @@ def world(make_world: WorldFactory) -> World:
     return make_world()
 
 
-def test_the_api_sets_shows_and_describes_it(world: World) -> None:
+def test_api_sets_shows_and_describes_it(world: World) -> None:
     manager = world.make_manager_program()
     token = manager.management_token()
     project = world.make_project(manager.organization)
@@ -90,7 +90,7 @@ def test_form_and_page_have_it(world: World) -> None:
     assert found.reads_aloud is True
 
 
-def test_forms_and_pages_of_other_things_have_it(world: World) -> None:
+def test_other_forms_and_pages_have_the_field(world: World) -> None:
     organization = world.make_organization()
     person = world.make_human_user(organization)
     world.assign_manager_role(person, "ORG_OWNER")

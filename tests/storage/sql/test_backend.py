@@ -48,7 +48,7 @@ def test_reading_refuses_to_write(backend: SqlBackend) -> None:
         assert storage.organizations.find(organization.id) is None
 
 
-def test_what_a_failure_says_tells_no_secrets(backend: SqlBackend, transactions: ContractTransactionManager) -> None:
+def test_failure_messages_hold_no_secrets(backend: SqlBackend, transactions: ContractTransactionManager) -> None:
     token = make_access_token()
     with pytest.raises(StorageError) as refusal, committed_transaction(backend, transactions) as storage:
         storage.tokens.add_access_token(replace(token, user_id="nobody"))
@@ -74,7 +74,7 @@ def test_any_text_can_be_looked_up(backend: SqlBackend, text: str) -> None:
         assert not storage.applications.is_registered_origin(text)
 
 
-def test_a_key_that_no_row_can_hold_is_refused(backend: SqlBackend, transactions: ContractTransactionManager) -> None:
+def test_key_that_no_row_can_hold_is_refused(backend: SqlBackend, transactions: ContractTransactionManager) -> None:
     with committed_transaction(backend, transactions) as storage:
         with pytest.raises(RowNotFound):
             storage.attempts.reserve("\ud800", reserved_at=NOW)
@@ -83,7 +83,7 @@ def test_a_key_that_no_row_can_hold_is_refused(backend: SqlBackend, transactions
         assert storage.attempts.reserve("ada", reserved_at=NOW).allowed
 
 
-def test_all_connections_busy_is_told(url: str) -> None:
+def test_exhausted_pool_is_reported(url: str) -> None:
     settings = SqlPluginSettings(url=url, database_connections=2, pool_timeout=timedelta(milliseconds=50))
     backend = SqlBackend(settings)
     with backend.read_session(), pytest.raises(StorageUnavailable, match="busy"), backend.read_session():
@@ -92,7 +92,7 @@ def test_all_connections_busy_is_told(url: str) -> None:
     backend.close()
 
 
-def test_a_killed_process_leaves_nothing_half_done(
+def test_killed_process_leaves_no_partial_write(
     url: str, backend: SqlBackend, transactions: ContractTransactionManager
 ) -> None:
     committed, uncommitted = make_organization(), make_organization()
@@ -181,7 +181,7 @@ def test_threads_of_one_process_write_side_by_side(
         list(pool.map(write, range(20)))
 
 
-def test_the_plugin_offers_one_backend_and_opens_nothing(tmp_path: Path) -> None:
+def test_plugin_offers_one_backend_without_connecting(tmp_path: Path) -> None:
     (backend,) = SqlPlugin(SqlPlugin.Settings(url=f"sqlite:///{tmp_path}/identity.db")).identity_storage_backends()
     assert backend.name == "sql"
     backend.close()
@@ -207,11 +207,11 @@ def test_settings_do_not_show_the_url() -> None:
     ("prefix", "end"),
     [("a", "b"), ("ab", "ac"), ("a\U0010ffff", "b"), ("\ud7ff", "\ue000"), ("\U0010ffff", None), ("", None)],
 )
-def test_the_end_of_a_prefix(prefix: str, end: str | None) -> None:
+def test_end_of_a_prefix(prefix: str, end: str | None) -> None:
     assert prefix_end(prefix) == end
 
 
-def test_a_query_as_large_as_its_limits(backend: SqlBackend, transactions: ContractTransactionManager) -> None:
+def test_query_as_large_as_its_limits(backend: SqlBackend, transactions: ContractTransactionManager) -> None:
     organization = make_organization()
     users = [make_human_user(organization) for _ in range(3)]
     with committed_transaction(backend, transactions) as storage:

@@ -73,7 +73,7 @@ def test_no_request_of_a_race_is_refused_where_the_server_is_full(crowded: str) 
     backend.close()
 
 
-def test_a_full_server_is_told_in_the_end(small_server: PostgresqlServer) -> None:
+def test_full_server_is_reported_after_timeout(small_server: PostgresqlServer) -> None:
     url = new_database(small_server)
     first = SqlBackend(SqlPluginSettings(url=url, database_connections=2 * MOST))
     first.migrate()
@@ -119,7 +119,7 @@ def test_defaults_fit_a_server_as_it_is_installed_with_three_workers() -> None:
     assert 3 * settings.database_connections <= USUAL
 
 
-def test_what_so_many_processes_need_is_compared_with_the_limit(small_server: PostgresqlServer) -> None:
+def test_connections_of_all_processes_are_compared_with_the_limit(small_server: PostgresqlServer) -> None:
     url = new_database(small_server)
     SqlBackend(SqlPluginSettings(url=url)).migrate()
 

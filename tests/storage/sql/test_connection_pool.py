@@ -44,7 +44,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.001)
 
 
-def test_who_waits_longest_is_served_first() -> None:
+def test_longest_waiter_gets_the_connection_first() -> None:
     pool = make_pool(size=1)
     connection = pool.acquire()
     served: list[int] = []
@@ -65,7 +65,7 @@ def test_who_waits_longest_is_served_first() -> None:
     assert pool.acquire() is connection
 
 
-def test_what_nobody_waits_for_is_kept_and_the_newest_used_first() -> None:
+def test_idle_connections_are_pooled_and_newest_used_first() -> None:
     pool = make_pool(size=3)
     connections = [pool.acquire() for _ in range(3)]
     assert pool.in_use == 3
@@ -83,7 +83,7 @@ def test_waiting_ends() -> None:
     assert pool.acquire() is connection
 
 
-def test_what_is_broken_or_was_ended_by_its_server_is_never_used_again() -> None:
+def test_broken_connection_is_never_reused() -> None:
     pool = make_pool(size=1)
     first: Any = pool.acquire()
     first.is_broken = True
@@ -98,7 +98,7 @@ def test_what_is_broken_or_was_ended_by_its_server_is_never_used_again() -> None
     assert pool.in_use == 1
 
 
-def test_who_waits_opens_one_in_the_place_of_a_broken_one() -> None:
+def test_waiter_replaces_a_broken_connection() -> None:
     pool = make_pool(size=1)
     broken: Any = pool.acquire()
     connections: list[Any] = []
@@ -113,7 +113,7 @@ def test_who_waits_opens_one_in_the_place_of_a_broken_one() -> None:
     assert pool.in_use == 1
 
 
-def test_a_connection_that_cannot_be_opened_leaves_its_place_to_others() -> None:
+def test_connection_that_cannot_be_opened_leaves_its_place_to_others() -> None:
     answers: list[Any] = [OSError("away"), FakeConnection()]
 
     def opens() -> Any:
@@ -129,7 +129,7 @@ def test_a_connection_that_cannot_be_opened_leaves_its_place_to_others() -> None
     assert not pool.acquire().closed  # type: ignore[attr-defined]
 
 
-def test_what_is_in_use_when_the_pool_is_closed_is_closed_when_it_comes_back() -> None:
+def test_checked_out_connection_closes_on_return_to_a_closed_pool() -> None:
     pool = make_pool()
     idle: Any
     used: Any
@@ -185,7 +185,7 @@ def make_full_pool(room: list[int], **settings: Any) -> ConnectionPool:
     )
 
 
-def test_where_the_server_is_full_one_waits_for_what_comes_back() -> None:
+def test_full_server_makes_callers_wait_for_a_connection() -> None:
     pool = make_full_pool([1])
     connection = pool.acquire()
     with ThreadPoolExecutor(1) as threads:
@@ -196,7 +196,7 @@ def test_where_the_server_is_full_one_waits_for_what_comes_back() -> None:
     assert pool.in_use == 1
 
 
-def test_what_another_process_gives_back_to_a_full_server_is_found() -> None:
+def test_connection_freed_by_another_process_is_used() -> None:
     room = [0]
     pool = make_full_pool(room)
     with ThreadPoolExecutor(3) as threads:
@@ -207,7 +207,7 @@ def test_what_another_process_gives_back_to_a_full_server_is_found() -> None:
     assert pool.in_use == 3
 
 
-def test_a_server_that_stays_full_is_told() -> None:
+def test_persistently_full_server_is_reported() -> None:
     pool = make_full_pool([0], wait=0.01)
     with pytest.raises(PoolExhausted):
         pool.acquire()

@@ -267,7 +267,7 @@ def test_its_own_reading_is_refused_and_lists_leave_it_out(
     ]
 
 
-def test_what_decides_is_refused_and_not_left_out(damaged: tuple[SqlBackend, sqlite3.Connection]) -> None:
+def test_damaged_security_columns_are_refused(damaged: tuple[SqlBackend, sqlite3.Connection]) -> None:
     """Which roles somebody holds, what they hold in projects, which domains count, who are the owners."""
     backend, database = damaged
     _damage(database, "managers", "roles", "{}", queries.MANAGER.id)
@@ -341,7 +341,7 @@ def test_organizations_whose_messages_cannot_be_read_hold_no_other_up(
             assert storage.outbox.list_due("letter", NOW, limit) == tuple(messages[5:][:limit])
 
 
-def test_a_lease_that_nobody_can_have_taken_is_free(damaged: tuple[SqlBackend, sqlite3.Connection]) -> None:
+def test_damaged_lease_is_free(damaged: tuple[SqlBackend, sqlite3.Connection]) -> None:
     backend, database = damaged
     with committed_transaction(backend, ContractTransactionManager()) as storage:
         assert acquire_lease(storage, "purge", starts_at=NOW, expires_at=queries.LATER)

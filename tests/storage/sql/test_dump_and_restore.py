@@ -80,7 +80,7 @@ def holds_nothing(backend: SqlBackend) -> bool:
         return "identity migrate" in str(problem)
 
 
-def test_every_table_comes_back_as_it_was(url: str, backend: SqlBackend, target: SqlBackend) -> None:
+def test_dump_and_restore_round_trip_every_table(url: str, backend: SqlBackend, target: SqlBackend) -> None:
     fill(url, 3)
     with backend.dump() as dump:
         target.restore(dump)
@@ -102,7 +102,7 @@ def test_no_number_of_an_event_is_given_twice(backend: SqlBackend, target: SqlBa
         assert dump.sequence_numbers == {"audit_events": 42}
 
 
-def test_what_is_written_meanwhile_is_not_in_it(url: str, backend: SqlBackend) -> None:
+def test_dump_excludes_concurrent_writes(url: str, backend: SqlBackend) -> None:
     fill(url)
     with backend.dump() as dump:
         with committed_transaction(backend, ContractTransactionManager()) as storage:
@@ -113,7 +113,7 @@ def test_what_is_written_meanwhile_is_not_in_it(url: str, backend: SqlBackend) -
         assert len(contents(dump)["organizations"]) == 2
 
 
-def test_a_database_that_holds_something_is_left_alone(url: str, backend: SqlBackend) -> None:
+def test_restore_refuses_a_filled_database(url: str, backend: SqlBackend) -> None:
     fill(url)
     with backend.dump() as dump:
         before = contents(dump)
@@ -126,14 +126,14 @@ def test_a_database_that_holds_something_is_left_alone(url: str, backend: SqlBac
         assert contents(dump) == before
 
 
-def test_an_empty_database_with_a_schema_is_filled(backend: SqlBackend, target: SqlBackend) -> None:
+def test_empty_database_with_a_schema_is_filled(backend: SqlBackend, target: SqlBackend) -> None:
     target.migrate()
     with backend.dump() as dump:
         target.restore(dump)
     target.check()
 
 
-def test_what_fails_half_way_leaves_nothing(url: str, backend: SqlBackend, target: SqlBackend) -> None:
+def test_failed_restore_leaves_nothing(url: str, backend: SqlBackend, target: SqlBackend) -> None:
     fill(url)
 
     def broken(parts: Iterator[TableRows]) -> Iterator[TableRows]:
@@ -150,7 +150,7 @@ def test_what_fails_half_way_leaves_nothing(url: str, backend: SqlBackend, targe
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_a_backup_of_an_older_version_is_restored_and_migrated(target: SqlBackend, revision: str) -> None:
+def test_backup_of_an_older_version_is_restored_and_migrated(target: SqlBackend, revision: str) -> None:
     organization = {
         "id": "o",
         "name": "O",
@@ -177,12 +177,12 @@ def test_a_backup_of_an_older_version_is_restored_and_migrated(target: SqlBacken
     assert found.name == "O"
 
 
-def test_a_newer_backup_is_refused(target: SqlBackend) -> None:
+def test_newer_backup_is_refused(target: SqlBackend) -> None:
     with pytest.raises(StorageUnavailable, match="newer than this version"):
         target.restore(StorageDump("9999", {}, []))
 
 
-def test_a_database_of_another_revision_is_not_filled(target: SqlBackend) -> None:
+def test_database_of_another_revision_is_not_filled(target: SqlBackend) -> None:
     target.migrate()
     with pytest.raises(StorageUnavailable, match=f"schema \\({HEAD}\\) and the backup is of an older one \\(0001\\)"):
         target.restore(StorageDump("0001", {}, []))
@@ -191,13 +191,13 @@ def test_a_database_of_another_revision_is_not_filled(target: SqlBackend) -> Non
 @pytest.mark.parametrize(
     "part", [TableRows("alembic_version", ["version_num"], []), TableRows("users", ["id", "x"], [])]
 )
-def test_a_table_that_does_not_fit_is_refused(target: SqlBackend, part: TableRows) -> None:
+def test_table_that_does_not_fit_is_refused(target: SqlBackend, part: TableRows) -> None:
     with pytest.raises(StorageUnavailable, match="does not fit its schema"):
         target.restore(StorageDump(HEAD, {}, [part]))
     assert holds_nothing(target)
 
 
-def test_a_text_that_is_none_is_told_with_its_table(url: str, backend: SqlBackend) -> None:
+def test_invalid_text_error_names_its_table(url: str, backend: SqlBackend) -> None:
     if not url.startswith("sqlite"):
         pytest.skip("PostgreSQL stores no such text")
     fill(url)

@@ -98,7 +98,7 @@ def race(backends: list[SqlBackend], attempt: Callable[[Storage, int], object], 
         return RaceResult(tuple(pool.map(run, range(times))))
 
 
-def test_of_uses_of_a_code_at_all_nodes_one_wins(backends: list[SqlBackend], family: TokenFamily) -> None:
+def test_code_use_on_all_nodes_succeeds_once(backends: list[SqlBackend], family: TokenFamily) -> None:
     for _ in range(4):
         code = make_authorization_code(family)
         save(backends[1], code)
@@ -112,7 +112,7 @@ def test_of_uses_of_a_code_at_all_nodes_one_wins(backends: list[SqlBackend], fam
                 storage.tokens.redeem_authorization_code(code.digest, client_id=code.client_id, redeemed_at=NOW)
 
 
-def test_of_uses_of_a_refresh_token_at_all_nodes_one_wins(backends: list[SqlBackend], family: TokenFamily) -> None:
+def test_refresh_token_use_on_all_nodes_succeeds_once(backends: list[SqlBackend], family: TokenFamily) -> None:
     for _ in range(4):
         token, successors = make_refresh_token(family), [make_refresh_token(family) for _ in range(30)]
         save(backends[2], token)
@@ -131,7 +131,7 @@ def test_of_uses_of_a_refresh_token_at_all_nodes_one_wins(backends: list[SqlBack
             )
 
 
-def test_the_last_owner_stays_though_each_node_removes_another_one(backends: list[SqlBackend]) -> None:
+def test_last_owner_stays_though_each_node_removes_another_one(backends: list[SqlBackend]) -> None:
     for _ in range(6):
         organization = make_organization()
         people = [make_human_user(organization) for _ in range(NODE_COUNT)]
@@ -146,7 +146,7 @@ def test_the_last_owner_stays_though_each_node_removes_another_one(backends: lis
                 storage.managers.delete(holder.id)
 
 
-def test_what_is_forbidden_at_one_node_is_not_done_at_another(backends: list[SqlBackend]) -> None:
+def test_forbidden_operation_is_refused_on_every_node(backends: list[SqlBackend]) -> None:
     """A record is locked by those whom it forbids something, and changed by who forbids it, each at another node."""
     for _ in range(6):
         record, other = make_record(value={}), make_record()
@@ -209,9 +209,7 @@ class WriteLoad:
 
 # PyMySQL leaves it to Python to close a socket at which nobody listens.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_nothing_that_was_acknowledged_is_lost_when_nodes_fall_silent_and_die(
-    cluster: GaleraCluster, backends: list[SqlBackend]
-) -> None:
+def test_acknowledged_writes_survive_node_failures(cluster: GaleraCluster, backends: list[SqlBackend]) -> None:
     load = WriteLoad(backends)
     try:
         load.wait_for_more(0, 1, 2)

@@ -93,7 +93,7 @@ def refused(_: Storage) -> None:
     raise DuplicateValue("name")
 
 
-def test_those_who_are_ready_share_a_commit_and_are_told_after_it(ledger: CommitLedger) -> None:
+def test_ready_writers_share_a_commit(ledger: CommitLedger) -> None:
     names = [f"org {number}" for number in range(5)]
     ledger.run(*map(ledger.writer, names))
     assert ledger.log == [*(f"{name} wrote" for name in names), "COMMIT", *(f"{name} was told" for name in names)]
@@ -101,7 +101,7 @@ def test_those_who_are_ready_share_a_commit_and_are_told_after_it(ledger: Commit
     assert ledger.stored == set(names)
 
 
-def test_what_is_looked_up_before_the_first_write_holds_nobody_up(ledger: CommitLedger, backend: SqlBackend) -> None:
+def test_reads_before_the_first_write_take_no_lock(ledger: CommitLedger, backend: SqlBackend) -> None:
     """All of them look things up before the first one takes the lock."""
 
     def looks_first(name: str) -> None:
@@ -116,7 +116,7 @@ def test_what_is_looked_up_before_the_first_write_holds_nobody_up(ledger: Commit
 
 
 @pytest.mark.parametrize("writer", range(4))
-def test_a_refusal_takes_back_its_own_writes_alone(ledger: CommitLedger, writer: int) -> None:
+def test_refusal_takes_back_its_own_writes_alone(ledger: CommitLedger, writer: int) -> None:
     names = [f"org {number}" for number in range(4)]
     ledger.run(
         *(ledger.writer(name, refused if number == writer else lambda _: None) for number, name in enumerate(names))
@@ -125,7 +125,7 @@ def test_a_refusal_takes_back_its_own_writes_alone(ledger: CommitLedger, writer:
     assert ledger.outcomes == {**dict.fromkeys(names, "committed"), names[writer]: "DuplicateValue"}
 
 
-def test_all_may_be_refused(ledger: CommitLedger) -> None:
+def test_group_of_refused_writers_commits_nothing(ledger: CommitLedger) -> None:
     ledger.run(*(ledger.writer(name, refused) for name in "abc"))
     assert ledger.stored == set()
     assert set(ledger.outcomes.values()) == {"DuplicateValue"}
@@ -133,13 +133,13 @@ def test_all_may_be_refused(ledger: CommitLedger) -> None:
     assert ledger.stored == {"d"}
 
 
-def test_a_failed_commit_is_told_to_all_and_leaves_no_trace(ledger: CommitLedger) -> None:
+def test_failed_group_commit_fails_all_and_leaves_no_trace(ledger: CommitLedger) -> None:
     ledger.run(ledger.writer("a"), ledger.writer("b", failing_commit), ledger.writer("c"))
     assert ledger.outcomes == dict.fromkeys("abc", "StorageUnavailable")
     assert ledger.stored == set()
 
 
-def test_the_next_ones_go_on_after_a_failed_commit(ledger: CommitLedger) -> None:
+def test_next_ones_go_on_after_a_failed_commit(ledger: CommitLedger) -> None:
     def writes_again(name: str) -> None:
         ledger.writer(name, failing_commit)()
         with committed_transaction(ledger.backend, ledger.transactions) as storage:
@@ -151,7 +151,7 @@ def test_the_next_ones_go_on_after_a_failed_commit(ledger: CommitLedger) -> None
     assert ledger.stored == {"a again", "b again"}
 
 
-def test_a_refusal_that_rests_on_what_others_wrote_waits_for_them(ledger: CommitLedger) -> None:
+def test_refusal_based_on_uncommitted_writes_waits_for_commit(ledger: CommitLedger) -> None:
     """Else one would be told that a code was used, and nobody would have used it."""
     ledger.run(ledger.writer("a", failing_commit), ledger.writer("b", refused))
     assert ledger.outcomes == {"a": "StorageUnavailable", "b": "StorageUnavailable"}
@@ -173,7 +173,7 @@ def test_others_see_nothing_before_the_commit(ledger: CommitLedger, sqlite_url: 
     other_backend.close()
 
 
-def test_a_database_that_rolls_back_by_itself_fails_all_of_them(ledger: CommitLedger) -> None:
+def test_database_that_rolls_back_by_itself_fails_all_of_them(ledger: CommitLedger) -> None:
     def as_after_a_full_disk(storage: Storage) -> None:
         assert isinstance(storage, SqlStorage)
         storage.connection.driver.execute("ROLLBACK")
@@ -183,13 +183,13 @@ def test_a_database_that_rolls_back_by_itself_fails_all_of_them(ledger: CommitLe
     assert ledger.stored == {"c"}
 
 
-def test_so_many_share_a_commit_and_no_more(ledger: CommitLedger) -> None:
+def test_group_commit_size_is_limited(ledger: CommitLedger) -> None:
     ledger.run(*(ledger.writer(f"org {number}") for number in range(MAX_GROUP_SIZE + 10)))
     assert ledger.commits == 2
     assert set(ledger.outcomes.values()) == {"committed"}
 
 
-def test_a_thread_whose_turn_is_long_does_not_hold_up_those_who_are_done(ledger: CommitLedger) -> None:
+def test_slow_writer_does_not_delay_the_commit(ledger: CommitLedger) -> None:
     """What was open is committed when its turn begins; what comes meanwhile waits for it, and other greenlets go on."""
     may_end, has_begun = threading.Event(), threading.Event()
 
@@ -242,7 +242,7 @@ def test_sharing_can_be_turned_off(sqlite_url: str, transactions: ContractTransa
     backend.close()
 
 
-def test_what_greenlets_read_by_is_closed_with_the_backend(ledger: CommitLedger) -> None:
+def test_greenlet_read_connections_close_with_the_backend(ledger: CommitLedger) -> None:
     connections: list[Any] = []
 
     def reads() -> None:

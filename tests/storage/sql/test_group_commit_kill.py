@@ -77,7 +77,7 @@ def rows(path: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("times", [2 * MOMENTS, pytest.param(1000, marks=pytest.mark.thorough)])
-def test_what_was_acknowledged_is_there_and_nothing_is_there_by_half(sqlite_url: str, times: int) -> None:
+def test_acknowledged_writes_are_complete_after_a_kill(sqlite_url: str, times: int) -> None:
     acknowledged = all_killed(sqlite_url, times)
     found: dict[int, dict[int, int]] = {number: {} for number in range(times)}
     for stored in rows(Path(sqlite_url.removeprefix("sqlite:///"))):

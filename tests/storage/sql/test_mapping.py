@@ -101,13 +101,13 @@ def _stored(mapped: MappedTable[Any], value: object, **changes: object) -> Any:
 
 
 @pytest.mark.parametrize("later", [None, datetime(2027, 1, 1, tzinfo=UTC)])
-def test_a_value_of_every_type_comes_back_as_it_was(later: datetime | None) -> None:
+def test_value_of_every_type_comes_back_as_it_was(later: datetime | None) -> None:
     mapped = _mapped()
     item_row = replace(ITEM, later=later)
     assert mapped.from_row(_stored(mapped, item_row)) == item_row
 
 
-def test_what_a_type_is_stored_as_is_said_once() -> None:
+def test_stored_representation_of_each_type() -> None:
     values = _mapped().to_row(ITEM)
     assert values["at"] == int(ITEM.at.timestamp())
     assert values["span"] == 300
@@ -118,14 +118,14 @@ def test_what_a_type_is_stored_as_is_said_once() -> None:
     assert type(values["colour"]) is str
 
 
-def test_a_column_that_is_no_field_is_filled_from_its_property_or_by_what_it_names() -> None:
+def test_column_without_field_is_filled_from_property_or_function() -> None:
     shouted = Column("shouted", CodePointText, info={"of": lambda item: item.id.upper()})
     values = _mapped(Column("search_text", CodePointText), shouted, Column("owner", CodePointText)).to_row(ITEM)
     assert (values["search_text"], values["shouted"]) == ("one!", "ONE")
     assert "owner" not in values, "the caller gives it"
 
 
-def test_a_new_field_is_a_new_column_read_and_written() -> None:
+def test_new_field_is_a_new_column_read_and_written() -> None:
     fresh = [("fresh", bool, field(default=False))]
     wider = make_dataclass("Wider", fresh, bases=(ItemRow,), frozen=True, slots=True, kw_only=True)
     value = wider(**{field.name: getattr(ITEM, field.name) for field in fields(ITEM)}, fresh=True)
@@ -146,7 +146,7 @@ class PersonRow:
     active: bool = True
 
 
-def test_two_classes_share_a_table_and_each_comes_back_as_its_own() -> None:
+def test_classes_sharing_a_table_are_read_as_themselves() -> None:
     mapped = _mapped(kinds={"robot": RobotRow, "person": PersonRow})
     robot, person = (
         RobotRow(id="r", colour=ColourEnum.BLUE),
@@ -173,7 +173,7 @@ def test_two_classes_share_a_table_and_each_comes_back_as_its_own() -> None:
         ("flag", 2),
     ],
 )
-def test_what_cannot_be_read_is_told_with_the_key_of_its_row(column: str, damage: object) -> None:
+def test_unreadable_row_error_names_its_key(column: str, damage: object) -> None:
     mapped = _mapped()
     position = [column.name for column in mapped.columns].index(column)
     row = list(_stored(mapped, ITEM))
@@ -183,7 +183,7 @@ def test_what_cannot_be_read_is_told_with_the_key_of_its_row(column: str, damage
 
 
 @pytest.mark.parametrize("damage", [1.0, True])
-def test_what_equals_a_row_that_was_read_lately_is_read_for_itself(damage: object) -> None:
+def test_equal_rows_are_read_separately(damage: object) -> None:
     rows = EntityTable[Organization](organizations)
     organization = make_organization(version=1)
     stored = _stored(rows, organization)
@@ -196,6 +196,6 @@ def test_what_equals_a_row_that_was_read_lately_is_read_for_itself(damage: objec
         rows.from_row(damaged)
 
 
-def test_a_joined_row_is_cut_where_its_parts_end() -> None:
+def test_joined_row_is_cut_where_its_parts_end() -> None:
     first, second, rest = row_slices("ab", 1, (1, 2, 3))
     assert [tuple(range(6))[part] for part in (first, second, rest)] == [(0, 1), (2,), (3, 4, 5)]

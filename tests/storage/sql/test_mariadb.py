@@ -79,7 +79,7 @@ def test_connections_have_limits(backend: SqlBackend) -> None:
             assert "SIMULTANEOUS_ASSIGNMENT" in variable(storage, "sql_mode")
 
 
-def test_a_greeting_is_not_waited_for_as_a_statement_is(mariadb_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_greeting_is_not_waited_for_as_a_statement_is(mariadb_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A frozen server takes connections and says nothing at them."""
     waited: list[float] = []
     greeted = pymysql.connections.Connection._get_server_information
@@ -103,7 +103,7 @@ def test_texts_are_compared_byte_by_byte_and_spaces_at_the_end_count(backend: Sq
         assert {storage.users.find(user.id) for user in people} == set(people)
 
 
-def test_a_follower_waits_for_events_with_lower_numbers(backend: SqlBackend) -> None:
+def test_follower_waits_for_events_with_lower_numbers(backend: SqlBackend) -> None:
     slow, early, late = ContractTransactionManager(), make_audit_event(), make_audit_event()
     slow.begin()
     backend.join_transaction(slow).audit.append(early)
@@ -157,14 +157,14 @@ def deadlocked(backend: SqlBackend, first: Any, second: Any, *, commit: bool) ->
     return errors
 
 
-def test_a_deadlock_can_be_tried_again(backend: SqlBackend) -> None:
+def test_deadlock_can_be_tried_again(backend: SqlBackend) -> None:
     first, second = make_organization(), make_organization()
     save(backend, first, second)
     (error,) = deadlocked(backend, first, second, commit=False)
     assert isinstance(error, TransientError)
 
 
-def test_what_a_deadlock_has_undone_is_never_committed_in_part(backend: SqlBackend) -> None:
+def test_deadlock_rollback_is_never_committed_in_part(backend: SqlBackend) -> None:
     first, second = make_organization(), make_organization()
     save(backend, first, second)
     reported, refused = deadlocked(backend, first, second, commit=True)
@@ -176,7 +176,7 @@ def test_what_a_deadlock_has_undone_is_never_committed_in_part(backend: SqlBacke
         ] == []
 
 
-def test_a_lock_that_is_held_for_too_long_can_be_tried_again(backend: SqlBackend, mariadb_url: str) -> None:
+def test_lock_that_is_held_for_too_long_can_be_tried_again(backend: SqlBackend, mariadb_url: str) -> None:
     organization = make_organization()
     save(backend, organization)
     impatient = SqlBackend(SqlPluginSettings(url=mariadb_url, lock_timeout=timedelta(seconds=1)))
@@ -190,7 +190,7 @@ def test_a_lock_that_is_held_for_too_long_can_be_tried_again(backend: SqlBackend
     impatient.close()
 
 
-def test_a_statement_that_takes_too_long_is_told(mariadb_url: str) -> None:
+def test_statement_timeout_is_reported(mariadb_url: str) -> None:
     backend = SqlBackend(SqlPluginSettings(url=mariadb_url, statement_timeout=timedelta(seconds=1)))
     with (
         pytest.raises(StorageUnavailable, match="statement_timeout"),
@@ -200,7 +200,7 @@ def test_a_statement_that_takes_too_long_is_told(mariadb_url: str) -> None:
     backend.close()
 
 
-def test_a_dump_is_read_as_slowly_as_its_reader_likes(mariadb_url: str) -> None:
+def test_dump_is_read_as_slowly_as_its_reader_likes(mariadb_url: str) -> None:
     """What is streamed is one statement until its last row was taken; requests have their limit afterwards."""
     backend = SqlBackend(SqlPluginSettings(url=mariadb_url, statement_timeout=timedelta(seconds=1)))
     engine = create_engine(SqlPluginSettings(url=mariadb_url).database_url())
@@ -221,7 +221,7 @@ def test_a_dump_is_read_as_slowly_as_its_reader_likes(mariadb_url: str) -> None:
     backend.close()
 
 
-def test_what_is_taken_is_told_by_its_field(backend: SqlBackend) -> None:
+def test_unique_violation_names_its_field(backend: SqlBackend) -> None:
     organization, robot = make_organization(), make_service_user()
     robot = replace(robot, organization_id=organization.id)
     person = make_human_user(organization, user_name="ada")
@@ -247,7 +247,7 @@ def test_last_uses_are_noted(backend: SqlBackend) -> None:
         assert storage.credentials.list_secrets(robot.id)[0].last_used_at == NOW
 
 
-def test_a_migration_that_was_killed_is_gone_on_with(mariadb_server: MariadbServer) -> None:
+def test_migration_that_was_killed_is_gone_on_with(mariadb_server: MariadbServer) -> None:
     url = new_database(mariadb_server)
     engine = create_engine(SqlPluginSettings(url=url).database_url())
     half = mariadb._TABLES.split(";\n")[:9]
@@ -265,7 +265,7 @@ def test_a_migration_that_was_killed_is_gone_on_with(mariadb_server: MariadbServ
     drop_database(mariadb_server, url)
 
 
-def test_a_server_that_is_gone_is_told_and_one_that_is_back_is_used() -> None:
+def test_server_outage_is_reported_and_recovered() -> None:
     with running_server() as server:
         organization, transactions = make_organization(), ContractTransactionManager()
         backend = SqlBackend(SqlPluginSettings(url=new_database(server)))

@@ -77,13 +77,13 @@ def connection(empty_url: str) -> Iterator[Connection]:
     engine.dispose()
 
 
-def test_the_revisions_are_those_of_alembic() -> None:
+def test_revisions_are_those_of_alembic() -> None:
     script = script_directory()
     assert script.get_heads() == [HEAD]
     assert [revision.revision for revision in reversed(list(script.walk_revisions()))] == list(REVISIONS)
 
 
-def test_a_new_database_is_migrated_once(opened: Callable[[], SqlBackend]) -> None:
+def test_new_database_is_migrated_once(opened: Callable[[], SqlBackend]) -> None:
     backend = opened()
     planned = list(backend.migrate(dry_run=True))
     assert planned[0] == "0001: Create everything."
@@ -98,7 +98,7 @@ def test_a_new_database_is_migrated_once(opened: Callable[[], SqlBackend]) -> No
 
 # SQLAlchemy cannot read back an index over an expression from SQLite.
 @pytest.mark.filterwarnings("ignore:.*expression-based index")
-def test_the_migrated_schema_is_that_of_the_tables(opened: Callable[[], SqlBackend], connection: Connection) -> None:
+def test_migrated_schema_is_that_of_the_tables(opened: Callable[[], SqlBackend], connection: Connection) -> None:
     opened().migrate()
     if connection.dialect.name == "mariadb":
         # Its types are its own: what keys hold is short, and what lists are sorted by is bytes.
@@ -146,7 +146,7 @@ def _rules(path: Path) -> list[tuple[object, ...]]:
     return sorted(rules, key=str)
 
 
-def test_an_older_schema_is_refused_until_it_is_migrated(
+def test_older_schema_is_refused_until_it_is_migrated(
     opened: Callable[[], SqlBackend], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend = opened()
@@ -158,7 +158,7 @@ def test_an_older_schema_is_refused_until_it_is_migrated(
         backend.check()
 
 
-def test_of_two_processes_one_migrates(empty_url: str, opened: Callable[[], SqlBackend]) -> None:
+def test_concurrent_migrations_run_once(empty_url: str, opened: Callable[[], SqlBackend]) -> None:
     program = (
         f"from identity.plugins.sql import *; print(len(SqlBackend(SqlPluginSettings(url={empty_url!r})).migrate()))"
     )
@@ -168,7 +168,7 @@ def test_of_two_processes_one_migrates(empty_url: str, opened: Callable[[], SqlB
     opened().check()
 
 
-def test_a_newer_schema_is_refused(opened: Callable[[], SqlBackend], connection: Connection) -> None:
+def test_newer_schema_is_refused(opened: Callable[[], SqlBackend], connection: Connection) -> None:
     backend = opened()
     backend.migrate()
     _pretend(connection, "9999", oldest="9998")
@@ -177,7 +177,7 @@ def test_a_newer_schema_is_refused(opened: Callable[[], SqlBackend], connection:
             attempt()
 
 
-def test_the_schema_of_a_newer_version_can_be_used_that_says_so(
+def test_schema_of_a_newer_version_can_be_used_that_says_so(
     opened: Callable[[], SqlBackend], connection: Connection
 ) -> None:
     backend = opened()
@@ -188,7 +188,7 @@ def test_the_schema_of_a_newer_version_can_be_used_that_says_so(
         backend.migrate()
 
 
-def test_an_audit_event_cannot_be_changed(opened: Callable[[], SqlBackend], connection: Connection) -> None:
+def test_audit_event_cannot_be_changed(opened: Callable[[], SqlBackend], connection: Connection) -> None:
     backend, event = opened(), make_audit_event()
     backend.migrate()
     with committed_transaction(backend, ContractTransactionManager()) as storage:
@@ -265,7 +265,7 @@ def _row(table: Table) -> dict[str, Any]:
 ERASURE = """UPDATE audit_events SET detail = '{"erased": true}'"""
 
 
-def test_what_an_audit_event_tells_of_a_person_can_be_erased_when_nobody_is_there_any_more(
+def test_personal_data_in_audit_events_can_be_erased_after_deletion(
     opened: Callable[[], SqlBackend], connection: Connection
 ) -> None:
     """And nothing else of it, nor of any other event."""
@@ -311,19 +311,19 @@ def test_what_an_audit_event_tells_of_a_person_can_be_erased_when_nobody_is_ther
     assert [event and event.detail for event in audit_events] == [ERASED, *[{"name": "Ada"}] * 3]
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_uncreatable_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StorageUnavailable, match="cannot be created"):
         SqlBackend(SqlPluginSettings(url=f"sqlite:///{tmp_path}/file/identity.db")).migrate()
 
 
-def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
+def test_invalid_database_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "identity.db").write_text("not a database" * 100)
     with pytest.raises(StorageUnavailable, match="not an SQLite database"):
         SqlBackend(SqlPluginSettings(url=f"sqlite:///{tmp_path}/identity.db")).check()
 
 
-def test_only_a_migration_makes_a_file(tmp_path: Path) -> None:
+def test_only_migration_creates_a_file(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "identity.db"
     backend = SqlBackend(SqlPluginSettings(url=f"sqlite:///{path}"))
     with pytest.raises(StorageUnavailable, match=r"no database file .+ keeps its data.+`identity migrate"):
@@ -337,7 +337,7 @@ def test_only_a_migration_makes_a_file(tmp_path: Path) -> None:
     backend.close()
 
 
-def test_a_migrated_file_can_be_moved(sqlite_template: Path, tmp_path: Path) -> None:
+def test_migrated_file_can_be_moved(sqlite_template: Path, tmp_path: Path) -> None:
     shutil.copy(sqlite_template, tmp_path / "moved.db")
     backend = SqlBackend(SqlPluginSettings(url=f"sqlite:///{tmp_path}/moved.db"))
     backend.check()

@@ -95,7 +95,7 @@ def until(condition: Callable[[], object]) -> None:
         time.sleep(0.01)
 
 
-def test_whoever_asks_for_a_table_is_answered_while_a_change_of_it_waits(url: str) -> None:
+def test_table_is_readable_while_its_change_waits(url: str) -> None:
     with beside(url) as migrate, connected(url) as reader, connected(url, isolation_level="AUTOCOMMIT") as asking:
         reader.execute(text("SELECT count(*) FROM access_tokens"))
         name = "lock_timeout = '3s'" if asking.dialect.name == "postgresql" else "lock_wait_timeout = 3"
@@ -114,7 +114,7 @@ def test_whoever_asks_for_a_table_is_answered_while_a_change_of_it_waits(url: st
     backend.close()
 
 
-def test_a_table_that_is_held_for_very_long_is_told(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_table_lock_is_reported(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "_LOCK_TIMEOUT", 0)
     backend = SqlBackend(SqlPluginSettings(url=url))
     with connected(url) as reader:
@@ -126,7 +126,7 @@ def test_a_table_that_is_held_for_very_long_is_told(url: str, monkeypatch: pytes
     backend.close()
 
 
-def test_nobody_waits_for_an_index_and_one_that_a_killed_run_left_is_made_anew(postgresql: str) -> None:
+def test_index_creation_blocks_nothing_and_replaces_an_invalid_index(postgresql: str) -> None:
     """A reader who may still see the table without it is waited for, by nobody but the migration."""
     made_before(TOKENS, postgresql)
     with connected(postgresql, isolation_level="REPEATABLE READ") as reader:
@@ -172,7 +172,7 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("begins_with", [None, *REVISIONS[:-1]])
-def test_a_migration_that_was_killed_after_any_of_its_statements_is_gone_on_with(
+def test_migration_that_was_killed_after_any_of_its_statements_is_gone_on_with(
     empty: str, begins_with: str | None
 ) -> None:
     """Each run finds what all runs before left, and recognizes it."""

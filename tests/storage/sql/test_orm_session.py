@@ -48,7 +48,9 @@ def _badges(session: Session, transactions: ContractTransactionManager) -> list[
         return list(session.scalars(select(OrmBadge.organization_id)))
 
 
-def test_both_are_committed(backend: SqlBackend, session: Session, transactions: ContractTransactionManager) -> None:
+def test_orm_and_storage_writes_commit_together(
+    backend: SqlBackend, session: Session, transactions: ContractTransactionManager
+) -> None:
     written = _write(backend, session, transactions)
     transactions.commit()
     with backend.read_session() as storage:
@@ -56,7 +58,9 @@ def test_both_are_committed(backend: SqlBackend, session: Session, transactions:
     assert _badges(session, transactions) == [written]
 
 
-def test_both_are_undone(backend: SqlBackend, session: Session, transactions: ContractTransactionManager) -> None:
+def test_orm_and_storage_writes_roll_back_together(
+    backend: SqlBackend, session: Session, transactions: ContractTransactionManager
+) -> None:
     written = _write(backend, session, transactions)
     transactions.abort()
     with backend.read_session() as storage:
@@ -64,7 +68,7 @@ def test_both_are_undone(backend: SqlBackend, session: Session, transactions: Co
     assert _badges(session, transactions) == []
 
 
-def test_the_session_is_undone_where_the_backend_cannot_commit(
+def test_session_is_undone_where_the_backend_cannot_commit(
     backend: SqlBackend, session: Session, transactions: ContractTransactionManager
 ) -> None:
     """The session votes after the backend: whoever votes last is never left alone with a commit."""

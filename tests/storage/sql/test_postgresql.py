@@ -92,7 +92,7 @@ def test_connections_have_limits(backend: SqlBackend) -> None:
     ],
     ids=["rotate", "redeem"],
 )
-def test_a_token_costs_the_same_where_the_planner_knows_nothing_yet(
+def test_token_query_cost_without_planner_statistics(
     new_backend: SqlBackend, change: Callable[[Storage], object]
 ) -> None:
     """Until tables are analyzed for the first time it takes them for tiny, however fast they grow."""
@@ -119,7 +119,7 @@ def parameter(driver: Any, name: str) -> object:
     return driver.execute(f"SHOW {name}").fetchone()[0]
 
 
-def test_a_follower_waits_for_events_with_lower_numbers(backend: SqlBackend) -> None:
+def test_follower_waits_for_events_with_lower_numbers(backend: SqlBackend) -> None:
     slow, early, late = ContractTransactionManager(), make_audit_event(), make_audit_event()
     slow.begin()
     backend.join_transaction(slow).audit.append(early)
@@ -136,7 +136,7 @@ def test_a_follower_waits_for_events_with_lower_numbers(backend: SqlBackend) -> 
         assert [event.id for event in following.result()] == [early.id, late.id]
 
 
-def test_a_follower_does_not_wait_for_numbers_that_nobody_gets(backend: SqlBackend) -> None:
+def test_follower_skips_unused_sequence_numbers(backend: SqlBackend) -> None:
     given_up, event = ContractTransactionManager(), make_audit_event()
     given_up.begin()
     backend.join_transaction(given_up).audit.append(make_audit_event())
@@ -155,7 +155,7 @@ def test_options_of_the_url_are_kept(postgresql_url: str) -> None:
     backend.close()
 
 
-def test_the_password_comes_from_its_file(postgresql_url: str, tmp_path: Path) -> None:
+def test_password_comes_from_its_file(postgresql_url: str, tmp_path: Path) -> None:
     path = tmp_path / "password"
     path.write_text("from file\n")
     path.chmod(0o600)
@@ -187,7 +187,7 @@ def frozen(lone_server: PostgresqlServer) -> Iterator[Callable[[int], None]]:
     send(signal.SIGCONT)
 
 
-def test_a_server_that_is_silent_is_given_up(lone_server: PostgresqlServer, frozen: Callable[[int], None]) -> None:
+def test_server_that_is_silent_is_given_up(lone_server: PostgresqlServer, frozen: Callable[[int], None]) -> None:
     """Its own timeouts do not run while it is frozen."""
     backend = SqlBackend(SqlPluginSettings(url=new_database(lone_server), statement_timeout=timedelta(seconds=1)))
     backend.migrate()
@@ -203,7 +203,7 @@ def test_a_server_that_is_silent_is_given_up(lone_server: PostgresqlServer, froz
     backend.close()
 
 
-def test_a_server_that_is_gone_is_told_and_one_that_is_back_is_used(lone_server: PostgresqlServer) -> None:
+def test_server_outage_is_reported_and_recovered(lone_server: PostgresqlServer) -> None:
     url, transactions, organization = new_database(lone_server), ContractTransactionManager(), make_organization()
     backend = SqlBackend(SqlPluginSettings(url=url))
     backend.migrate()
@@ -240,7 +240,7 @@ def test_a_server_that_is_gone_is_told_and_one_that_is_back_is_used(lone_server:
     backend.close()
 
 
-def test_a_connection_that_dies_before_the_commit_is_told(
+def test_connection_lost_before_commit_is_reported(
     backend: SqlBackend, transactions: ContractTransactionManager, postgresql_url: str
 ) -> None:
     organization = make_organization()
@@ -258,7 +258,7 @@ def test_a_connection_that_dies_before_the_commit_is_told(
         assert storage.organizations.find(organization.id) is None
 
 
-def test_a_failed_transaction_is_never_committed_silently(
+def test_failed_transaction_is_never_committed_silently(
     backend: SqlBackend, transactions: ContractTransactionManager
 ) -> None:
     organization = make_organization()
@@ -272,7 +272,7 @@ def test_a_failed_transaction_is_never_committed_silently(
     transactions.abort()
 
 
-def test_a_deadlock_can_be_tried_again(backend: SqlBackend) -> None:
+def test_deadlock_can_be_tried_again(backend: SqlBackend) -> None:
     first, second = make_organization(), make_organization()
     with committed_transaction(backend, ContractTransactionManager()) as storage:
         storage.organizations.add(first)
@@ -298,7 +298,7 @@ def test_a_deadlock_can_be_tried_again(backend: SqlBackend) -> None:
     assert isinstance(error, TransientError)
 
 
-def test_a_serialization_failure_can_be_tried_again_also_at_the_commit(
+def test_serialization_failure_can_be_tried_again_also_at_the_commit(
     postgresql_url: str,
 ) -> None:
     backend = SqlBackend(
@@ -319,7 +319,7 @@ def test_a_serialization_failure_can_be_tried_again_also_at_the_commit(
     backend.close()
 
 
-def test_a_lock_that_is_held_for_too_long_is_told(backend: SqlBackend, postgresql_url: str) -> None:
+def test_lock_timeout_is_reported(backend: SqlBackend, postgresql_url: str) -> None:
     organization = make_organization()
     with committed_transaction(backend, ContractTransactionManager()) as storage:
         storage.organizations.add(organization)
@@ -334,7 +334,7 @@ def test_a_lock_that_is_held_for_too_long_is_told(backend: SqlBackend, postgresq
     impatient.close()
 
 
-def test_a_statement_that_takes_too_long_is_told(postgresql_url: str) -> None:
+def test_statement_timeout_is_reported(postgresql_url: str) -> None:
     backend = SqlBackend(SqlPluginSettings(url=postgresql_url, statement_timeout=timedelta(milliseconds=50)))
     organization = make_organization()
     with committed_transaction(backend, ContractTransactionManager()) as storage:
@@ -347,7 +347,7 @@ def test_a_statement_that_takes_too_long_is_told(postgresql_url: str) -> None:
     backend.close()
 
 
-def test_the_last_owner_stays_when_one_is_deactivated_and_the_other_removed_at_once(backend: SqlBackend) -> None:
+def test_last_owner_stays_when_one_is_deactivated_and_the_other_removed_at_once(backend: SqlBackend) -> None:
     organization = make_organization()
     users = [make_human_user(organization) for _ in range(2)]
     managers = [make_manager(user) for user in users]
@@ -378,7 +378,7 @@ def test_tokens_are_issued_to_locked_holders(backend: SqlBackend) -> None:
         _save(backend, make_access_token(user))
 
 
-def test_a_family_revoked_while_it_is_rotated_leaves_nothing_live(backend: SqlBackend) -> None:
+def test_revocation_during_rotation_leaves_no_live_token(backend: SqlBackend) -> None:
     organization = make_organization()
     project = make_project(organization)
     application, user = make_application(project), make_human_user(organization)
@@ -401,7 +401,7 @@ def _save(backend: SqlBackend, *values: object) -> None:
             add(storage, value)
 
 
-def test_what_a_pooler_would_drop_of_the_url_is_refused() -> None:
+def test_url_options_dropped_by_a_pooler_are_refused() -> None:
     with pytest.raises(InvalidSetting, match="ALTER ROLE"):
         SqlPluginSettings(url=f"postgresql://identity@db/identity?{SERIALIZABLE}", pooler=True)
     SqlPluginSettings(url="postgresql://identity@db/identity?sslmode=require", pooler=True)

@@ -122,7 +122,7 @@ def client(id_: str) -> Ask:
     return ask
 
 
-def test_those_who_are_ready_ask_once_and_each_gets_its_own(scene: BatchingScenario) -> None:
+def test_ready_readers_share_a_query_and_get_their_own_rows(scene: BatchingScenario) -> None:
     def unknown(storage: Storage) -> object:
         return storage.tokens.find_access_token(make_digest())
 
@@ -131,13 +131,13 @@ def test_those_who_are_ready_ask_once_and_each_gets_its_own(scene: BatchingScena
     assert len(scene.sent) == 1
 
 
-def test_things_of_different_kinds_are_asked_for_apart(scene: BatchingScenario) -> None:
+def test_entities_of_different_kinds_are_queried_separately(scene: BatchingScenario) -> None:
     scene.ask(token(0), client(APPLICATIONS[0].id), token(1), client(APPLICATIONS[1].id))
     assert scene.results == [TOKENS[0], (APPLICATIONS[0], 2), TOKENS[1], (APPLICATIONS[1], 0)]
     assert len(scene.sent) == 2
 
 
-def test_who_is_alone_asks_as_a_thread_does(scene: BatchingScenario, backend: SqlBackend) -> None:
+def test_single_reader_queries_like_a_thread(scene: BatchingScenario, backend: SqlBackend) -> None:
     scene.ask(token(0))
     alone = scene.sent
     scene.ask(token(0), token(1))
@@ -153,7 +153,7 @@ def test_more_than_fit_into_one_question_ask_two(scene: BatchingScenario) -> Non
     assert len(scene.sent) == 2
 
 
-def test_a_key_is_found_for_its_own_service_user_alone(scene: BatchingScenario) -> None:
+def test_key_is_found_for_its_own_service_user_alone(scene: BatchingScenario) -> None:
     def signer(user_id: str) -> Ask:
         return lambda storage: (found := storage.credentials.find_key_with_subject(KEY.id, user_id)) and found[0]
 
@@ -163,13 +163,13 @@ def test_a_key_is_found_for_its_own_service_user_alone(scene: BatchingScenario) 
 
 
 @pytest.mark.parametrize("bad", ["nul\0", "lone \ud800"])
-def test_who_asks_what_no_row_can_hold_spoils_nothing_for_others(scene: BatchingScenario, bad: str) -> None:
+def test_invalid_parameter_does_not_fail_the_batch(scene: BatchingScenario, bad: str) -> None:
     for asks in ((bad, APPLICATIONS[0].id), (APPLICATIONS[0].id, bad)):
         scene.ask(*map(client, asks))
         assert scene.results == [None if ask == bad else (APPLICATIONS[0], 2) for ask in asks]
 
 
-def test_in_a_snapshot_nobody_asks_for_others(backend: SqlBackend) -> None:
+def test_snapshot_queries_are_not_batched(backend: SqlBackend) -> None:
     """It sees what was committed when it began, and nothing else."""
     barrier, transactions = GreenletBarrier(3), ContractTransactionManager()
 
@@ -191,7 +191,7 @@ def test_in_a_snapshot_nobody_asks_for_others(backend: SqlBackend) -> None:
     assert run_in_greenlets([after, before, after]) == [revoked, TOKENS[0], revoked]
 
 
-def test_a_connection_that_is_lost_is_the_loss_of_whoever_has_it(scene: BatchingScenario, postgresql_url: str) -> None:
+def test_lost_connection_fails_only_its_reader(scene: BatchingScenario, postgresql_url: str) -> None:
     def lose(connection: DatabaseConnection) -> None:
         with psycopg.connect(postgresql_url.replace("+psycopg", ""), autocommit=True) as other:
             other.execute("SELECT pg_terminate_backend(%s, 5000)", (connection.driver.info.backend_pid,))
@@ -200,7 +200,7 @@ def test_a_connection_that_is_lost_is_the_loss_of_whoever_has_it(scene: Batching
     assert scene.results == ["StorageUnavailable" if number == scene.first else TOKENS[number] for number in range(3)]
 
 
-def test_all_who_have_waited_long_are_told_so_at_once(scene: BatchingScenario, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batch_timeouts_are_raised_at_once(scene: BatchingScenario, monkeypatch: pytest.MonkeyPatch) -> None:
     """A silent server would be silent to each of them again."""
     monkeypatch.setattr(query_batching, "_SLOW_QUERY_SECONDS", -1.0)
 
@@ -381,7 +381,7 @@ def test_refused_write_leaves_its_neighbours_alone(writers: Writers, refused: in
     assert writers.stored(*tokens) == [number != refused for number in range(3)]
 
 
-def test_what_is_used_up_by_several_in_one_batch_is_used_once(writers: Writers) -> None:
+def test_single_use_in_one_batch_succeeds_once(writers: Writers) -> None:
     tokens = new_tokens(5)
     ended = writers.record(*tokens, used=make_record())
     assert sorted(ended) == ["AlreadyUsed"] * 4 + ["written"]

@@ -333,7 +333,7 @@ def statements(backend: SqlBackend, monkeypatch: pytest.MonkeyPatch) -> Iterator
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", READS)
-def test_a_read_is_one_statement(backend: SqlBackend, statements: Statements, name: str) -> None:
+def test_read_is_one_statement(backend: SqlBackend, statements: Statements, name: str) -> None:
     with backend.read_session() as storage:
         READS[name](storage)
     assert len(statements.sent) == 1
@@ -341,7 +341,7 @@ def test_a_read_is_one_statement(backend: SqlBackend, statements: Statements, na
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", WRITES)
-def test_a_write_is_one_statement(backend: SqlBackend, statements: Statements, name: str) -> None:
+def test_write_is_one_statement(backend: SqlBackend, statements: Statements, name: str) -> None:
     with committed_transaction(backend, ContractTransactionManager()) as storage:
         WRITES[name](storage)
     assert len(statements.sent) == 1

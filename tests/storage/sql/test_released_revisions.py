@@ -98,7 +98,7 @@ def test_fingerprints_are_those_of_the_revisions(empty: str) -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_revisions_import_nothing_that_moves(file: Path) -> None:
+def test_revisions_import_no_application_code(file: Path) -> None:
     tree = ast.walk(ast.parse(file.read_text()))
     imported = {node.module or "" for node in tree if isinstance(node, ast.ImportFrom)}
     imported |= {
@@ -111,7 +111,7 @@ def test_revisions_import_nothing_that_moves(file: Path) -> None:
     assert {name for name in imported if name.partition(".")[0] not in stable} <= {FROZEN}
 
 
-def test_a_changed_revision_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_revision_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "versions").mkdir()
     for name in ("indexes.py", "mariadb.py", "versions/0001_first.py"):
         (tmp_path / name).write_text("")
@@ -127,7 +127,7 @@ def test_a_changed_revision_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
     assert hashes.recorded_hashes() != hashes.current_hashes(), "what was recorded stays"
 
 
-def test_a_database_of_an_early_development_version_is_refused(empty: str) -> None:
+def test_database_of_an_early_development_version_is_refused(empty: str) -> None:
     """Revision ids were used twice: its schema has other columns under an id that is known."""
     if empty.startswith("mariadb"):
         pytest.skip("early versions knew no MariaDB")
@@ -146,7 +146,7 @@ def test_a_database_of_an_early_development_version_is_refused(empty: str) -> No
 
 
 @pytest.mark.parametrize("revision", ["0013", "9999"])
-def test_an_early_revision_that_is_above_ours_is_not_called_newer(empty: str, revision: str) -> None:
+def test_early_revision_that_is_above_ours_is_not_called_newer(empty: str, revision: str) -> None:
     changed(
         empty,
         None,
@@ -168,7 +168,7 @@ def test_an_early_revision_that_is_above_ours_is_not_called_newer(empty: str, re
     ("DROP INDEX ix_domains_of_nobody", None),
 ])  # fmt: skip
 @pytest.mark.parametrize("revision", ["0008", HEAD])
-def test_tables_that_were_changed_are_told_and_what_is_added_beside_is_not(
+def test_changed_tables_are_reported_and_additions_are_not(
     empty: str, statement: str, problem: str | None, revision: str
 ) -> None:
     kind = empty.partition(":")[0]
@@ -189,7 +189,7 @@ def test_tables_that_were_changed_are_told_and_what_is_added_beside_is_not(
         assert problems[0] == "" or "older than this version" in problems[0]
 
 
-def test_tables_of_something_else_are_left_alone(empty: str) -> None:
+def test_foreign_tables_are_left_alone(empty: str) -> None:
     changed(empty, None, "CREATE TABLE users (id INTEGER PRIMARY KEY, login VARCHAR(20))")
     backend = SqlBackend(SqlPluginSettings(url=empty))
     for attempt in (backend.migrate, lambda: backend.migrate(dry_run=True)):
@@ -219,7 +219,7 @@ def test_partitions_and_a_restored_copy_are_recognized(postgresql_server: Postgr
     drop_database(postgresql_server, url)
 
 
-def test_an_account_that_may_not_see_triggers_is_served(mariadb_server: object) -> None:
+def test_account_that_may_not_see_triggers_is_served(mariadb_server: object) -> None:
     """MariaDB shows them to whoever may make some."""
     from identity.testing import mariadb as of_mariadb
 

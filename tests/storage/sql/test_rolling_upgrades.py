@@ -90,7 +90,7 @@ def test_programs_of_older_versions_go_on(engine: Engine, old: str, new: str) ->
         program.run(connection)
 
 
-def test_a_program_that_cannot_go_on_is_noticed(engine: Engine) -> None:
+def test_program_that_cannot_go_on_is_noticed(engine: Engine) -> None:
     """Revision 0004 took a column away: this is what the test above would have said."""
     assert OLDEST["0004"] == "0004"
     program = older_program(engine, "0003")
@@ -106,7 +106,7 @@ def test_no_revision_lets_programs_go_on_that_one_before_it_stopped() -> None:
     assert all(oldest <= revision for revision, oldest in zip(REVISIONS, programs, strict=True))
 
 
-def test_the_database_tells_who_can_go_on(engine: Engine) -> None:
+def test_database_lists_compatible_releases(engine: Engine) -> None:
     older_program(engine, HEAD)
     with engine.begin() as connection:
         assert connection.execute(text("SELECT oldest FROM alembic_version")).scalar() == OLDEST[HEAD]
@@ -120,7 +120,7 @@ def test_the_database_tells_who_can_go_on(engine: Engine) -> None:
     ("9999", None, "newer than this version"),
     (REVISIONS[0], REVISIONS[0], "older than this version"),
 ])  # fmt: skip
-def test_a_program_goes_on_where_the_schema_says_so(stored: str, oldest: str | None, problem: str | None) -> None:
+def test_program_goes_on_where_the_schema_says_so(stored: str, oldest: str | None, problem: str | None) -> None:
     if problem is None:
         require_usable_revision(stored, oldest)
         return
@@ -128,7 +128,7 @@ def test_a_program_goes_on_where_the_schema_says_so(stored: str, oldest: str | N
         require_usable_revision(stored, oldest)
 
 
-def test_a_dry_run_tells_statements_rows_and_who_goes_on(engine: Engine) -> None:
+def test_dry_run_lists_statements_rows_and_compatible_releases(engine: Engine) -> None:
     older_program(engine, "0003")
     backend = SqlBackend(SqlPluginSettings(url=engine.url.render_as_string(hide_password=False)))
     lines, plan = backend.migrate(dry_run=True), backend.migration_sql()
@@ -151,7 +151,7 @@ def is_ready(backend: SqlBackend) -> bool:
 
 
 @pytest.mark.parametrize("revision", REVISIONS[:-1])
-def test_a_dry_run_promises_what_the_program_of_the_schema_does(
+def test_dry_run_compatibility_matches_the_release(
     engine: Engine, revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     older_program(engine, revision)

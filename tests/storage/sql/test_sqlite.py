@@ -49,7 +49,7 @@ def test_files_and_folder_are_closed_to_others(backend: SqlBackend, tmp_path: Pa
         assert {mode(path) for path in files} == {0o600}
 
 
-def test_a_dry_run_waits_for_no_writer(tmp_path: Path) -> None:
+def test_dry_run_waits_for_no_writer(tmp_path: Path) -> None:
     path = tmp_path / "identity.db"
     engine = open_migration_engine(SqlPluginSettings(url=f"sqlite:///{path}"))
     with engine.begin() as connection:
@@ -74,9 +74,7 @@ def test_connections_are_set_for_safety(backend: SqlBackend) -> None:
         assert _pragmas(storage, writing) == writing
 
 
-def test_what_was_written_is_carried_over_into_the_file_beside_whoever_writes(
-    backend: SqlBackend, tmp_path: Path
-) -> None:
+def test_checkpoint_runs_beside_a_writer(backend: SqlBackend, tmp_path: Path) -> None:
     path = tmp_path / "folder" / "identity.db"
 
     def carried_over() -> int:
@@ -94,7 +92,7 @@ def test_what_was_written_is_carried_over_into_the_file_beside_whoever_writes(
     assert carried_over() == 2
 
 
-def test_a_writer_that_waits_too_long_is_told(backend: SqlBackend, url: str) -> None:
+def test_write_lock_timeout_is_reported(backend: SqlBackend, url: str) -> None:
     impatient = SqlBackend(SqlPluginSettings(url=url, busy_timeout=timedelta(milliseconds=50)))
     with committed_transaction(backend, ContractTransactionManager()) as storage:
         storage.organizations.add(make_organization())
@@ -109,7 +107,7 @@ def test_a_writer_that_waits_too_long_is_told(backend: SqlBackend, url: str) -> 
     impatient.close()
 
 
-def test_a_failed_commit_is_told_and_not_repeated(backend: SqlBackend) -> None:
+def test_failed_commit_is_reported_and_not_retried(backend: SqlBackend) -> None:
     transactions, organization = ContractTransactionManager(), make_organization()
     transactions.begin()
     storage = backend.join_transaction(transactions)
@@ -125,7 +123,7 @@ def test_a_failed_commit_is_told_and_not_repeated(backend: SqlBackend) -> None:
         again.organizations.add(organization)
 
 
-def test_a_full_disk_is_told(backend: SqlBackend) -> None:
+def test_full_disk_is_reported(backend: SqlBackend) -> None:
     transactions = ContractTransactionManager()
     transactions.begin()
     storage = backend.join_transaction(transactions)
@@ -150,7 +148,7 @@ def _pragmas(storage: Storage, names: dict[str, object]) -> dict[str, object]:
     return {name: driver_of(storage).execute(f"PRAGMA {name}").fetchone()[0] for name in names}
 
 
-def test_of_many_rows_it_is_told_about_how_many_there_are(backend: SqlBackend) -> None:
+def test_row_count_is_estimated(backend: SqlBackend) -> None:
     """By the first and the last one, from the limit on up to which they are counted."""
     with backend.read_session() as storage:
         assert storage.purges.count_stored(PurgeKind.AUDIT_EVENTS, 0) == 0

@@ -75,7 +75,7 @@ def saved(backend: SqlBackend) -> Organization:
 Opens = Callable[[SqlPluginSettings], SqlBackend]
 
 
-def test_a_standby_is_read_from_once_it_is_known_to_be_fresh(pair: StandbyPair, opened: Opens) -> None:
+def test_standby_is_read_from_once_it_is_known_to_be_fresh(pair: StandbyPair, opened: Opens) -> None:
     backend = opened(pair.settings())
     assert backend.standby_session() is None, "nothing is known of it yet"
     organization = saved(backend)
@@ -83,7 +83,7 @@ def test_a_standby_is_read_from_once_it_is_known_to_be_fresh(pair: StandbyPair, 
     assert [load.name for load in backend.pool_usages] == ["reading", "writing", "standby"]
 
 
-def test_without_a_standby_there_is_nothing_that_lags(postgresql_url: str) -> None:
+def test_no_lag_without_a_standby(postgresql_url: str) -> None:
     backend = SqlBackend(SqlPluginSettings(url=postgresql_url))
     assert not backend.has_standby
     assert backend.standby_session() is None
@@ -91,9 +91,7 @@ def test_without_a_standby_there_is_nothing_that_lags(postgresql_url: str) -> No
     backend.close()
 
 
-def test_what_was_committed_longer_ago_than_is_allowed_is_never_missing(
-    pair: StandbyPair, opened: Opens, clock: PairClock
-) -> None:
+def test_standby_reads_never_exceed_the_allowed_staleness(pair: StandbyPair, opened: Opens, clock: PairClock) -> None:
     backend = opened(pair.settings())
     until(lambda: lagging(backend))
     pair.pause()
@@ -114,7 +112,7 @@ def test_what_was_committed_longer_ago_than_is_allowed_is_never_missing(
     assert until(lambda: lagging(backend)) == (organization,)
 
 
-def test_a_standby_that_is_cut_off_from_an_idle_primary_is_fresh(
+def test_standby_that_is_cut_off_from_an_idle_primary_is_fresh(
     pair: StandbyPair, opened: Opens, clock: PairClock
 ) -> None:
     """It has all that there is."""
@@ -135,7 +133,7 @@ def test_a_standby_that_is_cut_off_from_an_idle_primary_is_fresh(
         _set(pair.standby, "primary_conninfo", conninfo)
 
 
-def test_while_the_primary_is_away_a_standby_is_read_from_until_it_may_be_too_old(
+def test_standby_is_read_during_primary_outage_until_stale(
     own_pair: StandbyPair, opened: Opens, clock: PairClock
 ) -> None:
     backend = opened(own_pair.settings())
@@ -149,7 +147,7 @@ def test_while_the_primary_is_away_a_standby_is_read_from_until_it_may_be_too_ol
     assert until(lambda: lagging(backend)) == (organization,)
 
 
-def test_a_standby_that_was_promoted_is_not_read_from(
+def test_standby_that_was_promoted_is_not_read_from(
     own_pair: StandbyPair, opened: Opens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend = opened(own_pair.settings())
@@ -176,7 +174,7 @@ def test_a_standby_that_was_promoted_is_not_read_from(
     assert backend.standby_problem() == ("Its server cannot be read from: it is no standby, or not any longer.")
 
 
-def test_a_standby_of_another_server_is_not_read_from(pair: StandbyPair, opened: Opens, postgresql_url: str) -> None:
+def test_standby_of_another_server_is_not_read_from(pair: StandbyPair, opened: Opens, postgresql_url: str) -> None:
     backend = opened(SqlPluginSettings(url=postgresql_url, standby_url=pair.standby.url(), standby_staleness=STALENESS))
     _never_read_from(backend)
     assert "not a standby of the server" in str(backend.standby_problem())
@@ -188,13 +186,13 @@ def test_another_database_of_the_standby_is_not_read_from(pair: StandbyPair, ope
     assert "has another database" in str(backend.standby_problem())
 
 
-def test_the_primary_is_not_read_from_as_a_standby(pair: StandbyPair, opened: Opens) -> None:
+def test_primary_is_not_read_from_as_a_standby(pair: StandbyPair, opened: Opens) -> None:
     backend = opened(pair.settings(standby_url=pair.primary.url("postgres")))
     _never_read_from(backend)
     assert "it is no standby" in str(backend.standby_problem())
 
 
-def test_a_standby_of_an_older_timeline_is_not_fresh(
+def test_standby_of_an_older_timeline_is_not_fresh(
     pair: StandbyPair, opened: Opens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it has at a position may not be what the new primary has there."""
@@ -202,7 +200,7 @@ def test_a_standby_of_an_older_timeline_is_not_fresh(
     _never_read_from(opened(pair.settings()))
 
 
-def test_a_standby_that_cannot_be_reached_holds_nobody_up(pair: StandbyPair, opened: Opens, tmp_path: Path) -> None:
+def test_unreachable_standby_does_not_block_reads(pair: StandbyPair, opened: Opens, tmp_path: Path) -> None:
     backend = opened(pair.settings(standby_url=f"postgresql://postgres@/x?host={tmp_path}"))
     _never_read_from(backend)
     problem = str(backend.standby_problem())
@@ -210,7 +208,7 @@ def test_a_standby_that_cannot_be_reached_holds_nobody_up(pair: StandbyPair, ope
     assert "identity.plugin.sql.standby_url" in problem
 
 
-def test_a_standby_that_falls_silent_is_left_and_read_from_again(pair: StandbyPair, opened: Opens) -> None:
+def test_standby_that_falls_silent_is_left_and_read_from_again(pair: StandbyPair, opened: Opens) -> None:
     backend = opened(pair.settings())
     organization = saved(backend)
     until(lambda: lagging(backend) or None)
@@ -224,7 +222,7 @@ def test_a_standby_that_falls_silent_is_left_and_read_from_again(pair: StandbyPa
     assert until(lambda: _quietly(backend)) == (organization,)
 
 
-def test_who_has_no_right_to_watch_a_server_finds_a_standby_fresh(pair: StandbyPair, opened: Opens) -> None:
+def test_freshness_without_monitoring_privilege(pair: StandbyPair, opened: Opens) -> None:
     settings = pair.settings()
     backend = opened(settings)
     saved(backend)
@@ -244,7 +242,7 @@ def test_who_has_no_right_to_watch_a_server_finds_a_standby_fresh(pair: StandbyP
         owner.execute("DROP OWNED BY plain")
 
 
-def test_each_server_is_asked_once_an_interval_and_not_at_all_while_nobody_reads(
+def test_servers_are_polled_once_an_interval_and_not_when_idle(
     pair: StandbyPair, opened: Opens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     statements: list[str] = []

@@ -125,12 +125,12 @@ def asking_own(own_world: World, heard: Heard) -> StandbyClient:
     return StandbyClient(own_world, heard)
 
 
-def test_only_what_reads_about_a_token_may_lag() -> None:
+def test_only_token_reads_may_use_a_standby() -> None:
     assert {endpoint.name for endpoint in ENDPOINTS if endpoint.allows_stale_reads} == {"introspect", "userinfo"}
     assert not any(endpoint.writes for endpoint in ENDPOINTS if endpoint.allows_stale_reads)
 
 
-def test_without_a_standby_nothing_is_asked_about_one(
+def test_no_standby_queries_without_a_standby(
     world_cache: WorldCache, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = world_cache.shared_world("sqlite")
@@ -149,7 +149,7 @@ def test_introspection_and_userinfo_come_from_the_standby(asking: StandbyClient,
     assert all(0 < age < STALENESS.total_seconds() for age in heard.ages)
 
 
-def test_a_token_of_a_moment_ago_is_active_though_the_standby_does_not_know_it(
+def test_token_of_a_moment_ago_is_active_though_the_standby_does_not_know_it(
     asking: StandbyClient, pair: StandbyPair
 ) -> None:
     asking.until_from_standby()
@@ -160,13 +160,13 @@ def test_a_token_of_a_moment_ago_is_active_though_the_standby_does_not_know_it(
     assert asking.userinfo(fresh) == (200, "primary")
 
 
-def test_a_refusal_is_the_primarys(asking: StandbyClient) -> None:
+def test_refusal_is_the_primarys(asking: StandbyClient) -> None:
     asking.until_from_standby()
     assert asking.introspect("unknown") == (200, False, "primary")
     assert asking.userinfo("unknown") == (401, "primary")
 
 
-def test_a_refused_client_is_audited_once(asking: StandbyClient) -> None:
+def test_refused_client_is_audited_once(asking: StandbyClient) -> None:
     asking.until_from_standby()
     wrong = replace(asking.client, secret="wrong")
     assert asking.world.client.introspect(asking.token, wrong).status_int == 401
@@ -174,7 +174,7 @@ def test_a_refused_client_is_audited_once(asking: StandbyClient) -> None:
     assert [event.event for event in events].count("authentication.refused") == 1
 
 
-def test_a_revoked_token_is_active_for_no_longer_than_is_allowed(
+def test_revoked_token_is_active_for_no_longer_than_is_allowed(
     asking: StandbyClient, pair: StandbyPair, clock: PairClock
 ) -> None:
     asking.until_from_standby()
@@ -190,7 +190,7 @@ def test_a_revoked_token_is_active_for_no_longer_than_is_allowed(
     assert asking.introspect() == (200, False, "primary")
 
 
-def test_while_the_primary_is_away_what_is_known_is_told_until_it_may_be_too_old(
+def test_token_reads_continue_during_primary_outage_until_stale(
     asking_own: StandbyClient, own_pair: StandbyPair, clock: PairClock
 ) -> None:
     asking, client = asking_own, asking_own.world.client
@@ -211,7 +211,7 @@ def test_while_the_primary_is_away_what_is_known_is_told_until_it_may_be_too_old
     asking.until_from_standby()
 
 
-def test_a_standby_that_is_gone_is_noticed_by_nobody(asking_own: StandbyClient, own_pair: StandbyPair) -> None:
+def test_lost_standby_does_not_affect_responses(asking_own: StandbyClient, own_pair: StandbyPair) -> None:
     asking_own.until_from_standby()
     own_pair.standby.stop()
     for _ in range(20):
@@ -221,7 +221,7 @@ def test_a_standby_that_is_gone_is_noticed_by_nobody(asking_own: StandbyClient, 
     asking_own.until_from_standby()
 
 
-def test_what_fails_at_the_standby_is_asked_of_the_primary(asking: StandbyClient, pair: StandbyPair) -> None:
+def test_failed_standby_read_falls_back_to_primary(asking: StandbyClient, pair: StandbyPair) -> None:
     asking.until_from_standby()
     backend = asking.world.identity.backend
     assert isinstance(backend, SqlBackend)
@@ -234,7 +234,7 @@ def test_what_fails_at_the_standby_is_asked_of_the_primary(asking: StandbyClient
     assert "primary" in {source for *_, source in answers}
 
 
-def test_what_lags_is_kept_apart(world: World) -> None:
+def test_stale_reads_are_cached_separately(world: World) -> None:
     with world.identity.backend.read_session() as storage:
         services = world.identity.create_standby_services(storage, lambda: pytest.fail("nobody acts"))
         lagging, process = services._process, world.identity.process_state
@@ -242,7 +242,7 @@ def test_what_lags_is_kept_apart(world: World) -> None:
     assert lagging.policy_cache is not process.policy_cache
 
 
-def test_all_else_is_read_where_it_was_written(asking: StandbyClient, pair: StandbyPair) -> None:
+def test_other_reads_use_the_primary(asking: StandbyClient, pair: StandbyPair) -> None:
     world = asking.world
     asking.until_from_standby()
     pair.pause()
@@ -252,7 +252,7 @@ def test_all_else_is_read_where_it_was_written(asking: StandbyClient, pair: Stan
     assert world.client.get(path, {"Authorization": f"Bearer {token}"}).json["name"] == organization.name
 
 
-def test_a_bad_standby_is_told_by_the_checks(database_factory: DatabaseFactory, pair: StandbyPair) -> None:
+def test_system_checks_report_a_bad_standby(database_factory: DatabaseFactory, pair: StandbyPair) -> None:
     world = make_standby_world(database_factory, pair)
     assert "standby" in {system_check.name for system_check in world.identity.system_checks}
     until(lambda: "standby" not in world.identity.system_checks.failures() or None)

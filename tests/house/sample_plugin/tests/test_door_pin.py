@@ -53,7 +53,7 @@ def browser(world: World, party: RelyingParty, person: HumanUser, first: Browser
     return signing_in(world, party, person)
 
 
-def test_the_first_time_a_code_is_chosen(world: World, party: RelyingParty, first: Browser) -> None:
+def test_first_time_a_code_is_chosen(world: World, party: RelyingParty, first: Browser) -> None:
     check_page(first.page, title="Choose a code for the door")
     first.submit({"code": "1"}, form="page-form")
     check_page(first.page, 422)
@@ -62,7 +62,7 @@ def test_the_first_time_a_code_is_chosen(world: World, party: RelyingParty, firs
     assert first.external_redirect.startswith(f"{party.redirect_uri}?code=")
 
 
-def test_the_code_goes_with_its_person(world: World, person: HumanUser, browser: Browser) -> None:
+def test_code_goes_with_its_person(world: World, person: HumanUser, browser: Browser) -> None:
     with world.transaction_services() as services:
         assert services.record_service(RECORD_NAMESPACE).find(CODES, person.id) is not None
         services.users.remove(person.id, principal=OPERATOR_PRINCIPAL)
@@ -70,7 +70,7 @@ def test_the_code_goes_with_its_person(world: World, person: HumanUser, browser:
         assert services.record_service(RECORD_NAMESPACE).find(CODES, person.id) is None
 
 
-def test_managers_see_who_has_one_and_nobody_else_does(
+def test_only_managers_see_who_has_a_door_pin(
     world: World, party: RelyingParty, person: HumanUser, browser: Browser
 ) -> None:
     browser.submit({"code": CODE}, form="page-form")
@@ -87,7 +87,7 @@ def test_managers_see_who_has_one_and_nobody_else_does(
     assert browser.open(f"/console/users/{newcomer.id}").html.find("a", href=address) is not None
 
 
-def test_the_code_leads_to_the_application(browser: Browser, party: RelyingParty) -> None:
+def test_code_leads_to_the_application(browser: Browser, party: RelyingParty) -> None:
     assert browser.sign_in_step == "door"
     check_page(browser.page, title="Enter the code of the door")
     assert not browser.session_cookies, "the password alone signs nobody in"
@@ -97,7 +97,7 @@ def test_the_code_leads_to_the_application(browser: Browser, party: RelyingParty
     assert browser.session_cookies
 
 
-def test_a_wrong_code_leads_nowhere_and_is_not_sent_back(browser: Browser) -> None:
+def test_wrong_code_leads_nowhere_and_is_not_sent_back(browser: Browser) -> None:
     for wrong in ("", "0000"):
         browser.submit({"code": wrong}, form="page-form")
         check_page(browser.page, 422)
@@ -106,7 +106,7 @@ def test_a_wrong_code_leads_nowhere_and_is_not_sent_back(browser: Browser) -> No
     assert not browser.session_cookies
 
 
-def test_nobody_can_try_all_codes(browser: Browser) -> None:
+def test_wrong_pins_are_rate_limited(browser: Browser) -> None:
     for _ in range(ATTEMPTS):
         browser.submit({"code": "0000"}, form="page-form")
     browser.submit({"code": CODE}, form="page-form")
@@ -117,20 +117,20 @@ def test_nobody_can_try_all_codes(browser: Browser) -> None:
     assert browser.external_redirect is not None
 
 
-def test_the_page_is_not_for_somebody_without_a_password(world: World, party: RelyingParty) -> None:
+def test_page_requires_a_password(world: World, party: RelyingParty) -> None:
     browser = Browser(world)
     browser.open(party.new_request().url, initiator=party.origin)
     browser.open(f"{browser.path}/door")
     assert browser.sign_in_step == "", "back at the login name"
 
 
-def test_a_session_is_not_asked_again(browser: Browser, party: RelyingParty) -> None:
+def test_session_is_not_asked_again(browser: Browser, party: RelyingParty) -> None:
     browser.submit({"code": CODE}, form="page-form")
     silent = party.new_request(prompt="none")
     assert party.extract_code(browser.open(silent.url, initiator=party.origin), silent)
 
 
-def test_it_speaks_german(browser: Browser) -> None:
+def test_page_is_translated_to_german(browser: Browser) -> None:
     browser.submit(button=("ui_locales", "de"), form="page-form")
     check_page(browser.page, title="Türcode eingeben")
     browser.submit({"code": "0000"}, form="page-form")

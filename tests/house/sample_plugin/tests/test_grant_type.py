@@ -30,9 +30,7 @@ class TestDelegation(GrantTypeContract):
         return delegation_request
 
 
-def test_a_service_user_of_another_organization_is_refused(
-    world: World, delegation_request: TokenRequestFactory
-) -> None:
+def test_service_user_of_another_organization_is_refused(world: World, delegation_request: TokenRequestFactory) -> None:
     stranger = world.make_service_user_program()
     form = {"grant_type": GRANT_TYPE, "scope": "openid", "service_user": stranger.id}
     check_oauth_error(
@@ -40,7 +38,7 @@ def test_a_service_user_of_another_organization_is_refused(
     )
 
 
-def test_the_preview_tells_what_really_comes_out(world: World) -> None:
+def test_preview_matches_the_issued_token(world: World) -> None:
     manager = world.make_manager_program()
     organization = manager.organization
     application = world.make_application(world.make_project(organization).id, grant_types=frozenset({GRANT_TYPE}))
@@ -58,7 +56,7 @@ def test_the_preview_tells_what_really_comes_out(world: World) -> None:
     assert {claim["name"]: claim["value"] for claim in userinfo["claims"]} == real
 
 
-def test_the_scope_opens_the_claim(make_world: WorldFactory) -> None:
+def test_scope_opens_the_claim(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.plugin.sample.department": "Logistics"})
     robot = world.make_service_user_program()
     token = check_token_response(robot.request_token("openid department"))
@@ -72,7 +70,7 @@ def test_discovery_shows_scope_and_claim(world: World) -> None:
     assert "department" in world.client.discovery["claims_supported"]
 
 
-def test_the_backend_is_the_one_in_use(world: World) -> None:
+def test_backend_is_the_one_in_use(world: World) -> None:
     backend = world.identity.backend
     assert isinstance(backend, SampleBackend)
     before = backend.writings

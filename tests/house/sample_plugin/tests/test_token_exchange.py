@@ -63,7 +63,7 @@ class TestTokenExchange(GrantTypeContract):
         return make_request
 
 
-def test_the_token_says_who_acts_for_whom(
+def test_exchanged_token_names_actor_and_subject(
     world: World, page: Credentials, gateway: Credentials, session: BrowserSession
 ) -> None:
     first = world.obtain_tokens(page, session, scope="openid")
@@ -77,7 +77,7 @@ def test_the_token_says_who_acts_for_whom(
     assert chain == {"sub": gateway.client_id, "act": {"sub": gateway.client_id}}
 
 
-def test_it_lives_no_longer_than_what_it_was_made_of(
+def test_exchanged_token_expires_no_later_than_subject_token(
     world: World, page: Credentials, gateway: Credentials, session: BrowserSession
 ) -> None:
     first = world.obtain_tokens(page, session, scope="openid")
@@ -86,7 +86,7 @@ def test_it_lives_no_longer_than_what_it_was_made_of(
     assert answer["expires_in"] == 60
 
 
-def test_its_audience_is_what_is_named(
+def test_exchanged_token_has_the_requested_audience(
     world: World, page: Credentials, gateway: Credentials, session: BrowserSession, project: Project
 ) -> None:
     token = world.obtain_tokens(page, session, scope="openid")["access_token"]
@@ -99,7 +99,7 @@ def test_its_audience_is_what_is_named(
     check_oauth_error(exchange(world, gateway, token, ("resource", "https://a.example")), "invalid_target")
 
 
-def test_it_ends_with_what_it_was_made_of(
+def test_exchanged_token_is_revoked_with_subject_token(
     world: World, page: Credentials, gateway: Credentials, session: BrowserSession
 ) -> None:
     tokens = world.obtain_tokens(page, session)
