@@ -7,7 +7,7 @@ from tests.browser.example_company import ExampleCompany
 from tests.browser.tab import Tab
 
 
-def test_the_profile_is_saved(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+def test_profile_is_saved(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     anna = site.make_user()
     site.start_session(profile, anna)
     tab.open(f"{site.url}/account/profile")
@@ -22,7 +22,7 @@ def test_the_profile_is_saved(site: ExampleCompany, profile: ChromiumProfile, ta
     assert (stored.given_name, stored.locale, stored.zoneinfo) == ("Änne <b>", "de", "Europe/Berlin")
 
 
-def test_what_is_wrong_in_the_closed_part_opens_it(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+def test_error_in_closed_section_opens_it(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     site.start_session(profile, site.make_user())
     tab.open(f"{site.url}/account/profile")
     tab.press("More")
@@ -36,7 +36,7 @@ def test_what_is_wrong_in_the_closed_part_opens_it(site: ExampleCompany, profile
     assert tab.focused == "field-birthdate"
 
 
-def test_two_tabs_that_change_the_same_profile(site: ExampleCompany, profile: ChromiumProfile) -> None:
+def test_concurrent_profile_edit_shows_conflict(site: ExampleCompany, profile: ChromiumProfile) -> None:
     site.start_session(profile, site.make_user())
     tab, other = profile.tab(), profile.tab()
     for item in (tab, other):
@@ -49,7 +49,7 @@ def test_two_tabs_that_change_the_same_profile(site: ExampleCompany, profile: Ch
     assert (other.status, other.value("nickname"), other.value("phone")) == (200, "Änne", "+49 30 1234567")
 
 
-def test_the_password_is_changed_and_other_sessions_end(
+def test_password_change_ends_other_sessions(
     site: ExampleCompany, profile: ChromiumProfile, tab: Tab, make_profile: MakeProfile
 ) -> None:
     anna = site.make_user()
@@ -73,7 +73,7 @@ def test_the_password_is_changed_and_other_sessions_end(
     assert other.heading == "Profile"
 
 
-def test_the_session_of_another_browser_is_ended(
+def test_session_of_another_browser_is_ended(
     site: ExampleCompany, profile: ChromiumProfile, tab: Tab, make_profile: MakeProfile
 ) -> None:
     anna = site.make_user()
@@ -94,7 +94,7 @@ def test_the_session_of_another_browser_is_ended(
     assert other.heading == "Sign in"
 
 
-def test_ending_ones_own_session_leads_to_the_end(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+def test_ending_current_session_signs_out(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     site.start_session(profile, site.make_user())
     tab.open(f"{site.url}/account/sessions")
     with tab.leaving():
@@ -102,7 +102,7 @@ def test_ending_ones_own_session_leads_to_the_end(site: ExampleCompany, profile:
     assert tab.heading == "You are signed out"
 
 
-def test_a_connected_application_is_disconnected(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+def test_application_is_disconnected(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     site.start_session(profile, site.make_user())
     authorization = site.ask(tab, scope="openid email offline_access", prompt="consent")
     tab.press("Allow")
@@ -119,7 +119,7 @@ def test_a_connected_application_is_disconnected(site: ExampleCompany, profile: 
     assert site.party.refresh(tokens.refresh_token).json["error"] == "invalid_grant"
 
 
-def test_the_menu_opens_and_closes(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+def test_menu_opens_and_closes(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     site.start_session(profile, site.make_user())
     tab.open(f"{site.url}/account/profile")
     menu = ".menu--end"
@@ -134,7 +134,7 @@ def test_the_menu_opens_and_closes(site: ExampleCompany, profile: ChromiumProfil
     assert not tab.find(menu).get_attribute("open")
 
 
-def test_one_switches_to_another_account(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+def test_account_switch(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     anna, bert = site.make_user(), site.make_user("Bert", "Sommer")
     site.start_session(profile, bert)
     site.start_session(profile, anna)
@@ -147,7 +147,7 @@ def test_one_switches_to_another_account(site: ExampleCompany, profile: Chromium
     assert tab.value("given_name") == user.user.profile.given_name
 
 
-def test_the_skip_link_leads_past_the_navigation(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+def test_skip_link_skips_navigation(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     site.start_session(profile, site.make_user())
     tab.open(f"{site.url}/account/sessions")
     tab.type(Keys.TAB)
@@ -156,7 +156,7 @@ def test_the_skip_link_leads_past_the_navigation(site: ExampleCompany, profile: 
     assert tab.focused == "main"
 
 
-def test_on_a_phone_the_navigation_is_a_menu(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+def test_navigation_is_a_menu_on_narrow_screens(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     site.start_session(profile, site.make_user())
     tab.size(390, 844)
     tab.open(f"{site.url}/account/profile")
@@ -166,7 +166,7 @@ def test_on_a_phone_the_navigation_is_a_menu(site: ExampleCompany, profile: Chro
     assert tab.heading == "Sessions"
 
 
-def test_times_are_shown_in_the_viewers_zone(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+def test_times_use_browser_time_zone(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     site.start_session(profile, site.make_user())
     tab.command("Emulation.setTimezoneOverride", timezoneId="Asia/Kathmandu")
     tab.open(f"{site.url}/account/sessions")

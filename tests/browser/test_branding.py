@@ -26,7 +26,7 @@ def scene(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> BrowserSc
     return BrowserScenario(site, profile, tab)
 
 
-def test_a_sign_in_has_the_colours_and_the_logo_of_the_organization(scene: BrowserScenario) -> None:
+def test_sign_in_shows_organization_branding(scene: BrowserScenario) -> None:
     site, tab = scene.site, scene.tab
     site.ask(tab, site.make_application("Invoices", branded(scene)))
     assert tab.heading == "Welcome to Northwind"
@@ -42,7 +42,7 @@ def test_a_sign_in_has_the_colours_and_the_logo_of_the_organization(scene: Brows
     assert tab.run("return document.querySelectorAll('script, [onload]').length") == 0
 
 
-def test_logo_is_seen_on_dark_pages(scene: BrowserScenario) -> None:
+def test_logo_is_visible_on_dark_pages(scene: BrowserScenario) -> None:
     """On a light ground, unless there is another logo for dark pages, which stands on the page itself."""
     site, tab = scene.site, scene.tab
     organization = branded(scene)
@@ -63,7 +63,7 @@ def test_logo_is_seen_on_dark_pages(scene: BrowserScenario) -> None:
         assert tab.run(_COLOUR, ".brand__logo", "backgroundColor") == "rgba(0, 0, 0, 0)"
 
 
-def test_a_logo_is_uploaded(scene: BrowserScenario, tmp_path: Path) -> None:
+def test_logo_upload(scene: BrowserScenario, tmp_path: Path) -> None:
     site, tab = scene.site, scene.tab
     organization = site.world.make_organization()
     site.start_session(scene.profile, site.make_manager(organization=organization))
@@ -85,7 +85,7 @@ def test_a_logo_is_uploaded(scene: BrowserScenario, tmp_path: Path) -> None:
     assert "The picture is larger than 512 KiB." in tab.text_of("#error-logo")
 
 
-def test_the_preview_follows_what_is_typed(scene: BrowserScenario) -> None:
+def test_branding_preview_follows_input(scene: BrowserScenario) -> None:
     site, tab = scene.site, scene.tab
     organization = branded(scene)
     site.start_session(scene.profile, site.make_manager(organization=organization))
@@ -105,7 +105,7 @@ def test_the_preview_follows_what_is_typed(scene: BrowserScenario) -> None:
         assert services.branding.own_branding(organization).accent == "#0b5a3c"
 
 
-def test_a_mail_is_read_in_the_light_and_in_the_dark(
+def test_mail_is_readable_in_light_and_dark(
     mailing_site: ExampleCompany, tab: Tab, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     site = mailing_site
@@ -129,7 +129,7 @@ def test_a_mail_is_read_in_the_light_and_in_the_dark(
     assert tab.run("return performance.getEntriesByType('resource').length") == 0
 
 
-def test_nothing_is_left_of_looks_that_are_taken_back(scene: BrowserScenario) -> None:
+def test_branding_reset_removes_everything(scene: BrowserScenario) -> None:
     site, tab = scene.site, scene.tab
     organization = branded(scene)
     party = site.make_application("Invoices", organization)

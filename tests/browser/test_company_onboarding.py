@@ -61,7 +61,7 @@ def sign_out(site: ExampleCompany, tab: Tab) -> None:
     tab.send()
 
 
-def test_an_owner_asks_all_managers_for_a_second_factor(company: ExampleCompany, tab: Tab) -> None:
+def test_owner_requires_second_factor_of_managers(company: ExampleCompany, tab: Tab) -> None:
     """And is the first who is asked: sets a passkey up, then an app, and signs in by the passkey alone."""
     owner, device = company.make_manager(), DevToolsAuthenticator(tab)
     tab.open(f"{company.url}/console/instance/policy/edit")
@@ -103,7 +103,7 @@ def test_an_owner_asks_all_managers_for_a_second_factor(company: ExampleCompany,
     save_picture(tab, "8-choice")
 
 
-def test_a_lost_phone_is_replaced_by_a_recovery_code(company: ExampleCompany, tab: Tab) -> None:
+def test_recovery_code_replaces_lost_phone(company: ExampleCompany, tab: Tab) -> None:
     strict = company.world.make_organization()
     with company.world.transaction_services() as services:
         services.policies.change(strict.id, ChangePolicy(second_factor=SecondFactorRule.REQUIRED))
@@ -140,7 +140,7 @@ def test_a_lost_phone_is_replaced_by_a_recovery_code(company: ExampleCompany, ta
     save_picture(tab, "11-new-phone")
 
 
-def test_somebody_of_another_provider_lands_in_the_application(
+def test_upstream_user_reaches_the_application(
     company: ExampleCompany, provider_site: ExampleCompany, tab: Tab
 ) -> None:
     """For the first time: an account is made here, and the application gets its tokens."""

@@ -61,7 +61,7 @@ def of_organization(site: ExampleCompany, organization: Organization, path: str 
     "script",
     [pytest.param(True, id="with-script"), pytest.param(False, id="without-script", marks=pytest.mark.thorough)],
 )
-def test_a_newcomer_gets_from_nothing_to_the_api(
+def test_newcomer_reaches_the_api(
     site: ExampleCompany, make_profile: MakeProfile, script: bool, tmp_path: Path
 ) -> None:
     """Service description §5.1 and §5.2, with the console and the documented client alone."""
@@ -181,7 +181,7 @@ def run_their_script(site: ExampleCompany, folder: Path, scope: str) -> dict[str
 # --- comfort ----------------------------------------------------------------------------------------------------------
 
 
-def test_ids_and_secrets_are_copied(
+def test_ids_and_secrets_can_be_copied(
     site: ExampleCompany, profile: ChromiumProfile, tab: Tab, manager: CompanyUser
 ) -> None:
     robot = site.world.make_service_user_program(site.organization)
@@ -202,7 +202,7 @@ def copied(tab: Tab) -> str:
     return found
 
 
-def test_redirect_uris_are_checked_while_one_types(
+def test_redirect_uris_are_checked_while_typing(
     site: ExampleCompany, tab: Tab, manager: CompanyUser, organization: Organization
 ) -> None:
     project = site.world.make_project(organization)
@@ -218,7 +218,7 @@ def test_redirect_uris_are_checked_while_one_types(
         assert services.storage.projects.count_children([project.id])[project.id][0] == 0
 
 
-def test_on_a_phone_the_navigation_is_a_menu(
+def test_navigation_is_a_menu_on_narrow_screens(
     site: ExampleCompany, tab: Tab, manager: CompanyUser, organization: Organization
 ) -> None:
     tab.size(390, 844)
@@ -239,7 +239,7 @@ def test_on_a_phone_the_navigation_is_a_menu(
 # --- several tabs, several managers -----------------------------------------------------------------------------------
 
 
-def test_two_tabs_in_two_organizations_do_not_disturb_each_other(
+def test_tabs_of_two_organizations_are_independent(
     site: ExampleCompany, profile: ChromiumProfile, manager: CompanyUser, organization: Organization
 ) -> None:
     first, other = profile.tab(), profile.tab()
@@ -257,7 +257,7 @@ def test_two_tabs_in_two_organizations_do_not_disturb_each_other(
     assert [row.text for row in first.all("tbody .table__name")] == ["Rockets"]
 
 
-def test_a_form_that_is_gone_back_to_makes_nothing_twice(
+def test_form_resubmitted_after_back_creates_once(
     site: ExampleCompany, tab: Tab, manager: CompanyUser, organization: Organization
 ) -> None:
     tab.open(of_organization(site, organization, "/projects/new"))
@@ -270,7 +270,7 @@ def test_a_form_that_is_gone_back_to_makes_nothing_twice(
     assert [row.text for row in tab.all("tbody .table__name")] == ["Rockets"]
 
 
-def test_two_managers_who_change_the_same_thing(
+def test_concurrent_edit_of_two_managers_shows_conflict(
     site: ExampleCompany, profile: ChromiumProfile, make_profile: MakeProfile, organization: Organization
 ) -> None:
     project = site.world.make_project(organization)
@@ -292,7 +292,7 @@ def test_two_managers_who_change_the_same_thing(
     assert first.heading == "Planes"
 
 
-def test_who_loses_the_role_meanwhile_is_told_and_changes_nothing(
+def test_removed_role_refuses_open_form(
     site: ExampleCompany, profile: ChromiumProfile, tab: Tab, organization: Organization
 ) -> None:
     person = site.make_user()
@@ -313,7 +313,7 @@ def test_who_loses_the_role_meanwhile_is_told_and_changes_nothing(
 
 
 @pytest.mark.thorough
-def test_the_keyboard_alone_makes_a_manager(
+def test_manager_is_added_by_keyboard(
     site: ExampleCompany, tab: Tab, manager: CompanyUser, organization: Organization
 ) -> None:
     robot = site.world.make_service_user_program(organization)
@@ -363,7 +363,7 @@ def reach_where(tab: Tab, condition: str, argument: str) -> None:
     raise AssertionError(f"the Tab key does not reach {argument}")
 
 
-def test_addresses_break_between_words_alone(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+def test_addresses_break_between_words(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     """At a width that many screens have, next to long names: each line of an address is whole words."""
     organization = site.world.make_organization()
     with site.world.transaction_services() as services:

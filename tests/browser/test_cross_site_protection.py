@@ -11,9 +11,7 @@ from tests.browser.tab import Tab
 pytestmark = pytest.mark.thorough
 
 
-def test_a_form_of_ours_that_another_origin_posts_is_refused(
-    site: ExampleCompany, profile: ChromiumProfile, tab: Tab
-) -> None:
+def test_cross_origin_form_is_refused(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     """Even one of the same site, from where cookies come along, and even with the right token: it may have leaked."""
     anna = site.make_user()
     site.start_session(profile, anna)
@@ -38,7 +36,7 @@ def test_a_form_of_ours_that_another_origin_posts_is_refused(
 
 @pytest.mark.parametrize("path", ["/sign-out", "/account/sessions", "/account/switch", "/password/reset"])
 @pytest.mark.parametrize("origin_name", ["origin", "other_origin"])
-def test_no_form_is_taken_from_others(
+def test_cross_site_forms_are_refused(
     site: ExampleCompany, profile: ChromiumProfile, tab: Tab, path: str, origin_name: str
 ) -> None:
     anna = site.make_user()
@@ -55,7 +53,7 @@ def test_no_form_is_taken_from_others(
     assert tab.heading == "Profile"
 
 
-def test_another_site_cannot_sign_somebody_in(site: ExampleCompany, tab: Tab, make_profile: MakeProfile) -> None:
+def test_login_csrf_is_refused(site: ExampleCompany, tab: Tab, make_profile: MakeProfile) -> None:
     """Login CSRF: the attacker's own sign-in, token included, sent from the browser of somebody else."""
     mallory = site.make_user("Mallory", "Moor")
     attacker_tab = make_profile().tab()
@@ -71,7 +69,7 @@ def test_another_site_cannot_sign_somebody_in(site: ExampleCompany, tab: Tab, ma
 
 
 @pytest.mark.parametrize("path", ["/account/profile", "/login", "/sign-out", "/password/reset", "/nothing"])
-def test_no_page_is_shown_within_another(site: ExampleCompany, profile: ChromiumProfile, tab: Tab, path: str) -> None:
+def test_pages_cannot_be_framed(site: ExampleCompany, profile: ChromiumProfile, tab: Tab, path: str) -> None:
     site.start_session(profile, site.make_user())
     tab.open(site.application.frame_of(f"{site.url}{path}"))
     tab.wait(lambda: any("frame" in message for message in profile.console))
@@ -86,7 +84,7 @@ def test_no_page_is_shown_within_another(site: ExampleCompany, profile: Chromium
     profile.console.clear()
 
 
-def test_script_of_others_does_not_run(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+def test_injected_script_does_not_run(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     """The policy is in force: what an attacker might get into a page does nothing, and the browser says so."""
     site.ask(tab)
     tab.run(
@@ -102,9 +100,7 @@ def test_script_of_others_does_not_run(site: ExampleCompany, profile: ChromiumPr
     profile.console.clear()
 
 
-def test_a_form_of_ours_cannot_be_made_to_post_elsewhere(
-    site: ExampleCompany, profile: ChromiumProfile, tab: Tab
-) -> None:
+def test_form_action_restricts_targets(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     """form-action 'self', on every page but those of a sign-in."""
     site.start_session(profile, site.make_user())
     tab.open(f"{site.url}/account/password")
@@ -115,14 +111,14 @@ def test_a_form_of_ours_cannot_be_made_to_post_elsewhere(
     profile.console.clear()
 
 
-def test_no_cookie_can_be_read_by_script(site: ExampleCompany, tab: Tab) -> None:
+def test_cookies_are_http_only(site: ExampleCompany, tab: Tab) -> None:
     site.ask(tab)
     site.sign_in(tab, site.make_user())
     tab.open(f"{site.url}/account")
     assert tab.run("return document.cookie") == ""
 
 
-def test_the_application_never_learns_the_address_of_a_page(site: ExampleCompany, tab: Tab) -> None:
+def test_referrer_is_not_sent_to_application(site: ExampleCompany, tab: Tab) -> None:
     site.ask(tab)
     site.sign_in(tab, site.make_user())
     assert tab.run("return document.referrer") == ""

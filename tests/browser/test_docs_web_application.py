@@ -45,7 +45,7 @@ def example(site: ExampleCompany) -> Iterator[DocsExample]:
             process.terminate()
 
 
-def test_people_sign_in_to_the_example_and_out_again(site: ExampleCompany, tab: Tab, example: DocsExample) -> None:
+def test_docs_web_application_sign_in_and_logout(site: ExampleCompany, tab: Tab, example: DocsExample) -> None:
     anna = site.make_user()
     # Browsers open connections before they have anything to say.
     with socket.create_connection(("localhost", example.port)):

@@ -24,9 +24,7 @@ def signed_in(site: ExampleCompany, tab: Tab) -> tuple[CompanyUser, str]:
     return anna, site.tokens(tab, authorization).id_token
 
 
-def test_the_application_signs_out_and_gets_the_person_back(
-    site: ExampleCompany, profile: ChromiumProfile, tab: Tab
-) -> None:
+def test_rp_initiated_logout_returns_to_application(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     _, id_token = signed_in(site, tab)
     tab.open(site.application.link_to(site.party.logout_url(id_token, state="s")))
     tab.follow("Sign in")
@@ -34,7 +32,7 @@ def test_the_application_signs_out_and_gets_the_person_back(
     assert not is_signed_in(site, profile)
 
 
-def test_without_a_hint_the_person_is_asked(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+def test_logout_without_hint_asks_for_confirmation(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     anna, _ = signed_in(site, tab)
     parameters = {"client_id": site.party.client_id, "post_logout_redirect_uri": site.application.goodbye}
     tab.open(f"{site.world.client.discovery['end_session_endpoint']}?{urlencode(parameters)}")
@@ -50,7 +48,7 @@ def test_without_a_hint_the_person_is_asked(site: ExampleCompany, profile: Chrom
     assert not is_signed_in(site, profile)
 
 
-def test_the_person_signs_out_by_the_menu(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+def test_menu_signs_out(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     signed_in(site, tab)
     tab.open(f"{site.url}/account")
     tab.press("Account menu for Anna Berg")
@@ -62,7 +60,9 @@ def test_the_person_signs_out_by_the_menu(site: ExampleCompany, profile: Chromiu
 
 
 @pytest.mark.parametrize("path", ["/console", "/nothing"], ids=["forbidden", "not found"])
-def test_nobody_is_stuck_with_one_account(site: ExampleCompany, profile: ChromiumProfile, tab: Tab, path: str) -> None:
+def test_error_page_allows_switching_accounts(
+    site: ExampleCompany, profile: ChromiumProfile, tab: Tab, path: str
+) -> None:
     signed_in(site, tab)
     tab.open(site.url + path)
     assert tab.status in (403, 404)
@@ -75,7 +75,7 @@ def test_nobody_is_stuck_with_one_account(site: ExampleCompany, profile: Chromiu
     assert not is_signed_in(site, profile)
 
 
-def test_back_after_signing_out_shows_nothing_of_the_account(site: ExampleCompany, tab: Tab) -> None:
+def test_back_after_logout_shows_no_account_data(site: ExampleCompany, tab: Tab) -> None:
     anna, _ = signed_in(site, tab)
     tab.open(f"{site.url}/account/profile")
     tab.open(f"{site.url}/sign-out")

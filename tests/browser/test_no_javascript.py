@@ -12,13 +12,13 @@ def profile(make_profile: MakeProfile) -> ChromiumProfile:
     return make_profile(script=False)
 
 
-def test_the_pages_own_script_does_not_run(site: ExampleCompany, tab: Tab) -> None:
+def test_page_scripts_are_disabled(site: ExampleCompany, tab: Tab) -> None:
     site.ask(tab)
     tab.send(login_name="anna@acme.example")
     assert not tab.all("#page-form button[type=button]")
 
 
-def test_signing_in(site: ExampleCompany, tab: Tab) -> None:
+def test_sign_in_without_script(site: ExampleCompany, tab: Tab) -> None:
     anna = site.make_user(must_change=True)
     authorization = site.ask(tab)
     assert tab.focused == "field-login_name"
@@ -36,14 +36,14 @@ def test_signing_in(site: ExampleCompany, tab: Tab) -> None:
     site.tokens(tab, authorization)
 
 
-def test_another_language(site: ExampleCompany, tab: Tab) -> None:
+def test_language_change_without_script(site: ExampleCompany, tab: Tab) -> None:
     site.ask(tab)
     tab.fill(login_name="anna@acme.example")
     tab.press("Deutsch")
     assert (tab.heading, tab.value("login_name")) == ("Anmelden", "anna@acme.example")
 
 
-def test_choosing_an_account(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+def test_account_chooser_without_script(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     anna = site.make_user()
     site.start_session(profile, anna)
     authorization = site.ask(tab, prompt="select_account")
@@ -51,7 +51,7 @@ def test_choosing_an_account(site: ExampleCompany, profile: ChromiumProfile, tab
     site.tokens(tab, authorization)
 
 
-def test_the_answer_is_posted_by_a_button(site: ExampleCompany, tab: Tab) -> None:
+def test_form_post_response_without_script(site: ExampleCompany, tab: Tab) -> None:
     authorization = site.ask(tab, response_mode="form_post")
     site.sign_in(tab, site.make_user())
     assert tab.heading == "Signing you in"
@@ -60,7 +60,7 @@ def test_the_answer_is_posted_by_a_button(site: ExampleCompany, tab: Tab) -> Non
 
 
 @pytest.mark.thorough
-def test_making_an_account(site: ExampleCompany, tab: Tab) -> None:
+def test_registration_without_script(site: ExampleCompany, tab: Tab) -> None:
     authorization = site.ask(tab, prompt="create")
     password = "an entirely new one"
     tab.send(
@@ -77,7 +77,7 @@ def test_making_an_account(site: ExampleCompany, tab: Tab) -> None:
 
 
 @pytest.mark.thorough
-def test_the_account(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+def test_account_pages_without_script(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     anna = site.make_user()
     site.start_session(profile, anna)
     tab.open(f"{site.url}/account")
@@ -95,7 +95,7 @@ def test_the_account(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -
 
 
 @pytest.mark.thorough
-def test_a_forgotten_password(mailing_site: ExampleCompany, tab: Tab) -> None:
+def test_password_reset_without_script(mailing_site: ExampleCompany, tab: Tab) -> None:
     site = mailing_site
     anna = site.make_user(email="anna@navy.example")
     site.ask(tab)

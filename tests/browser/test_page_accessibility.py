@@ -176,7 +176,7 @@ PAGE_PARAMETERS = [pytest.param(name, marks=() if name in FIRST else pytest.mark
 
 
 @pytest.mark.parametrize("name", PAGE_PARAMETERS)
-def test_the_page_is_sound(name: str, make_scenario: MakeScene, thorough: bool) -> None:
+def test_page_is_accessible(name: str, make_scenario: MakeScene, thorough: bool) -> None:
     page = PAGES[name]
     scene = make_scenario(page)
     tab = scene.tab
@@ -203,7 +203,7 @@ def test_the_page_is_sound(name: str, make_scenario: MakeScene, thorough: bool) 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", [page_under_test.name for page_under_test in PAGES.values() if page_under_test.names])
-def test_the_longest_names_fit(name: str, make_scenario: MakeScene) -> None:
+def test_longest_names_fit(name: str, make_scenario: MakeScene) -> None:
     tab = make_scenario(PAGES[name], long=True).tab
     tab.let_scripts_run(True)
     problems = layout_problems(tab)
@@ -219,9 +219,7 @@ SETTING_UP = [
 
 @pytest.mark.parametrize("size", SIZES[1:], ids=str)
 @pytest.mark.parametrize("name", SETTING_UP)
-def test_where_a_factor_is_set_up_what_comes_first_is_in_sight(
-    make_scenario: MakeScene, name: str, size: tuple[int, int]
-) -> None:
+def test_enrolment_page_starts_at_the_top(make_scenario: MakeScene, name: str, size: tuple[int, int]) -> None:
     """On a phone: no field further down has the focus, which would scroll a picture or a sentence away."""
     tab = make_scenario(PAGES[name], size=size).tab
     # The focus is given before the page is drawn for the first time.
@@ -246,7 +244,7 @@ def keep(request: pytest.FixtureRequest) -> Callable[[Tab, str], None]:
 
 @pytest.mark.pictures
 @pytest.mark.parametrize("name", PAGES)
-def test_pictures(name: str, make_scenario: MakeScene, keep: Callable[[Tab, str], None]) -> None:
+def test_page_pictures(name: str, make_scenario: MakeScene, keep: Callable[[Tab, str], None]) -> None:
     page = PAGES[name]
     scene = make_scenario(page)
     tab = scene.tab

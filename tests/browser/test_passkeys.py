@@ -34,7 +34,7 @@ def passkeys(site: ExampleCompany, person: CompanyUser) -> tuple[Enrolment, ...]
         return services.factors.list_enrolments(person.user.id, "passkeys")
 
 
-def test_a_passkey_is_added_and_signs_in_alone(site: ExampleCompany, tab: Tab) -> None:
+def test_passkey_is_added_and_signs_in(site: ExampleCompany, tab: Tab) -> None:
     anna, device = site.make_user(), DevToolsAuthenticator(tab)
     add_passkey(site, tab, anna)
     (credential,) = device.credentials
@@ -50,7 +50,7 @@ def test_a_passkey_is_added_and_signs_in_alone(site: ExampleCompany, tab: Tab) -
     assert (claims["sub"], claims["acr"], claims["amr"]) == (anna.user.id, PHR, ["swk", "user", "mfa"])
 
 
-def test_the_browser_offers_it_in_the_field_of_the_login_name(site: ExampleCompany, tab: Tab) -> None:
+def test_passkey_autofill_at_login_name(site: ExampleCompany, tab: Tab) -> None:
     """The pretended authenticator lets the person choose the first one at once."""
     anna, device = site.make_user(), DevToolsAuthenticator(tab)
     add_passkey(site, tab, anna)
@@ -63,7 +63,7 @@ def test_the_browser_offers_it_in_the_field_of_the_login_name(site: ExampleCompa
     assert site.tokens(tab, authorization).claims["sub"] == anna.user.id
 
 
-def test_also_beside_the_password(site: ExampleCompany, tab: Tab) -> None:
+def test_passkey_is_offered_on_password_page(site: ExampleCompany, tab: Tab) -> None:
     anna, device = site.make_user(), DevToolsAuthenticator(tab)
     add_passkey(site, tab, anna)
     sign_out(site, tab)
@@ -75,7 +75,7 @@ def test_also_beside_the_password(site: ExampleCompany, tab: Tab) -> None:
     assert site.tokens(tab, authorization).claims["sub"] == anna.user.id
 
 
-def test_as_second_factor_by_a_security_key_without_a_pin(site: ExampleCompany, tab: Tab) -> None:
+def test_security_key_without_pin_is_second_factor(site: ExampleCompany, tab: Tab) -> None:
     anna = site.make_user()
     DevToolsAuthenticator(
         tab,
@@ -98,7 +98,7 @@ def test_as_second_factor_by_a_security_key_without_a_pin(site: ExampleCompany, 
     assert passkeys(site, anna)[0].last_used_at is not None
 
 
-def test_a_policy_has_it_added_in_the_sign_in(site: ExampleCompany, tab: Tab) -> None:
+def test_policy_requires_passkey_during_sign_in(site: ExampleCompany, tab: Tab) -> None:
     strict = site.world.make_organization()
     with site.world.transaction_services() as services:
         services.policies.change(strict.id, ChangePolicy(second_factor=SecondFactorRule.REQUIRED))
@@ -115,7 +115,7 @@ def test_a_policy_has_it_added_in_the_sign_in(site: ExampleCompany, tab: Tab) ->
     assert site.tokens(tab, authorization).claims["acr"] == PHR
 
 
-def test_who_is_not_recognised_is_told(site: ExampleCompany, tab: Tab) -> None:
+def test_failed_user_verification_shows_message(site: ExampleCompany, tab: Tab) -> None:
     anna, device = site.make_user(), DevToolsAuthenticator(tab)
     add_passkey(site, tab, anna)
     sign_out(site, tab)
@@ -132,7 +132,7 @@ def test_who_is_not_recognised_is_told(site: ExampleCompany, tab: Tab) -> None:
     site.tokens(tab, authorization)
 
 
-def test_a_passkey_is_not_added_twice_to_a_device(site: ExampleCompany, tab: Tab) -> None:
+def test_passkey_is_added_once_per_device(site: ExampleCompany, tab: Tab) -> None:
     anna = site.make_user()
     DevToolsAuthenticator(tab)
     add_passkey(site, tab, anna)
@@ -143,7 +143,7 @@ def test_a_passkey_is_not_added_twice_to_a_device(site: ExampleCompany, tab: Tab
     assert len(passkeys(site, anna)) == 1
 
 
-def test_a_copy_whose_counter_lags_is_refused(site: ExampleCompany, make_profile: MakeProfile) -> None:
+def test_cloned_passkey_is_refused(site: ExampleCompany, make_profile: MakeProfile) -> None:
     anna, tab = site.make_user(), make_profile().tab()
     device = DevToolsAuthenticator(tab, defaultBackupEligibility=False, defaultBackupState=False)
     add_passkey(site, tab, anna)
@@ -167,7 +167,7 @@ def test_a_copy_whose_counter_lags_is_refused(site: ExampleCompany, make_profile
     assert [event.event for event in site.world.audit_events(object_id=anna.user.id)].count("factor.suspected") == 1
 
 
-def test_a_removed_passkey_opens_nothing(site: ExampleCompany, tab: Tab) -> None:
+def test_removed_passkey_is_refused(site: ExampleCompany, tab: Tab) -> None:
     anna, device = site.make_user(), DevToolsAuthenticator(tab)
     add_passkey(site, tab, anna)
     tab.follow("Remove …")
@@ -185,7 +185,7 @@ def test_a_removed_passkey_opens_nothing(site: ExampleCompany, tab: Tab) -> None
     assert tab.heading == "Sign in"
 
 
-def test_a_page_that_was_open_for_long_asks_again(site: ExampleCompany, tab: Tab) -> None:
+def test_expired_passkey_challenge_is_renewed(site: ExampleCompany, tab: Tab) -> None:
     anna, device = site.make_user(), DevToolsAuthenticator(tab)
     add_passkey(site, tab, anna)
     sign_out(site, tab)
@@ -199,7 +199,7 @@ def test_a_page_that_was_open_for_long_asks_again(site: ExampleCompany, tab: Tab
     site.tokens(tab, authorization)
 
 
-def test_another_language_is_no_passkey(site: ExampleCompany, tab: Tab) -> None:
+def test_language_change_sends_no_passkey(site: ExampleCompany, tab: Tab) -> None:
     anna, device = site.make_user(), DevToolsAuthenticator(tab)
     add_passkey(site, tab, anna)
     tab.open(site.url + ADD)

@@ -28,7 +28,7 @@ def grace(number: int) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("number", [1, 2], ids=["asked for by the application", "by the link"])
-def test_somebody_makes_an_account(site: ExampleCompany, tab: Tab, number: int) -> None:
+def test_registration_creates_account(site: ExampleCompany, tab: Tab, number: int) -> None:
     authorization = site.ask(tab, **({"prompt": "create"} if number == 1 else {}))
     if number == 2:
         tab.follow("Create an account")
@@ -41,7 +41,7 @@ def test_somebody_makes_an_account(site: ExampleCompany, tab: Tab, number: int) 
     assert (user.user_name, user.profile.email_verified) == (f"grace{number}", False)
 
 
-def test_all_that_is_wrong_is_told_at_once(site: ExampleCompany, tab: Tab) -> None:
+def test_registration_shows_all_errors(site: ExampleCompany, tab: Tab) -> None:
     authorization = site.ask(tab, prompt="create")
     tab.send(**(grace(3) | {"email": "grace", "family_name": "", "password_again": "something else"}))
     assert (tab.status, tab.focused) == (422, "errors")
@@ -60,7 +60,7 @@ def test_all_that_is_wrong_is_told_at_once(site: ExampleCompany, tab: Tab) -> No
     site.tokens(tab, authorization)
 
 
-def test_another_language_keeps_the_whole_form(site: ExampleCompany, tab: Tab) -> None:
+def test_language_change_keeps_registration_form(site: ExampleCompany, tab: Tab) -> None:
     site.ask(tab, prompt="create")
     tab.fill(**grace(4))
     tab.press("Deutsch")
@@ -70,9 +70,7 @@ def test_another_language_keeps_the_whole_form(site: ExampleCompany, tab: Tab) -
     assert tab.value("password") == ""
 
 
-def test_with_mail_a_link_finishes_the_account(
-    mailing_site: ExampleCompany, tab: Tab, make_profile: MakeProfile
-) -> None:
+def test_mailed_link_completes_registration(mailing_site: ExampleCompany, tab: Tab, make_profile: MakeProfile) -> None:
     """In another browser, such as that of a phone: then the account is where it leads."""
     site = mailing_site
     site.ask(tab, prompt="create")
@@ -92,9 +90,7 @@ def test_with_mail_a_link_finishes_the_account(
     assert "grace5@acme.example" in message_text(mail)
 
 
-def test_in_the_browser_where_it_began_the_sign_in_goes_on(
-    mailing_site: ExampleCompany, profile: ChromiumProfile, tab: Tab
-) -> None:
+def test_registration_link_continues_sign_in(mailing_site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     site = mailing_site
     authorization = site.ask(tab, prompt="create")
     tab.send(**grace(6))

@@ -10,7 +10,7 @@ from tests.browser.tab import Tab
 WRONG = "The login name or the password is wrong. Check both and try again."
 
 
-def test_a_person_signs_in_and_the_application_gets_its_code(site: ExampleCompany, tab: Tab) -> None:
+def test_sign_in_returns_code_to_application(site: ExampleCompany, tab: Tab) -> None:
     anna = site.make_user()
     authorization = site.party.new_request(scope="openid profile")
     tab.open(site.application.link_to(authorization.url))
@@ -25,7 +25,7 @@ def test_a_person_signs_in_and_the_application_gets_its_code(site: ExampleCompan
     assert site.tokens(tab, authorization).claims["sub"] == anna.user.id
 
 
-def test_by_keyboard_alone(site: ExampleCompany, tab: Tab) -> None:
+def test_sign_in_by_keyboard(site: ExampleCompany, tab: Tab) -> None:
     anna = site.make_user()
     authorization = site.ask(tab)
     tab.type(anna.login_name)
@@ -48,7 +48,7 @@ def test_by_keyboard_alone(site: ExampleCompany, tab: Tab) -> None:
     site.tokens(tab, authorization)
 
 
-def test_a_wrong_password_is_told_at_its_field(site: ExampleCompany, tab: Tab) -> None:
+def test_wrong_password_error_is_at_its_field(site: ExampleCompany, tab: Tab) -> None:
     anna = site.make_user()
     authorization = site.ask(tab)
     tab.send(login_name=anna.login_name)
@@ -64,7 +64,7 @@ def test_a_wrong_password_is_told_at_its_field(site: ExampleCompany, tab: Tab) -
     site.tokens(tab, authorization)
 
 
-def test_an_unknown_name_gets_the_very_same_page(site: ExampleCompany, tab: Tab) -> None:
+def test_unknown_login_name_shows_the_same_page(site: ExampleCompany, tab: Tab) -> None:
     pages = []
     for name in (site.make_user().login_name, "nobody@nowhere.example"):
         site.ask(tab)
@@ -75,14 +75,14 @@ def test_an_unknown_name_gets_the_very_same_page(site: ExampleCompany, tab: Tab)
     assert pages[0] == pages[1]
 
 
-def test_the_login_name_is_kept_by_not_you(site: ExampleCompany, tab: Tab) -> None:
+def test_not_you_keeps_login_name(site: ExampleCompany, tab: Tab) -> None:
     site.ask(tab)
     tab.send(login_name="anna@acme.example")
     tab.follow("Not you?")
     assert tab.value("login_name") == "anna@acme.example"
 
 
-def test_a_password_for_one_use_has_to_be_changed(site: ExampleCompany, tab: Tab) -> None:
+def test_one_time_password_must_be_changed(site: ExampleCompany, tab: Tab) -> None:
     anna = site.make_user(must_change=True)
     authorization = site.ask(tab)
     site.sign_in(tab, anna)
@@ -96,7 +96,7 @@ def test_a_password_for_one_use_has_to_be_changed(site: ExampleCompany, tab: Tab
     site.tokens(tab, authorization)
 
 
-def test_of_two_accounts_one_is_chosen(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+def test_account_chooser_selects_session(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     anna, bert = site.make_user(), site.make_user("Bert", "Sommer")
     for person in (anna, bert):
         site.start_session(profile, person)
@@ -106,7 +106,7 @@ def test_of_two_accounts_one_is_chosen(site: ExampleCompany, profile: ChromiumPr
     assert site.tokens(tab, authorization).claims["sub"] == anna.user.id
 
 
-def test_the_application_lets_the_person_choose(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+def test_prompt_select_account_shows_chooser(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     anna, bert = site.make_user(), site.make_user("Bert", "Sommer")
     site.start_session(profile, anna)
     authorization = site.ask(tab, prompt="select_account")
@@ -116,7 +116,7 @@ def test_the_application_lets_the_person_choose(site: ExampleCompany, profile: C
     assert site.tokens(tab, authorization).claims["sub"] == bert.user.id
 
 
-def test_the_application_wants_the_password_again(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+def test_prompt_login_requires_password(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     anna = site.make_user()
     site.start_session(profile, anna)
     authorization = site.ask(tab, prompt="login")
@@ -126,7 +126,7 @@ def test_the_application_wants_the_password_again(site: ExampleCompany, profile:
     site.tokens(tab, authorization)
 
 
-def test_consent_is_given_and_refused(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+def test_consent_decision(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     site.start_session(profile, site.make_user())
     authorization = site.ask(tab, prompt="consent", scope="openid email")
     assert tab.heading == "Allow access?"
@@ -137,7 +137,7 @@ def test_consent_is_given_and_refused(site: ExampleCompany, profile: ChromiumPro
     assert "error=access_denied" in tab.url
 
 
-def test_another_language_keeps_what_was_typed(site: ExampleCompany, tab: Tab) -> None:
+def test_language_change_keeps_input(site: ExampleCompany, tab: Tab) -> None:
     anna = site.make_user()
     authorization = site.ask(tab)
     tab.fill(login_name=anna.login_name)
@@ -152,9 +152,7 @@ def test_another_language_keeps_what_was_typed(site: ExampleCompany, tab: Tab) -
 
 
 @pytest.mark.parametrize("languages", ["de-CH,en;q=0.5", "zh-Hans", "pl, it;q=0.1"])
-def test_pages_speak_the_language_of_the_browser(
-    site: ExampleCompany, make_profile: MakeProfile, languages: str
-) -> None:
+def test_pages_use_browser_language(site: ExampleCompany, make_profile: MakeProfile, languages: str) -> None:
     tab = make_profile(languages=languages).tab()
     site.ask(tab)
     spoken = tab.find("html").get_attribute("lang")
@@ -162,7 +160,7 @@ def test_pages_speak_the_language_of_the_browser(
     assert spoken != "en"
 
 
-def test_the_answer_is_posted_to_the_application(site: ExampleCompany, tab: Tab) -> None:
+def test_form_post_response_mode(site: ExampleCompany, tab: Tab) -> None:
     """Form Post Response Mode: the page sends itself on."""
     authorization = site.ask(tab, response_mode="form_post")
     site.sign_in(tab, site.make_user())
@@ -172,7 +170,7 @@ def test_the_answer_is_posted_to_the_application(site: ExampleCompany, tab: Tab)
     site.redeemed(received.members, authorization)
 
 
-def test_the_answer_comes_in_the_fragment(site: ExampleCompany, tab: Tab) -> None:
+def test_fragment_response_mode(site: ExampleCompany, tab: Tab) -> None:
     authorization = site.ask(tab, response_type="id_token")
     site.sign_in(tab, site.make_user())
     address, _, fragment = tab.url.partition("#")
@@ -182,7 +180,7 @@ def test_the_answer_comes_in_the_fragment(site: ExampleCompany, tab: Tab) -> Non
     assert "id_token=" in fragment
 
 
-def test_the_application_may_lead_on_to_another_site(site: ExampleCompany, tab: Tab) -> None:
+def test_application_may_redirect_to_another_site(site: ExampleCompany, tab: Tab) -> None:
     """Browsers apply form-action to all that follows a POST: pages of a sign-in must not carry it (pages §3.4)."""
     authorization = site.ask(tab, redirect_uri=site.application.onward)
     site.sign_in(tab, site.make_user())
@@ -190,7 +188,7 @@ def test_the_application_may_lead_on_to_another_site(site: ExampleCompany, tab: 
     assert f"state={authorization.parameters['state']}" in tab.url
 
 
-def test_the_accounts_own_pages_sign_in_too(site: ExampleCompany, tab: Tab) -> None:
+def test_account_page_sign_in(site: ExampleCompany, tab: Tab) -> None:
     anna = site.make_user()
     tab.open(f"{site.url}/account/sessions")
     assert "to continue to your account" in tab.text
@@ -198,7 +196,7 @@ def test_the_accounts_own_pages_sign_in_too(site: ExampleCompany, tab: Tab) -> N
     assert tab.url == f"{site.url}/account/sessions"
 
 
-def test_a_password_can_be_looked_at(site: ExampleCompany, tab: Tab) -> None:
+def test_password_can_be_shown(site: ExampleCompany, tab: Tab) -> None:
     anna = site.make_user()
     authorization = site.ask(tab)
     tab.send(login_name=anna.login_name)

@@ -9,9 +9,7 @@ from tests.browser.tab import Tab
 pytestmark = pytest.mark.thorough
 
 
-def test_two_tabs_that_sign_in_at_once_do_not_disturb_each_other(
-    site: ExampleCompany, profile: ChromiumProfile
-) -> None:
+def test_sign_ins_in_two_tabs_are_independent(site: ExampleCompany, profile: ChromiumProfile) -> None:
     anna, bert = site.make_user(), site.make_user("Bert", "Sommer")
     tab, other = profile.tab(), profile.tab()
     first, second = site.ask(tab), site.ask(other)
@@ -23,9 +21,7 @@ def test_two_tabs_that_sign_in_at_once_do_not_disturb_each_other(
     assert site.tokens(other, second).claims["sub"] == bert.user.id
 
 
-def test_the_second_tab_of_the_same_sign_in_is_told_that_it_is_done(
-    site: ExampleCompany, profile: ChromiumProfile
-) -> None:
+def test_second_tab_shows_completed_sign_in(site: ExampleCompany, profile: ChromiumProfile) -> None:
     anna = site.make_user()
     tab, other = profile.tab(), profile.tab()
     authorization = site.ask(tab)
@@ -42,7 +38,7 @@ def test_the_second_tab_of_the_same_sign_in_is_told_that_it_is_done(
     assert len(site.application.received) == came
 
 
-def test_back_after_it_is_done_gives_no_second_code(site: ExampleCompany, tab: Tab) -> None:
+def test_back_after_sign_in_issues_no_second_code(site: ExampleCompany, tab: Tab) -> None:
     anna = site.make_user()
     authorization = site.ask(tab)
     site.sign_in(tab, anna)
@@ -54,7 +50,7 @@ def test_back_after_it_is_done_gives_no_second_code(site: ExampleCompany, tab: T
     assert len(site.application.received) == came
 
 
-def test_back_to_the_login_name_lets_somebody_else_sign_in(site: ExampleCompany, tab: Tab) -> None:
+def test_back_to_login_name_allows_another_user(site: ExampleCompany, tab: Tab) -> None:
     anna, bert = site.make_user(), site.make_user("Bert", "Sommer")
     authorization = site.ask(tab)
     tab.send(login_name=anna.login_name)
@@ -64,7 +60,7 @@ def test_back_to_the_login_name_lets_somebody_else_sign_in(site: ExampleCompany,
     assert site.tokens(tab, authorization).claims["sub"] == bert.user.id
 
 
-def test_a_page_that_was_open_for_too_long_is_sent_again(site: ExampleCompany, profile: ChromiumProfile) -> None:
+def test_stale_account_form_is_redisplayed(site: ExampleCompany, profile: ChromiumProfile) -> None:
     """Signed out and in again meanwhile: the token belongs to a session that is over."""
     anna = site.make_user()
     site.start_session(profile, anna)
@@ -83,7 +79,7 @@ def test_a_page_that_was_open_for_too_long_is_sent_again(site: ExampleCompany, p
     assert "Your profile is saved." in old.text
 
 
-def test_a_page_of_a_sign_in_with_a_stale_token_is_sent_again(site: ExampleCompany, tab: Tab) -> None:
+def test_stale_sign_in_form_is_redisplayed(site: ExampleCompany, tab: Tab) -> None:
     anna = site.make_user()
     authorization = site.ask(tab)
     tab.run("document.getElementsByName('csrf_token')[0].value = 'x'")
@@ -95,7 +91,7 @@ def test_a_page_of_a_sign_in_with_a_stale_token_is_sent_again(site: ExampleCompa
     site.tokens(tab, authorization)
 
 
-def test_a_sign_in_that_took_too_long_is_started_again(site: ExampleCompany, tab: Tab) -> None:
+def test_expired_sign_in_restarts(site: ExampleCompany, tab: Tab) -> None:
     anna = site.make_user()
     authorization = site.ask(tab)
     tab.send(login_name=anna.login_name)
@@ -108,7 +104,7 @@ def test_a_sign_in_that_took_too_long_is_started_again(site: ExampleCompany, tab
     site.tokens(tab, authorization)
 
 
-def test_another_browser_cannot_go_on_with_a_sign_in(site: ExampleCompany, tab: Tab, make_profile: MakeProfile) -> None:
+def test_sign_in_is_bound_to_its_browser(site: ExampleCompany, tab: Tab, make_profile: MakeProfile) -> None:
     site.ask(tab)
     stranger = make_profile().tab()
     stranger.open(tab.url)
@@ -116,14 +112,14 @@ def test_another_browser_cannot_go_on_with_a_sign_in(site: ExampleCompany, tab: 
     assert not stranger.all("form, input")
 
 
-def test_a_sign_in_that_never_was(site: ExampleCompany, tab: Tab) -> None:
+def test_unknown_sign_in_shows_error(site: ExampleCompany, tab: Tab) -> None:
     tab.open(f"{site.url}/login/0192f3a7-0000-7000-8000-000000000000")
     assert (tab.status, tab.heading) == (404, "We do not know this sign-in any more")
     assert [link.text for link in tab.all("main a")] == ["Your account"]
 
 
 @pytest.mark.parametrize("again", ["reload", "back"])
-def test_reloading_repeats_nothing(site: ExampleCompany, profile: ChromiumProfile, tab: Tab, again: str) -> None:
+def test_reload_does_not_repeat_action(site: ExampleCompany, profile: ChromiumProfile, tab: Tab, again: str) -> None:
     site.start_session(profile, site.make_user())
     tab.open(f"{site.url}/account/profile")
     tab.send(nickname="Änne")

@@ -26,7 +26,7 @@ OWN_ORIGIN = "https://id.example.com"
         ),
     ],
 )
-def test_what_the_browser_says_of_the_sender(browser: PageBrowser, site: str, origin: str, status: int) -> None:
+def test_sec_fetch_site_and_origin_are_checked(browser: PageBrowser, site: str, origin: str, status: int) -> None:
     answer = browser.send("/things/new", {}, sec_fetch_site=site, origin=origin)
     assert answer.status_int == status
     assert len(SamplePage.submitted) == int(status == 303)
@@ -36,7 +36,7 @@ def test_what_the_browser_says_of_the_sender(browser: PageBrowser, site: str, or
 
 
 @pytest.mark.parametrize("token", ["", "x", "A" * 43, "é"])
-def test_a_form_with_another_token_is_drawn_again_with_what_was_typed(browser: PageBrowser, token: str) -> None:
+def test_wrong_csrf_token_redisplays_form_with_input(browser: PageBrowser, token: str) -> None:
     answer = browser.send("/things/new", {"csrf_token": token, "name": "Kept"})
     assert answer.status_int == 422
     assert "This page had been open for too long. Check what you typed and send it again." in answer.text
@@ -46,7 +46,7 @@ def test_a_form_with_another_token_is_drawn_again_with_what_was_typed(browser: P
     assert browser.post("/things/new", dict(form.submit_fields())).status_int == 303
 
 
-def test_a_token_of_another_browser_is_refused(browser: PageBrowser) -> None:
+def test_csrf_token_is_bound_to_its_browser(browser: PageBrowser) -> None:
     stolen = browser.get("/things/new").forms["page-form"]["csrf_token"].value
     browser.app.reset()
     answer = browser.send("/things/new", {"csrf_token": stolen})
@@ -54,7 +54,7 @@ def test_a_token_of_another_browser_is_refused(browser: PageBrowser) -> None:
     assert SamplePage.submitted == []
 
 
-def test_the_cookie_of_a_page_without_session(browser: PageBrowser) -> None:
+def test_csrf_cookie_without_session(browser: PageBrowser) -> None:
     answer = browser.get("/one")
     cookie = answer.headers["Set-Cookie"]
     assert cookie.startswith("__Host-form=")
@@ -63,7 +63,7 @@ def test_the_cookie_of_a_page_without_session(browser: PageBrowser) -> None:
     assert answer.forms["page-form"]["csrf_token"].value not in cookie
 
 
-def test_in_development_on_plain_http_the_cookie_has_no_prefix(settings: dict[str, str]) -> None:
+def test_csrf_cookie_has_no_prefix_on_plain_http(settings: dict[str, str]) -> None:
     plain = PageBrowser(settings | {"identity.issuer_url": "http://localhost:8080", "identity.development": "true"})
     answer = plain.app.get("/one", extra_environ={"HTTP_HOST": "localhost:8080"})
     assert answer.headers["Set-Cookie"].startswith("form=")
@@ -71,7 +71,7 @@ def test_in_development_on_plain_http_the_cookie_has_no_prefix(settings: dict[st
     plain.identity.close()
 
 
-def test_a_view_that_forgot_is_checked_all_the_same(browser: PageBrowser) -> None:
+def test_csrf_is_checked_for_every_view(browser: PageBrowser) -> None:
     assert browser.get("/by-hand").status_int == 200
     assert browser.post("/by-hand", {"a": "b"}).status_int == 422
     token = browser.get("/one").forms["page-form"]["csrf_token"].value
@@ -89,7 +89,7 @@ def test_protocol_endpoints_are_exempt(browser: PageBrowser) -> None:
     assert answer.json["error"] == "unsupported_grant_type"
 
 
-def test_a_token_is_bound_to_the_secret_of_its_page() -> None:
+def test_csrf_token_is_bound_to_page_secret() -> None:
     class Request:
         environ: dict[str, str] = {}  # noqa: RUF012
         form_secret = "one"

@@ -10,7 +10,7 @@ from identity.storage.errors import StorageUnavailable
 from .conftest import PageBrowser
 
 
-def test_people_get_a_page(browser: PageBrowser) -> None:
+def test_error_pages_are_html(browser: PageBrowser) -> None:
     for path, status, title in (
         ("/nowhere", 404, "There is nothing here"),
         ("/failing/denied", 403, "You may not see this page"),
@@ -34,7 +34,7 @@ def test_error_page_links_start_page_and_sign_out(browser: PageBrowser, path: st
     assert 'href="/sign-out"' in browser.get(path, Cookie="__Host-session-x=abc").text
 
 
-def test_every_page_about_what_was_sent_leads_somewhere(browser: PageBrowser) -> None:
+def test_request_error_pages_have_links(browser: PageBrowser) -> None:
     answers = [browser.get("/failing/conflict"), browser.post("/things", {"a": "b"})]
     answers += [browser.post("/by-hand", {"a": "b"}, sec_fetch_site=site) for site in ("same-origin", "cross-site")]
     for answer in answers:
@@ -48,7 +48,7 @@ def test_invalid_query_page_links_path_without_query(browser: PageBrowser) -> No
 
 
 @pytest.mark.parametrize(("language", "message"), [("en", "This needs the permission user.read."), ("de", "Dafür ist")])
-def test_a_missing_right_is_named(browser: PageBrowser, language: str, message: str) -> None:
+def test_permission_error_names_permission(browser: PageBrowser, language: str, message: str) -> None:
     assert message in browser.get("/failing/denied", accept_language=language).text
 
 
@@ -58,13 +58,13 @@ def test_domain_error_is_translated(browser: PageBrowser) -> None:
     )
 
 
-def test_503_says_when_to_come_back(browser: PageBrowser) -> None:
+def test_503_has_retry_after(browser: PageBrowser) -> None:
     answer = browser.get("/failing/unavailable")
     assert answer.headers["Retry-After"] == "5"
     assert "Try again in 5 seconds." in answer.text
 
 
-def test_500_and_503_are_drawn_without_the_database(browser: PageBrowser, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_500_and_503_are_rendered_without_database(browser: PageBrowser, monkeypatch: pytest.MonkeyPatch) -> None:
     def away(*args: object) -> None:
         raise StorageUnavailable("db.internal")
 
@@ -94,7 +94,7 @@ def test_page_routes_answer_html_to_any_client(browser: PageBrowser, accept: str
     assert browser.get("/failing/denied", accept=accept).content_type == "text/html"
 
 
-def test_an_unknown_host_gets_a_page_that_names_the_settings(browser: PageBrowser) -> None:
+def test_unknown_host_page_names_settings(browser: PageBrowser) -> None:
     answer: Any = browser.app.get(
         "/things", headers={"Accept": "text/html"}, extra_environ={"HTTP_HOST": "127.0.0.1:8080"}, expect_errors=True
     )
@@ -121,7 +121,7 @@ def test_undecodable_path_is_404(browser: PageBrowser, raw: str) -> None:
     assert (answer.status_int, answer.content_type) == (404, "text/html")
 
 
-def test_a_bad_query_does_no_harm(browser: PageBrowser) -> None:
+def test_invalid_query_is_harmless(browser: PageBrowser) -> None:
     for path in ("/nowhere?%ff=%ff", "/one?a=%ff"):
         assert browser.get(path).status_int in (200, 400, 404)
 
@@ -135,7 +135,7 @@ POLICY = (
 
 
 @pytest.mark.parametrize("path", ["/things", "/things/new", "/one", "/nowhere", "/failing/unexpected"])
-def test_headers_of_pages(browser: PageBrowser, path: str) -> None:
+def test_page_headers(browser: PageBrowser, path: str) -> None:
     headers = browser.get(path).headers
     assert headers["Content-Security-Policy"] == f"{POLICY}; form-action 'self'"
     assert headers["X-Frame-Options"] == "DENY"
@@ -145,7 +145,7 @@ def test_headers_of_pages(browser: PageBrowser, path: str) -> None:
     assert headers["Strict-Transport-Security"] == "max-age=31536000"
 
 
-def test_below_login_no_form_action(browser: PageBrowser) -> None:
+def test_login_pages_have_no_form_action(browser: PageBrowser) -> None:
     """Browsers hold the whole way after a POST to it, also what the application does."""
     headers = browser.get("/login/0192f3a7/nothing").headers
     assert headers["Content-Security-Policy"] == POLICY

@@ -49,7 +49,7 @@ def send(browser: PageBrowser, changed: dict[str, str] | None = None, **headers:
     return browser.post("/things/new", sent, **headers)
 
 
-def test_a_form_that_is_taken_answers_303(browser: PageBrowser) -> None:
+def test_accepted_form_redirects_with_303(browser: PageBrowser) -> None:
     answer = send(browser)
     assert (answer.status_int, answer.headers["Location"]) == (303, "https://id.example.com/things")
     [form] = SamplePage.submitted
@@ -99,7 +99,7 @@ def test_single_field_error_has_no_summary(browser: PageBrowser) -> None:
     assert "autofocus" in field.attrib
 
 
-def test_a_conflict_shows_what_others_saved(browser: PageBrowser) -> None:
+def test_conflict_shows_saved_values(browser: PageBrowser) -> None:
     SamplePage.raises.append(Conflict("stale"))
     answer = send(browser, {"version": "6"})
     assert answer.status_int == 409
@@ -128,13 +128,13 @@ def test_form_redisplay_shows_message_above_form(browser: PageBrowser) -> None:
 
 
 @pytest.mark.parametrize("keep_changes", [True, False])
-def test_changes_are_dropped_unless_the_refusal_keeps_them(browser: PageBrowser, keep_changes: bool) -> None:
+def test_form_redisplay_aborts_unless_changes_are_kept(browser: PageBrowser, keep_changes: bool) -> None:
     SamplePage.raises.append(FormRedisplay("Counted.", keep_changes=keep_changes))
     send(browser)
     assert browser.organizations() == int(keep_changes)
 
 
-def test_an_id_for_creating_stays_while_the_form_is_drawn_again(browser: PageBrowser) -> None:
+def test_submission_id_survives_redisplay(browser: PageBrowser) -> None:
     once = form_values(browser.get("/things/new"))["once"]
     assert once != form_values(browser.get("/things/new"))["once"]
     SamplePage.raises.append(Invalid({"name": "No."}))
@@ -190,7 +190,7 @@ def test_script_validation_saves_nothing(browser: PageBrowser, name: str, fields
     assert SamplePage.submitted == []
 
 
-def test_no_page_has_a_form_without_a_token(browser: PageBrowser) -> None:
+def test_every_form_has_csrf_token(browser: PageBrowser) -> None:
     """Also those of menus."""
     for path in ("/things", "/things/new", "/one"):
         page = browser.get(path).text

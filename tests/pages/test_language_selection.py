@@ -11,7 +11,7 @@ from identity.pages.translation import MessageCatalog, MessageCatalogs, Translat
 from .conftest import PageBrowser, SamplePage
 
 
-def test_the_language_is_chosen() -> None:
+def test_language_negotiation() -> None:
     for ui_locales, language in {
         "de-CH": "de",
         "xx fr-CA de": "fr",
@@ -36,12 +36,12 @@ def test_the_language_is_chosen() -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_html_says_its_language(browser: PageBrowser, language: str) -> None:
+def test_html_has_lang_attribute(browser: PageBrowser, language: str) -> None:
     assert f'<html lang="{language}">' in browser.get(f"/one?ui_locales={language}").text
     assert f'<html lang="{language}">' in browser.get("/nowhere", accept_language=language).text
 
 
-def test_a_language_button_keeps_what_was_typed(browser: PageBrowser) -> None:
+def test_language_button_keeps_input(browser: PageBrowser) -> None:
     answer = browser.send("/things/new", {"name": "Kept", "ui_locales": "de"})
     assert answer.status_int == 200
     assert '<html lang="de">' in answer.text
@@ -52,13 +52,13 @@ def test_a_language_button_keeps_what_was_typed(browser: PageBrowser) -> None:
     assert '<html lang="de">' in browser.post(form.action, {"name": "Kept"}).text
 
 
-def test_an_unknown_language_changes_nothing(browser: PageBrowser) -> None:
+def test_unknown_language_is_ignored(browser: PageBrowser) -> None:
     answer = browser.send("/things/new", {"name": "Kept", "ui_locales": "tlh"})
     assert '<html lang="en">' in answer.text
     assert answer.forms["page-form"]["name"].value == "Kept"
 
 
-def test_the_language_line(browser: PageBrowser) -> None:
+def test_language_links(browser: PageBrowser) -> None:
     """Buttons of the form where there is one, links elsewhere; other parameters stay."""
     answer = browser.get("/one")
     assert answer.text.count('form="page-form" name="ui_locales"') == len(LANGUAGES) - 1
@@ -69,7 +69,7 @@ def german_translator(**messages: Any) -> Translator:
     return Translator("de", MessageCatalog({key.replace("_", " "): value for key, value in messages.items()}))
 
 
-def test_sentences_are_translated_with_their_values_escaped() -> None:
+def test_translation_escapes_values() -> None:
     german = Translator("de", MessageCatalog({"Use {n} of {name}.": ("Von {name} <b> nur {n}.",)}))
     message = gettext_lazy("Use {n} of {name}.", n=3, name="<x>")
     assert str(message) == "Use 3 of <x>."
@@ -78,13 +78,13 @@ def test_sentences_are_translated_with_their_values_escaped() -> None:
     assert german.gettext("Not there {x}.", x="<") == "Not there &lt;."
 
 
-def test_markup_in_a_place_stays_markup() -> None:
+def test_translation_keeps_markup_values() -> None:
     from markupsafe import Markup
 
     assert german_translator().gettext("Go to {link}.", link=Markup("<a>b</a>")) == "Go to <a>b</a>."
 
 
-def test_a_sentence_made_in_code_knows_its_plural_in_every_language() -> None:
+def test_lazy_plural_follows_language() -> None:
     """Babel's rules: French counts 0 as one, Chinese has one form."""
     expected = {
         language: [
@@ -105,7 +105,7 @@ def test_a_sentence_made_in_code_knows_its_plural_in_every_language() -> None:
     assert str(ngettext_lazy("{n} key", "{n} keys", 1)) == "1 key"
 
 
-def test_plurals() -> None:
+def test_plural_forms() -> None:
     english, polish = (
         Translator("en", MessageCatalog()),
         Translator("pl", MessageCatalog({"one": ("1", "2-4 {n}", "5 {n}")}, lambda n: min(n, 2))),
@@ -114,7 +114,7 @@ def test_plurals() -> None:
     assert polish.ngettext("one", "many", 2) == "5 2"
 
 
-def test_a_message_is_a_string() -> None:
+def test_lazy_message_is_a_string() -> None:
     message = gettext_lazy("Hello {name}.", name="Ada")
     assert message == "Hello Ada."
     assert isinstance(message, (str, Message))

@@ -27,7 +27,7 @@ def parsed(answer: Any) -> Element:
     return tree
 
 
-def test_every_page_is_whole(browser: PageBrowser) -> None:
+def test_every_page_is_valid_html(browser: PageBrowser) -> None:
     for path, (status, title) in PATHS.items():
         # The first one shows everything at once.
         tree = check_page(browser.get(path), status, title, main_buttons=9 if path == "/things" else 1)
@@ -51,7 +51,7 @@ def test_values_are_escaped(browser: PageBrowser) -> None:
     assert 'value="Stored &lt;name&gt;"' in browser.get("/things/new").text
 
 
-def test_a_title_is_heading_parent_and_brand(browser: PageBrowser) -> None:
+def test_title_contains_heading_parent_and_brand(browser: PageBrowser) -> None:
     titles = {path: parsed(browser.get(path)).findtext(".//title") for path in PATHS}
     assert titles["/things"] == "Things – Acme & Co – Identity"
     assert titles["/things/new"] == "New thing – Identity"
@@ -59,7 +59,7 @@ def test_a_title_is_heading_parent_and_brand(browser: PageBrowser) -> None:
     assert len(set(titles.values())) == len(titles)
 
 
-def test_navigation_is_drawn_twice_by_one_macro(browser: PageBrowser) -> None:
+def test_navigation_is_rendered_for_wide_and_narrow_screens(browser: PageBrowser) -> None:
     navigations = re.findall(r'<nav class="navigation".*?</nav>', browser.get("/things").text, re.DOTALL)
     assert len(navigations) == 2
     assert navigations[0] == navigations[1]
@@ -67,7 +67,7 @@ def test_navigation_is_drawn_twice_by_one_macro(browser: PageBrowser) -> None:
     assert 'aria-current="true"' in browser.get("/things/new").text
 
 
-def test_a_page_of_the_login_frame_is_small(browser: PageBrowser) -> None:
+def test_login_page_stays_small(browser: PageBrowser) -> None:
     assert len(browser.get("/one").body) <= 8 * 1024
 
 
@@ -80,7 +80,7 @@ def test_datetimes_are_formatted(browser: PageBrowser) -> None:
     assert "just now" in html
 
 
-def test_an_operator_replaces_one_template_and_adds_a_style(settings: dict[str, str], tmp_path: Any) -> None:
+def test_operator_template_and_style_override(settings: dict[str, str], tmp_path: Any) -> None:
     (tmp_path / "brand.html").write_text(
         '{% set brand_name = "Acme" %}{% macro brand(href) %}<a class="brand" href="{{ href }}">Acme</a>{% endmacro %}'
     )
@@ -97,7 +97,7 @@ def test_an_operator_replaces_one_template_and_adds_a_style(settings: dict[str, 
     browser.identity.close()
 
 
-def test_a_broken_template_of_an_operator_still_gives_an_answer(
+def test_broken_operator_template_still_responds(
     settings: dict[str, str], tmp_path: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "error.html").write_text("{{ nowhere }}")

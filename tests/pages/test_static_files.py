@@ -33,7 +33,7 @@ def addresses(browser: PageBrowser) -> Iterator[str]:
         yield f"/static/{item.name}"
 
 
-def test_files_are_cached_for_ever_under_names_that_change_with_them(browser: PageBrowser) -> None:
+def test_static_files_are_immutable_with_hashed_names(browser: PageBrowser) -> None:
     found = list(addresses(browser))
     assert len(found) == 6
     for address in found:
@@ -45,18 +45,18 @@ def test_files_are_cached_for_ever_under_names_that_change_with_them(browser: Pa
         assert "Set-Cookie" not in answer.headers
 
 
-def test_only_known_names_answer(browser: PageBrowser) -> None:
+def test_unknown_static_file_is_404(browser: PageBrowser) -> None:
     made_up = ("identity.css", "identity-0000000000000000.css", "..%2fidentity.css", "../__init__.py", "mark.svg", "")
     assert {browser.get(f"/static/{name}").status_int for name in made_up} == {404}
 
 
-def test_content_types(browser: PageBrowser) -> None:
+def test_static_file_content_types(browser: PageBrowser) -> None:
     kinds = {address.rpartition(".")[2]: browser.get(address).headers["Content-Type"] for address in addresses(browser)}
     texts = {kind: f"text/{name}; charset=utf-8" for kind, name in {"css": "css", "js": "javascript"}.items()}
     assert kinds == {**texts, "svg": "image/svg+xml"}
 
 
-def test_an_unknown_host_gets_them_too(browser: PageBrowser) -> None:
+def test_static_files_are_served_to_unknown_hosts(browser: PageBrowser) -> None:
     """The page that names the settings is to look like ours."""
     for address in addresses(browser):
         assert browser.app.get(address, extra_environ={"HTTP_HOST": "127.0.0.1:8080"}).status_int == 200
@@ -95,7 +95,7 @@ def test_colour_contrast_meets_wcag() -> None:
                 assert contrast(known[colour], known[on]) >= needed, (colour, on)
 
 
-def test_both_schemes_set_the_same_colours() -> None:
+def test_colour_schemes_define_the_same_tokens() -> None:
     light, dark = (set(re.findall(r"--color-[a-z-]+", block)) for block in _schemes())
     assert light == dark
 
@@ -105,13 +105,13 @@ def _schemes() -> tuple[str, str]:
     return light, dark
 
 
-def test_colours_are_written_as_tokens_alone() -> None:
+def test_colours_appear_only_in_tokens() -> None:
     light, dark = _schemes()
     rest = STYLE.replace(light, "").replace(dark, "")
     assert re.findall(r"#[0-9a-fA-F]{3,8}\b|rgb\(|hsl\(", re.sub(r"/\*.*?\*/", "", rest, flags=re.DOTALL)) == []
 
 
-def test_the_style_loads_nothing() -> None:
+def test_style_sheet_loads_nothing() -> None:
     assert not re.search(r"url\(|@import|data:", STYLE)
 
 

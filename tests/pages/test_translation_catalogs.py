@@ -41,7 +41,7 @@ def source() -> Any:
 
 
 @pytest.mark.parametrize("language", TRANSLATED_LANGUAGES)
-def test_a_catalog_has_exactly_the_sentences_of_code_and_templates(language: str, source: Any) -> None:
+def test_catalog_matches_code_and_templates(language: str, source: Any) -> None:
     """Otherwise: python -m identity.pages.catalog_update"""
     catalog = read(language)
     assert ids(catalog) == ids(source)
@@ -50,7 +50,7 @@ def test_a_catalog_has_exactly_the_sentences_of_code_and_templates(language: str
 
 
 @pytest.mark.parametrize("language", TRANSLATED_LANGUAGES)
-def test_every_sentence_is_translated(language: str) -> None:
+def test_every_message_is_translated(language: str) -> None:
     assert [item.id for item in read(language) if item.id and not all(several(item.string))] == []
 
 
@@ -67,7 +67,7 @@ def test_translation_placeholders_match_source(language: str) -> None:
 
 
 @pytest.mark.parametrize("language", TRANSLATED_LANGUAGES)
-def test_translations_are_read(language: str) -> None:
+def test_catalogs_can_be_compiled(language: str) -> None:
     catalog = read_catalog(LOCALE_DIR / language / CATALOG_FILE, language)
     for forms in catalog.messages.values():
         assert len(forms) in (1, 2)
@@ -75,7 +75,7 @@ def test_translations_are_read(language: str) -> None:
 
 
 @pytest.mark.parametrize("language", TRANSLATED_LANGUAGES)
-def test_plurals_have_the_forms_of_the_language(language: str) -> None:
+def test_plural_forms_match_language(language: str) -> None:
     catalog = read(language)
     assert catalog.num_plurals == (1 if language == "zh" else 2)
     for item in catalog:
@@ -143,25 +143,25 @@ def sentences_by_id(language: str) -> dict[str, str]:
     return found
 
 
-def test_no_two_languages_say_the_same_sentence() -> None:
+def test_translations_differ_between_languages() -> None:
     """A catalog once held the German sentences of a page in every language."""
     assert identical_translations({language: sentences_by_id(language) for language in TRANSLATED_LANGUAGES}) == []
 
 
 @pytest.mark.parametrize("language", TRANSLATED_LANGUAGES)
-def test_nothing_is_left_in_english(language: str) -> None:
+def test_translations_differ_from_english(language: str) -> None:
     texts = sentences_by_id(language).items()
     assert {text for text, form in texts if text == form and " " in text and words_of(text)} == ALIKE[language]
 
 
 @pytest.mark.parametrize("language", TRANSLATED_LANGUAGES)
-def test_every_sentence_is_in_its_language(language: str) -> None:
+def test_translations_are_in_their_language(language: str) -> None:
     texts = sentences_by_id(language).values()
     assert [(text, foreign(language, text)) for text in texts if foreign(language, text)] == []
     assert [text for text in texts if not in_its_script(language, text)] == []
 
 
-def test_a_sentence_of_another_language_is_noticed() -> None:
+def test_foreign_translation_is_detected() -> None:
     german = "Die IDs des Dokuments behalten"
     assert identical_translations({"fr": {"a": german}, "it": {"a": german}}) == [("fr", "it", german)]
     assert foreign("it", "Das ist kein UTF-8.")
@@ -172,14 +172,14 @@ def test_a_sentence_of_another_language_is_noticed() -> None:
     assert in_its_script("zh", "JWT")
 
 
-def test_sentences_are_found_in_code_and_templates(source: Any) -> None:
+def test_extraction_finds_code_and_templates(source: Any) -> None:
     known = ids(source)
     assert ("Use at most {length} characters.",) in known
     assert ("Skip to the content",) in known
     assert ("{n} day ago", "{n} days ago") in known
 
 
-def test_sentences_are_plain(source: Any) -> None:
+def test_messages_follow_style_rules(source: Any) -> None:
     """pages §6: no exclamation marks, no "please", no "oops"; one sentence never begins with a space."""
     for item in source:
         for text in several(item.id) if item.id else ():

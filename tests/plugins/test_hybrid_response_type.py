@@ -41,7 +41,7 @@ def world(make_world: Callable[..., World]) -> World:
 
 
 @pytest.mark.parametrize("response_type", [response_type.value for response_type in HYBRID])
-def test_code_and_tokens_in_one_answer(world: World, response_type: str) -> None:
+def test_hybrid_response_contains_code_and_tokens(world: World, response_type: str) -> None:
     person = world.make_human_user()
     browser = Browser(world)
     browser.start_session(person)

@@ -13,5 +13,5 @@ for _name in sorted(distribution("identity-iam").entry_points.select(group=ENTRY
     globals()[f"Test_{_name}"] = type(f"Test_{_name}", (PluginContract,), _members)
 
 
-def test_there_are_plugins() -> None:
+def test_default_plugins_are_found() -> None:
     assert {"Test_sql", "Test_login", "Test_jwt_bearer"} <= globals().keys()

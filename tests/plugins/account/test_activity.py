@@ -63,7 +63,7 @@ def test_activity_lists_own_and_others_events_at_the_account(world: World, ada: 
     assert "Not me" in refused
 
 
-def test_refused_sign_in_is_disowned(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_refused_sign_in_is_reported(world: World, browser: Browser, ada: HumanUser) -> None:
     stranger = Browser(world)
     stranger.open("/account")
     stranger.sign_in(ada.user_name, "wrong")
@@ -75,7 +75,7 @@ def test_refused_sign_in_is_disowned(world: World, browser: Browser, ada: HumanU
     assert reported.detail == {"event_id": refused.id}
 
 
-def test_times_are_in_the_readers_format_and_zone(world: World, ada: HumanUser) -> None:
+def test_times_use_profile_language_and_zone(world: World, ada: HumanUser) -> None:
     """Without script, too: the zone is that of the profile, else UTC; it stands beside the time."""
     for zone, abbreviation in (("", "UTC"), ("Asia/Kathmandu", "UTC+0545"), ("Europe/Berlin", "CE")):
         with world.transaction_services() as services:
@@ -94,7 +94,7 @@ def test_times_are_in_the_readers_format_and_zone(world: World, ada: HumanUser) 
             assert time["title"].endswith(" UTC")
 
 
-def test_roles_given_by_others_are_listed(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_activity_lists_roles_assigned_by_others(world: World, browser: Browser, ada: HumanUser) -> None:
     with world.transaction_services() as services:
         organization = services.organizations.get(ada.organization_id)
     project = world.make_project(organization, roles=["reader", "writer"])
@@ -114,7 +114,7 @@ def test_roles_given_by_others_are_listed(world: World, browser: Browser, ada: H
         assert any(item.startswith(label) and "By the people who run this service" in item for item in listed), label
 
 
-def test_which_application_it_was(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_activity_names_the_application(world: World, browser: Browser, ada: HumanUser) -> None:
     party = RelyingParty.register(world)
     fresh = Browser(world)
     fresh.open(party.new_request().url, initiator=party.origin)
@@ -127,7 +127,7 @@ def test_which_application_it_was(world: World, browser: Browser, ada: HumanUser
     assert any(item.startswith("Signed in") and client.application.name in item for item in rows_of(browser))
 
 
-def test_what_others_do_is_not_listed(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_activity_omits_events_of_other_users(world: World, browser: Browser, ada: HumanUser) -> None:
     before = len(rows_of(browser))
     other = Browser(world)
     eve = make_user_with_password(world)
@@ -137,7 +137,7 @@ def test_what_others_do_is_not_listed(world: World, browser: Browser, ada: Human
     assert eve.user_name not in browser.page.text
 
 
-def test_a_long_list_has_pages(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_activity_is_paged(world: World, browser: Browser, ada: HumanUser) -> None:
     for number in range(30):
         with world.transaction_services() as services:
             command = ChangeHumanUser(given_name=f"Ada {number}")
@@ -196,7 +196,7 @@ def test_recover_account_ends_sessions_and_requires_new_password(
     assert (event.actor.id, event.object_id) == (ada.id, ada.id)
 
 
-def test_a_session_alone_is_not_enough_to_choose_the_password(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_account_recovery_requires_current_password(world: World, browser: Browser, ada: HumanUser) -> None:
     """Whoever stole it puts themselves out, and the owner goes on with the password that they have."""
     browser.open(NOT_ME)
     browser.submit(form="page-form")
@@ -208,7 +208,7 @@ def test_a_session_alone_is_not_enough_to_choose_the_password(world: World, brow
     assert owner.sign_in_step == "password/change"
 
 
-def test_an_entry_is_named(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_recovery_page_names_the_event(world: World, browser: Browser, ada: HumanUser) -> None:
     fresh = Browser(world)
     fresh.open("/account")
     fresh.sign_in(ada.user_name, OLD)
@@ -221,7 +221,7 @@ def test_an_entry_is_named(world: World, browser: Browser, ada: HumanUser) -> No
     assert event.detail == {"event_id": started.id}
 
 
-def test_entries_of_others_are_not_there(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_recovery_page_of_other_users_event_is_404(world: World, browser: Browser, ada: HumanUser) -> None:
     eve, other = make_user_with_password(world), Browser(world)
     other.open("/account")
     other.sign_in(eve.user_name, OLD)
@@ -238,7 +238,7 @@ def test_entries_of_others_are_not_there(world: World, browser: Browser, ada: Hu
     assert len(sessions_of(world, ada)) == 1
 
 
-def test_looking_changes_nothing(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_recovery_page_get_changes_nothing(world: World, browser: Browser, ada: HumanUser) -> None:
     browser.open(NOT_ME)
     assert len(sessions_of(world, ada)) == 1
     assert events_of(world, ada, "user.reported") == []
@@ -247,7 +247,7 @@ def test_looking_changes_nothing(world: World, browser: Browser, ada: HumanUser)
 # --- security ---------------------------------------------------------------------------------------------------------
 
 
-def test_ways_in_and_who_has_access(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_security_page_lists_methods_and_access(world: World, browser: Browser, ada: HumanUser) -> None:
     Browser(world).start_session(ada)
     world.make_authorization(ada, world.make_web_application())
     check_page(browser.open("/account/security"), 200, "Security")
@@ -258,7 +258,7 @@ def test_ways_in_and_who_has_access(world: World, browser: Browser, ada: HumanUs
 
 
 @pytest.mark.storages("memory")
-def test_plugins_add_sections(world: World, browser: Browser) -> None:
+def test_security_page_shows_plugin_sections(world: World, browser: Browser) -> None:
     item = NavigationItem(label="Unlink", href="/upstream/1/unlink")
     row = SecuritySectionRow(name="Example <b>", notes=("anna@example.org",), actions=(item,))
     pages = world.app.registry.pages

@@ -47,7 +47,7 @@ def test_data_export_contains_all_user_data(world: World, ada: HumanUser) -> Non
     assert document["activity"][0]["by"] == "you"
 
 
-def test_no_secret_and_nothing_of_others_is_in_it(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_data_export_omits_secrets_and_other_users(world: World, browser: Browser, ada: HumanUser) -> None:
     eve = make_user_with_password(world)
     with world.identity.transaction(MANAGER) as services:
         services.users.change(ada.id, ChangeHumanUser(given_name="Augusta"), principal=OPERATOR_PRINCIPAL)
@@ -63,7 +63,7 @@ def test_no_secret_and_nothing_of_others_is_in_it(world: World, browser: Browser
 
 
 @pytest.mark.storages("memory")
-def test_plugins_add_what_they_keep(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_data_export_contains_plugin_data(world: World, browser: Browser, ada: HumanUser) -> None:
     world.app.registry.pages.account_data["pets"] = lambda request, subject: [{"of": subject.user.id}]
     try:
         assert download_export(browser)["pets"] == [{"of": ada.id}]
@@ -71,6 +71,6 @@ def test_plugins_add_what_they_keep(world: World, browser: Browser, ada: HumanUs
         del world.app.registry.pages.account_data["pets"]
 
 
-def test_looking_at_the_page_takes_nothing(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_data_page_exports_nothing(world: World, browser: Browser, ada: HumanUser) -> None:
     browser.open("/account/data")
     assert [event for event in world.audit_events(event="user.exported") if event.object_id == ada.id] == []

@@ -83,7 +83,7 @@ def is_there(world: World, person: HumanUser) -> bool:
 # --- asking -----------------------------------------------------------------------------------------------------------
 
 
-def test_everything_ends_at_once_and_the_account_two_weeks_later(
+def test_deletion_ends_access_at_once_and_account_after_two_weeks(
     world: World, browser: Browser, ada: HumanUser
 ) -> None:
     other_browser = Browser(world)
@@ -109,7 +109,7 @@ def test_everything_ends_at_once_and_the_account_two_weeks_later(
     assert [event.actor.kind.value for event in events] == ["system"]
 
 
-def test_the_name_has_to_be_typed(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_deletion_requires_login_name(world: World, browser: Browser, ada: HumanUser) -> None:
     for typed in ("", "somebody", ada.user_name + "x"):
         ask(browser, typed)
         assert browser.page.status_int == 422
@@ -117,7 +117,7 @@ def test_the_name_has_to_be_typed(world: World, browser: Browser, ada: HumanUser
     assert len(sessions_of(world, ada)) == 1
 
 
-def test_who_signed_in_long_ago_signs_in_again(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_sensitive_action_requires_recent_sign_in(world: World, browser: Browser, ada: HumanUser) -> None:
     token = token_of(browser)
     world.clock.advance(minutes=10)
     browser.post_form(DELETE, {"csrf_token": token, "confirm_name": ada.user_name}, initiator=ACCOUNT_ORIGIN)
@@ -139,7 +139,7 @@ def test_deletion_page_is_404_without_policy(world: World, browser: Browser, ada
     assert stored(world, ada).deletion_at is None
 
 
-def test_no_organization_allows_what_the_instance_does_not(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_organization_cannot_allow_deletion_against_instance(world: World, browser: Browser, ada: HumanUser) -> None:
     allow(world, True, ada.organization_id)
     allow(world, None)
     world.clock.advance(seconds=10)
@@ -149,7 +149,7 @@ def test_no_organization_allows_what_the_instance_does_not(world: World, browser
 # --- changing one's mind ----------------------------------------------------------------------------------------------
 
 
-def test_signing_in_is_the_way_to_keep_it(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_sign_in_offers_to_cancel_deletion(world: World, browser: Browser, ada: HumanUser) -> None:
     ask(browser, ada.user_name)
     again = begin(world, ada)
     check_page(again.page, 200, "Keep your account?")
@@ -162,7 +162,7 @@ def test_signing_in_is_the_way_to_keep_it(world: World, browser: Browser, ada: H
     assert is_there(world, ada)
 
 
-def test_nobody_gets_past_the_question(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_cancel_deletion_page_cannot_be_skipped(world: World, browser: Browser, ada: HumanUser) -> None:
     ask(browser, ada.user_name)
     again = begin(world, ada)
     request_id = again.path.split("/")[2]
@@ -172,7 +172,7 @@ def test_nobody_gets_past_the_question(world: World, browser: Browser, ada: Huma
     assert sessions_of(world, ada) == ()
 
 
-def test_no_application_gets_anything_meanwhile(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_pending_deletion_issues_no_tokens(world: World, browser: Browser, ada: HumanUser) -> None:
     ask(browser, ada.user_name)
     party = RelyingParty.register(world)
     fresh = Browser(world)
@@ -182,7 +182,7 @@ def test_no_application_gets_anything_meanwhile(world: World, browser: Browser, 
     assert fresh.external_redirect is None
 
 
-def test_another_browser_cannot_keep_it(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_cancel_deletion_is_bound_to_its_browser(world: World, browser: Browser, ada: HumanUser) -> None:
     ask(browser, ada.user_name)
     again = begin(world, ada)
     stranger = Browser(world)
@@ -191,7 +191,7 @@ def test_another_browser_cannot_keep_it(world: World, browser: Browser, ada: Hum
     assert stored(world, ada).deletion_at is not None
 
 
-def test_before_anybody_has_proved_who_they_are_nothing_is_kept(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_cancel_deletion_requires_authentication(world: World, browser: Browser, ada: HumanUser) -> None:
     ask(browser, ada.user_name)
     other = Browser(world)
     other.open("/account")
@@ -214,7 +214,7 @@ class FactorPager(Factor):
 
 
 @pytest.mark.storages("memory")
-def test_the_password_alone_keeps_nothing_where_there_is_a_second_factor(
+def test_cancel_deletion_requires_second_factor(
     world: World, browser: Browser, ada: HumanUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(world.identity.protocol_registry.factors, "pager", FactorPager())  # type: ignore[arg-type]
@@ -233,7 +233,7 @@ def test_the_password_alone_keeps_nothing_where_there_is_a_second_factor(
     assert stored(world, ada).deletion_at is not None
 
 
-def test_a_manager_keeps_it(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_manager_cancels_deletion(world: World, browser: Browser, ada: HumanUser) -> None:
     ask(browser, ada.user_name)
     manager, desk = make_user_with_password(world), Browser(world)
     world.assign_manager_role(manager, "IAM_OWNER", resource=INSTANCE_RESOURCE)
@@ -250,7 +250,7 @@ def test_a_manager_keeps_it(world: World, browser: Browser, ada: HumanUser) -> N
 # --- what else can happen ---------------------------------------------------------------------------------------------
 
 
-def test_other_changes_leave_the_day_as_it_is(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_user_change_keeps_deletion_date(world: World, browser: Browser, ada: HumanUser) -> None:
     ask(browser, ada.user_name)
     before = stored(world, ada).deletion_at
     with world.transaction_services() as services:
@@ -260,7 +260,7 @@ def test_other_changes_leave_the_day_as_it_is(world: World, browser: Browser, ad
 
 
 @pytest.mark.storages("memory")
-def test_the_last_owner_stays(isolated_world: World) -> None:
+def test_last_owner_cannot_be_deleted(isolated_world: World) -> None:
     world = isolated_world
     allow(world, True)
     with world.transaction_services() as services:
@@ -322,7 +322,7 @@ def test_legal_hold_blocks_account_deletion(world: World, browser: Browser, ada:
 
 
 @pytest.mark.storages("sqlite", "postgresql")
-def test_of_keeping_and_deleting_at_the_same_moment_one_happens(world: World) -> None:
+def test_concurrent_cancel_and_deletion_are_exclusive(world: World) -> None:
     people = [make_user_with_password(world) for _ in range(8)]
     for user in people:
         with world.transaction_services() as services:
@@ -352,7 +352,7 @@ def test_of_keeping_and_deleting_at_the_same_moment_one_happens(world: World) ->
 
 
 @pytest.mark.storages("sqlite", "postgresql")
-def test_a_password_that_is_changed_at_the_moment_of_not_me_is_not_brought_back(world: World, ada: HumanUser) -> None:
+def test_concurrent_password_change_survives_account_recovery(world: World, ada: HumanUser) -> None:
     """Whoever reports writes the mark and not the password that they have read."""
     for number in range(6):
         start, new = Barrier(2), f"hash {number}"

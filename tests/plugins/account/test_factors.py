@@ -27,7 +27,7 @@ def factors_of(world: World, person: HumanUser) -> list[str]:
         return [enrolment.name for enrolment in services.factors.list_enrolments(person.id)]
 
 
-def test_what_is_set_up_is_listed_and_tells_no_secret(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_factor_list_shows_no_secrets(world: World, browser: Browser, ada: HumanUser) -> None:
     make_factor(world, ada, "My <phone>")
     make_factor(world, make_user_with_password(world), "Eve's phone")
     check_page(browser.open("/account/security"), 200, "Security")
@@ -37,9 +37,7 @@ def test_what_is_set_up_is_listed_and_tells_no_secret(world: World, browser: Bro
     assert "Eve" not in browser.page.text
 
 
-def test_what_was_added_is_confirmed_with_a_nudge_to_recovery_codes(
-    world: World, browser: Browser, ada: HumanUser
-) -> None:
+def test_added_factor_suggests_recovery_codes(world: World, browser: Browser, ada: HumanUser) -> None:
     """Whoever comes back from setting something up, and until there are codes."""
     assert "Make recovery codes" not in browser.open("/account/security").text
     with world.transaction_services() as services:
@@ -59,7 +57,7 @@ def test_what_was_added_is_confirmed_with_a_nudge_to_recovery_codes(
     assert "Make recovery codes" not in browser.open("/account/security").text
 
 
-def test_events_name_the_factor_and_the_person(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_factor_events_name_factor_and_user(world: World, browser: Browser, ada: HumanUser) -> None:
     """Also of what was set up in a sign-in, where nobody is signed in yet."""
     with world.identity.transaction(Actor(kind=ActorKind.ANONYMOUS)) as services:
         subject = services.storage.users.find_subject(ada.id)
@@ -119,7 +117,7 @@ def test_factors_of_other_users_are_404(world: World, browser: Browser, ada: Hum
 
 
 @pytest.mark.parametrize("action", ["rename", "remove"])
-def test_who_signed_in_long_ago_signs_in_again(world: World, browser: Browser, ada: HumanUser, action: str) -> None:
+def test_sensitive_action_requires_recent_sign_in(world: World, browser: Browser, ada: HumanUser, action: str) -> None:
     enrolment = make_factor(world, ada)
     path, token = f"/account/factors/{enrolment.id}/{action}", token_of(browser)
     world.clock.advance(minutes=10)
@@ -134,7 +132,7 @@ def test_who_signed_in_long_ago_signs_in_again(world: World, browser: Browser, a
     assert browser.path == path
 
 
-def test_data_is_taken_by_whoever_has_just_proved_who_they_are(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_data_export_requires_recent_sign_in(world: World, browser: Browser, ada: HumanUser) -> None:
     browser.open("/account/data")
     world.clock.advance(minutes=10)
     browser.open("/account/data")
@@ -178,7 +176,7 @@ class Pager(Factor):
 
 
 @pytest.mark.storages("memory")
-def test_another_address_needs_the_strongest_factor(
+def test_email_change_requires_strongest_factor(
     world: World, browser: Browser, ada: HumanUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The password alone does not do where there is more."""

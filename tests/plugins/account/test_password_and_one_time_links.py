@@ -16,7 +16,7 @@ from tests.plugins.account.conftest import ACCOUNT_ORIGIN, NEW, OLD, make_user_w
 # --- password ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_new_password(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_password_change(world: World, browser: Browser, ada: HumanUser) -> None:
     other_browser = Browser(world)
     other_browser.start_session(ada)
     tree = check_page(browser.open("/account/password"), 200, "Password")
@@ -42,7 +42,7 @@ def test_a_new_password(world: World, browser: Browser, ada: HumanUser) -> None:
     assert "Your password is changed." not in browser.reload().text
 
 
-def test_what_is_wrong_with_a_password(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_invalid_new_password_is_explained(world: World, browser: Browser, ada: HumanUser) -> None:
     name = ada.user_name.upper()
     for current, new, again, errors in (
         ("", "", "", {"current_password": "Enter your present password.", "new_password": "Enter a password."}),
@@ -66,7 +66,7 @@ def test_what_is_wrong_with_a_password(world: World, browser: Browser, ada: Huma
     assert fresh.path == "/account/profile"
 
 
-def test_who_knows_the_former_password_does_not_undo_a_reset_of_the_same_moment(
+def test_concurrent_password_change_does_not_undo_reset(
     world: World, browser: Browser, ada: HumanUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cost = world.identity.process_state.hasher.cost
@@ -92,7 +92,7 @@ def test_who_knows_the_former_password_does_not_undo_a_reset_of_the_same_moment(
     assert password_hash.hash == by_reset
 
 
-def test_wrong_passwords_are_counted_as_on_the_sign_in_pages(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_password_change_attempts_are_rate_limited(world: World, browser: Browser, ada: HumanUser) -> None:
     for _ in range(5):
         change_password(browser, "wrong")
         assert browser.page.status_int == 422
@@ -147,7 +147,7 @@ def issue_password_link(world: World, person: HumanUser) -> str:
         return services.passwords.issue_reset_link(person.id)
 
 
-def test_the_link_of_a_manager(world: World, ada: HumanUser) -> None:
+def test_one_time_link_of_manager_sets_password(world: World, ada: HumanUser) -> None:
     link = issue_password_link(world, ada)
     browser = Browser(world)
     tree = check_page(browser.open(link), 200, "Choose a new password")
@@ -182,7 +182,7 @@ def test_one_time_link_works_in_another_users_session(world: World, browser: Bro
     assert len(sessions_of(world, ada)) == 1
 
 
-def test_a_link_s_page_in_another_language_keeps_it_to_the_end(world: World, ada: HumanUser) -> None:
+def test_one_time_link_page_keeps_language(world: World, ada: HumanUser) -> None:
     browser = Browser(world)
     browser.open(issue_password_link(world, ada))
     browser.submit(button=("ui_locales", "de"), form="page-form")

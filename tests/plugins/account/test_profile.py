@@ -63,7 +63,7 @@ def test_post_after_logout_redirects_to_sign_in(world: World, browser: Browser) 
     assert browser.path.startswith("/login/")
 
 
-def test_pages_are_whole_and_their_titles_unique(browser: Browser) -> None:
+def test_account_pages_have_unique_titles(browser: Browser) -> None:
     titles = {
         "/account/profile": "Profile",
         "/account/security": "Security",
@@ -82,14 +82,14 @@ def test_pages_are_whole_and_their_titles_unique(browser: Browser) -> None:
     assert browser.open("/account").request.path == "/account/profile"
 
 
-def test_pages_speak_the_person_s_language(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_account_pages_use_profile_language(world: World, browser: Browser, ada: HumanUser) -> None:
     with world.transaction_services() as services:
         services.users.change_profile(ada.id, ChangeProfile(locale="de-CH"))
     assert '<html lang="de">' in browser.open("/account/password").text
     assert '<html lang="fr">' in browser.open("/account/password?ui_locales=fr").text
 
 
-def test_a_language_that_pages_do_not_speak_stays(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_unsupported_profile_language_is_kept(world: World, browser: Browser, ada: HumanUser) -> None:
     with world.transaction_services() as services:
         services.users.change_profile(ada.id, ChangeProfile(locale="nl-BE"))
     browser.open("/account/profile")
@@ -118,7 +118,7 @@ def test_profile_form_saves_every_claim(world: World, browser: Browser, ada: Hum
     assert stored(world, ada).version == version
 
 
-def test_all_fields_of_the_commands_are_on_the_page() -> None:
+def test_profile_page_contains_every_command_field() -> None:
     """A profile holds every standard claim; only what is verified elsewhere is missing here."""
     assert PROFILE.keys() == ChangeProfile.model_fields.keys() - {"address"}
     assert ADDRESS.keys() == ChangeAddress.model_fields.keys() == {field.name for field in fields(Address)}
@@ -160,7 +160,7 @@ def test_profile_form_ignores_managed_fields(world: World, browser: Browser, ada
     assert other_browser.path == "/account/profile"
 
 
-def test_an_address_that_changes_is_not_verified_any_more(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_changed_email_becomes_unverified(world: World, browser: Browser, ada: HumanUser) -> None:
     verified = replace(ada.profile, email="ada@acme.example", email_verified=True, phone="+44 1", phone_verified=True)
     with world.transaction_services() as services:
         services.storage.users.update(replace(ada, profile=verified, version=ada.version + 1))
@@ -174,9 +174,7 @@ def test_an_address_that_changes_is_not_verified_any_more(world: World, browser:
 
 
 @pytest.mark.parametrize("address", ["eve@acme.example", ""])
-def test_a_session_left_open_is_not_enough_for_another_address(
-    world: World, browser: Browser, ada: HumanUser, address: str
-) -> None:
+def test_email_change_requires_recent_sign_in(world: World, browser: Browser, ada: HumanUser, address: str) -> None:
     """Whoever reads the mail of the address can choose a new password."""
     with world.transaction_services() as services:
         services.users.change_profile(ada.id, ChangeProfile(email="ada@acme.example"))
@@ -193,7 +191,7 @@ def test_a_session_left_open_is_not_enough_for_another_address(
         assert (stored(world, ada).profile.email, stored(world, ada).profile.nickname) == ("ada@acme.example", "")
 
 
-def test_without_a_mail_server_the_page_promises_nothing(browser: Browser) -> None:
+def test_profile_page_without_mail_server(browser: Browser) -> None:
     assert "It stays unconfirmed: this service cannot send mail." in browser.open("/account/profile").text
     assert browser.open("/account/profile/email").request.path == "/account/profile"
 
@@ -218,7 +216,7 @@ BAD = {
 
 
 @pytest.mark.storages("memory")
-def test_bad_fields_and_nothing_typed_is_lost(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_invalid_profile_keeps_input(world: World, browser: Browser, ada: HumanUser) -> None:
     for bad in (["email"], ["website"], BAD):
         browser.open("/account/profile")
         typed = PROFILE | ADDRESS | {name: BAD[name][0] for name in bad}
@@ -252,7 +250,7 @@ def test_profile_conflict_is_shown(world: World, browser: Browser, ada: HumanUse
 
 
 @pytest.mark.storages("memory")
-def test_a_form_without_a_version_changes_nothing(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_profile_form_requires_version(world: World, browser: Browser, ada: HumanUser) -> None:
     browser.open("/account/profile")
     fields = dict(form_of(browser).submit_fields())
     for version in ("", "x", "-1", "9" * 30, "²"):

@@ -131,7 +131,7 @@ def test_unconnected_application_is_404(world: World, browser: Browser, ada: Hum
 # --- several accounts -------------------------------------------------------------------------------------------------
 
 
-def test_another_account_of_this_browser(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_account_switch(world: World, browser: Browser, ada: HumanUser) -> None:
     grace = world.make_human_user()
     world.clock.advance(1)
     browser.start_session(grace)
@@ -146,7 +146,7 @@ def test_another_account_of_this_browser(world: World, browser: Browser, ada: Hu
     assert len(browser.session_cookies) == 2
 
 
-def test_one_more_account(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_add_account_to_browser(world: World, browser: Browser, ada: HumanUser) -> None:
     grace = make_user_with_password(world)
     sent = {"csrf_token": token_of(browser), "session": "new"}
     browser.post_form("/account/switch", sent, initiator=ACCOUNT_ORIGIN)
@@ -177,7 +177,7 @@ FORMS: dict[str, dict[str, str]] = {
 
 
 @pytest.mark.storages("memory")
-def test_a_form_needs_its_token(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_account_forms_require_csrf_token(world: World, browser: Browser, ada: HumanUser) -> None:
     tokens = ["", "x" * 43]
     for person in (ada, world.make_human_user()):
         other = Browser(world)
@@ -196,7 +196,7 @@ def test_a_form_needs_its_token(world: World, browser: Browser, ada: HumanUser) 
 
 
 @pytest.mark.storages("memory")
-def test_another_site_s_form_is_refused(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_cross_site_account_form_is_refused(world: World, browser: Browser, ada: HumanUser) -> None:
     token = token_of(browser)
     before = stored(world, ada), len(sessions_of(world, ada))
     browser.cookies.header = lambda *_, **__: "; ".join(f"{cookie.name}={cookie.value}" for cookie in browser.cookies)  # type: ignore[method-assign]
@@ -209,7 +209,7 @@ def test_another_site_s_form_is_refused(world: World, browser: Browser, ada: Hum
 # --- devices ----------------------------------------------------------------------------------------------------------
 
 
-def test_devices_in_words() -> None:
+def test_user_agent_description() -> None:
     for user_agent, description in {
         "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:140.0) Gecko/20100101 Firefox/140.0": "Firefox on Windows",
         IPHONE: "Safari on iPhone",
@@ -225,6 +225,6 @@ def test_devices_in_words() -> None:
         assert describe_user_agent(user_agent, Translator("en", MessageCatalog())) == description
 
 
-def test_what_a_browser_says_of_itself_is_escaped(world: World, browser: Browser, ada: HumanUser) -> None:
+def test_user_agent_is_escaped(world: World, browser: Browser, ada: HumanUser) -> None:
     Browser(world, user_agent="<script>Firefox/1 Linux").start_session(ada)
     assert "<script>F" not in browser.open("/account/sessions").text

@@ -83,7 +83,7 @@ def signing_in(world: World, party: RelyingParty, person: LoginUser) -> Browser:
     return browser
 
 
-def test_looking_again_sends_nothing(world: World, party: RelyingParty, ada: LoginUser) -> None:
+def test_reloading_sends_no_second_email_code(world: World, party: RelyingParty, ada: LoginUser) -> None:
     set_up(world, ada)
     browser = signing_in(world, party, ada)
     for _ in range(3):
@@ -92,7 +92,7 @@ def test_looking_again_sends_nothing(world: World, party: RelyingParty, ada: Log
     assert len(codes(world)) == 1
 
 
-def test_the_last_code_counts(world: World, party: RelyingParty, ada: LoginUser) -> None:
+def test_only_latest_email_code_is_accepted(world: World, party: RelyingParty, ada: LoginUser) -> None:
     set_up(world, ada)
     browser = signing_in(world, party, ada)
     browser.submit(button=("again", "yes"))
@@ -106,7 +106,7 @@ def test_the_last_code_counts(world: World, party: RelyingParty, ada: LoginUser)
     assert browser.external_redirect is not None
 
 
-def test_a_code_is_for_the_sign_in_that_asked(world: World, party: RelyingParty, ada: LoginUser) -> None:
+def test_email_code_is_bound_to_its_sign_in(world: World, party: RelyingParty, ada: LoginUser) -> None:
     set_up(world, ada)
     browser, other = signing_in(world, party, ada), signing_in(world, party, ada)
     (_, first), (_, second) = codes(world)
@@ -130,7 +130,7 @@ def test_email_code_expires_after_ten_minutes(world: World, party: RelyingParty,
     assert "There is no code for <strong>a…@navy.example</strong> that still works." in browser.page.text
 
 
-def test_a_code_for_the_former_address_proves_nothing(world: World, party: RelyingParty, ada: LoginUser) -> None:
+def test_email_code_for_former_address_is_refused(world: World, party: RelyingParty, ada: LoginUser) -> None:
     set_up(world, ada)
     browser = signing_in(world, party, ada)
     ((_, code),) = codes(world)
@@ -141,7 +141,7 @@ def test_a_code_for_the_former_address_proves_nothing(world: World, party: Relyi
     assert codes(world)[-1][0] == "ada@new.example"
 
 
-def test_without_a_proved_address_nothing_is_sent(world: World, party: RelyingParty, ada: LoginUser) -> None:
+def test_email_code_requires_verified_address(world: World, party: RelyingParty, ada: LoginUser) -> None:
     set_up(world, ada)
     has_address(world, ada, "ada@new.example", proved=False)
     browser = signing_in(world, party, ada)
@@ -150,14 +150,14 @@ def test_without_a_proved_address_nothing_is_sent(world: World, party: RelyingPa
     assert not browser.session_cookies
 
 
-def test_it_is_not_offered_without_a_proved_address(world: World, browser: Browser) -> None:
+def test_email_code_is_not_offered_without_verified_address(world: World, browser: Browser) -> None:
     bert = LoginUser(world)
     browser.start_session(bert.user)
     browser.open(ENROL)
     assert browser.path == "/account/security"
 
 
-def test_ten_codes_an_hour_are_sent_to_one_address(world: World, party: RelyingParty, ada: LoginUser) -> None:
+def test_email_codes_are_limited_to_ten_an_hour(world: World, party: RelyingParty, ada: LoginUser) -> None:
     set_up(world, ada)
     browser = signing_in(world, party, ada)
     for _ in range(9):

@@ -57,7 +57,7 @@ def at_once(browsers: list[Browser], send: Callable[[Browser], Any]) -> Counter[
         return Counter(pool.map(run, browsers))
 
 
-def test_of_one_code_of_an_app_one_use_counts(isolated_world: World) -> None:
+def test_concurrent_totp_code_is_accepted_once(isolated_world: World) -> None:
     world, secret = isolated_world, pyotp.random_base32()
     person, party = LoginUser(world), RelyingParty.register(world)
     has(world, person, "totp", {"secret": secret, "step": 0})
@@ -68,7 +68,7 @@ def test_of_one_code_of_an_app_one_use_counts(isolated_world: World) -> None:
     assert not [status for status in outcomes if status >= 500]
 
 
-def test_of_one_recovery_code_one_use_counts(isolated_world: World) -> None:
+def test_concurrent_recovery_code_is_accepted_once(isolated_world: World) -> None:
     world, codes = isolated_world, generate_codes()
     person, party = LoginUser(world), RelyingParty.register(world)
     has(world, person, "totp", {"secret": pyotp.random_base32(), "step": 0})
@@ -87,7 +87,7 @@ def test_of_one_recovery_code_one_use_counts(isolated_world: World) -> None:
     assert len(world.audit_events(event="factor.used")) == 1
 
 
-def test_of_one_mailed_code_one_use_counts(make_world: WorldFactory) -> None:
+def test_concurrent_email_code_is_accepted_once(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.smtp.host": "mail.example", "identity.smtp.sender": "no-reply@id.example.com"})
     person, party = LoginUser(world), RelyingParty.register(world)
     with world.transaction_services() as services:
@@ -113,9 +113,7 @@ def test_of_one_mailed_code_one_use_counts(make_world: WorldFactory) -> None:
     assert len(world.audit_events(event="session.started")) == 1
 
 
-def test_of_many_guesses_at_many_accounts_only_so_many_are_looked_at(
-    make_world: WorldFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_concurrent_guesses_are_rate_limited(make_world: WorldFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three accounts, a hundred codes each: five of each are looked at before the next has to wait."""
     world = make_world(**{"identity.attempts_per_address": "0"})
     party, looked_at = RelyingParty.register(world), Counter[str]()

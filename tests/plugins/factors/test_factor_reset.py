@@ -66,7 +66,7 @@ def test_factor_reset_of_higher_manager_is_denied(world: World, browser: Browser
     assert len(world.operator_services.factors.list_enrolments(ada.user.id)) == 1
 
 
-def test_after_it_another_is_set_up_where_one_is_needed(
+def test_factor_reset_requires_new_enrolment(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser
 ) -> None:
     enrol(browser, ada)
@@ -80,9 +80,7 @@ def test_after_it_another_is_set_up_where_one_is_needed(
     assert other.sign_in_step == "factors/new"
 
 
-def test_a_manager_unlocks_what_wrong_codes_have_locked(
-    world: World, browser: Browser, party: RelyingParty, ada: LoginUser
-) -> None:
+def test_manager_unlocks_locked_factors(world: World, browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     app = enrol(browser, ada)
     with world.transaction_services() as services:
         subject = services.storage.users.find_subject(ada.user.id)

@@ -71,7 +71,7 @@ def test_recovery_codes_are_shown_once(world: World, browser: Browser, ada: Logi
     assert not any(code in browser.open(begun).text for code in codes)
 
 
-def test_one_stands_in_for_the_phone(world: World, browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
+def test_recovery_code_replaces_totp(world: World, browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     codes = with_codes(world, browser, ada)
     other = at_the_page(world, party, ada)
     check_page(other.page, 200, "Enter a recovery code")
@@ -91,7 +91,7 @@ def test_one_stands_in_for_the_phone(world: World, browser: Browser, party: Rely
 
 
 @pytest.mark.parametrize("typed", ["", "  - ", "0000", "x" * 3000, "💥"])
-def test_what_is_no_code_proves_nothing(
+def test_invalid_code_is_refused(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, typed: str
 ) -> None:
     with_codes(world, browser, ada)
@@ -101,7 +101,9 @@ def test_what_is_no_code_proves_nothing(
     assert not other.session_cookies
 
 
-def test_new_ones_end_all_others(world: World, browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
+def test_new_recovery_codes_revoke_old_ones(
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser
+) -> None:
     old = with_codes(world, browser, ada)
     browser.click("I have saved the codes")
     browser.open(ENROL)
@@ -118,7 +120,7 @@ def test_new_ones_end_all_others(world: World, browser: Browser, party: RelyingP
     assert other.external_redirect is not None
 
 
-def test_whoever_has_a_factor_proves_it_before_they_are_made(world: World, browser: Browser, ada: LoginUser) -> None:
+def test_recovery_codes_require_proved_factor(world: World, browser: Browser, ada: LoginUser) -> None:
     app = enrol(browser, ada)
     other = Browser(world)
     other.open(ENROL)
@@ -131,14 +133,16 @@ def test_whoever_has_a_factor_proves_it_before_they_are_made(world: World, brows
     assert other.sign_in_step == "recovery_codes/new"
 
 
-def test_there_are_none_without_another_factor(world: World, browser: Browser, ada: LoginUser) -> None:
+def test_recovery_codes_require_another_factor(world: World, browser: Browser, ada: LoginUser) -> None:
     browser.start_session(ada.user)
     browser.open(ENROL)
     assert browser.path == "/account/security"
     assert world.operator_services.factors.list_enrolments(ada.user.id) == ()
 
 
-def test_making_them_proves_nothing(world: World, browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
+def test_creating_recovery_codes_does_not_authenticate(
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser
+) -> None:
     """The session has what was proved, and not the codes."""
     with_codes(world, browser, ada)
     with world.read_only_services() as services:
@@ -150,7 +154,7 @@ CODES = generate_codes()
 
 
 @given(st.data())
-def test_a_code_is_the_same_however_it_is_typed(data: st.DataObject) -> None:
+def test_recovery_code_ignores_case_and_separators(data: st.DataObject) -> None:
     code = data.draw(st.sampled_from(CODES))
     read = {"0": "Oo", "1": "iIlL"}
     typed = "".join(
@@ -161,7 +165,7 @@ def test_a_code_is_the_same_however_it_is_typed(data: st.DataObject) -> None:
     assert normalize_code(typed) == normalize_code(code) == code.replace("-", "")
 
 
-def test_each_has_fifty_secret_bits() -> None:
+def test_recovery_codes_have_fifty_bits() -> None:
     codes = [normalize_code(generate_code) for _ in range(50) for generate_code in generate_codes()]
     assert {len(code) for code in codes} == {12}
     assert len({letter for code in codes for letter in code}) == 32
@@ -177,7 +181,9 @@ def test_each_has_fifty_secret_bits() -> None:
         (0, "No code is left. Make new ones."),
     ],
 )
-def test_few_are_warned_of(world: World, browser: Browser, ada: LoginUser, left: int, warning: str) -> None:
+def test_few_recovery_codes_show_warning(
+    world: World, browser: Browser, ada: LoginUser, left: int, warning: str
+) -> None:
     enrol(browser, ada)
     with world.transaction_services() as services:
         subject = services.storage.users.find_subject(ada.user.id)

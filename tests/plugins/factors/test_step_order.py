@@ -80,7 +80,7 @@ def posted(browser: Browser, path: str, pairs: list[tuple[str, str]], token: str
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(steps=steps, enrolled=st.booleans())
-def test_nobody_gets_past_a_factor_without_it(
+def test_factor_cannot_be_skipped(
     world: World, party: RelyingParty, steps: list[tuple[str, str, list[tuple[str, str]]]], enrolled: bool
 ) -> None:
     person = LoginUser(world)
@@ -112,7 +112,7 @@ def test_nobody_gets_past_a_factor_without_it(
     assert len(world.operator_services.factors.list_enrolments(person.user.id)) == (2 if enrolled else 0)
 
 
-def test_page_starts_with_way_used_last_and_says_why(world: World, browser: Browser, party: RelyingParty) -> None:
+def test_page_starts_with_last_used_method(world: World, browser: Browser, party: RelyingParty) -> None:
     person = LoginUser(world)
     subject = world.operator_services.storage.users.find_subject(person.user.id)
     totp = world.operator_services.factors.enrol(subject, "totp", {"secret": pyotp.random_base32(), "step": 0})

@@ -36,7 +36,7 @@ def test_totp_is_enrolled_in_the_account(world: World, browser: Browser, ada: Lo
     assert app.secret not in browser.open(ENROL).text
 
 
-def test_apps_show_the_name_that_the_pages_show(world: World, party: RelyingParty, ada: LoginUser) -> None:
+def test_totp_issuer_matches_brand_name(world: World, party: RelyingParty, ada: LoginUser) -> None:
     command = ChangeBranding(display_name="Acme: Müller/Söhne")
     with world.transaction_services() as services:
         services.branding.change(ada.organization, command, principal=OPERATOR_PRINCIPAL)
@@ -50,9 +50,7 @@ def test_apps_show_the_name_that_the_pages_show(world: World, party: RelyingPart
     assert ada.organization.name not in other.page.text
 
 
-def test_it_is_asked_for_after_the_password(
-    world: World, browser: Browser, party: RelyingParty, ada: LoginUser
-) -> None:
+def test_totp_is_required_after_password(world: World, browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     app = enrol(browser, ada)
     other = Browser(world)
     auth_request = opened(other, party)
@@ -72,7 +70,7 @@ def test_it_is_asked_for_after_the_password(
     ("typed", "message"),
     [("", "Enter the six digits that your app shows."), ("12345", WRONG), ("一二三四五六", WRONG), ("1" * 5000, WRONG)],
 )
-def test_what_is_no_code_proves_nothing(
+def test_invalid_code_is_refused(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, typed: str, message: str
 ) -> None:
     enrol(browser, ada)
@@ -95,7 +93,7 @@ def signing_in(world: World, party: RelyingParty, person: LoginUser) -> Browser:
     return browser
 
 
-def test_a_code_counts_once(world: World, browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
+def test_totp_code_is_single_use(world: World, browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     app = enrol(browser, ada)
     code = app.code()
     first, second = signing_in(world, party, ada), signing_in(world, party, ada)
@@ -108,9 +106,7 @@ def test_a_code_counts_once(world: World, browser: Browser, party: RelyingParty,
     assert second.external_redirect is not None
 
 
-def test_the_code_that_set_the_app_up_is_used(
-    world: World, browser: Browser, party: RelyingParty, ada: LoginUser
-) -> None:
+def test_enrolment_consumes_totp_code(world: World, browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     app = enrol(browser, ada)
     world.clock.advance(seconds=-30)
     other = signing_in(world, party, ada)
@@ -119,7 +115,7 @@ def test_the_code_that_set_the_app_up_is_used(
 
 
 @pytest.mark.parametrize(("seconds", "accepted"), [(-60, False), (-30, True), (30, True), (60, False)])
-def test_clocks_may_differ_by_one_step(
+def test_totp_clock_skew_of_one_step_is_accepted(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, seconds: int, accepted: bool
 ) -> None:
     app = enrol(browser, ada)
@@ -129,9 +125,7 @@ def test_clocks_may_differ_by_one_step(
     assert (other.external_redirect is not None) is accepted
 
 
-def test_the_page_is_not_reached_before_the_password(
-    world: World, browser: Browser, party: RelyingParty, ada: LoginUser
-) -> None:
+def test_totp_page_requires_password(world: World, browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     app = enrol(browser, ada)
     other = Browser(world)
     opened(other, party)
@@ -161,7 +155,7 @@ def test_totp_secret_differs_per_user_of_one_sign_in(world: World, browser: Brow
     assert app_on(browser).secret != app.secret
 
 
-def test_where_one_is_needed_it_is_set_up_in_the_sign_in(world: World, party: RelyingParty, ada: LoginUser) -> None:
+def test_required_totp_is_enrolled_during_sign_in(world: World, party: RelyingParty, ada: LoginUser) -> None:
     world.operator_services.policies.change(
         ada.organization.id, ChangePolicy.build(second_factor=SecondFactorRule.REQUIRED)
     )
@@ -180,7 +174,7 @@ def test_where_one_is_needed_it_is_set_up_in_the_sign_in(world: World, party: Re
     assert [event.object_id for event in world.audit_events(event="factor.added")].count(ada.user.id) == 1
 
 
-def test_any_of_several_apps_will_do_and_each_by_its_own_steps(
+def test_each_of_several_apps_has_its_own_replay_window(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser
 ) -> None:
     first = enrol(browser, ada, name="Phone")
@@ -198,7 +192,7 @@ def test_any_of_several_apps_will_do_and_each_by_its_own_steps(
     assert other.page.status_int == 422
 
 
-def test_secrets_are_sealed_and_stand_nowhere(world: World, browser: Browser, ada: LoginUser) -> None:
+def test_totp_secrets_are_sealed(world: World, browser: Browser, ada: LoginUser) -> None:
     app = enrol(browser, ada)
     with world.read_only_services() as services:
         (record,) = services.storage.records.list_for_owner("identity", "factor", user_id=ada.user.id)

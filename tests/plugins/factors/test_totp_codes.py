@@ -32,7 +32,7 @@ def test_totp_matches_rfc_vectors(seconds: int, digits: str) -> None:
 
 
 @given(now=moments, drift=st.integers(-300, 300), last=st.integers(-12, 12))
-def test_a_code_counts_one_step_around_and_after_the_last_one_used(now: datetime, drift: int, last: int) -> None:
+def test_totp_accepts_adjacent_steps_after_last_used(now: datetime, drift: int, last: int) -> None:
     secret = new_secret()
     app_time = now + timedelta(seconds=drift)
     present, step = int(now.timestamp()) // 30, int(app_time.timestamp()) // 30
@@ -47,11 +47,11 @@ def test_a_code_counts_one_step_around_and_after_the_last_one_used(now: datetime
 
 
 @given(code=st.text(max_size=40), now=moments)
-def test_other_texts_are_no_codes(code: str, now: datetime) -> None:
+def test_malformed_totp_codes_are_refused(code: str, now: datetime) -> None:
     assert verify_code(SECRET, code, now) is None or "".join(code.split()).isdecimal()
 
 
-def test_secrets_have_160_bits() -> None:
+def test_totp_secrets_have_160_bits() -> None:
     secrets = {new_secret() for _ in range(100)}
     assert len(secrets) == 100
     assert {len(base64.b32decode(item)) for item in secrets} == {20}
@@ -59,7 +59,7 @@ def test_secrets_have_160_bits() -> None:
 
 @given(login_name=st.text(min_size=1, max_size=300), issuer=st.text(min_size=1, max_size=300))
 @example(login_name="\r", issuer="0")
-def test_whatever_the_names_the_address_fits_into_a_picture(login_name: str, issuer: str) -> None:
+def test_otpauth_uri_fits_into_qr_code(login_name: str, issuer: str) -> None:
     try:
         address = otpauth_uri(SECRET, login_name, issuer)
     except UnicodeEncodeError:
@@ -85,8 +85,6 @@ def test_whatever_the_names_the_address_fits_into_a_picture(login_name: str, iss
         (":", "ada%40acme.example", None),
     ],
 )
-def test_names_in_an_address_are_encoded_as_apps_read_them(
-    issuer: str, label: str, issuer_parameter: str | None
-) -> None:
+def test_otpauth_uri_encodes_names(issuer: str, label: str, issuer_parameter: str | None) -> None:
     query = f"secret={SECRET}" + ("" if issuer_parameter is None else f"&issuer={issuer_parameter}")
     assert otpauth_uri(SECRET, "ada@acme.example", issuer) == f"otpauth://totp/{label}?{query}"

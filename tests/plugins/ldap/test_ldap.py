@@ -120,7 +120,7 @@ def test_ldap_sign_in_works_over_tls(directory: Slapd, transport: str) -> None:
 
 
 @pytest.mark.parametrize("transport", ["tls", "start_tls"])
-def test_a_certificate_of_strangers_or_for_another_name_is_not_believed(directory: Slapd, transport: str) -> None:
+def test_untrusted_or_mismatched_certificate_is_refused(directory: Slapd, transport: str) -> None:
     name = make_user_name()
     directory.person(name)
     server = getattr(directory, transport)
@@ -133,7 +133,7 @@ def test_a_certificate_of_strangers_or_for_another_name_is_not_believed(director
 
 
 @pytest.mark.parametrize("password", ["", "\0", "a\0b", "x" * 501])
-def test_an_empty_password_reaches_no_server(directory: Slapd, password: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_password_is_not_sent(directory: Slapd, password: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name = make_user_name()
     directory.person(name)
     search = LdapClient(settings_of(directory))
@@ -148,14 +148,14 @@ def test_login_name_is_escaped_in_ldap_filter(directory: Slapd, login: str) -> N
     assert proved(LdapClient(settings_of(directory)), login, PASSWORD) is None
 
 
-def test_of_two_with_one_name_nobody_is_let_in(directory: Slapd) -> None:
+def test_ambiguous_login_name_is_refused(directory: Slapd) -> None:
     name = make_user_name()
     directory.person(name)
     directory.person(f"{name}x", cn=name)
     assert proved(LdapClient(settings_of(directory, filter="(|(uid={login})(cn={login}))")), name, PASSWORD) is None
 
 
-def test_servers_are_asked_in_order_and_the_next_one_if_one_is_away(directory: Slapd) -> None:
+def test_servers_fail_over_in_order(directory: Slapd) -> None:
     name = make_user_name()
     directory.person(name)
     closed_socket = loopback_socket()
@@ -167,7 +167,7 @@ def test_servers_are_asked_in_order_and_the_next_one_if_one_is_away(directory: S
         proved(LdapClient(settings_of(directory, servers=(f"ldaps://localhost:{port}",))), name, PASSWORD)
 
 
-def test_a_server_that_never_answers_is_given_up(directory: Slapd, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_server_times_out(directory: Slapd, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("identity.plugins.ldap.client.TIMEOUT_SECONDS", 1)
     with loopback_socket() as silent:
         silent.listen()
@@ -177,7 +177,7 @@ def test_a_server_that_never_answers_is_given_up(directory: Slapd, monkeypatch: 
                 proved(LdapClient(settings_of(directory, servers=(f"{scheme}://localhost:{port}",))), "ada", PASSWORD)
 
 
-def test_one_network_that_asks_all_the_time_leaves_the_directory_to_others(directory: Slapd) -> None:
+def test_directory_slots_are_limited_per_network(directory: Slapd) -> None:
     search = LdapClient(settings_of(directory))
     with client_network_scope("192.0.2.0/24"):
         for _ in range(4):
@@ -188,7 +188,7 @@ def test_one_network_that_asks_all_the_time_leaves_the_directory_to_others(direc
         proved(search, "ada", PASSWORD)
 
 
-def test_a_service_account_that_is_not_let_in_is_no_answer(directory: Slapd, tmp_path: Path) -> None:
+def test_refused_service_account_is_unavailable(directory: Slapd, tmp_path: Path) -> None:
     wrong = tmp_path / "password"
     wrong.write_text("wrong")
     wrong.chmod(0o600)
@@ -196,7 +196,7 @@ def test_a_service_account_that_is_not_let_in_is_no_answer(directory: Slapd, tmp
         proved(LdapClient(settings_of(directory, password_file=wrong)), "anybody", PASSWORD)
 
 
-def test_settings_that_cannot_be_are_refused(directory: Slapd, tmp_path: Path) -> None:
+def test_invalid_ldap_settings_are_refused(directory: Slapd, tmp_path: Path) -> None:
     (open_file := tmp_path / "open").write_text("secret")
     for changed in (
         {"servers": ("http://x.example",)},
@@ -214,7 +214,7 @@ def test_settings_that_cannot_be_are_refused(directory: Slapd, tmp_path: Path) -
         assert "secret" not in str(refused.value)
 
 
-def test_whoever_signs_in_for_the_first_time_gets_an_account_and_is_not_asked_for_another_password(
+def test_first_ldap_sign_in_creates_account(
     scene: LdapScenario,
 ) -> None:
     name = make_user_name()
@@ -228,7 +228,7 @@ def test_whoever_signs_in_for_the_first_time_gets_an_account_and_is_not_asked_fo
     assert not person.profile.email_verified
 
 
-def test_a_wrong_password_an_unknown_name_and_a_name_of_the_service_look_alike(scene: LdapScenario) -> None:
+def test_ldap_failures_are_indistinguishable(scene: LdapScenario) -> None:
     name, local = make_user_name(), scene.world.make_human_user(scene.organization)
     scene.directory.person(name)
     set_password(scene.world, local)
@@ -238,7 +238,7 @@ def test_a_wrong_password_an_unknown_name_and_a_name_of_the_service_look_alike(s
     assert scene.person(name) is None
 
 
-def test_attempts_at_names_of_the_directory_are_counted_as_all_are(scene: LdapScenario) -> None:
+def test_ldap_attempts_are_rate_limited(scene: LdapScenario) -> None:
     name = make_user_name()
     scene.directory.person(name)
     statuses = [scene.sign_in(name, "wrong").status_int for _ in range(7)]
@@ -247,7 +247,7 @@ def test_attempts_at_names_of_the_directory_are_counted_as_all_are(scene: LdapSc
     assert scene.sign_in(name).status_int == 429, "the right password was looked at"
 
 
-def test_people_of_the_directory_have_its_password_alone(scene: LdapScenario) -> None:
+def test_local_password_of_ldap_user_is_ignored(scene: LdapScenario) -> None:
     name = make_user_name()
     dn = scene.directory.person(name)
     scene.sign_in(name)
@@ -281,7 +281,7 @@ def test_ldap_entry_does_not_take_over_local_login_name(scene: LdapScenario) -> 
     assert browser.session_cookies
 
 
-def test_an_entry_is_not_let_in_as_whoever_has_its_name_here_by_now(scene: LdapScenario) -> None:
+def test_renamed_ldap_entry_does_not_take_over_user(scene: LdapScenario) -> None:
     name = make_user_name()
     scene.directory.person(name)
     scene.sign_in(name)
@@ -295,7 +295,7 @@ def test_an_entry_is_not_let_in_as_whoever_has_its_name_here_by_now(scene: LdapS
     assert not browser.session_cookies
 
 
-def test_names_are_those_of_now(scene: LdapScenario) -> None:
+def test_ldap_sign_in_updates_profile(scene: LdapScenario) -> None:
     name = make_user_name()
     dn = scene.directory.person(name)
     scene.sign_in(name)
@@ -306,7 +306,7 @@ def test_names_are_those_of_now(scene: LdapScenario) -> None:
     assert person.profile.family_name == "King"
 
 
-def test_groups_give_roles_and_take_them(scene: LdapScenario) -> None:
+def test_ldap_groups_grant_and_revoke_roles(scene: LdapScenario) -> None:
     name = make_user_name()
     dn = scene.directory.person(name)
     group = scene.directory.group("helpdesk people", dn)
@@ -326,7 +326,7 @@ def roles_of(scene: LdapScenario, name: str) -> set[str]:
     return {role for manager in managers if manager.resource == key for role in manager.roles}
 
 
-def test_groups_give_roles_of_projects(scene: LdapScenario) -> None:
+def test_ldap_groups_grant_project_roles(scene: LdapScenario) -> None:
     name = make_user_name()
     project = scene.world.make_project(scene.organization, roles=("editor", "reader"))
     dn = scene.directory.person(name)
@@ -378,7 +378,7 @@ def spellings(name: str, domain: str = DOMAIN) -> list[str]:
 
 
 @pytest.mark.parametrize("has_account", [False, True])
-def test_guesses_in_sixty_spellings_reach_one_counter(scene: LdapScenario, binds: list[str], has_account: bool) -> None:
+def test_login_name_spellings_share_one_counter(scene: LdapScenario, binds: list[str], has_account: bool) -> None:
     name = make_user_name()
     dn = scene.directory.person(name)
     if has_account:
@@ -392,7 +392,7 @@ def test_guesses_in_sixty_spellings_reach_one_counter(scene: LdapScenario, binds
     assert 0 < binds.count(dn) <= FREE_ATTEMPTS
 
 
-def test_an_entry_is_counted_whatever_name_it_was_found_by(scene: LdapScenario, binds: list[str]) -> None:
+def test_attempts_are_counted_per_entry(scene: LdapScenario, binds: list[str]) -> None:
     """As in a directory whose rules equate names that nobody foresees."""
     name = make_user_name()
     dn = scene.directory.person(name)
@@ -403,7 +403,7 @@ def test_an_entry_is_counted_whatever_name_it_was_found_by(scene: LdapScenario, 
     assert scene.sign_in("yet-another").status_int == 422, "the right password was looked at"
 
 
-def test_linked_accounts_sign_in_by_the_name_that_they_have_alone(scene: LdapScenario, binds: list[str]) -> None:
+def test_linked_user_signs_in_by_current_name_only(scene: LdapScenario, binds: list[str]) -> None:
     name = make_user_name()
     dn = scene.directory.person(name)
     scene.sign_in(name)
@@ -424,7 +424,7 @@ def test_linked_accounts_sign_in_by_the_name_that_they_have_alone(scene: LdapSce
     assert browser.session_cookies
 
 
-def test_a_linked_account_is_asked_for_by_its_entry(scene: LdapScenario) -> None:
+def test_linked_user_is_looked_up_by_entry_id(scene: LdapScenario) -> None:
     """Whoever has its name in the directory by now is somebody else."""
     name = make_user_name()
     dn = scene.directory.person(name)
@@ -437,7 +437,7 @@ def test_a_linked_account_is_asked_for_by_its_entry(scene: LdapScenario) -> None
     assert browser.session_cookies
 
 
-def test_links_of_older_releases_get_the_id_of_their_entry(scene: LdapScenario) -> None:
+def test_legacy_links_get_entry_id(scene: LdapScenario) -> None:
     name = make_user_name()
     scene.directory.person(name)
     scene.sign_in(name)
@@ -454,7 +454,7 @@ def test_links_of_older_releases_get_the_id_of_their_entry(scene: LdapScenario) 
     assert record.value["id"]
 
 
-def test_the_filter_holds_for_linked_entries_too(scene: LdapScenario) -> None:
+def test_ldap_filter_applies_to_linked_entries(scene: LdapScenario) -> None:
     name = make_user_name()
     dn = scene.directory.person(name)
     scene.change(filter="(&(uid={login})(!(description=gone)))")
@@ -470,9 +470,7 @@ def at_the_application(scene: LdapScenario, login_name: str, password: str, brow
     return browser.sign_in(login_name, password)
 
 
-def test_the_organization_of_the_request_sends_no_password_to_a_directory(
-    scene: LdapScenario, binds: list[str]
-) -> None:
+def test_requested_organization_does_not_select_directory(scene: LdapScenario, binds: list[str]) -> None:
     name, browser = make_user_name(), Browser(scene.world)
     dn = scene.directory.person(name)
     assert at_the_application(scene, name, PASSWORD, browser).status_int == 422
@@ -483,7 +481,7 @@ def test_the_organization_of_the_request_sends_no_password_to_a_directory(
     assert browser.session_cookies, "an account that is linked is found by its bare name as well"
 
 
-def test_accounts_that_are_not_linked_never_send_their_password(scene: LdapScenario, binds: list[str]) -> None:
+def test_unlinked_users_never_query_directory(scene: LdapScenario, binds: list[str]) -> None:
     local, robot = (
         scene.world.make_human_user(scene.organization),
         scene.world.make_service_user_program(scene.organization).user,
@@ -497,7 +495,7 @@ def test_accounts_that_are_not_linked_never_send_their_password(scene: LdapScena
     assert binds, "it takes as long"
 
 
-def test_outages_are_counted_and_look_alike_for_linked_and_unknown_names(scene: LdapScenario) -> None:
+def test_outage_is_indistinguishable_for_linked_and_unknown_names(scene: LdapScenario) -> None:
     name = make_user_name()
     scene.directory.person(name)
     scene.sign_in(name)
@@ -512,7 +510,7 @@ def test_outages_are_counted_and_look_alike_for_linked_and_unknown_names(scene: 
     assert scene.sign_in(name).status_int == 429, "the guesses of the outage count"
 
 
-def test_outages_do_not_touch_accounts_that_are_kept_here(scene: LdapScenario) -> None:
+def test_outage_does_not_affect_local_users(scene: LdapScenario) -> None:
     """Guesses at them while the directory is away are counted, and answered as ever."""
     local = scene.world.make_human_user(scene.organization)
     set_password(scene.world, local, "the password kept here")
@@ -526,9 +524,7 @@ def test_outages_do_not_touch_accounts_that_are_kept_here(scene: LdapScenario) -
     assert scene.sign_in(local.user_name, "the password kept here").status_int == 429
 
 
-def test_what_a_directory_has_looked_at_counts_though_hashing_is_busy(
-    scene: LdapScenario, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ldap_attempt_counts_while_hashing_is_busy(scene: LdapScenario, monkeypatch: pytest.MonkeyPatch) -> None:
     name = make_user_name()
     scene.directory.person(name)
 
@@ -542,7 +538,7 @@ def test_what_a_directory_has_looked_at_counts_though_hashing_is_busy(
     assert 429 in statuses
 
 
-def test_a_directory_that_is_slow_holds_up_no_account_that_is_kept_here(directory: Slapd) -> None:
+def test_slow_directory_does_not_delay_local_users(directory: Slapd) -> None:
     with loopback_socket() as silent:
         silent.listen()
         search = LdapClient(settings_of(directory, servers=(f"ldaps://localhost:{silent.getsockname()[1]}",)))
@@ -554,7 +550,7 @@ def test_a_directory_that_is_slow_holds_up_no_account_that_is_kept_here(director
     assert not queries, "it is not asked again so soon"
 
 
-def test_without_the_setting_nobody_gets_an_account(scene: LdapScenario) -> None:
+def test_account_creation_requires_setting(scene: LdapScenario) -> None:
     name = make_user_name()
     scene.directory.person(name)
     scene.change(create_accounts=False)
@@ -562,9 +558,7 @@ def test_without_the_setting_nobody_gets_an_account(scene: LdapScenario) -> None
     assert scene.person(name) is None
 
 
-def test_a_right_password_that_lets_nobody_in_takes_the_work_of_a_wrong_one(
-    scene: LdapScenario, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_refused_valid_password_is_hashed_once(scene: LdapScenario, monkeypatch: pytest.MonkeyPatch) -> None:
     name = make_user_name()
     scene.directory.person(name)
     scene.change(create_accounts=False)

@@ -22,9 +22,7 @@ def tried(world: World, typed: str) -> int:
 
 
 @pytest.mark.parametrize("respelt", ["{}\u00ad{}", "{} {}", "{}\u200b{}", "{}\u0301{}", "{}{}@x"])
-def test_a_spelling_that_nobody_has_does_not_tell_whether_the_usual_one_is_known(
-    world: World, ada: LoginUser, respelt: str
-) -> None:
+def test_login_name_spellings_do_not_disclose_accounts(world: World, ada: LoginUser, respelt: str) -> None:
     domain = ada.login_name.partition("@")[2]
     answers = []
     for name in (ada.user.user_name, "nobodyatall"):

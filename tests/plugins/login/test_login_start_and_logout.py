@@ -16,7 +16,7 @@ from tests.plugins.login.conftest import LoginUser, opened
 # --- own pages --------------------------------------------------------------------------------------------------------
 
 
-def test_signing_in_for_our_own_pages(browser: Browser, ada: LoginUser) -> None:
+def test_account_page_sign_in(browser: Browser, ada: LoginUser) -> None:
     browser.open("/login?target=/account/sessions%3Fa%3D1")
     check_page(browser.page, 200, "Sign in")
     assert "to continue to your account" in browser.page.text
@@ -26,7 +26,7 @@ def test_signing_in_for_our_own_pages(browser: Browser, ada: LoginUser) -> None:
     assert browser.path == "/console"
 
 
-def test_managers_land_in_the_console(world: World, browser: Browser, ada: LoginUser) -> None:
+def test_manager_sign_in_opens_console(world: World, browser: Browser, ada: LoginUser) -> None:
     for manages, arrived in (
         (False, "/account/profile"),
         (True, f"/console/organizations/{ada.organization.id}/overview"),
@@ -44,7 +44,7 @@ def test_managers_land_in_the_console(world: World, browser: Browser, ada: Login
         assert other.path == "/account/sessions"
 
 
-def test_targets_stay_on_this_host() -> None:
+def test_target_must_be_a_local_path() -> None:
     for good in ("/account/sessions?a=1", "/"):
         assert parse_target_path(good) == good
     other_hosts = (
@@ -62,13 +62,13 @@ def test_targets_stay_on_this_host() -> None:
 # --- where it cannot go on --------------------------------------------------------------------------------------------
 
 
-def test_an_unknown_sign_in(browser: Browser) -> None:
+def test_unknown_sign_in_is_404(browser: Browser) -> None:
     browser.open("/login/01a1fd23-3a1d-751f-997e-bb4e70921b37")
     check_page(browser.page, 404, "We do not know this sign-in any more")
     assert "Go back to the application and open it again." in browser.page.text
 
 
-def test_another_browser(world: World, browser: Browser, party: RelyingParty) -> None:
+def test_sign_in_is_bound_to_its_browser(world: World, browser: Browser, party: RelyingParty) -> None:
     opened(browser, party)
     other = Browser(world)
     for path in ("", "/password", "/accounts", "/register", "/password/change", "/consent"):
@@ -76,9 +76,7 @@ def test_another_browser(world: World, browser: Browser, party: RelyingParty) ->
         check_page(other.page, 400, "This sign-in was started in another browser")
 
 
-def test_one_that_took_too_long_is_started_again(
-    world: World, browser: Browser, party: RelyingParty, ada: LoginUser
-) -> None:
+def test_expired_sign_in_restarts(world: World, browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     auth_request = opened(browser, party, login_hint=ada.login_name)
     world.clock.advance(minutes=31)
     browser.reload()
@@ -91,7 +89,7 @@ def test_one_that_took_too_long_is_started_again(
     party.obtain_tokens(browser.sign_in(ada.login_name, PASSWORD), auth_request)
 
 
-def test_one_that_is_done(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
+def test_completed_sign_in_shows_notice(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     opened(browser, party)
     path = browser.path
     browser.sign_in(ada.login_name, PASSWORD)
@@ -102,7 +100,7 @@ def test_one_that_is_done(browser: Browser, party: RelyingParty, ada: LoginUser)
         assert "Go to your account" in browser.page.text
 
 
-def test_an_application_that_is_gone_meanwhile(world: World, browser: Browser, party: RelyingParty) -> None:
+def test_deleted_application_ends_sign_in(world: World, browser: Browser, party: RelyingParty) -> None:
     opened(browser, party)
     with world.transaction_services() as services:
         application = services.applications.get(party.client_id)
@@ -111,7 +109,7 @@ def test_an_application_that_is_gone_meanwhile(world: World, browser: Browser, p
     check_page(browser.page, 400, "We do not know this application")
 
 
-def test_an_address_that_is_not_registered(browser: Browser, party: RelyingParty) -> None:
+def test_unregistered_redirect_uri_shows_error(browser: Browser, party: RelyingParty) -> None:
     authorization = party.new_request()
     browser.open(authorization.url.replace("app.example", "evil.example"), initiator=party.origin)
     tree = check_page(browser.page, 400, "We cannot send you back to this application")
@@ -121,7 +119,7 @@ def test_an_address_that_is_not_registered(browser: Browser, party: RelyingParty
     assert terms == ["Error", "Detail", "Request id", "Time"]
 
 
-def test_the_page_that_posts_an_answer(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
+def test_form_post_response_page(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     browser.start_session(ada.user)
     opened(browser, party, response_mode="form_post")
     tree = check_page(browser.page, 200, "Signing you in")
@@ -134,7 +132,7 @@ def test_the_page_that_posts_an_answer(browser: Browser, party: RelyingParty, ad
 # --- signing out ------------------------------------------------------------------------------------------------------
 
 
-def test_signing_out_is_asked(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
+def test_logout_asks_for_confirmation(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     browser.start_session(ada.user)
     browser.open(party.logout_url(client_id=party.client_id, post_logout_redirect_uri=None), initiator=party.origin)
     check_page(browser.page, 200, "Sign out?")
@@ -146,14 +144,14 @@ def test_signing_out_is_asked(browser: Browser, party: RelyingParty, ada: LoginU
     check_page(browser.open("/sign-out"), 200, "You are signed out")
 
 
-def test_another_site_cannot_sign_anybody_out(browser: Browser, ada: LoginUser) -> None:
+def test_cross_site_logout_is_refused(browser: Browser, ada: LoginUser) -> None:
     browser.start_session(ada.user)
     browser.post_form("/sign-out", {}, initiator="https://evil.example")
     assert browser.page.status_int == 403
     assert len(browser.session_cookies) == 1
 
 
-def test_the_way_back_survives_another_language(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
+def test_logout_return_survives_language_change(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     """Whatever draws the question again: browsers hold the redirect to what the page says of form targets."""
     browser.start_session(ada.user)
     browser.open(party.logout_url(client_id=party.client_id, state="s"), initiator=party.origin)
@@ -165,7 +163,7 @@ def test_the_way_back_survives_another_language(browser: Browser, party: Relying
     assert browser.external_redirect == "https://app.example/bye?state=s"
 
 
-def test_an_app_of_this_machine_is_opened_by_a_click(world: World, browser: Browser, ada: LoginUser) -> None:
+def test_native_application_is_opened_by_link(world: World, browser: Browser, ada: LoginUser) -> None:
     app = RelyingParty.register(
         world,
         name="Notes",
@@ -184,7 +182,7 @@ def test_an_app_of_this_machine_is_opened_by_a_click(world: World, browser: Brow
 
 
 @pytest.mark.parametrize("path", ["/sign-out", "/signed-out"])
-def test_what_stands_in_the_address_of_these_pages_leads_nowhere(
+def test_logout_pages_ignore_query_parameters(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, path: str
 ) -> None:
     """They believe a request that waits for this very browser, and nothing else."""
@@ -202,7 +200,7 @@ def test_what_stands_in_the_address_of_these_pages_leads_nowhere(
         assert len(browser.session_cookies) == 1
 
 
-def test_expired_sessions_end_too(world: World, browser: Browser, ada: LoginUser) -> None:
+def test_logout_ends_expired_sessions(world: World, browser: Browser, ada: LoginUser) -> None:
     grace = LoginUser(world)
     old = browser.start_session(grace.user)
     world.clock.advance(hours=13)

@@ -26,7 +26,7 @@ NEW = {
 # --- registration -----------------------------------------------------------------------------------------------------
 
 
-def test_a_new_account(world: World, browser: Browser, party: RelyingParty) -> None:
+def test_registration_creates_account(world: World, browser: Browser, party: RelyingParty) -> None:
     auth_request = opened(browser, party)
     browser.click("Create an account")
     assert browser.sign_in_step == "register"
@@ -50,7 +50,7 @@ def test_a_new_account(world: World, browser: Browser, party: RelyingParty) -> N
     assert len(browser.session_cookies) == 1
 
 
-def test_create_in_a_live_session(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
+def test_prompt_create_with_live_session(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     browser.start_session(ada.user)
     auth_request = opened(browser, party, prompt="create")
     browser.submit(NEW, form="page-form")
@@ -58,7 +58,7 @@ def test_create_in_a_live_session(browser: Browser, party: RelyingParty, ada: Lo
     assert tokens.claims["sub"] != ada.user.id
 
 
-def test_everything_wrong_at_once_and_nothing_is_lost(browser: Browser, party: RelyingParty) -> None:
+def test_invalid_registration_shows_all_errors_and_keeps_input(browser: Browser, party: RelyingParty) -> None:
     opened(browser, party, prompt="create")
     typed = {
         "user_name": "a b",
@@ -77,7 +77,7 @@ def test_everything_wrong_at_once_and_nothing_is_lost(browser: Browser, party: R
     assert [form[name].value for name in typed] == ["a b", "", "<Lovelace>", "nonsense", "", ""]
 
 
-def test_bad_passwords(browser: Browser, party: RelyingParty) -> None:
+def test_registration_refuses_weak_passwords(browser: Browser, party: RelyingParty) -> None:
     opened(browser, party, prompt="create")
     name = "correct.horse.battery"
     for changed, field, sentence in (
@@ -89,7 +89,7 @@ def test_bad_passwords(browser: Browser, party: RelyingParty) -> None:
         assert sentence in "".join(tree.find(f".//*[@id='error-{field}']").itertext())
 
 
-def test_programs_need_not_type_a_password_twice(world: World, browser: Browser, party: RelyingParty) -> None:
+def test_registration_accepts_single_password_field(world: World, browser: Browser, party: RelyingParty) -> None:
     auth_request = opened(browser, party, prompt="create")
     fields = {name: value for name, value in NEW.items() if name != "password_again"}
     fields["csrf_token"] = browser.find_form("page-form")["csrf_token"].value
@@ -97,7 +97,7 @@ def test_programs_need_not_type_a_password_twice(world: World, browser: Browser,
     party.obtain_tokens(browser.submit(form="page-form"), auth_request)
 
 
-def test_a_taken_user_name(world: World, browser: Browser, party: RelyingParty) -> None:
+def test_registration_refuses_taken_user_name(world: World, browser: Browser, party: RelyingParty) -> None:
     opened(browser, party, prompt="create")
     browser.submit(NEW, form="page-form")
     other = Browser(world)
@@ -107,7 +107,7 @@ def test_a_taken_user_name(world: World, browser: Browser, party: RelyingParty) 
     assert "Choose another user name; this one cannot be used." in answer.text
 
 
-def test_registration_is_closed(world: World, browser: Browser) -> None:
+def test_closed_registration_is_refused(world: World, browser: Browser) -> None:
     organization = world.make_organization()
     party = RelyingParty.register(world, project_id=world.make_project(organization).id)
     with world.transaction_services() as services:
@@ -121,7 +121,7 @@ def test_registration_is_closed(world: World, browser: Browser) -> None:
     party.check_error_response(browser.page, auth_request, "access_denied")
 
 
-def test_with_mail_nobody_learns_who_is_known(
+def test_registration_by_mail_does_not_disclose_accounts(
     make_world: Callable[..., World], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = make_world(**{"identity.smtp.host": "localhost", "identity.smtp.sender": "no-reply@example.com"})
@@ -153,7 +153,7 @@ def test_with_mail_nobody_learns_who_is_known(
 # --- a password of one's own ------------------------------------------------------------------------------------------
 
 
-def test_a_one_time_password_is_changed_first(world: World, browser: Browser, party: RelyingParty) -> None:
+def test_one_time_password_must_be_changed(world: World, browser: Browser, party: RelyingParty) -> None:
     temporary_password = "good for one time only"
     ada = LoginUser(world, password=temporary_password, must_change=True)
     auth_request = opened(browser, party)
@@ -174,9 +174,7 @@ def test_a_one_time_password_is_changed_first(world: World, browser: Browser, pa
     party.obtain_tokens(answer, auth_request)
 
 
-def test_nobody_changes_a_password_without_having_given_it(
-    browser: Browser, party: RelyingParty, ada: LoginUser
-) -> None:
+def test_password_change_requires_current_password(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     """Security 11.5."""
     opened(browser, party)
     token = token_of(browser)

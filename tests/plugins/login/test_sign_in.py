@@ -21,7 +21,7 @@ WRONG = "The login name or the password is wrong. Check both and try again."
 # --- the way through --------------------------------------------------------------------------------------------------
 
 
-def test_a_person_signs_in(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
+def test_password_sign_in(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     auth_request = opened(browser, party, scope="openid profile email offline_access")
     tree = check_page(browser.page, 200, "Sign in")
     assert len(browser.page.body) <= 8 * 1024
@@ -49,7 +49,7 @@ def test_a_person_signs_in(browser: Browser, party: RelyingParty, ada: LoginUser
     assert len(browser.session_cookies) == 1
 
 
-def test_the_login_name_is_taken_from_the_hint_and_kept(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
+def test_login_hint_prefills_login_name(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     opened(browser, party, login_hint=ada.login_name)
     assert browser.find_form("page-form")["login_name"].value == ada.login_name
     browser.submit(form="page-form")
@@ -58,7 +58,7 @@ def test_the_login_name_is_taken_from_the_hint_and_kept(browser: Browser, party:
 
 
 @pytest.mark.parametrize("parameters", [{"prompt": "login"}, {"max_age": 0}])
-def test_the_password_is_asked_again(
+def test_prompt_login_requires_password(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, parameters: dict[str, Any]
 ) -> None:
     browser.start_session(ada.user)
@@ -70,7 +70,7 @@ def test_the_password_is_asked_again(
     assert tokens.claims["auth_time"] == world.clock.seconds
 
 
-def test_two_tabs_do_not_disturb_each_other(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
+def test_sign_ins_in_two_tabs_are_independent(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     tab, other = browser, browser.tab()
     first, second = opened(tab, party), opened(other, party)
     tab.submit({"login_name": ada.login_name}, form="page-form")
@@ -81,7 +81,7 @@ def test_two_tabs_do_not_disturb_each_other(browser: Browser, party: RelyingPart
 # --- what is wrong ----------------------------------------------------------------------------------------------------
 
 
-def test_empty_fields(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
+def test_empty_fields_show_errors(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     opened(browser, party)
     browser.submit({"login_name": "  "}, form="page-form")
     check_page(browser.page, 422, "Sign in")
@@ -93,7 +93,7 @@ def test_empty_fields(browser: Browser, party: RelyingParty, ada: LoginUser) -> 
     assert "Enter your password." in browser.page.text
 
 
-def test_nobody_learns_who_has_an_account(world: World, party: RelyingParty, ada: LoginUser) -> None:
+def test_sign_in_does_not_disclose_accounts(world: World, party: RelyingParty, ada: LoginUser) -> None:
     """Security 10.4: unknown, wrong, deactivated, service user: the same page, status, headers and cookies."""
     grace, robot = LoginUser(world), world.make_service_user_program()
     with world.transaction_services() as services:
@@ -114,7 +114,7 @@ def test_nobody_learns_who_has_an_account(world: World, party: RelyingParty, ada
     assert len(answers) == 1
 
 
-def test_attempts_are_delayed_for_unknown_names_alike(world: World, party: RelyingParty, ada: LoginUser) -> None:
+def test_unknown_names_are_rate_limited_alike(world: World, party: RelyingParty, ada: LoginUser) -> None:
     answers = set()
     for name in (ada.login_name, "nobody-at-all@nowhere.example"):
         browser = Browser(world)
@@ -149,7 +149,7 @@ def test_busy_server_shows_retry_message(
     party.obtain_tokens(browser.submit({"password": PASSWORD}, form="page-form"), auth_request)
 
 
-def test_a_stale_form_keeps_what_was_typed(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
+def test_stale_sign_in_form_keeps_input(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     opened(browser, party)
     browser.submit({"login_name": ada.login_name, "csrf_token": "old"}, form="page-form")
     assert browser.page.status_int == 422
@@ -159,7 +159,7 @@ def test_a_stale_form_keeps_what_was_typed(browser: Browser, party: RelyingParty
     assert browser.sign_in_step == "password"
 
 
-def test_an_account_of_the_required_organization(world: World, browser: Browser, party: RelyingParty) -> None:
+def test_required_organization_restricts_accounts(world: World, browser: Browser, party: RelyingParty) -> None:
     acme = world.make_organization()
     ada, grace = LoginUser(world, acme), LoginUser(world)
     auth_request = opened(browser, party, scope=f"openid urn:service:iam:org:id:{acme.id}")
@@ -181,7 +181,7 @@ def grace(world: World) -> LoginUser:
     return LoginUser(world)
 
 
-def test_several_accounts_and_no_prompt(
+def test_several_sessions_show_account_chooser(
     browser: Browser, party: RelyingParty, ada: LoginUser, grace: LoginUser
 ) -> None:
     browser.start_session(ada.user)
@@ -192,7 +192,9 @@ def test_several_accounts_and_no_prompt(
     assert party.obtain_tokens(browser.select_account(ada.login_name), auth_request).claims["sub"] == ada.user.id
 
 
-def test_another_account(browser: Browser, party: RelyingParty, ada: LoginUser, grace: LoginUser) -> None:
+def test_account_chooser_offers_another_account(
+    browser: Browser, party: RelyingParty, ada: LoginUser, grace: LoginUser
+) -> None:
     browser.start_session(ada.user)
     auth_request = opened(browser, party, prompt="select_account")
     browser.select_account("Use another account")
@@ -203,7 +205,7 @@ def test_another_account(browser: Browser, party: RelyingParty, ada: LoginUser, 
     assert len(browser.session_cookies) == 2
 
 
-def test_a_signed_out_account_needs_the_password(
+def test_signed_out_account_requires_password(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser
 ) -> None:
     browser.start_session(ada.user)
@@ -229,7 +231,7 @@ def test_accounts_of_other_organizations_cannot_be_chosen(
     check_page(answer, 422, "Choose an account")
 
 
-def test_the_hinted_account_comes_first(
+def test_hinted_account_is_listed_first(
     browser: Browser, party: RelyingParty, ada: LoginUser, grace: LoginUser
 ) -> None:
     browser.start_session(ada.user)
@@ -240,7 +242,7 @@ def test_the_hinted_account_comes_first(
         assert user.login_name in first.get_text()
 
 
-def test_what_was_not_offered_cannot_be_chosen(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
+def test_account_chooser_refuses_unlisted_sessions(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     browser.start_session(ada.user)
     opened(browser, party, prompt="select_account")
     token, path = token_of(browser), browser.path
@@ -254,7 +256,7 @@ def test_what_was_not_offered_cannot_be_chosen(browser: Browser, party: RelyingP
 
 
 @pytest.mark.parametrize("decision", ["allow", "refuse"])
-def test_consent(browser: Browser, party: RelyingParty, ada: LoginUser, decision: str) -> None:
+def test_consent_decision(browser: Browser, party: RelyingParty, ada: LoginUser, decision: str) -> None:
     browser.start_session(ada.user)
     auth_request = opened(browser, party, prompt="consent", scope="openid email offline_access")
     assert browser.sign_in_step == "consent"
@@ -267,7 +269,7 @@ def test_consent(browser: Browser, party: RelyingParty, ada: LoginUser, decision
         party.check_error_response(answer, auth_request, "access_denied")
 
 
-def test_consent_cannot_be_given_before_anybody_is_there(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
+def test_consent_requires_authentication(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     auth_request = opened(browser, party, prompt="consent")
     token = token_of(browser)
     browser.post_form(
@@ -290,7 +292,7 @@ class LoginClient(Interaction):
         return self.name
 
 
-def test_nobody_gets_past_a_second_step_to_the_new_password(make_world: Callable[..., World]) -> None:
+def test_plugin_step_precedes_password_change(make_world: Callable[..., World]) -> None:
     """Whoever has read a one-time password, and nothing else, must not make the account theirs."""
     world = make_world()
     interactions = {"door": LoginClient(), **world.identity.protocol_registry.interactions}
@@ -329,7 +331,7 @@ def test_steps_out_of_order_do_not_advance(browser: Browser, party: RelyingParty
 # --- languages --------------------------------------------------------------------------------------------------------
 
 
-def test_a_language_is_kept_for_all_pages_of_the_sign_in(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
+def test_sign_in_keeps_language(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     opened(browser, party)
     answer = browser.submit({"login_name": ada.login_name}, button=("ui_locales", "de"), form="page-form")
     assert answer.status_int == 200
@@ -340,6 +342,6 @@ def test_a_language_is_kept_for_all_pages_of_the_sign_in(browser: Browser, party
     assert '<html lang="de">' in browser.page.text
 
 
-def test_the_client_asks_for_a_language(browser: Browser, party: RelyingParty) -> None:
+def test_ui_locales_selects_language(browser: Browser, party: RelyingParty) -> None:
     opened(browser, party, ui_locales="xx fr-CA de")
     assert '<html lang="fr">' in browser.page.text

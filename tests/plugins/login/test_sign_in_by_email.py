@@ -51,7 +51,7 @@ Arrive = Callable[[Browser, RelyingParty], None]
 
 @SIGN_IN_STARTS
 @pytest.mark.parametrize("typed", [ADDRESS, "ADA@POST.EXAMPLE", "login name"])
-def test_a_person_signs_in_by_address_and_by_login_name(
+def test_email_address_and_login_name_sign_in(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, arrive: Arrive, typed: str
 ) -> None:
     verify(world, ada.user)
@@ -60,7 +60,7 @@ def test_a_person_signs_in_by_address_and_by_login_name(
     assert browser.session_cookies
 
 
-def test_the_page_says_what_can_be_typed(browser: Browser, world: World) -> None:
+def test_login_name_label_follows_policy(browser: Browser, world: World) -> None:
     browser.open("/login")
     assert "Login name or email" in browser.page.text
     with world.transaction_services() as services:
@@ -71,7 +71,7 @@ def test_the_page_says_what_can_be_typed(browser: Browser, world: World) -> None
 
 
 @SIGN_IN_STARTS
-def test_a_wrong_password_an_unknown_address_and_one_that_is_not_verified_look_alike(
+def test_email_sign_in_failures_are_indistinguishable(
     world: World, party: RelyingParty, ada: LoginUser, arrive: Arrive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hashed: list[str] = []
@@ -106,7 +106,7 @@ def statuses(
     return found
 
 
-def test_what_is_shown_of_attempts_goes_by_what_was_typed(world: World, party: RelyingParty, ada: LoginUser) -> None:
+def test_attempt_counter_shown_is_per_typed_name(world: World, party: RelyingParty, ada: LoginUser) -> None:
     verify(world, ada.user)
     known = statuses(world, party, ADDRESS)
     assert known == statuses(world, party, "nobody@post.example")
@@ -114,7 +114,7 @@ def test_what_is_shown_of_attempts_goes_by_what_was_typed(world: World, party: R
     assert 429 in known
 
 
-def test_an_address_has_one_count_wherever_it_is_typed(world: World, party: RelyingParty, ada: LoginUser) -> None:
+def test_email_attempts_share_one_counter_across_pages(world: World, party: RelyingParty, ada: LoginUser) -> None:
     """Else a stranger could tell by a second page whether it means the same person there."""
     verify(world, ada.user)
     for address in (ADDRESS, "nobody@post.example"):
@@ -122,9 +122,7 @@ def test_an_address_has_one_count_wherever_it_is_typed(world: World, party: Rely
         assert statuses(world, party, address, at_an_application, 1) == [429]
 
 
-def test_attempts_at_all_names_and_addresses_of_an_account_are_one_hidden_count(
-    world: World, party: RelyingParty, ada: LoginUser
-) -> None:
+def test_account_attempts_share_one_hidden_counter(world: World, party: RelyingParty, ada: LoginUser) -> None:
     """By the address and both names 15 are free to a stranger, and five of them are looked at."""
     verify(world, ada.user)
     for typed in (ADDRESS, ada.login_name, ada.user.user_name):
@@ -134,7 +132,7 @@ def test_attempts_at_all_names_and_addresses_of_an_account_are_one_hidden_count(
     assert failures == FREE_ATTEMPTS
 
 
-def test_an_account_without_attempts_answers_an_address_as_a_wrong_password(
+def test_locked_account_answers_email_as_wrong_password(
     world: World, party: RelyingParty, ada: LoginUser, browser: Browser
 ) -> None:
     verify(world, ada.user)
@@ -147,7 +145,7 @@ def test_an_account_without_attempts_answers_an_address_as_a_wrong_password(
     assert browser.sign_in(ADDRESS, PASSWORD).status_int == 422
 
 
-def test_a_success_by_address_clears_what_was_shown_of_it(world: World, party: RelyingParty, ada: LoginUser) -> None:
+def test_email_sign_in_resets_shown_counter(world: World, party: RelyingParty, ada: LoginUser) -> None:
     verify(world, ada.user)
     statuses(world, party, ADDRESS, number=FREE_ATTEMPTS - 1)
     browser = Browser(world)
@@ -157,9 +155,7 @@ def test_a_success_by_address_clears_what_was_shown_of_it(world: World, party: R
     assert statuses(world, party, ADDRESS, number=FREE_ATTEMPTS) == [422] * FREE_ATTEMPTS
 
 
-def test_a_hint_by_address_chooses_the_account_that_is_signed_in(
-    world: World, party: RelyingParty, ada: LoginUser
-) -> None:
+def test_login_hint_by_email_selects_session(world: World, party: RelyingParty, ada: LoginUser) -> None:
     browser, user = Browser(world), LoginUser(world)
     verify(world, ada.user)
     for person in (ada.user, user.user):
@@ -168,9 +164,7 @@ def test_a_hint_by_address_chooses_the_account_that_is_signed_in(
     assert "code" in party.check_response(browser.page, auth_request)
 
 
-def test_where_the_policy_says_no_an_address_is_as_unknown(
-    world: World, party: RelyingParty, ada: LoginUser, browser: Browser
-) -> None:
+def test_policy_disables_email_sign_in(world: World, party: RelyingParty, ada: LoginUser, browser: Browser) -> None:
     verify(world, ada.user)
     with world.transaction_services() as services:
         services.policies.change(ada.organization.id, ChangePolicy.build(sign_in_by_email=False))

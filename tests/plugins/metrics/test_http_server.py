@@ -49,7 +49,7 @@ def listening(make_world: WorldFactory, folder: Path, **settings: str) -> Iterat
         yield world, port
 
 
-def test_there_are_metrics_and_nothing_else(make_world: WorldFactory, tmp_path: Path) -> None:
+def test_metrics_listener_serves_only_metrics(make_world: WorldFactory, tmp_path: Path) -> None:
     with listening(make_world, tmp_path) as (world, port):
         status, text = request_metrics(port)
         assert status == 200
@@ -61,14 +61,14 @@ def test_there_are_metrics_and_nothing_else(make_world: WorldFactory, tmp_path: 
         request_metrics(port)
 
 
-def test_a_token_is_asked_for_there_too(make_world: WorldFactory, tmp_path: Path) -> None:
+def test_metrics_listener_requires_token(make_world: WorldFactory, tmp_path: Path) -> None:
     with listening(make_world, tmp_path, token_file=str(make_token_file(tmp_path))) as (_, port):
         assert request_metrics(port)[0] == 401
         assert request_metrics(port, token=f"{TOKEN}.")[0] == 401
         assert request_metrics(port, token=TOKEN)[0] == 200
 
 
-def test_whoever_says_nothing_keeps_nobody_waiting(make_world: WorldFactory, tmp_path: Path) -> None:
+def test_silent_connection_does_not_block_metrics(make_world: WorldFactory, tmp_path: Path) -> None:
     with listening(make_world, tmp_path) as (_, port):
         silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(4)]
         assert request_metrics(port)[0] == 200
@@ -76,7 +76,7 @@ def test_whoever_says_nothing_keeps_nobody_waiting(make_world: WorldFactory, tmp
             item.close()
 
 
-def test_an_address_that_is_taken_stops_the_start(make_world: WorldFactory, tmp_path: Path) -> None:
+def test_occupied_listen_address_stops_startup(make_world: WorldFactory, tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -95,7 +95,7 @@ def refusal(**settings: str) -> str:
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:9464", "[::]:9464", "192.0.2.1:9464"])
-def test_an_address_for_others_needs_a_token(address: str, tmp_path: Path) -> None:
+def test_public_listen_address_requires_token(address: str, tmp_path: Path) -> None:
     assert refusal(listen=address).startswith("identity.plugin.metrics.listen: ")
     assert "token_file" in refusal(listen=address)
     host = PluginHost.load(["metrics"], {"metrics": {"listen": address, "token_file": str(make_token_file(tmp_path))}})
@@ -103,11 +103,11 @@ def test_an_address_for_others_needs_a_token(address: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("address", ["9464", "localhost:9464", "127.0.0.1:99999", "127.0.0.1:", "127.0.0.1:x"])
-def test_an_address_is_one(address: str) -> None:
+def test_malformed_listen_address_is_refused(address: str) -> None:
     assert "must be an address and a port" in refusal(listen=address)
 
 
-def test_a_token_file_holds_one_secret_for_its_owner(tmp_path: Path) -> None:
+def test_token_file_must_be_private_and_hold_one_secret(tmp_path: Path) -> None:
     path = make_token_file(tmp_path)
     path.chmod(0o640)
     assert "chmod 600" in refusal(token_file=str(path))
@@ -118,7 +118,7 @@ def test_a_token_file_holds_one_secret_for_its_owner(tmp_path: Path) -> None:
     assert "cannot be read" in refusal(token_file=str(tmp_path / "missing"))
 
 
-def test_without_the_library_the_refusal_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_library_error_names_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("identity.plugins.metrics.find_spec", lambda name: None)
     assert "the extra metrics of this package" in refusal(listen="127.0.0.1:9464")
     assert not MetricsPluginSettings().is_enabled
@@ -163,7 +163,7 @@ def begun(folder: Path, generation: str = "") -> Process:
     return process
 
 
-def test_processes_add_up_and_the_dead_stay_in_the_sum(tmp_path: Path) -> None:
+def test_metrics_sum_includes_ended_processes(tmp_path: Path) -> None:
     first, second = begun(tmp_path), begun(tmp_path)
     first.answer(2)
     second.answer(3)
@@ -181,7 +181,7 @@ def test_processes_add_up_and_the_dead_stay_in_the_sum(tmp_path: Path) -> None:
     assert fourth.sum() == third.sum() == 6
 
 
-def test_whoever_begins_where_nobody_lives_begins_at_nought(tmp_path: Path) -> None:
+def test_first_process_resets_metrics(tmp_path: Path) -> None:
     before = begun(tmp_path)
     before.answer(7)
     before.shares.leave()
@@ -191,14 +191,14 @@ def test_whoever_begins_where_nobody_lives_begins_at_nought(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"counted": {"identity_requests": [[["a"], [1]], [["a", "b"], []]]}}'])
-def test_what_cannot_be_read_in_the_folder_harms_nobody(tmp_path: Path, content: str) -> None:
+def test_unreadable_sample_files_are_ignored(tmp_path: Path, content: str) -> None:
     process = begun(tmp_path)
     process.answer(2)
     (tmp_path / "1-other.json").write_text(content)
     assert process.sum() == 2
 
 
-def test_what_was_told_does_not_shrink_when_its_process_dies(tmp_path: Path) -> None:
+def test_counters_do_not_decrease_when_a_process_ends(tmp_path: Path) -> None:
     """Of a counter that shrinks Prometheus believes that it began anew, and adds all of it a second time."""
     first, second = begun(tmp_path), begun(tmp_path)
     first.answer(2)
@@ -209,9 +209,7 @@ def test_what_was_told_does_not_shrink_when_its_process_dies(tmp_path: Path) -> 
     assert second.sum() == 5
 
 
-def test_nobody_reads_while_what_the_dead_have_left_is_put_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_compaction_of_ended_processes_blocks_readers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = begun(tmp_path), begun(tmp_path)
     first.answer(2)
     second.answer(3)
@@ -234,9 +232,7 @@ def test_nobody_reads_while_what_the_dead_have_left_is_put_together(
     assert third.sum() == 5
 
 
-def test_what_a_busy_process_has_in_use_is_told_though_it_counts_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_busy_process_publishes_pool_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("identity.plugins.metrics.process_samples._PUBLISH_SECONDS", 0.01)
     busy, watching = Process(tmp_path), begun(tmp_path)
     busy.telling.start()
@@ -262,7 +258,7 @@ def test_what_a_busy_process_has_in_use_is_told_though_it_counts_nothing(
         busy.telling.stop()
 
 
-def test_a_generation_tells_how_many_workers_were_replaced_once_though_each_of_them_does(tmp_path: Path) -> None:
+def test_replaced_workers_are_counted_once_per_generation(tmp_path: Path) -> None:
     first, second, reloaded = (begun(tmp_path, generation) for generation in ("1", "1", "2"))
     assert first.total(WORKERS_REPLACED) == 0
     first.replaced, second.replaced = 2, 3

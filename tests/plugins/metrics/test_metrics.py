@@ -24,28 +24,28 @@ def anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storage_gauges, "_CACHE_SECONDS", 0)
 
 
-def test_without_settings_nothing_is_counted_and_nothing_answered(isolated_world: World) -> None:
+def test_metrics_are_disabled_by_default(isolated_world: World) -> None:
     with isolated_world.identity.lifespan():
         assert isolated_world.client.get(f"{isolated_world.issuer}/metrics").status_int == 404
         assert not instrumentation.has_observers()
 
 
 @pytest.mark.parametrize("token", [None, "", TOKEN[:-1], f"{TOKEN}x", TOKEN.upper()])
-def test_nobody_learns_anything_without_the_token(watched: MetricsService, token: str | None) -> None:
+def test_metrics_require_token(watched: MetricsService, token: str | None) -> None:
     answer = watched.ask(token)
     assert answer.status_int == 401
     assert answer.headers["WWW-Authenticate"] == "Bearer"
     assert b"identity_" not in answer.body
 
 
-def test_a_token_that_has_become_readable_to_others_opens_nothing(watched: MetricsService) -> None:
+def test_world_readable_token_file_disables_metrics(watched: MetricsService) -> None:
     Path(watched.world.settings["identity.plugin.metrics.token_file"]).chmod(0o644)
     answer = watched.ask()
     assert answer.status_int == 503
     assert TOKEN not in answer.text
 
 
-def test_every_family_is_told_with_what_it_means(watched: MetricsService) -> None:
+def test_every_metric_family_has_help_and_type(watched: MetricsService) -> None:
     text = watched.ask().text
     for family in FAMILIES:
         name = family.name if family not in COUNTER_FAMILIES or family.buckets else f"{family.name}_total"
@@ -53,13 +53,13 @@ def test_every_family_is_told_with_what_it_means(watched: MetricsService) -> Non
         assert f"# TYPE {name} " in text
 
 
-def test_it_speaks_openmetrics_to_whoever_asks_for_it(watched: MetricsService) -> None:
+def test_openmetrics_format_is_negotiated(watched: MetricsService) -> None:
     answer = watched.ask(Accept="application/openmetrics-text; version=1.0.0")
     assert answer.headers["Content-Type"].startswith("application/openmetrics-text")
     assert answer.text.endswith("# EOF\n")
 
 
-def test_requests_are_counted_by_route_and_status_and_never_by_address(watched: MetricsService) -> None:
+def test_requests_are_counted_by_route_and_status(watched: MetricsService) -> None:
     world = watched.world
     for number in range(20):
         world.client.get(f"{world.issuer}/nowhere/{number}")
@@ -87,7 +87,7 @@ def test_grants_are_counted_by_outcome(watched: MetricsService) -> None:
     assert metrics.value("identity_requests_total", endpoint="protocol.token", status="400") == 3
 
 
-def test_what_is_known_to_come_is_told_before_it_comes(watched: MetricsService) -> None:
+def test_known_label_values_start_at_zero(watched: MetricsService) -> None:
     """Of a counter that begins at one, Prometheus does not see that it grew."""
     metrics, protocol = watched.scrape(), watched.world.identity.protocol_registry
     assert metrics.labels("identity_audit_events_total", "event") == EVENTS
@@ -98,7 +98,7 @@ def test_what_is_known_to_come_is_told_before_it_comes(watched: MetricsService) 
             assert metrics.samples["identity_sign_ins_total", (("method", method), ("outcome", outcome))] == 0
 
 
-def test_a_request_is_at_work_until_it_is_answered(watched: MetricsService, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_process_is_busy_until_the_response(watched: MetricsService, monkeypatch: pytest.MonkeyPatch) -> None:
     """Meanwhile its process goes on telling what it has in use: where all wait for the database, nothing is counted."""
     robot, busy_states = watched.world.make_service_user_program(), []
     [counts] = (observer for observer in watched.world.identity.observers if isinstance(observer, ProcessCounters))
@@ -113,7 +113,7 @@ def test_a_request_is_at_work_until_it_is_answered(watched: MetricsService, monk
     assert not counts.is_busy()
 
 
-def test_a_grant_that_fails_by_us_is_told_apart(watched: MetricsService, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_error_of_a_grant_has_its_own_outcome(watched: MetricsService, monkeypatch: pytest.MonkeyPatch) -> None:
     def away(*_: object, **__: object) -> Any:
         raise StorageUnavailable("away")
 
@@ -125,7 +125,7 @@ def test_a_grant_that_fails_by_us_is_told_apart(watched: MetricsService, monkeyp
     assert metrics.value("identity_grants_total", grant_type=grant, outcome="issued") == 0
 
 
-def test_sign_ins_are_counted_by_way_and_outcome(watched: MetricsService) -> None:
+def test_sign_ins_are_counted_by_method_and_outcome(watched: MetricsService) -> None:
     world = watched.world
     person = world.make_human_user()
     name = set_password(world, person)
@@ -142,7 +142,7 @@ def test_sign_ins_are_counted_by_way_and_outcome(watched: MetricsService) -> Non
     assert metrics.value("identity_audit_events_total", event="session.started") == 1
 
 
-def test_a_flood_of_wrong_passwords_is_counted_each_time(watched: MetricsService) -> None:
+def test_each_wrong_password_is_counted(watched: MetricsService) -> None:
     world = watched.world
     name = set_password(world, world.make_human_user())
     party = RelyingParty.register(world, name="Invoices")
@@ -160,7 +160,7 @@ def test_a_flood_of_wrong_passwords_is_counted_each_time(watched: MetricsService
 
 
 @pytest.mark.every_storage
-def test_what_stands_in_the_storage_is_told(watched: MetricsService, anew: None) -> None:
+def test_storage_gauges_match_stored_records(watched: MetricsService, anew: None) -> None:
     world = watched.world
     robot = world.make_service_user_program()
     for _ in range(3):
@@ -184,7 +184,7 @@ def test_what_stands_in_the_storage_is_told(watched: MetricsService, anew: None)
     assert metrics.value("identity_purge_batch_seconds_count", what="access tokens") == 1
 
 
-def test_a_storage_that_is_away_is_told(watched: MetricsService, monkeypatch: pytest.MonkeyPatch, anew: None) -> None:
+def test_unavailable_storage_is_reported(watched: MetricsService, monkeypatch: pytest.MonkeyPatch, anew: None) -> None:
     def away() -> Any:
         raise StorageUnavailable("away")
 
@@ -196,7 +196,7 @@ def test_a_storage_that_is_away_is_told(watched: MetricsService, monkeypatch: py
     assert not metrics.families["identity_kept"].samples
 
 
-def test_the_storage_is_asked_once_for_many_answers(watched: MetricsService, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_storage_gauges_are_cached(watched: MetricsService, monkeypatch: pytest.MonkeyPatch) -> None:
     sessions = []
     reading = watched.world.identity.backend.read_session
     monkeypatch.setattr(watched.world.identity.backend, "read_session", lambda: sessions.append(1) or reading())
@@ -206,7 +206,7 @@ def test_the_storage_is_asked_once_for_many_answers(watched: MetricsService, mon
 
 
 @pytest.mark.storages("sqlite", "postgresql")
-def test_statements_signatures_and_connections_are_told(watched: MetricsService) -> None:
+def test_statements_signatures_and_connections_are_measured(watched: MetricsService) -> None:
     watched.world.make_service_user_program().access_token()
     metrics = watched.scrape()
     statements = metrics.labels("identity_statement_seconds_count", "statement")
@@ -229,7 +229,7 @@ def test_statements_signatures_and_connections_are_told(watched: MetricsService)
     assert metrics.value("identity_process_resident_bytes") > 1 << 20
 
 
-def test_after_the_process_nobody_watches(make_watched: MakeWatched) -> None:
+def test_observers_are_removed_after_shutdown(make_watched: MakeWatched) -> None:
     watched = make_watched()
     assert instrumentation.has_observers()
     watched.world.identity.close()
@@ -237,7 +237,7 @@ def test_after_the_process_nobody_watches(make_watched: MakeWatched) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Unknown REQUEST_METHOD")
-def test_hostile_requests_add_no_label_of_their_own(watched: MetricsService) -> None:
+def test_hostile_requests_add_no_labels(watched: MetricsService) -> None:
     """Security 20.10: methods, paths, grant types, factors and outcomes come from closed sets."""
     app, evil = watched.world.client.app, "evil-7f3a"
     for path in (
@@ -262,7 +262,7 @@ def test_hostile_requests_add_no_label_of_their_own(watched: MetricsService) -> 
     }  # fmt: skip
 
 
-def test_outcome_of_a_grant_is_a_code_of_its_class() -> None:
+def test_grant_outcome_is_a_known_error_code() -> None:
     from identity.http.request_observers import ObservedRequest
     from identity.plugins.metrics.request_counter import _grant_outcome
     from identity.provider.errors import InvalidGrant

@@ -78,7 +78,7 @@ def strict(make_world: WorldFactory, maker: Maker, tmp_path: Path) -> PasskeyUse
 
 
 @pytest.mark.parametrize("model", [MODEL, None])
-def test_a_known_model_is_added(strict: PasskeyUser, maker: Maker, model: str | None) -> None:
+def test_attested_model_is_accepted(strict: PasskeyUser, maker: Maker, model: str | None) -> None:
     assert strict.to_add()["attestation"] == "direct"
     strict.add(statement=maker.attests(model))
 
@@ -98,14 +98,14 @@ def test_other_authenticator_models_are_refused(strict: PasskeyUser, maker: Make
     refused(strict, message, statement=maker.attests(OTHER))
 
 
-def test_who_is_not_trusted_attests_nothing(strict: PasskeyUser, maker: Maker) -> None:
+def test_untrusted_attestation_root_is_refused(strict: PasskeyUser, maker: Maker) -> None:
     failed = "This passkey could not be added. Try again."
     refused(strict, failed, statement=Maker().attests())
     right = maker.attests()
     refused(strict, failed, statement=lambda data, client: right(data + b"x", client))
 
 
-def test_an_authenticator_attests_nothing_of_itself(strict: PasskeyUser) -> None:
+def test_self_attestation_is_refused(strict: PasskeyUser) -> None:
     """Self attestation (WebAuthn Level 3 §6.5.4): the passkey's own key signs."""
 
     def by_itself(data: bytes, client: bytes) -> tuple[str, dict[str, Any]]:
@@ -123,6 +123,6 @@ def test_an_authenticator_attests_nothing_of_itself(strict: PasskeyUser) -> None
         ({"attestation_roots": Path("/nowhere.pem"), "authenticators": (MODEL,)}, "cannot be read"),
     ],
 )
-def test_settings_that_would_prove_nothing(settings: dict[str, Any], message: str) -> None:
+def test_incomplete_attestation_settings_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidSetting, match=message):
         PasskeysPluginSettings(**settings)

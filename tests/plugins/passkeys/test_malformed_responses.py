@@ -81,7 +81,7 @@ def refused(answer: str) -> None:
 @example('{"id": 1e999}')
 @example('{"id": "\\ud800"}')
 @example("\x00")
-def test_answers_of_any_kind(answer: str) -> None:
+def test_arbitrary_responses_are_refused(answer: str) -> None:
     refused(answer)
 
 
@@ -94,7 +94,7 @@ def test_answers_of_any_kind(answer: str) -> None:
 @example(b"\x5b" + b"\x7f" + b"\xff" * 7)
 @example(b"\xd8\x1c\x81\xd8\x1d\x00")
 @example(b"\xc2\x5a\x00\x00\x20\x00" + b"\xff" * 8192)
-def test_attestations_of_any_kind(attestation: bytes) -> None:
+def test_arbitrary_attestations_are_refused(attestation: bytes) -> None:
     with pytest.raises(VerificationFailed):
         verify_registration(DEVICE.create(CREATION, attestation=attestation), PARTY, CHALLENGE, HANDLE)
 
@@ -108,7 +108,7 @@ def test_attestations_of_any_kind(attestation: bytes) -> None:
 @example(cbor2.dumps({1: 2, 3: -65535, -1: 1, -2: bytes(32), -3: bytes(32)}))
 @example(b"\x04" + bytes(64))
 @example(b"\x81" * 5000)
-def test_keys_of_any_kind(key: bytes) -> None:
+def test_arbitrary_public_keys_are_refused(key: bytes) -> None:
     """None is kept with which nobody could ever sign in."""
     with pytest.raises(VerificationFailed):
         verify_registration(DEVICE.create(CREATION, key=key), PARTY, CHALLENGE, HANDLE)
@@ -116,7 +116,7 @@ def test_keys_of_any_kind(key: bytes) -> None:
 
 @settings(max_examples=50)
 @given(st.binary(max_size=200))
-def test_authenticator_data_of_any_kind(data: bytes) -> None:
+def test_arbitrary_authenticator_data_is_refused(data: bytes) -> None:
     answer = json.loads(DEVICE.get(REQUEST, credential=DEVICE.credentials[0]))
     answer["response"]["authenticatorData"] = base64url.encode(data)
     refused(json.dumps(answer))
@@ -124,13 +124,13 @@ def test_authenticator_data_of_any_kind(data: bytes) -> None:
 
 @settings(max_examples=50)
 @given(st.dictionaries(st.text(), JSON))
-def test_client_data_of_any_kind(client: dict[str, Any]) -> None:
+def test_arbitrary_client_data_is_refused(client: dict[str, Any]) -> None:
     answer = json.loads(DEVICE.get(REQUEST, credential=DEVICE.credentials[0]))
     answer["response"]["clientDataJSON"] = base64url.encode(json.dumps(client).encode())
     refused(json.dumps(answer))
 
 
-def test_an_id_that_is_too_long() -> None:
+def test_overlong_credential_id_is_refused() -> None:
     with pytest.raises(VerificationFailed, match="too long"):
         verify_registration(DEVICE.create(CREATION, id=bytes(1024)), PARTY, CHALLENGE, HANDLE)
     assert len(verify_registration(DEVICE.create(CREATION, id=bytes(1023)), PARTY, CHALLENGE, HANDLE).id) == 1023
@@ -145,7 +145,7 @@ HOSTILE = [
 
 @pytest.mark.storages("memory")
 @pytest.mark.parametrize("answer", HOSTILE, ids=range(len(HOSTILE)))
-def test_pages_say_so(world: World, answer: str) -> None:
+def test_malformed_response_shows_error(world: World, answer: str) -> None:
     ada, party = PasskeyUser(world), Application.register(world, name="Invoices")
     ada.to_add()
     ada.browser.submit({"answer": answer})

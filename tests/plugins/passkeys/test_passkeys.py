@@ -27,7 +27,7 @@ STALE = "This page had been open for too long."
 # --- added ------------------------------------------------------------------------------------------------------------
 
 
-def test_what_the_browser_is_asked(world: World, ada: PasskeyUser) -> None:
+def test_creation_options(world: World, ada: PasskeyUser) -> None:
     options = ada.to_add()
     assert options["rp"] == {"id": "id.example.com", "name": ada.organization.name}
     with world.transaction_services() as services:
@@ -41,7 +41,7 @@ def test_what_the_browser_is_asked(world: World, ada: PasskeyUser) -> None:
     assert options["excludeCredentials"] == []
 
 
-def test_several_have_one_user_handle_and_names_of_their_own(ada: PasskeyUser) -> None:
+def test_passkeys_share_user_handle_with_unique_names(ada: PasskeyUser) -> None:
     first = ada.add(transports=["usb"])
     options = ada.to_add()
     assert [item["id"] for item in options["excludeCredentials"]] == [first.value["id"]]
@@ -51,16 +51,16 @@ def test_several_have_one_user_handle_and_names_of_their_own(ada: PasskeyUser) -
     assert {enrolment.name for enrolment in ada.passkeys} == {"Security key", "Security key 2"}
 
 
-def test_a_device_is_called_by_what_the_browser_says_of_itself(ada: PasskeyUser) -> None:
+def test_passkey_is_named_after_user_agent(ada: PasskeyUser) -> None:
     assert ada.add().name == "Firefox on Linux"
 
 
-def test_who_keeps_it_gives_the_name(world: World) -> None:
+def test_passkey_is_named_after_its_provider(world: World) -> None:
     ada = PasskeyUser(world, aaguid=bytes.fromhex("bada5566a7aa401fbd9645619a55120d"))
     assert ada.add().name == "1Password"
 
 
-def test_a_passkey_is_one_persons_alone(world: World, ada: PasskeyUser) -> None:
+def test_passkey_belongs_to_one_user(world: World, ada: PasskeyUser) -> None:
     """Credential ids are unique in the instance."""
     enrolment = ada.add()
     user = PasskeyUser(world)
@@ -73,7 +73,7 @@ def test_a_passkey_is_one_persons_alone(world: World, ada: PasskeyUser) -> None:
     assert [passkey.id for passkey in ada.passkeys] == [enrolment.id]
 
 
-def test_a_second_one_needs_the_first(ada: PasskeyUser) -> None:
+def test_second_passkey_requires_the_first(ada: PasskeyUser) -> None:
     """Adding asks for the strongest factor that the account has."""
     ada.add()
     ada.forget_browser()
@@ -111,7 +111,7 @@ def test_passkey_is_a_second_factor(world: World, party: RelyingParty, flags: in
     assert enrolment.value["sign_count"] == 2
 
 
-def test_a_security_key_need_not_say_whose_it_is(world: World, party: RelyingParty) -> None:
+def test_security_key_may_omit_user_handle(world: World, party: RelyingParty) -> None:
     ada = PasskeyUser(world)
     ada.add()
     ada.forget_browser()
@@ -133,7 +133,7 @@ def test_passkey_signs_in_without_password(ada: PasskeyUser, party: RelyingParty
     assert claims["auth_time"] == ada.world.clock.seconds
 
 
-def test_the_first_pages_offer_it(ada: PasskeyUser, party: RelyingParty) -> None:
+def test_sign_in_pages_offer_passkey(ada: PasskeyUser, party: RelyingParty) -> None:
     authorization = party.new_request()
     ada.browser.open(authorization.url, initiator=party.origin)
     for heading in ("Sign in", "Enter your password"):
@@ -145,14 +145,14 @@ def test_the_first_pages_offer_it(ada: PasskeyUser, party: RelyingParty) -> None
             ada.browser.submit({"login_name": ada.login_name}, form="page-form")
 
 
-def test_without_script_it_says_so(ada: PasskeyUser, party: RelyingParty) -> None:
+def test_passkey_page_explains_missing_script(ada: PasskeyUser, party: RelyingParty) -> None:
     ada.to_alone(party)
     ada.browser.submit()
     check_page(ada.browser.page, 422, "Sign in with a passkey")
     assert "Passkeys need JavaScript" in ada.browser.page.text
 
 
-def test_nobody_needs_their_password_anew_who_has_proved_it(ada: PasskeyUser, party: RelyingParty) -> None:
+def test_passkey_satisfies_prompt_login(ada: PasskeyUser, party: RelyingParty) -> None:
     """prompt=login is answered by a passkey, too."""
     ada.add()
     ada.forget_browser()
@@ -165,7 +165,7 @@ def test_nobody_needs_their_password_anew_who_has_proved_it(ada: PasskeyUser, pa
 @pytest.mark.parametrize(
     "rule", [ChangePolicy(second_factor=SecondFactorRule.OFF), ChangePolicy(factors=("password", "totp"))]
 )
-def test_not_where_the_policy_is_against_it(isolated_world: World, rule: ChangePolicy) -> None:
+def test_policy_forbids_passkey_alone(isolated_world: World, rule: ChangePolicy) -> None:
     party = RelyingParty.register(isolated_world, name="Invoices")
     ada = PasskeyUser(isolated_world)
     ada.add()
@@ -181,7 +181,7 @@ def test_not_where_the_policy_is_against_it(isolated_world: World, rule: ChangeP
     assert "passkey" not in ada.browser.page.text
 
 
-def test_only_of_the_organization_that_is_asked_for(world: World, ada: PasskeyUser, party: RelyingParty) -> None:
+def test_passkey_of_another_organization_is_refused(world: World, ada: PasskeyUser, party: RelyingParty) -> None:
     ada.add()
     ada.forget_browser()
     organization = world.make_organization()
@@ -190,9 +190,7 @@ def test_only_of_the_organization_that_is_asked_for(world: World, ada: PasskeyUs
     assert f"Invoices needs an account of {organization.name}." in ada.browser.page.text
 
 
-def test_a_deactivated_person_gets_the_same_answer_as_nobody(
-    world: World, ada: PasskeyUser, party: RelyingParty
-) -> None:
+def test_passkey_of_deactivated_user_is_refused_as_unknown(world: World, ada: PasskeyUser, party: RelyingParty) -> None:
     ada.add()
     ada.forget_browser()
     world.operator_services.users.deactivate(ada.user.id)
@@ -239,7 +237,7 @@ ALONE = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_is_no_second_factor(ada: PasskeyUser, party: RelyingParty, wrong: str) -> None:
+def test_invalid_assertion_is_no_second_factor(ada: PasskeyUser, party: RelyingParty, wrong: str) -> None:
     ada.add()
     ada.forget_browser()
     authorization = ada.to_prove(party)
@@ -252,7 +250,7 @@ def test_is_no_second_factor(ada: PasskeyUser, party: RelyingParty, wrong: str) 
 
 
 @pytest.mark.parametrize("wrong", [*WRONG, *ALONE])
-def test_signs_nobody_in(ada: PasskeyUser, party: RelyingParty, wrong: str) -> None:
+def test_invalid_assertion_does_not_sign_in(ada: PasskeyUser, party: RelyingParty, wrong: str) -> None:
     ada.add()
     ada.forget_browser()
     authorization = ada.to_alone(party)
@@ -266,7 +264,7 @@ def test_signs_nobody_in(ada: PasskeyUser, party: RelyingParty, wrong: str) -> N
 @pytest.mark.parametrize(
     "wrong", [name for name in WRONG if not name.endswith(("signature", "user handle", "devices"))]
 )
-def test_is_not_added(ada: PasskeyUser, wrong: str) -> None:
+def test_invalid_attestation_is_not_added(ada: PasskeyUser, wrong: str) -> None:
     otherwise = {"flags": WRONG[wrong]["flags"] | 64} if "flags" in WRONG[wrong] else WRONG[wrong]
     if wrong == "another ceremony":
         otherwise = {"type": "webauthn.get"}
@@ -277,7 +275,7 @@ def test_is_not_added(ada: PasskeyUser, wrong: str) -> None:
     assert ada.passkeys == ()
 
 
-def test_another_persons_passkey_is_no_second_factor(world: World, ada: PasskeyUser, party: RelyingParty) -> None:
+def test_passkey_of_another_user_is_no_second_factor(world: World, ada: PasskeyUser, party: RelyingParty) -> None:
     bert = PasskeyUser(world)
     for user in (ada, bert):
         user.add()
@@ -298,7 +296,7 @@ def test_another_persons_passkey_is_no_second_factor(world: World, ada: PasskeyU
     assert REFUSED in ada.browser.page.text
 
 
-def test_swapped_user_handles_sign_nobody_in(world: World, ada: PasskeyUser, party: RelyingParty) -> None:
+def test_swapped_user_handles_are_refused(world: World, ada: PasskeyUser, party: RelyingParty) -> None:
     bert = PasskeyUser(world)
     for user in (ada, bert):
         user.add()
@@ -312,7 +310,7 @@ def test_swapped_user_handles_sign_nobody_in(world: World, ada: PasskeyUser, par
 # --- challenges -------------------------------------------------------------------------------------------------------
 
 
-def test_a_challenge_is_good_once(ada: PasskeyUser, party: RelyingParty) -> None:
+def test_challenge_is_single_use(ada: PasskeyUser, party: RelyingParty) -> None:
     ada.add()
     ada.forget_browser()
     ada.to_alone(party)
@@ -328,7 +326,7 @@ def test_a_challenge_is_good_once(ada: PasskeyUser, party: RelyingParty) -> None
     assert ada.passkeys[0].value["sign_count"] == 1
 
 
-def test_an_answer_is_good_once(ada: PasskeyUser, party: RelyingParty) -> None:
+def test_assertion_replay_is_refused(ada: PasskeyUser, party: RelyingParty) -> None:
     """In another window of the sign-in, which still waits for it."""
     ada.add()
     ada.forget_browser()
@@ -343,7 +341,7 @@ def test_an_answer_is_good_once(ada: PasskeyUser, party: RelyingParty) -> None:
     assert tab.external_redirect is None
 
 
-def test_a_challenge_is_good_for_five_minutes(ada: PasskeyUser, party: RelyingParty) -> None:
+def test_challenge_expires_after_five_minutes(ada: PasskeyUser, party: RelyingParty) -> None:
     ada.add()
     ada.forget_browser()
     for seconds, good in ((301, False), (299, True)):
@@ -354,7 +352,7 @@ def test_a_challenge_is_good_for_five_minutes(ada: PasskeyUser, party: RelyingPa
         assert good or STALE in ada.browser.page.text
 
 
-def test_a_challenge_is_of_one_sign_in_and_one_ceremony(ada: PasskeyUser, party: RelyingParty) -> None:
+def test_challenge_is_bound_to_sign_in_and_ceremony(ada: PasskeyUser, party: RelyingParty) -> None:
     ada.add()
     ada.forget_browser()
     ada.to_alone(party)
@@ -425,7 +423,7 @@ def test_sign_count_regression_is_refused_and_notified(ada: PasskeyUser, party: 
     party.obtain_tokens(ada.answer(count=8), authorization)
 
 
-def test_an_answer_with_a_wrong_signature_speaks_of_no_copy(ada: PasskeyUser, party: RelyingParty) -> None:
+def test_wrong_signature_reports_no_cloned_authenticator(ada: PasskeyUser, party: RelyingParty) -> None:
     ada.add()
     ada.forget_browser()
     ada.to_alone(party)
@@ -434,7 +432,7 @@ def test_an_answer_with_a_wrong_signature_speaks_of_no_copy(ada: PasskeyUser, pa
     assert "factor.suspected" not in {event for event, _ in ada.events}
 
 
-def test_an_authenticator_that_does_not_count_is_none(world: World, party: RelyingParty) -> None:
+def test_zero_sign_count_reports_no_cloned_authenticator(world: World, party: RelyingParty) -> None:
     ada = PasskeyUser(world, counts=False)
     ada.add()
     for _ in range(2):
@@ -446,7 +444,7 @@ def test_an_authenticator_that_does_not_count_is_none(world: World, party: Relyi
 # --- attempts ---------------------------------------------------------------------------------------------------------
 
 
-def test_attempts_are_counted_as_passwords_are(ada: PasskeyUser, party: RelyingParty) -> None:
+def test_passkey_attempts_are_rate_limited(ada: PasskeyUser, party: RelyingParty) -> None:
     ada.add()
     ada.forget_browser()
     ada.to_alone(party)
@@ -461,7 +459,7 @@ def test_attempts_are_counted_as_passwords_are(ada: PasskeyUser, party: RelyingP
     party.obtain_tokens(ada.answer(), authorization)
 
 
-def test_strangers_passkeys_are_counted_by_address(isolated_world: World) -> None:
+def test_unknown_passkeys_are_rate_limited_by_address(isolated_world: World) -> None:
     ada, party = PasskeyUser(isolated_world), RelyingParty.register(isolated_world, name="Invoices")
     ada.to_alone(party)
     stranger = SoftwareAuthenticator()
@@ -476,7 +474,7 @@ def test_strangers_passkeys_are_counted_by_address(isolated_world: World) -> Non
 
 
 @pytest.mark.parametrize("happens", ["used", "removed", "deactivated"])
-def test_what_happens_while_an_attempt_is_counted_counts(
+def test_concurrent_change_invalidates_assertion(
     ada: PasskeyUser, party: RelyingParty, monkeypatch: pytest.MonkeyPatch, happens: str
 ) -> None:
     """Between the look at the passkey and the verdict lies a commit."""
@@ -510,7 +508,7 @@ def test_what_happens_while_an_attempt_is_counted_counts(
 
 
 @pytest.mark.every_storage
-def test_of_racing_windows_one_signs_in(world: World, ada: PasskeyUser, party: RelyingParty) -> None:
+def test_concurrent_assertions_sign_in_once(world: World, ada: PasskeyUser, party: RelyingParty) -> None:
     """The same answer to the same challenge, from ten windows at the same moment."""
     ada.add()
     ada.forget_browser()

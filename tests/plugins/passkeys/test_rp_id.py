@@ -28,7 +28,7 @@ def ada(make_world: WorldFactory) -> PasskeyUser:
     return PasskeyUser(make_world())
 
 
-def test_another_host_stops_the_start(ada: PasskeyUser) -> None:
+def test_changed_rp_id_stops_startup(ada: PasskeyUser) -> None:
     ada.add()
     assert of_passkeys(ada.world) is None
     moved = started(ada.world, **{"identity.login_url": "https://login.example.com"})
@@ -41,7 +41,7 @@ def test_another_host_stops_the_start(ada: PasskeyUser) -> None:
     moved.close()
 
 
-def test_nobody_is_in_the_way_who_has_added_none(ada: PasskeyUser) -> None:
+def test_changed_rp_id_is_allowed_without_passkeys(ada: PasskeyUser) -> None:
     ada.to_add()
     moved = started(ada.world, **{"identity.login_url": "https://login.example.com"})
     assert of_passkeys(moved) is None
@@ -49,7 +49,7 @@ def test_nobody_is_in_the_way_who_has_added_none(ada: PasskeyUser) -> None:
     moved.close()
 
 
-def test_what_is_written_down_is_the_way_on(ada: PasskeyUser) -> None:
+def test_rp_id_setting_allows_host_change(ada: PasskeyUser) -> None:
     ada.add()
     moved = started(ada.world, **{"identity.login_url": "https://login.example.com", RP_ID: "login.example.com"})
     assert of_passkeys(moved) is None
@@ -62,7 +62,7 @@ def test_what_is_written_down_is_the_way_on(ada: PasskeyUser) -> None:
     again.close()
 
 
-def test_a_domain_above_outlives_a_move(make_world: WorldFactory) -> None:
+def test_parent_domain_rp_id_survives_host_change(make_world: WorldFactory) -> None:
     ada = PasskeyUser(make_world(**{RP_ID: "example.com"}))
     assert ada.to_add()["rp"]["id"] == "example.com"
     ada.add()
@@ -80,7 +80,7 @@ def test_a_domain_above_outlives_a_move(make_world: WorldFactory) -> None:
 @pytest.mark.parametrize(
     "rp_id", ["com", "example.org", "a.id.example.com", "d.example.com", ".example.com", "xample.com"]
 )
-def test_browsers_would_refuse_others(ada: PasskeyUser, rp_id: str) -> None:
+def test_invalid_rp_ids_are_refused(ada: PasskeyUser, rp_id: str) -> None:
     with pytest.raises(InvalidSetting, match=r"must be id\.example\.com, or a domain above it"):
         started(ada.world, **{RP_ID: rp_id})
 
@@ -92,7 +92,7 @@ def test_browsers_would_refuse_others(ada: PasskeyUser, rp_id: str) -> None:
         ("https://ID.example.com", "https://id.example.com"),
     ],
 )
-def test_the_origin_is_as_browsers_write_it(make_world: WorldFactory, login_url: str, origin: str) -> None:
+def test_origin_is_serialized_as_in_browsers(make_world: WorldFactory, login_url: str, origin: str) -> None:
     world = make_world(**{"identity.login_url": login_url})
     party = world.app.registry.passkeys
     assert (party.origin, party.rp_id) == (origin, "id.example.com")

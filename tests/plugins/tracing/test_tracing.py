@@ -90,7 +90,7 @@ def members(span: Any) -> dict[str, Any]:
     return {attribute.key: attribute.value.string_value or attribute.value.int_value for attribute in span.attributes}
 
 
-def test_a_request_is_a_span_with_its_signatures_and_statements(make_world: WorldFactory, collector: Collector) -> None:
+def test_request_span_contains_signatures_and_statements(make_world: WorldFactory, collector: Collector) -> None:
     world = make_traced_world(make_world, collector)
     robot = world.make_service_user_program()
     with world.identity.lifespan():
@@ -107,7 +107,7 @@ def test_a_request_is_a_span_with_its_signatures_and_statements(make_world: Worl
         assert request.start_time_unix_nano - 10_000_000 <= span.start_time_unix_nano <= span.end_time_unix_nano
 
 
-def test_no_value_is_told(make_world: WorldFactory, collector: Collector) -> None:
+def test_spans_contain_no_values(make_world: WorldFactory, collector: Collector) -> None:
     world = make_traced_world(make_world, collector)
     person = world.make_human_user()
     name = set_password(world, person)
@@ -123,7 +123,7 @@ def test_no_value_is_told(make_world: WorldFactory, collector: Collector) -> Non
         assert secret.encode() not in collector.bodies
 
 
-def test_the_context_of_a_trusted_proxy_counts_and_no_other(make_world: WorldFactory, collector: Collector) -> None:
+def test_trace_context_requires_trusted_proxy(make_world: WorldFactory, collector: Collector) -> None:
     world = make_traced_world(make_world, collector)
     with world.identity.lifespan():
         for peer in (PROXY, "192.0.2.8"):
@@ -135,14 +135,14 @@ def test_the_context_of_a_trusted_proxy_counts_and_no_other(make_world: WorldFac
     assert not stranger.parent_span_id
 
 
-def test_none_are_kept_where_none_are_wanted(make_world: WorldFactory, collector: Collector) -> None:
+def test_zero_sample_rate_exports_nothing(make_world: WorldFactory, collector: Collector) -> None:
     world = make_traced_world(make_world, collector, per_thousand="0")
     with world.identity.lifespan():
         world.client.get(f"{world.issuer}/healthz")
     assert collector.spans == []
 
 
-def test_a_collector_that_is_away_harms_nobody(make_world: WorldFactory, collector: Collector) -> None:
+def test_unreachable_collector_does_not_affect_requests(make_world: WorldFactory, collector: Collector) -> None:
     world = make_traced_world(make_world, collector, endpoint="http://127.0.0.1:1/v1/traces")
     with world.identity.lifespan():
         assert world.client.get(f"{world.issuer}/healthz").status_int == 200
@@ -150,20 +150,18 @@ def test_a_collector_that_is_away_harms_nobody(make_world: WorldFactory, collect
 
 
 @pytest.mark.parametrize("endpoint", ["127.0.0.1:4318", "ftp://example.com", "http://", "http://[::1"])
-def test_an_endpoint_is_an_address(endpoint: str) -> None:
+def test_endpoint_setting_must_be_a_url(endpoint: str) -> None:
     with pytest.raises(InvalidSetting, match=r"tracing\.endpoint"):
         PluginHost.load(["tracing"], {"tracing": {"endpoint": endpoint}})
 
 
-def test_without_the_library_the_refusal_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_library_error_names_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("identity.plugins.tracing.find_spec", lambda name: None)
     with pytest.raises(InvalidSetting, match="the extra tracing of this package"):
         PluginHost.load(["tracing"], {"tracing": {"endpoint": "http://127.0.0.1:4318/v1/traces"}})
 
 
-def test_each_line_in_the_log_names_the_request_and_its_trace_also_of_forked_workers(
-    tmp_path: Path, collector: Collector
-) -> None:
+def test_log_lines_of_forked_workers_name_request_and_trace(tmp_path: Path, collector: Collector) -> None:
     text = DEVELOPMENT.read_text().replace("%(here)s", str(tmp_path)).replace("PlainFormatter", "JsonFormatter")
     settings_lines = f"identity.plugin.tracing.endpoint = {collector.url}\nidentity.plugin.tracing.per_thousand = 1000"
     ini, log = tmp_path / "development.ini", tmp_path / "log"
@@ -196,7 +194,7 @@ def test_each_line_in_the_log_names_the_request_and_its_trace_also_of_forked_wor
 
 
 @pytest.mark.filterwarnings("ignore:Unknown REQUEST_METHOD")
-def test_hostile_methods_and_paths_are_in_no_span(make_world: WorldFactory, collector: Collector) -> None:
+def test_spans_omit_hostile_methods_and_paths(make_world: WorldFactory, collector: Collector) -> None:
     """Security 20.10."""
     world, evil = make_traced_world(make_world, collector), "evil-7f3a"
     with world.identity.lifespan():

@@ -131,7 +131,7 @@ def other_algorithm(fake_provider: FakeProvider) -> None:
         other_algorithm,
     ],
 )
-def test_an_id_token_that_is_not_signed_by_the_provider_is_refused(scene: UpstreamScenario, lie: Any) -> None:
+def test_id_token_with_wrong_signature_is_refused(scene: UpstreamScenario, lie: Any) -> None:
     scene.ask()
     lie(scene.fake_provider)
     assert refused(scene, scene.sign_in())
@@ -152,7 +152,7 @@ def test_an_id_token_that_is_not_signed_by_the_provider_is_refused(scene: Upstre
         {"id_token_signing_alg_values_supported": "RS256"},
     ],
 )
-def test_metadata_that_cannot_be_is_refused(scene: UpstreamScenario, metadata: dict[str, Any]) -> None:
+def test_invalid_provider_metadata_is_refused(scene: UpstreamScenario, metadata: dict[str, Any]) -> None:
     scene.fake_provider.metadata = metadata
     scene.ask()
     scene.browser.click(scene.button)
@@ -166,7 +166,7 @@ def test_userinfo_of_another_subject_is_refused(scene: UpstreamScenario) -> None
     assert refused(scene, scene.sign_in()) == "user info tells of somebody else than the ID token"
 
 
-def test_the_id_token_counts_before_user_info(scene: UpstreamScenario) -> None:
+def test_id_token_takes_precedence_over_userinfo(scene: UpstreamScenario) -> None:
     scene.fake_provider.claims = {"email": "right@people.example"}
     scene.fake_provider.userinfo = {"email": "wrong@people.example", "iss": "https://evil.example"}
     authorization = scene.ask()
@@ -177,7 +177,7 @@ def test_the_id_token_counts_before_user_info(scene: UpstreamScenario) -> None:
 
 
 @pytest.mark.parametrize("issuer", ["https://evil.example", None, ""])
-def test_an_answer_of_another_provider_is_refused(scene: UpstreamScenario, issuer: str | None) -> None:
+def test_response_with_another_issuer_is_refused(scene: UpstreamScenario, issuer: str | None) -> None:
     scene.ask()
     assert refused(scene, scene.sign_in(iss=issuer))
     assert not [path for _, path, _, _ in scene.fake_provider.requests if path == "/token"], (
@@ -185,7 +185,7 @@ def test_an_answer_of_another_provider_is_refused(scene: UpstreamScenario, issue
     )
 
 
-def test_an_answer_that_comes_to_another_providers_address_is_refused(scene: UpstreamScenario) -> None:
+def test_response_at_callback_of_another_provider_is_refused(scene: UpstreamScenario) -> None:
     provider = scene.world.make_upstream_provider(scene.organization, issuer=ISSUER, client_id=CLIENT_ID)
     scene.ask()
     url = scene.fake_provider.approve(scene.go())
@@ -193,7 +193,7 @@ def test_an_answer_that_comes_to_another_providers_address_is_refused(scene: Ups
     assert scene.party.redirect_uri in str(scene.back(url).location), "the state was burnt by a stranger"
 
 
-def test_the_state_of_another_browser_is_refused_and_goes_on_in_its_own(scene: UpstreamScenario) -> None:
+def test_state_is_bound_to_its_browser(scene: UpstreamScenario) -> None:
     scene.ask()
     url = scene.fake_provider.approve(scene.go())
     victim = Browser(scene.world)
@@ -203,7 +203,7 @@ def test_the_state_of_another_browser_is_refused_and_goes_on_in_its_own(scene: U
     assert scene.party.redirect_uri in str(scene.back(url).location)
 
 
-def test_a_state_counts_once(scene: UpstreamScenario) -> None:
+def test_state_is_single_use(scene: UpstreamScenario) -> None:
     scene.ask()
     url = scene.fake_provider.approve(scene.go())
     scene.back(url)
@@ -211,7 +211,7 @@ def test_a_state_counts_once(scene: UpstreamScenario) -> None:
     assert len([path for _, path, _, _ in scene.fake_provider.requests if path == "/token"]) == 1
 
 
-def test_a_state_is_used_up_by_an_answer_that_is_refused_too(scene: UpstreamScenario) -> None:
+def test_refused_response_consumes_state(scene: UpstreamScenario) -> None:
     scene.ask()
     sent = scene.go()
     scene.fake_provider.answers["/token"] = OutboundResponse(400, b"{}")
@@ -224,19 +224,19 @@ def test_a_state_is_used_up_by_an_answer_that_is_refused_too(scene: UpstreamScen
 
 
 @pytest.mark.parametrize("state", ["", "unknown", "x" * 5000])
-def test_an_unknown_state_is_refused(scene: UpstreamScenario, state: str) -> None:
+def test_unknown_state_is_refused(scene: UpstreamScenario, state: str) -> None:
     scene.ask()
     assert refused(scene, scene.sign_in(state=state)) == ""
 
 
-def test_a_state_gets_old(scene: UpstreamScenario) -> None:
+def test_state_expires(scene: UpstreamScenario) -> None:
     scene.ask()
     url = scene.fake_provider.approve(scene.go())
     scene.world.clock.advance(minutes=16)
     assert scene.back(url).status_int == 400
 
 
-def test_a_foreign_code_brings_nobody(scene: UpstreamScenario) -> None:
+def test_injected_code_is_refused(scene: UpstreamScenario) -> None:
     """The code that somebody else got there is bound to their challenge and to the nonce of their request."""
     attacker = Browser(scene.world)
     scene.ask(attacker)
@@ -247,7 +247,7 @@ def test_a_foreign_code_brings_nobody(scene: UpstreamScenario) -> None:
     assert refused(scene, scene.sign_in(code=stolen["code"])) == "the provider answered 400 (invalid_grant)"
 
 
-def test_a_code_that_was_used_brings_nobody(scene: UpstreamScenario) -> None:
+def test_used_code_is_refused(scene: UpstreamScenario) -> None:
     scene.fake_provider.answers["/token"] = OutboundResponse(
         400, b'{"error":"invalid_grant","error_description":"<b>evil</b>"}'
     )
@@ -257,7 +257,7 @@ def test_a_code_that_was_used_brings_nobody(scene: UpstreamScenario) -> None:
     assert "evil" not in answer
 
 
-def test_who_refuses_there_can_choose_another_way(scene: UpstreamScenario) -> None:
+def test_denied_provider_sign_in_offers_other_methods(scene: UpstreamScenario) -> None:
     scene.ask()
     answer = scene.sign_in(code=None, error="access_denied", error_description="<script>")
     assert answer.status_int == 400
@@ -282,9 +282,7 @@ def test_who_refuses_there_can_choose_another_way(scene: UpstreamScenario) -> No
     ids=["never", "down", "huge", "deep", "no object", "no text", "empty", "redirect", "error"],
 )
 @pytest.mark.parametrize("path", ["/.well-known/openid-configuration", "/token", "/keys", "/userinfo"])
-def test_answers_that_never_come_or_are_none_cost_this_sign_in_alone(
-    scene: UpstreamScenario, path: str, answer: Any
-) -> None:
+def test_provider_failure_affects_one_sign_in_only(scene: UpstreamScenario, path: str, answer: Any) -> None:
     scene.fake_provider.answers[path] = answer
     scene.ask()
     scene.browser.click(scene.button)
@@ -295,9 +293,7 @@ def test_answers_that_never_come_or_are_none_cost_this_sign_in_alone(
     assert scene.browser.click("Choose another way").status_int == 200
 
 
-def test_who_does_not_answer_is_left_alone_for_a_while(
-    scene: UpstreamScenario, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreachable_provider_is_not_retried_at_once(scene: UpstreamScenario, monkeypatch: pytest.MonkeyPatch) -> None:
     from identity.plugins.upstream import http_client
 
     moment = [100.0]
@@ -315,7 +311,7 @@ def test_who_does_not_answer_is_left_alone_for_a_while(
     assert scene.go()
 
 
-def test_so_many_wait_for_one_provider_and_no_more(scene: UpstreamScenario) -> None:
+def test_concurrent_requests_to_one_provider_are_limited(scene: UpstreamScenario) -> None:
     desk = scene.world.app.registry.upstream
     another = scene.world.make_upstream_provider(
         scene.organization, issuer="https://other.example", client_secret=SECRET
@@ -331,7 +327,7 @@ def test_so_many_wait_for_one_provider_and_no_more(scene: UpstreamScenario) -> N
     assert scene.go()
 
 
-def test_keys_that_change_midway_are_asked_for_once_more(scene: UpstreamScenario) -> None:
+def test_rotated_provider_keys_are_fetched_again(scene: UpstreamScenario) -> None:
     scene.ask()
     scene.sign_in()
     scene.fake_provider.keys["two"] = scene.fake_provider.keys.pop("one")
@@ -344,7 +340,7 @@ def test_keys_that_change_midway_are_asked_for_once_more(scene: UpstreamScenario
     assert len([path for _, path, _, _ in scene.fake_provider.requests if path == "/keys"]) == 2
 
 
-def test_a_provider_that_names_unknown_keys_again_and_again_is_not_asked_each_time(scene: UpstreamScenario) -> None:
+def test_unknown_key_ids_do_not_refetch_keys_each_time(scene: UpstreamScenario) -> None:
     scene.fake_provider.header = {"kid": "unknown"}
     for _ in range(3):
         scene.ask()
@@ -354,7 +350,7 @@ def test_a_provider_that_names_unknown_keys_again_and_again_is_not_asked_each_ti
     )
 
 
-def test_key_that_is_first_shown_just_after_a_look_is_looked_for_once_more(scene: UpstreamScenario) -> None:
+def test_key_published_after_fetch_is_fetched_again(scene: UpstreamScenario) -> None:
     """OpenID Connect Core §10.1.1."""
     authorization = scene.ask()
     assert scene.party.obtain_tokens(scene.sign_in(), authorization)
@@ -365,7 +361,7 @@ def test_key_that_is_first_shown_just_after_a_look_is_looked_for_once_more(scene
     assert scene.party.obtain_tokens(scene.sign_in(), authorization)
 
 
-def test_unknown_key_ids_buy_one_look_in_half_a_minute(scene: UpstreamScenario) -> None:
+def test_unknown_key_ids_refetch_keys_once_per_half_minute(scene: UpstreamScenario) -> None:
     moment = [1000.0]
     scene.world.app.registry.upstream.known = ProviderMetadataCache(lambda: moment[0])
     looks = []
@@ -379,13 +375,13 @@ def test_unknown_key_ids_buy_one_look_in_half_a_minute(scene: UpstreamScenario) 
     assert looks[-1] <= 2 * 120 / 30
 
 
-def test_an_elliptic_key_signs_too(scene: UpstreamScenario) -> None:
+def test_id_token_signed_with_ec_key_is_accepted(scene: UpstreamScenario) -> None:
     scene.fake_provider.signs_with = "elliptic"
     authorization = scene.ask()
     assert scene.party.obtain_tokens(scene.sign_in(), authorization)
 
 
-def test_a_form_from_elsewhere_is_asked_for_again_so_that_cookies_come(scene: UpstreamScenario) -> None:
+def test_cross_site_form_post_callback_is_reloaded_with_cookies(scene: UpstreamScenario) -> None:
     scene.ask()
     url, _, query = scene.fake_provider.approve(scene.go()).partition("?")
     form = dict(pair.split("=", 1) for pair in query.split("&"))
@@ -394,14 +390,14 @@ def test_a_form_from_elsewhere_is_asked_for_again_so_that_cookies_come(scene: Up
     assert scene.party.redirect_uri in str(scene.browser.external_redirect or scene.browser.page.location)
 
 
-def test_asking_with_head_uses_nothing_up(scene: UpstreamScenario) -> None:
+def test_head_request_does_not_consume_state(scene: UpstreamScenario) -> None:
     scene.ask()
     url = scene.fake_provider.approve(scene.go())
     assert scene.world.client.request("HEAD", url).status_int == 405
     assert scene.party.redirect_uri in str(scene.back(url).location)
 
 
-def test_no_secret_of_a_sign_in_is_in_the_address_or_the_trail(scene: UpstreamScenario) -> None:
+def test_sign_in_secrets_are_in_no_url_or_audit_event(scene: UpstreamScenario) -> None:
     scene.ask()
     url = scene.go()
     scene.back(scene.fake_provider.approve(url))
@@ -414,7 +410,7 @@ def test_no_secret_of_a_sign_in_is_in_the_address_or_the_trail(scene: UpstreamSc
     assert form["code"] not in trail
 
 
-def test_slow_providers_of_one_tenant_leave_sign_in_to_others(scene: UpstreamScenario) -> None:
+def test_slow_providers_of_one_tenant_do_not_block_others(scene: UpstreamScenario) -> None:
     """Security 20.6: four of them, asked from everywhere until no more wait."""
     desk, tenant = scene.world.app.registry.upstream, scene.world.make_organization()
     slow = [

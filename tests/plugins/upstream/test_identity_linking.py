@@ -49,9 +49,7 @@ def asked_to_link(scene: UpstreamScenario, kim: LoginUser, browser: Browser | No
     return authorization
 
 
-def test_whoever_proves_who_they_are_is_asked_once_and_the_application_gets_its_answer(
-    scene: UpstreamScenario, kim: LoginUser
-) -> None:
+def test_linking_is_offered_once_and_completes_the_request(scene: UpstreamScenario, kim: LoginUser) -> None:
     auth_request = asked_to_link(scene, kim)
     assert scene.browser.path.endswith("/upstream/link")
     assert kim.login_name in scene.browser.page
@@ -65,14 +63,14 @@ def test_whoever_proves_who_they_are_is_asked_once_and_the_application_gets_its_
     assert scene.party.obtain_tokens(scene.sign_in(), auth_request).claims["sub"] == kim.user.id
 
 
-def test_whoever_does_not_want_it_signs_in_and_nothing_is_linked(scene: UpstreamScenario, kim: LoginUser) -> None:
+def test_declined_linking_signs_in_without_link(scene: UpstreamScenario, kim: LoginUser) -> None:
     auth_request = asked_to_link(scene, kim)
     answer = scene.browser.submit(button=("decision", "leave"))
     assert scene.party.obtain_tokens(answer, auth_request).claims["sub"] == kim.user.id
     assert not linked(scene.world, kim)
 
 
-def test_whoever_goes_another_way_is_not_asked(scene: UpstreamScenario, kim: LoginUser) -> None:
+def test_other_sign_in_method_skips_linking(scene: UpstreamScenario, kim: LoginUser) -> None:
     authorization = scene.ask()
     scene.sign_in()
     scene.browser.click("Choose another way")
@@ -81,9 +79,7 @@ def test_whoever_goes_another_way_is_not_asked(scene: UpstreamScenario, kim: Log
     assert not linked(scene.world, kim)
 
 
-def test_the_question_and_its_answer_are_nothing_to_whoever_has_not_proved_who_they_are(
-    scene: UpstreamScenario, kim: LoginUser
-) -> None:
+def test_linking_requires_authentication(scene: UpstreamScenario, kim: LoginUser) -> None:
     scene.ask()
     scene.sign_in()
     root = scene.browser.path.removesuffix("/upstream/unlinked")
@@ -110,7 +106,7 @@ def test_existing_session_does_not_suffice_for_linking(scene: UpstreamScenario, 
     assert not scene.world.audit_events(event="linked_identity.added", object_id=user.id)
 
 
-def test_it_takes_the_strongest_factor_that_the_account_has_also_at_a_browser_that_is_remembered(
+def test_linking_requires_strongest_factor_on_remembered_browser(
     scene: UpstreamScenario, kim: LoginUser, remembering: None
 ) -> None:
     secret = pyotp.random_base32()
@@ -150,9 +146,7 @@ def test_identity_linked_to_another_user_meanwhile_is_refused(scene: UpstreamSce
     assert scene.party.obtain_tokens(answer, auth_request).claims["sub"] == kim.user.id
 
 
-def test_an_application_that_names_the_provider_does_not_send_them_there_again(
-    scene: UpstreamScenario, kim: LoginUser
-) -> None:
+def test_named_provider_is_not_used_again_while_linking(scene: UpstreamScenario, kim: LoginUser) -> None:
     authorization = scene.ask(idp=scene.provider.id)
     scene.go_straight()
     scene.back(scene.fake_provider.approve(str(scene.browser.external_redirect)))
@@ -171,7 +165,7 @@ def test_linking_is_refused_for_users_of_another_organization(scene: UpstreamSce
     assert not linked(scene.world, stranger)
 
 
-def test_a_provider_that_goes_meanwhile_is_not_asked_about(scene: UpstreamScenario, kim: LoginUser) -> None:
+def test_linking_skips_provider_deleted_meanwhile(scene: UpstreamScenario, kim: LoginUser) -> None:
     authorization = scene.ask()
     scene.sign_in()
     scene.browser.submit(form="page-form")
@@ -180,7 +174,7 @@ def test_a_provider_that_goes_meanwhile_is_not_asked_about(scene: UpstreamScenar
     assert scene.party.obtain_tokens(answer, authorization).claims["sub"] == kim.user.id
 
 
-def test_what_was_shown_for_another_account_links_nothing(scene: UpstreamScenario, kim: LoginUser) -> None:
+def test_linking_form_of_another_account_is_refused(scene: UpstreamScenario, kim: LoginUser) -> None:
     asked_to_link(scene, kim)
     form = scene.browser.find_form("page-form")
     for name in ("account", "identity"):
@@ -192,7 +186,7 @@ def test_what_was_shown_for_another_account_links_nothing(scene: UpstreamScenari
         form = scene.browser.find_form("page-form")
 
 
-def test_who_thinks_about_it_for_long_proves_again_who_they_are(scene: UpstreamScenario, kim: LoginUser) -> None:
+def test_slow_linking_decision_requires_reauthentication(scene: UpstreamScenario, kim: LoginUser) -> None:
     auth_request = asked_to_link(scene, kim)
     scene.world.clock.advance(minutes=11)
     scene.browser.submit(button=("decision", "link"))
@@ -205,7 +199,7 @@ def test_who_thinks_about_it_for_long_proves_again_who_they_are(scene: UpstreamS
 
 
 @pytest.mark.every_storage
-def test_of_two_tabs_one_links_and_nothing_is_linked_twice(scene: UpstreamScenario, kim: LoginUser) -> None:
+def test_linking_in_two_tabs_links_once(scene: UpstreamScenario, kim: LoginUser) -> None:
     asked_to_link(scene, kim)
     tabs = [scene.browser.tab() for _ in range(3)]
     for tab in tabs:
@@ -215,7 +209,7 @@ def test_of_two_tabs_one_links_and_nothing_is_linked_twice(scene: UpstreamScenar
     assert linked(scene.world, kim) == 1
 
 
-def test_the_password_is_still_the_right_one(scene: UpstreamScenario, kim: LoginUser) -> None:
+def test_linking_requires_correct_password(scene: UpstreamScenario, kim: LoginUser) -> None:
     scene.ask()
     scene.sign_in()
     scene.browser.submit(form="page-form")

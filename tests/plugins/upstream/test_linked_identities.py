@@ -41,7 +41,7 @@ def test_linked_identity_signs_in(scene: UpstreamScenario) -> None:
     assert scene.party.obtain_tokens(scene.sign_in(), authorization).claims["sub"] == person.id
 
 
-def test_an_account_elsewhere_belongs_to_one_person_alone(scene: UpstreamScenario) -> None:
+def test_external_account_links_to_one_user_only(scene: UpstreamScenario) -> None:
     _, first = signed_in(scene)
     linked(scene, first)
     person, second = signed_in(scene)
@@ -50,7 +50,7 @@ def test_an_account_elsewhere_belongs_to_one_person_alone(scene: UpstreamScenari
     assert not scene.world.audit_events(event="linked_identity.added", object_id=person.id)
 
 
-def test_what_was_begun_by_one_person_links_nothing_to_another(scene: UpstreamScenario) -> None:
+def test_linking_is_bound_to_the_user_who_began_it(scene: UpstreamScenario) -> None:
     _, browser = signed_in(scene)
     browser.open(SECURITY)
     browser.click("Link … " + scene.provider.name)
@@ -61,7 +61,7 @@ def test_what_was_begun_by_one_person_links_nothing_to_another(scene: UpstreamSc
     assert not scene.world.audit_events(event="linked_identity.added", object_id=victim.id)
 
 
-def test_linking_and_unlinking_ask_for_a_sign_in_of_the_last_ten_minutes(scene: UpstreamScenario) -> None:
+def test_linking_and_unlinking_require_recent_sign_in(scene: UpstreamScenario) -> None:
     _, browser = signed_in(scene)
     linked(scene, browser)
     scene.world.clock.advance(minutes=11)
@@ -72,7 +72,7 @@ def test_linking_and_unlinking_ask_for_a_sign_in_of_the_last_ten_minutes(scene: 
     assert browser.sign_in_step == "password"
 
 
-def test_who_was_away_for_long_is_asked_again_before_anything_is_linked(scene: UpstreamScenario) -> None:
+def test_linking_after_long_absence_requires_sign_in(scene: UpstreamScenario) -> None:
     person, browser = signed_in(scene)
     scene.world.clock.advance(minutes=5)
     browser.open(SECURITY)
@@ -85,7 +85,7 @@ def test_who_was_away_for_long_is_asked_again_before_anything_is_linked(scene: U
     assert not scene.world.audit_events(event="linked_identity.added", object_id=person.id)
 
 
-def test_an_unlinked_account_signs_in_nobody(scene: UpstreamScenario) -> None:
+def test_unlinked_identity_cannot_sign_in(scene: UpstreamScenario) -> None:
     scene.change(create_accounts=False)
     person, browser = signed_in(scene)
     linked(scene, browser)
@@ -99,7 +99,7 @@ def test_an_unlinked_account_signs_in_nobody(scene: UpstreamScenario) -> None:
     assert scene.browser.path.endswith("/upstream/unlinked")
 
 
-def test_nobody_unlinks_what_is_another_persons(scene: UpstreamScenario) -> None:
+def test_unlinking_identity_of_another_user_is_404(scene: UpstreamScenario) -> None:
     _, browser = signed_in(scene)
     linked(scene, browser)
     browser.open(SECURITY)
@@ -109,7 +109,7 @@ def test_nobody_unlinks_what_is_another_persons(scene: UpstreamScenario) -> None
     assert other.open(f"/account/identities/new/{scene.world.make_upstream_provider().id}").status_int == 404
 
 
-def test_a_manager_tries_a_provider_and_sees_what_it_says(scene: UpstreamScenario) -> None:
+def test_provider_check_shows_claims_to_manager(scene: UpstreamScenario) -> None:
     manager = scene.world.make_human_user(scene.organization)
     scene.world.assign_manager_role(manager, "ORG_OWNER")
     browser = Browser(scene.world)
@@ -136,7 +136,7 @@ def test_provider_check_requires_write_permission(scene: UpstreamScenario) -> No
 
 
 @pytest.mark.parametrize("role", ["ORG_OWNER", "IAM_OWNER"])
-def test_whoever_tries_a_provider_learns_why_it_is_of_no_use(scene: UpstreamScenario, role: str) -> None:
+def test_provider_check_explains_failures(scene: UpstreamScenario, role: str) -> None:
     """Of addresses that are not public nobody learns but who manages the instance: not by page, nor by audit trail."""
     manager = scene.world.make_human_user(scene.organization)
     scene.world.assign_manager_role(manager, role, resource=INSTANCE_RESOURCE if role == "IAM_OWNER" else None)
@@ -159,7 +159,7 @@ def test_whoever_tries_a_provider_learns_why_it_is_of_no_use(scene: UpstreamScen
     assert "The reason" not in scene.browser.click(scene.button)
 
 
-def test_answer_that_cannot_be_relied_on_is_explained_to_whoever_tries(scene: UpstreamScenario) -> None:
+def test_provider_check_explains_invalid_id_token(scene: UpstreamScenario) -> None:
     manager = scene.world.make_human_user(scene.organization)
     scene.world.assign_manager_role(manager, "ORG_OWNER")
     browser = Browser(scene.world)

@@ -55,9 +55,7 @@ def back(scene: UpstreamScenario, state: str, browser: Browser | None = None) ->
     return (browser or scene.browser).open(f"{address}?state={state}", initiator=scene.fake_provider.issuer)
 
 
-def test_who_is_signed_out_by_an_application_signs_out_there_and_comes_home_to_it(
-    scene: UpstreamScenario, id_token: str
-) -> None:
+def test_rp_initiated_logout_passes_provider_and_returns(scene: UpstreamScenario, id_token: str) -> None:
     response = sign_out(scene, id_token)
     assert not scene.browser.session_cookies
     assert response["client_id"] == CLIENT_ID
@@ -73,16 +71,14 @@ def test_who_is_signed_out_by_an_application_signs_out_there_and_comes_home_to_i
     assert scene.browser.path == "/signed-out"
 
 
-def test_a_request_that_comes_as_a_form_from_elsewhere_goes_the_same_way(
-    scene: UpstreamScenario, id_token: str
-) -> None:
+def test_logout_by_form_post_passes_provider(scene: UpstreamScenario, id_token: str) -> None:
     url, _, query = scene.party.logout_url(id_token, state=STATE).partition("?")
     scene.browser.post_form(url, dict(parse_qsl(query)), initiator=scene.party.origin)
     back(scene, logout_parameters(scene, scene.browser)["state"])
     assert home(scene)
 
 
-def test_who_is_asked_here_comes_home_to_the_application_too(scene: UpstreamScenario, id_token: str) -> None:
+def test_confirmed_logout_passes_provider_and_returns(scene: UpstreamScenario, id_token: str) -> None:
     scene.browser.open(
         scene.party.logout_url(None, client_id=scene.party.client_id, state=STATE), initiator=scene.party.origin
     )
@@ -93,7 +89,7 @@ def test_who_is_asked_here_comes_home_to_the_application_too(scene: UpstreamScen
     assert home(scene)
 
 
-def test_another_browser_goes_nowhere_by_what_waits_here(scene: UpstreamScenario, id_token: str) -> None:
+def test_logout_state_is_bound_to_its_browser(scene: UpstreamScenario, id_token: str) -> None:
     response = sign_out(scene, id_token)
     browser = Browser(scene.world)
     back(scene, response["state"], browser)
@@ -104,7 +100,7 @@ def test_another_browser_goes_nowhere_by_what_waits_here(scene: UpstreamScenario
     assert home(scene)
 
 
-def test_the_way_there_is_gone_once(scene: UpstreamScenario, id_token: str) -> None:
+def test_logout_return_is_single_use(scene: UpstreamScenario, id_token: str) -> None:
     response = sign_out(scene, id_token)
     scene.browser.open(f"/login/upstream/sign-out/{response['state']}")
     assert home(scene)
@@ -112,7 +108,7 @@ def test_the_way_there_is_gone_once(scene: UpstreamScenario, id_token: str) -> N
 
 @pytest.mark.every_storage
 @pytest.mark.parametrize("state", ["", "nothing", "0" * 5000, "%00", "%ff", "a&state=b", "//evil.example"])
-def test_a_state_that_nobody_gave_leads_nowhere(scene: UpstreamScenario, id_token: str, state: str) -> None:
+def test_unknown_logout_state_does_not_redirect(scene: UpstreamScenario, id_token: str, state: str) -> None:
     sign_out(scene, id_token)
     page = back(scene, state)
     assert page.status_int in (200, 400)
@@ -120,9 +116,7 @@ def test_a_state_that_nobody_gave_leads_nowhere(scene: UpstreamScenario, id_toke
 
 
 @pytest.mark.parametrize("trouble", ["never", "error", "none", "javascript", "plain http", "long"])
-def test_a_provider_that_does_not_answer_or_says_nonsense_leaves_people_signed_out_and_on_their_way(
-    scene: UpstreamScenario, id_token: str, trouble: str
-) -> None:
+def test_failing_provider_does_not_stop_logout(scene: UpstreamScenario, id_token: str, trouble: str) -> None:
     scene.world.app.registry.upstream.known = ProviderMetadataCache()
     at = "/.well-known/openid-configuration"
     endpoints: dict[str, Any] = {
@@ -152,16 +146,14 @@ def test_logout_skips_disabled_provider(scene: UpstreamScenario, id_token: str, 
     assert home(scene)
 
 
-def test_an_address_that_is_not_registered_ends_nothing_and_tells_nobody(
-    scene: UpstreamScenario, id_token: str
-) -> None:
+def test_logout_with_unregistered_uri_ends_nothing(scene: UpstreamScenario, id_token: str) -> None:
     url = scene.party.logout_url(id_token, state=STATE, post_logout_redirect_uri="https://evil.example/")
     assert scene.browser.open(url, initiator=scene.party.origin).status_int == 400
     assert scene.browser.external_redirect is None
     assert scene.browser.session_cookies
 
 
-def test_an_address_that_is_taken_back_meanwhile_is_not_gone_to(scene: UpstreamScenario, id_token: str) -> None:
+def test_logout_uri_removed_meanwhile_is_not_followed(scene: UpstreamScenario, id_token: str) -> None:
     response = sign_out(scene, id_token)
     with scene.world.transaction_services() as services:
         client = services.applications.find_client(scene.party.client_id)

@@ -23,9 +23,7 @@ def signed_in(scene: UpstreamScenario, **parameters: str) -> Any:
 
 
 @pytest.mark.parametrize("demand", [{"prompt": "login"}, {"max_age": "0"}, {"max_age": "3600"}])
-def test_provider_without_auth_time_meets_no_demand_for_a_new_proof(
-    scene: UpstreamScenario, demand: dict[str, str]
-) -> None:
+def test_provider_without_auth_time_fails_reauthentication(scene: UpstreamScenario, demand: dict[str, str]) -> None:
     signed_in(scene)
     for browser in (scene.browser, Browser(scene.world)):
         scene.browser = browser
@@ -43,7 +41,7 @@ def test_provider_without_auth_time_meets_no_demand_for_a_new_proof(
 
 
 @pytest.mark.parametrize("demand", [{"prompt": "login"}, {"max_age": "0"}])
-def test_demand_for_a_new_proof_is_met_by_a_factor_here(scene: UpstreamScenario, demand: dict[str, str]) -> None:
+def test_local_factor_satisfies_reauthentication(scene: UpstreamScenario, demand: dict[str, str]) -> None:
     policy(scene, second_factor="required")
     scene.ask()
     scene.sign_in()
@@ -59,7 +57,7 @@ def test_demand_for_a_new_proof_is_met_by_a_factor_here(scene: UpstreamScenario,
     assert "undated" not in claims["amr"]
 
 
-def test_session_of_an_undated_sign_in_meets_no_max_age(scene: UpstreamScenario) -> None:
+def test_session_without_auth_time_fails_max_age(scene: UpstreamScenario) -> None:
     signed_in(scene)
     authorization = scene.ask(prompt="none")
     assert scene.party.obtain_tokens(scene.browser.page, authorization)
@@ -67,12 +65,12 @@ def test_session_of_an_undated_sign_in_meets_no_max_age(scene: UpstreamScenario)
     scene.party.check_error_response(scene.browser.page, authorization, "login_required")
 
 
-def test_own_pages_take_no_undated_sign_in_for_a_new_proof(scene: UpstreamScenario) -> None:
+def test_account_pages_refuse_sign_in_without_auth_time(scene: UpstreamScenario) -> None:
     signed_in(scene)
     assert not scene.browser.open(f"/account/identities/new/{scene.provider.id}").request.path.startswith("/account")
 
 
-def test_provider_that_says_when_meets_them(scene: UpstreamScenario) -> None:
+def test_provider_auth_time_satisfies_reauthentication(scene: UpstreamScenario) -> None:
     scene.fake_provider.claims = {}
     signed_in(scene)
     for demand in ({"prompt": "login"}, {"max_age": "0"}):
@@ -81,7 +79,7 @@ def test_provider_that_says_when_meets_them(scene: UpstreamScenario) -> None:
     assert scene.party.obtain_tokens(scene.browser.page, authorization)
 
 
-def test_auth_time_in_user_info_is_no_proof(scene: UpstreamScenario) -> None:
+def test_auth_time_in_userinfo_is_ignored(scene: UpstreamScenario) -> None:
     scene.fake_provider.userinfo = {"auth_time": scene.world.clock.seconds}
     signed_in(scene)
     scene.ask(prompt="login")

@@ -81,9 +81,7 @@ def approved(url: str, login: str, back: str) -> str:
 
 
 @pytest.mark.parametrize("method", list(UpstreamAuthentication))
-def test_people_of_an_independent_provider_sign_in_here(
-    make_world: WorldFactory, method: UpstreamAuthentication
-) -> None:
+def test_node_oidc_provider_sign_in(make_world: WorldFactory, method: UpstreamAuthentication) -> None:
     world = make_world(**{"identity.outgoing_networks": "127.0.0.0/8"})
     bound = loopback_socket()
     port = bound.getsockname()[1]

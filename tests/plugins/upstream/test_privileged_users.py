@@ -48,7 +48,9 @@ def answers_as(scene: UpstreamScenario, person: LoginUser) -> bool:
     return bool(scene.party.obtain_tokens(answer, authorization).claims["sub"] == person.user.id)
 
 
-def test_linking_page_offers_a_holder_no_provider_of_the_organization(scene: UpstreamScenario, ada: LoginUser) -> None:
+def test_linking_page_hides_organization_providers_from_instance_managers(
+    scene: UpstreamScenario, ada: LoginUser
+) -> None:
     link_in_sign_in(scene, ada)
     assert "cannot be linked" in scene.browser.page
     manage(scene, True)
@@ -58,9 +60,7 @@ def test_linking_page_offers_a_holder_no_provider_of_the_organization(scene: Ups
     assert linked(scene.world, ada)
 
 
-def test_question_that_was_asked_before_the_role_was_given_links_nothing(
-    scene: UpstreamScenario, kim: LoginUser
-) -> None:
+def test_role_assigned_meanwhile_stops_linking(scene: UpstreamScenario, kim: LoginUser) -> None:
     link_in_sign_in(scene, kim)
     assert "cannot be linked" not in scene.browser.page
     scene.world.assign_manager_role(kim.user, ROLE, resource=INSTANCE_RESOURCE)
@@ -68,7 +68,7 @@ def test_question_that_was_asked_before_the_role_was_given_links_nothing(
     assert not linked(scene.world, kim)
 
 
-def test_security_page_lets_a_holder_link_what_the_instance_manages_alone(
+def test_security_page_offers_instance_managers_instance_providers_only(
     scene: UpstreamScenario, ada: LoginUser
 ) -> None:
     browser = Browser(scene.world)
@@ -82,7 +82,7 @@ def test_security_page_lets_a_holder_link_what_the_instance_manages_alone(
     assert "The instance manages this provider." in page
 
 
-def test_linking_page_names_who_runs_the_provider(scene: UpstreamScenario, kim: LoginUser) -> None:
+def test_linking_page_names_provider_host(scene: UpstreamScenario, kim: LoginUser) -> None:
     scene.change(name="Company sign-in")
     browser = Browser(scene.world)
     browser.start_session(kim.user)
@@ -94,7 +94,7 @@ def test_linking_page_names_who_runs_the_provider(scene: UpstreamScenario, kim: 
     assert f"{run} You sign in at {host}. Whoever manages it can sign in here as you." in scene.browser.page
 
 
-def test_link_rests_while_its_person_holds_a_role_at_the_instance(scene: UpstreamScenario, kim: LoginUser) -> None:
+def test_link_is_suspended_during_instance_role(scene: UpstreamScenario, kim: LoginUser) -> None:
     link_in_sign_in(scene, kim)
     scene.browser.submit(button=("decision", "link"))
     assert answers_as(scene, kim)
@@ -109,7 +109,7 @@ def test_link_rests_while_its_person_holds_a_role_at_the_instance(scene: Upstrea
     assert answers_as(scene, kim)
 
 
-def test_provider_of_the_instance_is_a_way_to_sign_in_for_a_role_there(scene: UpstreamScenario, kim: LoginUser) -> None:
+def test_instance_provider_signs_in_instance_managers(scene: UpstreamScenario, kim: LoginUser) -> None:
     link_in_sign_in(scene, kim)
     scene.browser.submit(button=("decision", "link"))
     with scene.world.read_only_services() as services:
@@ -121,9 +121,7 @@ def test_provider_of_the_instance_is_a_way_to_sign_in_for_a_role_there(scene: Up
         assert has(subject, services)
 
 
-def test_every_redirect_passes_a_page_with_another_way_that_shows_ways_of_the_instance(
-    scene: UpstreamScenario, ada: LoginUser, kim: LoginUser
-) -> None:
+def test_provider_redirect_page_offers_other_methods(scene: UpstreamScenario, ada: LoginUser, kim: LoginUser) -> None:
     """The same page for whoever has the name, and nobody; afterwards it is told who may."""
     world, organization = scene.world, scene.organization
     with world.transaction_services() as services:

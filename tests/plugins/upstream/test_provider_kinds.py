@@ -69,7 +69,7 @@ def answered(url: str, **parameters: str) -> str:
     return f"{auth_request['redirect_uri']}?code=1234&state={auth_request['state']}"
 
 
-def test_people_of_github_sign_in(scene: UpstreamScenario, github: GitHub) -> None:
+def test_github_sign_in(scene: UpstreamScenario, github: GitHub) -> None:
     subjects = []
     for _ in range(2):
         scene.browser = Browser(scene.world)
@@ -86,14 +86,14 @@ def test_people_of_github_sign_in(scene: UpstreamScenario, github: GitHub) -> No
 
 
 @pytest.mark.parametrize("user", [{}, {"id": "583231"}, {"id": True}, {"id": None}])
-def test_github_has_to_say_who_it_is(scene: UpstreamScenario, github: GitHub, user: dict[str, Any]) -> None:
+def test_github_requires_user_id(scene: UpstreamScenario, github: GitHub, user: dict[str, Any]) -> None:
     github.user = user
     scene.ask()
     assert scene.browser.open(answered(scene.go()), initiator="https://github.com").status_int == 400
 
 
 @pytest.mark.parametrize("emails", [[], {}, [{"email": "a@x.example", "primary": True, "verified": False}], ["x"]])
-def test_an_address_that_github_has_not_verified_is_none(scene: UpstreamScenario, github: GitHub, emails: Any) -> None:
+def test_unverified_github_email_is_ignored(scene: UpstreamScenario, github: GitHub, emails: Any) -> None:
     github.emails = emails
     authorization = scene.ask()
     answer = scene.browser.open(answered(scene.go()), initiator="https://github.com")
@@ -101,7 +101,7 @@ def test_an_address_that_github_has_not_verified_is_none(scene: UpstreamScenario
     assert person.profile.email == ""
 
 
-def test_people_of_apple_sign_in(scene: UpstreamScenario) -> None:
+def test_apple_sign_in(scene: UpstreamScenario) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
     scene.provider = scene.world.make_upstream_provider(

@@ -37,7 +37,7 @@ def local(make_world: WorldFactory) -> World:
 
 
 @pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
-def test_people_of_another_instance_sign_in_here_and_out_in_both(local: World, upstream: World, method: str) -> None:
+def test_second_instance_sign_in_and_logout(local: World, upstream: World, method: str) -> None:
     organization = local.make_organization()
     provider = local.make_upstream_provider(
         organization,
@@ -89,9 +89,7 @@ def test_people_of_another_instance_sign_in_here_and_out_in_both(local: World, u
     assert not browser.session_cookies
 
 
-def test_an_instance_on_a_private_address_is_not_asked_without_a_setting(
-    make_world: WorldFactory, upstream: World
-) -> None:
+def test_private_address_requires_outgoing_networks(make_world: WorldFactory, upstream: World) -> None:
     world = make_world()
     organization = world.make_organization()
     provider = world.make_upstream_provider(organization, issuer=upstream.issuer)
@@ -104,7 +102,7 @@ def test_an_instance_on_a_private_address_is_not_asked_without_a_setting(
     assert urlsplit(upstream.issuer).hostname == "127.0.0.1"
 
 
-def test_development_asks_an_instance_on_this_machine(make_world: WorldFactory, upstream: World) -> None:
+def test_development_allows_loopback_provider(make_world: WorldFactory, upstream: World) -> None:
     world = make_world(**{"identity.development": "true"})
     organization = world.make_organization()
     provider = world.make_upstream_provider(organization, issuer=upstream.issuer)
@@ -114,7 +112,7 @@ def test_development_asks_an_instance_on_this_machine(make_world: WorldFactory, 
     assert str(browser.external_redirect).startswith(f"{upstream.issuer}/")
 
 
-def test_development_reaches_local_networks_but_nothing_link_local(make_world: WorldFactory) -> None:
+def test_development_allows_local_but_not_link_local_addresses(make_world: WorldFactory) -> None:
     reached = {
         development: parse_networks(
             make_world(**{"identity.development": development}).identity.settings.allowed_networks

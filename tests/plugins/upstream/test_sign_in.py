@@ -35,7 +35,7 @@ def registered(scene: UpstreamScenario) -> int:
     return len(scene.world.audit_events(event="user.registered", organization_id=scene.organization.id))
 
 
-def test_who_comes_again_is_the_same_person_with_the_names_of_now(scene: UpstreamScenario) -> None:
+def test_repeated_upstream_sign_in_updates_profile(scene: UpstreamScenario) -> None:
     scene.fake_provider.claims = dict(NAMES)
     first = scene.party.obtain_tokens(scene_sign_in(scene, authorization := scene.ask()), authorization)
     scene.fake_provider.claims = {**NAMES, "family_name": "King", "email": "other@people.example"}
@@ -71,7 +71,7 @@ def people(scene: UpstreamScenario) -> list[object]:
         return list(services.storage.users.page(scene.organization.id, UserKind.HUMAN))
 
 
-def test_nobody_is_found_by_an_address(scene: UpstreamScenario) -> None:
+def test_email_address_does_not_match_users(scene: UpstreamScenario) -> None:
     person = make_user_with_email(scene, NAMES["email"])
     scene.fake_provider.claims = {**NAMES, "email_verified": True}
     authorization = scene.ask()
@@ -98,7 +98,7 @@ def proven(scene: UpstreamScenario, domain: str) -> None:
         services.domains.assert_domain(scene.organization.id, domain, principal=OPERATOR_PRINCIPAL)
 
 
-def test_a_trusted_provider_finds_who_has_a_verified_address_of_a_proven_domain(scene: UpstreamScenario) -> None:
+def test_trusted_provider_matches_verified_email_of_verified_domain(scene: UpstreamScenario) -> None:
     person = make_user_with_email(scene, f"kim@{domain_of(scene)}")
     proven(scene, domain_of(scene))
     scene.change(trust_email=True)
@@ -108,7 +108,7 @@ def test_a_trusted_provider_finds_who_has_a_verified_address_of_a_proven_domain(
 
 
 @pytest.mark.parametrize("lacks", ["trust", "proof of the domain", "verified", "no manager", "vouched for"])
-def test_a_trusted_address_finds_nobody_if_anything_is_missing(scene: UpstreamScenario, lacks: str) -> None:
+def test_trusted_email_match_requires_every_condition(scene: UpstreamScenario, lacks: str) -> None:
     person = make_user_with_email(scene, f"kim@{domain_of(scene)}")
     if lacks != "proof of the domain":
         proven(scene, domain_of(scene))
@@ -123,7 +123,7 @@ def test_a_trusted_address_finds_nobody_if_anything_is_missing(scene: UpstreamSc
     assert scene.party.obtain_tokens(scene.sign_in(), authorization).claims["sub"] != person.id
 
 
-def test_without_the_setting_nobody_gets_an_account(scene: UpstreamScenario) -> None:
+def test_account_creation_requires_setting(scene: UpstreamScenario) -> None:
     scene.change(create_accounts=False)
     scene.ask()
     scene.sign_in()
@@ -134,7 +134,7 @@ def test_without_the_setting_nobody_gets_an_account(scene: UpstreamScenario) -> 
     assert refused.reason == "no account is linked"
 
 
-def test_an_account_that_is_deactivated_is_of_no_use(scene: UpstreamScenario) -> None:
+def test_deactivated_user_cannot_sign_in(scene: UpstreamScenario) -> None:
     authorization = scene.ask()
     tokens = scene.party.obtain_tokens(scene.sign_in(), authorization)
     scene.world.operator_services.users.deactivate(tokens.claims["sub"])
@@ -145,7 +145,7 @@ def test_an_account_that_is_deactivated_is_of_no_use(scene: UpstreamScenario) ->
     assert registered(scene) == 1
 
 
-def test_methods_count_where_the_provider_is_trusted_with_them(scene: UpstreamScenario) -> None:
+def test_amr_is_taken_from_trusted_provider(scene: UpstreamScenario) -> None:
     scene.fake_provider.claims = {"amr": ["pwd", "otp", "remembered", 7, "x" * 999]}
     authorization = scene.ask()
     assert "amr" not in scene.party.obtain_tokens(scene.sign_in(), authorization).claims
@@ -156,7 +156,7 @@ def test_methods_count_where_the_provider_is_trusted_with_them(scene: UpstreamSc
     assert claims["amr"] == ["pwd", "otp", "mfa"]
 
 
-def test_claims_come_by_the_providers_own_table(scene: UpstreamScenario) -> None:
+def test_claims_are_mapped_by_provider_settings(scene: UpstreamScenario) -> None:
     scene.change(claims=("family_name = sn", "given_name =", "user_name = uid"))
     scene.fake_provider.claims = {
         **NAMES,
@@ -172,13 +172,13 @@ def test_claims_come_by_the_providers_own_table(scene: UpstreamScenario) -> None
     assert person.profile.picture == ""
 
 
-def test_an_application_names_the_provider_and_nobody_is_asked(scene: UpstreamScenario) -> None:
+def test_requested_provider_skips_method_choice(scene: UpstreamScenario) -> None:
     scene.ask(idp=scene.provider.id)
     scene.go_straight()
     assert str(scene.browser.external_redirect).startswith(f"{scene.fake_provider.issuer}/authorize?")
 
 
-def test_a_login_name_of_a_proven_domain_leads_there_also_if_nobody_has_it(scene: UpstreamScenario) -> None:
+def test_login_name_of_verified_domain_redirects_to_provider(scene: UpstreamScenario) -> None:
     proven(scene, domain_of(scene))
     scene.ask()
     scene.browser.submit({"login_name": f"nobody@{domain_of(scene)}"})
@@ -191,7 +191,7 @@ def test_a_login_name_of_a_proven_domain_leads_there_also_if_nobody_has_it(scene
     assert sent["login_hint"] == f"nobody@{domain_of(scene)}"
 
 
-def test_who_is_to_sign_in_anew_is_asked_to_do_so_there(scene: UpstreamScenario) -> None:
+def test_prompt_login_is_passed_to_provider(scene: UpstreamScenario) -> None:
     scene.ask(prompt="login")
     sent = dict(parse_qsl(urlsplit(scene.go()).query))
     assert (sent["prompt"], sent["max_age"]) == ("login", "0")
@@ -206,7 +206,7 @@ def test_provider_auth_time_is_enforced(scene: UpstreamScenario) -> None:
     assert scene.party.redirect_uri in str(scene.sign_in().location)
 
 
-def test_buttons_are_those_of_the_organization_and_of_all(scene: UpstreamScenario) -> None:
+def test_buttons_show_organization_and_instance_providers(scene: UpstreamScenario) -> None:
     foreign = scene.world.make_upstream_provider()
     for_all = scene.world.make_upstream_provider(everywhere=True)
     resting = scene.world.make_upstream_provider(scene.organization)
@@ -222,27 +222,27 @@ def test_buttons_are_those_of_the_organization_and_of_all(scene: UpstreamScenari
     scene.world.operator_services.upstream_providers.remove(for_all.id)
 
 
-def test_who_comes_from_there_needs_no_password_here(scene: UpstreamScenario) -> None:
+def test_upstream_user_needs_no_password(scene: UpstreamScenario) -> None:
     authorization = scene.ask()
     subject = scene.party.obtain_tokens(scene.sign_in(), authorization).claims["sub"]
     with scene.world.read_only_services() as services:
         assert services.storage.users.find_password(subject) is None
 
 
-def test_who_comes_from_there_is_asked_for_the_factor_that_the_application_wants(scene: UpstreamScenario) -> None:
+def test_upstream_sign_in_still_requires_requested_factor(scene: UpstreamScenario) -> None:
     scene.ask(acr_values="urn:service:iam:acr:2")
     scene.sign_in()
     assert not scene.browser.session_cookies or "acr" not in str(scene.browser.external_redirect)
 
 
-def test_an_application_that_asks_for_people_of_the_organization_has_them_sent_there(scene: UpstreamScenario) -> None:
+def test_organization_scope_redirects_to_provider(scene: UpstreamScenario) -> None:
     scene.change(by_domain=True)
     scene.party.open_request(scene.browser, scope=f"openid urn:service:iam:org:id:{scene.organization.id}")
     scene.go_straight()
     assert str(scene.browser.external_redirect).startswith(f"{scene.fake_provider.issuer}/authorize?")
 
 
-def test_whoever_signs_out_here_signs_out_there_where_the_setting_says_so(scene: UpstreamScenario) -> None:
+def test_logout_at_provider_follows_setting(scene: UpstreamScenario) -> None:
     scene.ask()
     scene.sign_in()
     scene.browser.open("/sign-out")
@@ -264,7 +264,7 @@ def test_whoever_signs_out_here_signs_out_there_where_the_setting_says_so(scene:
 
 
 @pytest.mark.parametrize("rule", ["open", "closed", "by domain"])
-def test_a_provider_for_all_makes_accounts_where_people_may_register(scene: UpstreamScenario, rule: str) -> None:
+def test_instance_provider_creates_accounts_where_registration_is_open(scene: UpstreamScenario, rule: str) -> None:
     from identity.services.commands.organizations import ChangeOrganization
 
     with scene.world.transaction_services() as services:
@@ -292,7 +292,7 @@ def test_a_provider_for_all_makes_accounts_where_people_may_register(scene: Upst
     ],
     ids=str,
 )
-def test_registration_off_stops_a_provider_that_creates_accounts(
+def test_closed_registration_stops_account_creation_by_provider(
     scene: UpstreamScenario, owner: str, rules: dict[str, object], created: int
 ) -> None:
     """Its own switch lets nobody in whom the policy keeps out."""
@@ -308,7 +308,7 @@ def test_registration_off_stops_a_provider_that_creates_accounts(
         services.policies.change(INSTANCE_OWNER_ID, ChangePolicy.build(registration=None, registration_domains=None))
 
 
-def test_domains_of_registration_hold_for_whom_a_provider_brings(scene: UpstreamScenario) -> None:
+def test_registration_domains_apply_to_provider_accounts(scene: UpstreamScenario) -> None:
     domain = scene.organization.primary_domain
     with scene.world.transaction_services() as services:
         services.policies.change(scene.organization.id, ChangePolicy.build(registration_domains=(domain,)))

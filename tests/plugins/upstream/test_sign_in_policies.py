@@ -11,7 +11,7 @@ def policy(scene: UpstreamScenario, **rules: object) -> None:
         services.policies.change(scene.organization.id, ChangePolicy.build(**rules))
 
 
-def test_it_is_one_of_the_ways_that_a_policy_allows(scene: UpstreamScenario) -> None:
+def test_policy_allows_or_forbids_upstream_sign_in(scene: UpstreamScenario) -> None:
     """Also for whoever came in that way before."""
     scene.ask()
     scene.sign_in()
@@ -30,7 +30,7 @@ def test_it_is_one_of_the_ways_that_a_policy_allows(scene: UpstreamScenario) -> 
     assert scene.party.obtain_tokens(scene.browser.page, authorization).claims["sub"]
 
 
-def test_a_code_after_it_makes_two_factors(scene: UpstreamScenario) -> None:
+def test_upstream_sign_in_with_totp_counts_as_two_factors(scene: UpstreamScenario) -> None:
     """Whoever has no password here sets up an app all the same, and is asked for it from then on."""
     policy(scene, second_factor=SecondFactorRule.REQUIRED)
     scene.ask()
@@ -48,7 +48,7 @@ def test_a_code_after_it_makes_two_factors(scene: UpstreamScenario) -> None:
     assert (claims["amr"], claims["acr"]) == (["otp", "mfa"], "urn:service:iam:acr:2")
 
 
-def test_people_who_have_no_other_way_in_are_sent_there_at_once(scene: UpstreamScenario) -> None:
+def test_users_without_other_methods_are_sent_to_provider(scene: UpstreamScenario) -> None:
     scope = f"openid urn:service:iam:org:id:{scene.organization.id}"
     scene.party.open_request(scene.browser, scope=scope)
     assert scene.browser.sign_in_step == "", "they can choose"

@@ -17,9 +17,7 @@ ROUNDS = 5
 
 @pytest.mark.every_storage
 @pytest.mark.parametrize("trusted", [False, True])
-def test_of_two_first_sign_ins_one_makes_the_account_and_both_are_signed_in_to_it(
-    scene: UpstreamScenario, trusted: bool
-) -> None:
+def test_concurrent_first_sign_ins_create_one_account(scene: UpstreamScenario, trusted: bool) -> None:
     scene.change(trust_email=trusted)
     for number in range(ROUNDS):
         scene.fake_provider.claims = {**NAMES, "email_verified": trusted}
@@ -45,9 +43,7 @@ def test_of_two_first_sign_ins_one_makes_the_account_and_both_are_signed_in_to_i
 
 
 @pytest.mark.storages("memory")
-def test_answer_is_redeemed_once_however_often_its_request_is_tried(
-    scene: UpstreamScenario, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_retried_transaction_redeems_code_once(scene: UpstreamScenario, monkeypatch: pytest.MonkeyPatch) -> None:
     authorization = scene.ask()
     back, outcomes = scene.fake_provider.approve(scene.go()), contend(scene.world, monkeypatch)
     # The used state and the redeemed code are committed; the account loses twice.

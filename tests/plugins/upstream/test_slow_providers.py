@@ -104,7 +104,7 @@ def until(condition: Callable[[], bool]) -> None:
     [(1, 4, 6, 8), (12, 1, 4, 32)],
     ids=["of one organization", "of many organizations"],
 )
-def test_slow_providers_hold_up_no_page_of_others(
+def test_slow_providers_do_not_delay_other_pages(
     world: World, scene: UpstreamScenario, slow: Slow, organizations: int, providers: int, browsers: int, most: int
 ) -> None:
     asking = clicks(world, organizations, providers, browsers)

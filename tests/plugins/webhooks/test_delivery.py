@@ -26,7 +26,7 @@ from tests.plugins.webhooks.conftest import SECRET, WebhookReceiver, flush, webh
 # --- what is sent -----------------------------------------------------------------------------------------------------
 
 
-def test_an_event_is_sent_once_and_signed(world: World, sender: OutboxSender, receiver: WebhookReceiver) -> None:
+def test_webhook_event_is_sent_once_and_signed(world: World, sender: OutboxSender, receiver: WebhookReceiver) -> None:
     organization = world.make_organization()
     assert receiver.received == [], "not before somebody sends"
     assert sender.send_due() == 1
@@ -42,7 +42,7 @@ def test_an_event_is_sent_once_and_signed(world: World, sender: OutboxSender, re
     assert message.headers["webhook-signature"] == sign_message(SECRET, event.id, timestamp, message.body)
 
 
-def test_the_signature_is_that_of_the_specification() -> None:
+def test_webhook_signature_matches_specification() -> None:
     """The example of the Standard Webhooks specification."""
     secret = base64.b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     body = b'{"test": 2432232314}'
@@ -51,9 +51,7 @@ def test_the_signature_is_that_of_the_specification() -> None:
 
 
 @pytest.mark.storages("memory")
-def test_the_event_looks_as_in_the_management_api(
-    world: World, sender: OutboxSender, receiver: WebhookReceiver
-) -> None:
+def test_webhook_event_matches_management_api(world: World, sender: OutboxSender, receiver: WebhookReceiver) -> None:
     world.make_organization()
     sender.send_due()
     owner = world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)
@@ -64,7 +62,7 @@ def test_the_event_looks_as_in_the_management_api(
     assert response.json == receiver.received[0].event
 
 
-def test_refused_attempts_are_sent_too(world: World, sender: OutboxSender, receiver: WebhookReceiver) -> None:
+def test_webhook_sends_refused_attempts(world: World, sender: OutboxSender, receiver: WebhookReceiver) -> None:
     robot = world.make_service_user_program()
     flush(world)
     receiver.received.clear()
@@ -85,7 +83,7 @@ def test_only_chosen_events_are_sent(world: World, sender: OutboxSender, receive
     assert receiver.names == ["organization.created"]
 
 
-def test_nothing_of_what_is_aborted_is_sent(world: World, sender: OutboxSender, receiver: WebhookReceiver) -> None:
+def test_aborted_transaction_sends_no_webhook(world: World, sender: OutboxSender, receiver: WebhookReceiver) -> None:
     def fail() -> None:
         with world.transaction_services() as services:
             services.organizations.create(CreateOrganization(name="Acme"))
@@ -98,7 +96,7 @@ def test_nothing_of_what_is_aborted_is_sent(world: World, sender: OutboxSender, 
 
 
 @pytest.mark.storages("memory")
-def test_no_transaction_is_open_while_it_leaves(
+def test_webhook_is_sent_outside_transactions(
     make_world: WorldFactory, settings: dict[str, str], receiver: WebhookReceiver
 ) -> None:
     """On this storage a writer keeps all others out: somebody else writes while the receiver thinks."""
@@ -119,7 +117,7 @@ def test_no_transaction_is_open_while_it_leaves(
 
 
 @pytest.mark.storages("memory")
-def test_an_event_that_cannot_be_told_stops_no_change(
+def test_unserializable_event_does_not_stop_change(
     world: World, sender: OutboxSender, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(self: WebhookDelivery, event: AuditEvent) -> bytes:
@@ -136,7 +134,7 @@ def test_an_event_that_cannot_be_told_stops_no_change(
 
 
 @pytest.mark.storages("memory")
-def test_what_is_not_taken_is_tried_again(
+def test_failed_webhook_is_retried(
     world: World, sender: OutboxSender, receiver: WebhookReceiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     for status in (500, 503, 404, 400, 401, 301, 302, 307, 308):
@@ -159,7 +157,7 @@ def test_what_is_not_taken_is_tried_again(
 
 
 @pytest.mark.storages("memory")
-def test_a_receiver_that_hangs_is_given_a_second(world: World, sender: OutboxSender, receiver: WebhookReceiver) -> None:
+def test_hanging_receiver_times_out(world: World, sender: OutboxSender, receiver: WebhookReceiver) -> None:
     receiver.answering.clear()
     world.make_organization()
     began = time.monotonic()
@@ -172,7 +170,7 @@ def test_a_receiver_that_hangs_is_given_a_second(world: World, sender: OutboxSen
 
 
 @pytest.mark.storages("memory")
-def test_a_receiver_that_is_away_gets_it_later(
+def test_unreachable_receiver_gets_event_later(
     world: World, sender: OutboxSender, receiver: WebhookReceiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     receiver.close()
@@ -192,7 +190,7 @@ def test_a_receiver_that_is_away_gets_it_later(
 
 
 @pytest.mark.storages("memory")
-def test_a_receiver_that_is_gone_is_left_alone_until_a_restart(
+def test_gone_receiver_is_skipped_until_restart(
     world: World, sender: OutboxSender, receiver: WebhookReceiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     receiver.answers = [410]
@@ -212,9 +210,7 @@ def test_a_receiver_that_is_gone_is_left_alone_until_a_restart(
 
 
 @pytest.mark.storages("sqlite", "postgresql")
-def test_a_process_that_dies_after_the_commit_loses_nothing(
-    world: World, sender: OutboxSender, receiver: WebhookReceiver
-) -> None:
+def test_crash_after_commit_loses_no_webhook(world: World, sender: OutboxSender, receiver: WebhookReceiver) -> None:
     """Memory dies with its process."""
     world.make_organization()
     world.identity.record_refusals([make_audit_event(event="authentication.refused", result=Result.REFUSED)])
@@ -230,7 +226,7 @@ def test_a_process_that_dies_after_the_commit_loses_nothing(
 
 
 @pytest.mark.storages("sqlite")
-def test_the_worker_sends_it_by_itself_and_a_hanging_receiver_delays_no_mail(
+def test_background_worker_sends_webhooks_without_delaying_mail(
     make_world: WorldFactory,
     settings: dict[str, str],
     receiver: WebhookReceiver,
@@ -262,7 +258,7 @@ def test_the_worker_sends_it_by_itself_and_a_hanging_receiver_delays_no_mail(
 
 
 @pytest.mark.storages("memory")
-def test_each_receiver_gets_every_event(
+def test_every_receiver_gets_every_event(
     make_world: WorldFactory,
     settings: dict[str, str],
     receiver: WebhookReceiver,

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.storages("memory")
-def test_two_secrets_sign_while_they_are_exchanged(
+def test_secret_rotation_signs_with_both_secrets(
     world: World, sender: OutboxSender, receiver: WebhookReceiver, secret_file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     secret_file.write_text(line(OTHER) + line(SECRET))
@@ -47,7 +47,7 @@ def test_two_secrets_sign_while_they_are_exchanged(
     assert len(receiver.received) == 2
 
 
-def test_a_secret_file_that_will_not_do(secret_file: Path) -> None:
+def test_invalid_secret_file_is_refused(secret_file: Path) -> None:
     for content in (
         "",
         "whsec_",
@@ -64,13 +64,13 @@ def test_a_secret_file_that_will_not_do(secret_file: Path) -> None:
         assert line(SECRET).strip() not in str(refusal.value)
 
 
-def test_a_secret_file_that_others_may_read(secret_file: Path) -> None:
+def test_readable_secret_file_is_refused(secret_file: Path) -> None:
     secret_file.chmod(0o640)
     with pytest.raises(InvalidSetting, match="chmod 600"):
         read_secrets(secret_file)
 
 
-def test_settings_that_do_not_fit(secret_file: Path) -> None:
+def test_inconsistent_webhook_settings_are_refused(secret_file: Path) -> None:
     for key, value in (
         ("urls", ("https://example.com", "https://example.com")),
         *(("urls", (item,)) for item in ("https://user:password@example.com", "ftp://example.com", "https://[::1")),
@@ -86,9 +86,7 @@ def test_settings_that_do_not_fit(secret_file: Path) -> None:
 
 
 @pytest.mark.storages("memory")
-def test_plain_http_goes_to_this_machine_alone_but_in_development(
-    world: World, settings: dict[str, str], tmp_path: Path
-) -> None:
+def test_plain_http_requires_loopback_or_development(world: World, settings: dict[str, str], tmp_path: Path) -> None:
     plain_http = world.settings | {"identity.plugin.webhooks.urls": "http://example.com/events"}
     with pytest.raises(InvalidSetting, match="must start with https://"):
         create_application(plain_http)
@@ -96,7 +94,7 @@ def test_plain_http_goes_to_this_machine_alone_but_in_development(
 
 
 @pytest.mark.parametrize("host", ["receiver.example", "2130706433", "0x7f.1"])
-def test_a_name_that_leads_to_a_private_address_has_to_be_named(
+def test_private_receiver_address_requires_outgoing_networks(
     receiver: WebhookReceiver, secret_file: Path, host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     original_init = outbound_http.OutboundHttpClient.__init__
@@ -112,7 +110,7 @@ def test_a_name_that_leads_to_a_private_address_has_to_be_named(
 
 
 @pytest.mark.storages("memory")
-def test_the_environment_says_nothing_about_proxies(
+def test_proxy_environment_variables_are_ignored(
     world: World, sender: OutboxSender, receiver: WebhookReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
@@ -124,7 +122,7 @@ def test_the_environment_says_nothing_about_proxies(
 
 
 @pytest.mark.storages("memory")
-def test_a_proxy_that_is_named_is_used(
+def test_configured_proxy_is_used(
     make_world: WorldFactory,
     settings: dict[str, str],
     receiver: WebhookReceiver,
@@ -143,7 +141,7 @@ def test_a_proxy_that_is_named_is_used(
 
 
 @pytest.mark.storages("memory")
-def test_the_example_receiver_believes_what_is_signed(
+def test_example_receiver_verifies_signature(
     make_world: WorldFactory, settings: dict[str, str], secret_file: Path
 ) -> None:
     script = ROOT / "docs" / "how-to" / "application-developers" / "examples" / "webhook_receiver.py"
