@@ -1,4 +1,4 @@
-"""A service with two pages of a plugin's own, made for these tests alone."""
+"""A service with two pages of a test plugin."""
 
 import uuid
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ FRAME = PageLayout(
 
 
 class SamplePage(FormPage):
-    """A form with every kind of field; what it does is told by the test that posts it."""
+    """A form with every kind of field; tests set what it does."""
 
     template = "sample.html"
     fields = ("name", "note", "kind", "agreed", "role", "password")
@@ -128,7 +128,7 @@ class SamplePagesPlugin:
 
 
 class PageBrowser:
-    """WebTest with the headers of a browser, on one service."""
+    """A WebTest client that sends browser headers."""
 
     def __init__(self, settings: dict[str, str]) -> None:
         self.identity = create_application(settings, clock=FakeClock())
@@ -153,7 +153,7 @@ class PageBrowser:
         return self.post(path, fields | changed, **headers)
 
     def organizations(self) -> int:
-        """How many a test has made."""
+        """The number of organizations that the test created."""
         with self.identity.read_session() as services:
             from identity.storage.paging import PageRequest
 
@@ -172,7 +172,7 @@ def settings(database_factory: Any) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def service(database_factory: Any) -> Iterator[PageBrowser]:
-    """Making one takes longer than most tests."""
+    """Shared, because creating a service takes longer than most tests."""
     page_browser = PageBrowser(database_factory.new_database_settings("memory"))
     yield page_browser
     page_browser.identity.close()

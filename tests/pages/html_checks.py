@@ -1,4 +1,4 @@
-"""What holds of every page that people see."""
+"""Checks that apply to every page."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import html5lib
 
 
 def check_page(answer: Any, status: int, title: str, *, main_buttons: int = 1) -> Any:
-    """The page, strictly parsed: status and h1 as given, names that lead to something, one thing to do at most."""
+    """The strictly parsed page, after checking status, h1, references and the number of primary buttons."""
     assert answer.status_int == status, answer
     tree = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(answer.text)
     assert ["".join(item.itertext()).strip() for item in tree.iter("h1")] == [title]

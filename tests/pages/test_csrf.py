@@ -1,4 +1,4 @@
-"""Forms are taken only from our own pages: the token, Sec-Fetch-Site, Origin, and all of them together."""
+"""CSRF protection: token, Sec-Fetch-Site and Origin."""
 
 from typing import Any
 
@@ -83,7 +83,7 @@ def test_csrf_is_checked_for_every_view(browser: PageBrowser) -> None:
 
 
 def test_protocol_endpoints_are_exempt(browser: PageBrowser) -> None:
-    """Programs and other sites call them."""
+    """Programs and other sites call these endpoints."""
     answer = browser.post("/oauth/v2/token", {"grant_type": "x"}, sec_fetch_site="cross-site")
     assert answer.status_int == 400
     assert answer.json["error"] == "unsupported_grant_type"

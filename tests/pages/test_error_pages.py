@@ -1,4 +1,4 @@
-"""Error pages: for people, with a request id, without a word of the cause; programs keep JSON."""
+"""Error pages show a request id and no cause; APIs respond with JSON."""
 
 import re
 from typing import Any
@@ -28,7 +28,7 @@ def test_error_pages_are_html(browser: PageBrowser) -> None:
 
 @pytest.mark.parametrize("path", ["/nowhere", "/failing/denied"])
 def test_error_page_links_start_page_and_sign_out(browser: PageBrowser, path: str) -> None:
-    """There is a way on, and whoever is signed in can sign out: another account may have the right."""
+    """Users can sign out and continue with an account that has the permission."""
     assert 'href="/"' in browser.get(path).text
     assert 'href="/sign-out"' not in browser.get(path).text
     assert 'href="/sign-out"' in browser.get(path, Cookie="__Host-session-x=abc").text
@@ -146,6 +146,6 @@ def test_page_headers(browser: PageBrowser, path: str) -> None:
 
 
 def test_login_pages_have_no_form_action(browser: PageBrowser) -> None:
-    """Browsers hold the whole way after a POST to it, also what the application does."""
+    """Browsers apply form-action to all redirects after a POST, also to those of the application."""
     headers = browser.get("/login/0192f3a7/nothing").headers
     assert headers["Content-Security-Policy"] == POLICY

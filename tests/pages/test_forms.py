@@ -1,4 +1,4 @@
-"""Forms: nothing typed is lost, secrets are never sent back, and a form that is drawn again commits nothing."""
+"""Forms keep input on redisplay, never send secrets back, and commit nothing when redisplayed."""
 
 import json
 import re
@@ -20,7 +20,6 @@ SECRET = "hunter2-hunter2"
 
 
 def form_values(answer: Any) -> dict[str, Any]:
-    """What stands in the fields of the page's form."""
     return dict(answer.forms["page-form"].submit_fields())
 
 
@@ -41,7 +40,7 @@ def check_kept(answer: Any) -> None:
 
 
 def send(browser: PageBrowser, changed: dict[str, str] | None = None, **headers: str) -> Any:
-    """The form as TYPED, with role reader ticked."""
+    """Submit TYPED with the role reader checked."""
     form = browser.get("/things/new").forms["page-form"]
     fields = [(name, value) for name, value in form.submit_fields() if name not in {*TYPED, "role"}]
     typed = [*fields, *TYPED.items(), ("role", "reader")]
@@ -191,7 +190,7 @@ def test_script_validation_saves_nothing(browser: PageBrowser, name: str, fields
 
 
 def test_every_form_has_csrf_token(browser: PageBrowser) -> None:
-    """Also those of menus."""
+    """Menus included."""
     for path in ("/things", "/things/new", "/one"):
         page = browser.get(path).text
         forms = re.findall(r'<form[^>]*method="post".*?</form>', page, re.DOTALL)

@@ -1,4 +1,4 @@
-"""Which language, and what happens to a form when it is changed."""
+"""Language negotiation, and language changes on forms."""
 
 from typing import Any
 
@@ -59,7 +59,7 @@ def test_unknown_language_is_ignored(browser: PageBrowser) -> None:
 
 
 def test_language_links(browser: PageBrowser) -> None:
-    """Buttons of the form where there is one, links elsewhere; other parameters stay."""
+    """Buttons on pages with a form, otherwise links that keep other parameters."""
     answer = browser.get("/one")
     assert answer.text.count('form="page-form" name="ui_locales"') == len(LANGUAGES) - 1
     assert 'href="?a=%26&amp;ui_locales=de"' in browser.get("/nowhere?a=%26&ui_locales=fr").text

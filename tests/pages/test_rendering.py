@@ -1,4 +1,4 @@
-"""Drawing: strict HTML, escaping, ids that resolve, one focus, small pages."""
+"""Rendering: strict HTML, escaping, resolvable ids, one autofocus, small pages."""
 
 import re
 from itertools import pairwise
@@ -12,7 +12,7 @@ from tests.pages.html_checks import check_page
 
 from .conftest import PageBrowser
 
-#: Status and heading of each.
+#: Status and heading by path.
 PATHS = {
     "/things": (200, "Things"),
     "/things/new": (200, "New thing"),
@@ -22,14 +22,14 @@ PATHS = {
 
 
 def parsed(answer: Any) -> Element:
-    """The page; raises ParseError for anything that is not strictly HTML."""
+    """The parsed page. Raises ParseError for invalid HTML."""
     tree: Element = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(answer.text)
     return tree
 
 
 def test_every_page_is_valid_html(browser: PageBrowser) -> None:
     for path, (status, title) in PATHS.items():
-        # The first one shows everything at once.
+        # The first page shows every component.
         tree = check_page(browser.get(path), status, title, main_buttons=9 if path == "/things" else 1)
         known = {item.attrib.get("id") for item in tree.iter()}
         main = tree.find(".//main")

@@ -1,4 +1,4 @@
-"""Style sheet, script and mark: hashed names, cached for ever, small; colours are tokens with enough contrast."""
+"""Static files: hashed names, immutable caching, size; colour tokens and their contrast."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from .conftest import PageBrowser
 
 STYLE = (FOLDER / "identity.css").read_text()
 
-#: Pairs of pages §2, and what they need (WCAG 2.2, 1.4.6 and 1.4.11).
+#: Colour pairs of pages §2 and their required contrast (WCAG 2.2, 1.4.6 and 1.4.11).
 TEXT = [
     *(
         ("text", on)
@@ -57,7 +57,7 @@ def test_static_file_content_types(browser: PageBrowser) -> None:
 
 
 def test_static_files_are_served_to_unknown_hosts(browser: PageBrowser) -> None:
-    """The page that names the settings is to look like ours."""
+    """The error page that names the settings uses them."""
     for address in addresses(browser):
         assert browser.app.get(address, extra_environ={"HTTP_HOST": "127.0.0.1:8080"}).status_int == 200
 
@@ -72,7 +72,7 @@ def test_static_files_stay_small() -> None:
 
 
 def tokens() -> tuple[dict[str, str], dict[str, str]]:
-    """The colours of the light and of the dark scheme."""
+    """The colour tokens of the light and the dark scheme."""
     found = [dict(re.findall(r"--color-([a-z-]+):\s*(#[0-9a-f]{6});", block)) for block in _schemes()]
     return found[0], found[0] | found[1]
 

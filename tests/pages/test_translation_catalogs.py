@@ -1,4 +1,4 @@
-"""The catalogs: each language says every sentence, with the same places, and nothing else."""
+"""Translation catalogs: complete, with the same placeholders, without obsolete messages."""
 
 import itertools
 import re
@@ -42,7 +42,7 @@ def source() -> Any:
 
 @pytest.mark.parametrize("language", TRANSLATED_LANGUAGES)
 def test_catalog_matches_code_and_templates(language: str, source: Any) -> None:
-    """Otherwise: python -m identity.pages.catalog_update"""
+    """If it fails, run python -m identity.pages.catalog_update."""
     catalog = read(language)
     assert ids(catalog) == ids(source)
     assert not catalog.obsolete
@@ -56,7 +56,7 @@ def test_every_message_is_translated(language: str) -> None:
 
 @pytest.mark.parametrize("language", TRANSLATED_LANGUAGES)
 def test_translation_placeholders_match_source(language: str) -> None:
-    """A form for one thing may say "one" instead of the number; nothing else may be left out or made up."""
+    """A singular may write "one" instead of the number; all other placeholders must match."""
     for item in read(language):
         texts = several(item.id) if item.id else ()
         for translated in several(item.string) if texts else ():
@@ -82,7 +82,7 @@ def test_plural_forms_match_language(language: str) -> None:
         assert len(several(item.string)) == (catalog.num_plurals if len(several(item.id)) > 1 else 1), item.id
 
 
-#: Words that one language says all the time and the others hardly ever; "de" or "la" would tell nothing.
+#: Words that are frequent in one language and rare in the others.
 TELLING = {
     "en": "the and is are your you not with this which nothing has been",
     "de": "der das dem und nicht ist sind wird werden eine einen ihre ihrer sie von mit auf für keine kein",
@@ -90,7 +90,7 @@ TELLING = {
     "es": "los las sus usted han está están puede cuando otra estos para una",
     "it": "gli della delle è sono questo questa nella può viene alla una di che",
 }
-#: What is the same in the language and in English, of what is more than one word or place.
+#: Messages of several words that are the same in English and the language.
 ALIKE = {
     "de": set(),
     "zh": set(),
@@ -100,17 +100,17 @@ ALIKE = {
     "es": {"{n} roles"},
     "it": {"scope {scope}"},
 }
-#: What is said in Latin letters in Chinese too.
+#: Abbreviations that Chinese writes in Latin letters.
 NAMES = {"API", "JWT", "TXT", "UTC"}
 
 
 def words_of(text: str) -> list[str]:
-    """Its words without places, which are named in English, and without what is quoted literally."""
+    """The words of a message without placeholders and literal quotations."""
     return re.findall(r"[^\W\d_]+(?:[’'][^\W\d_]+)*", re.sub(r"\{\w*\}|“[^”]*”|«[^»]*»|„[^“]*“", " ", text).lower())
 
 
 def identical_translations(languages: dict[str, dict[str, str]]) -> list[tuple[str, str, str]]:
-    """Sentences of three words and more that two languages say alike."""
+    """Messages of at least three words with the same translation in two languages."""
     found = []
     for left, right in itertools.combinations(languages, 2):
         for key, text in languages[left].items():
@@ -120,21 +120,21 @@ def identical_translations(languages: dict[str, dict[str, str]]) -> list[tuple[s
 
 
 def foreign(language: str, text: str) -> list[str]:
-    """The words that tell of another language."""
+    """The words of a message that belong to another language."""
     mine = set(TELLING.get(language, "").split())
     foreign_words = set(" ".join(texts for item, texts in TELLING.items() if item != language).split()) - mine
     return [token for token in words_of(text) if token in foreign_words]
 
 
 def in_its_script(language: str, text: str) -> bool:
-    """Whether a text has the letters of its language: Chinese ones, or none of those; nor the German ones elsewhere."""
+    """True if the letters fit the language: Chinese characters only in Chinese, umlauts only in German."""
     if language != "zh":
         return not re.search(r"[\u3400-\u9fff]" if language == "de" else r"[\u3400-\u9fffßäÄöÖ]", text)
     return bool(re.search(r"[\u3400-\u9fff]", text)) or not {item.upper() for item in words_of(text)} - NAMES
 
 
 def sentences_by_id(language: str) -> dict[str, str]:
-    """Each form by what it is a form of: the singular for one thing, the plural for more."""
+    """Translations by message: singular forms by the singular, plural forms by the plural."""
     found = {}
     for item in read(language):
         if item.id:
@@ -144,7 +144,7 @@ def sentences_by_id(language: str) -> dict[str, str]:
 
 
 def test_translations_differ_between_languages() -> None:
-    """A catalog once held the German sentences of a page in every language."""
+    """Regression: German sentences were once in the catalogs of all languages."""
     assert identical_translations({language: sentences_by_id(language) for language in TRANSLATED_LANGUAGES}) == []
 
 

@@ -22,7 +22,7 @@ class TestAuthorizationCode(GrantTypeContract):
 
 
 class TestAuthorizationCodeOfPublicClients(TestAuthorizationCode):
-    """They have no header to leave out: the client_id stands in the form."""
+    """Public clients have no header to omit: the client_id is in the form."""
 
     @pytest.fixture
     def valid_request(self, world: World) -> TokenRequestFactory:

@@ -1,4 +1,4 @@
-"""A response type of another plugin: an ID token beside a code vouches for it (OpenID Connect Core §3.3.2.11)."""
+"""A plugin's hybrid response type: the ID token contains the hash of the code (OpenID Connect Core §3.3.2.11)."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -59,7 +59,7 @@ def test_hybrid_response_contains_code_and_tokens(world: World, response_type: s
         assert ("at_hash" in claims) == ("token" in response_types)
     answer = party.redeem(members["code"], authorization)
     assert answer.status_int == 200
-    # One sign-in, one family: a replayed code ends what came beside it, too.
+    # One sign-in is one token family: replaying the code revokes the front-channel tokens, too.
     assert party.redeem(members["code"], authorization).json["error"] == "invalid_grant"
     if "access_token" in members:
         assert world.client.fetch_userinfo(members["access_token"]).status_int == 401

@@ -5,7 +5,7 @@ from importlib.metadata import distribution
 from identity.plugin_host import ENTRY_POINT_GROUP
 from identity.testing.plugin_contract import PluginContract
 
-#: Of those that cannot be constructed without.
+#: Settings of plugins that have required ones.
 SETTINGS = {"sql": {"url": "sqlite:///identity.sqlite"}}
 
 for _name in sorted(distribution("identity-iam").entry_points.select(group=ENTRY_POINT_GROUP).names):

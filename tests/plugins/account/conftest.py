@@ -1,6 +1,6 @@
-"""Ada at a browser where she is signed in, and what is stored of her.
+"""Fixtures of account tests: a signed-in user and access to what is stored about her.
 
-What goes through a mail server is tested in tests/journeys.
+Flows that need a mail server are tested in tests/journeys.
 """
 
 from typing import Any
@@ -13,12 +13,11 @@ from identity.testing.browser import Browser, set_password
 from identity.testing.world import World
 
 OLD, NEW = "the old password of Ada", "a new and longer password"
-#: Whose forms these pages take.
+#: The only origin whose forms these pages accept.
 ACCOUNT_ORIGIN = "https://id.example.com"
 
 
 def make_user_with_password(world: World) -> HumanUser:
-    """Somebody with a password."""
     person = world.make_human_user()
     set_password(world, person, OLD)
     return person
@@ -58,13 +57,13 @@ def form_of(browser: Browser) -> Any:
 
 
 def token_of(browser: Browser) -> str:
-    """What every form of this session is known by."""
+    """The CSRF token of this session."""
     browser.open("/account/sessions")
     return str(next(iter(browser.page.forms.values()))["csrf_token"].value)
 
 
 def press(browser: Browser, **hidden: str) -> None:
-    """Send the form of the shown page that has this hidden field."""
+    """Submit the form of the current page that has this hidden field."""
     [(name, value)] = hidden.items()
     forms = browser.page.forms.values()
     form = next(form for form in forms if name in form.fields and form[name].value == value)

@@ -1,4 +1,4 @@
-"""What was done with one's account, and what to do if it was somebody else."""
+"""Activity of the account, and account recovery after an unknown sign-in."""
 
 import re
 
@@ -76,7 +76,7 @@ def test_refused_sign_in_is_reported(world: World, browser: Browser, ada: HumanU
 
 
 def test_times_use_profile_language_and_zone(world: World, ada: HumanUser) -> None:
-    """Without script, too: the zone is that of the profile, else UTC; it stands beside the time."""
+    """Without script, times use the zone of the profile, otherwise UTC, and name it."""
     for zone, abbreviation in (("", "UTC"), ("Asia/Kathmandu", "UTC+0545"), ("Europe/Berlin", "CE")):
         with world.transaction_services() as services:
             command = ChangeProfile.build(given_name="Ada", family_name="Lovelace", zoneinfo=zone)
@@ -89,7 +89,7 @@ def test_times_use_profile_language_and_zone(world: World, ada: HumanUser) -> No
             browser.start_session(ada)
             time = browser.open("/account/activity").html.select_one("tbody time")
             assert re.fullmatch(rf"{pattern} {re.escape(abbreviation)}\w*", time.get_text()), time
-            # Script may only turn to the browser's zone what nobody has chosen.
+            # Script converts to the browser's zone only if the profile has none.
             assert time.has_attr("data-local") is not bool(zone)
             assert time["title"].endswith(" UTC")
 
@@ -152,7 +152,7 @@ def test_activity_is_paged(world: World, browser: Browser, ada: HumanUser) -> No
 
 @pytest.mark.storages("memory")
 def test_activity_cursor_of_another_user_discloses_nothing(world: World, browser: Browser) -> None:
-    """It names a place and no person."""
+    """The cursor contains a position and no user."""
     eve, other = make_user_with_password(world), Browser(world)
     other.start_session(eve)
     for number in range(30):
@@ -179,7 +179,7 @@ def test_recover_account_ends_sessions_and_requires_new_password(
         link = services.passwords.issue_reset_link(ada.id)
     browser.open(NOT_ME)
     browser.submit(form="page-form")
-    # The password is asked for at once, and nothing but it goes on.
+    # The next step is the password, and it cannot be skipped.
     assert browser.sign_in_step == "password"
     assert sessions_of(world, ada) == ()
     assert thief.open("/account").request.path.startswith("/login/")
@@ -197,7 +197,7 @@ def test_recover_account_ends_sessions_and_requires_new_password(
 
 
 def test_account_recovery_requires_current_password(world: World, browser: Browser, ada: HumanUser) -> None:
-    """Whoever stole it puts themselves out, and the owner goes on with the password that they have."""
+    """A thief of the session only signs themselves out; the owner continues with the current password."""
     browser.open(NOT_ME)
     browser.submit(form="page-form")
     browser.submit({"password": NEW}, form="page-form")

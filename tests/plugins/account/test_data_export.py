@@ -1,4 +1,4 @@
-"""All that is kept of a person, to take along."""
+"""Export of all data that is stored about a user."""
 
 import json
 from typing import Any
@@ -42,7 +42,7 @@ def test_data_export_contains_all_user_data(world: World, ada: HumanUser) -> Non
     assert session["methods"] == ["pwd"]
     assert [item["client_id"] for item in document["applications"]] == [client.client_id]
     events = [item["event"] for item in document["activity"]]
-    # That it was taken is in it, and stands in the audit trail.
+    # The export contains its own audit event.
     assert events[:2] == ["user.exported", "session.started"]
     assert document["activity"][0]["by"] == "you"
 

@@ -1,4 +1,4 @@
-"""Deleting one's account: two weeks to change one's mind, in which nobody is signed in to it."""
+"""Account deletion: access ends at once, the account after two weeks; until then the user can cancel."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -60,7 +60,7 @@ def ask(browser: Browser, name: str) -> None:
 
 
 def begin(world: World, person: HumanUser) -> Browser:
-    """Somebody who has given the right password of an account that is to be deleted."""
+    """A browser after the correct password of an account with pending deletion."""
     browser = Browser(world)
     browser.open("/account")
     browser.sign_in(login_name_of(world, person), OLD)
@@ -208,7 +208,7 @@ def test_cancel_deletion_requires_authentication(world: World, browser: Browser,
 
 
 class FactorPager(Factor):
-    """A factor that is nowhere proved here."""
+    """A factor that these tests never prove."""
 
     name, label, hint, methods = "pager", "Pager", "A pager.", ("otp",)
 
@@ -277,7 +277,7 @@ def test_last_owner_cannot_be_deleted(isolated_world: World) -> None:
     assert stored(world, person).deletion_at is None
     assert len(sessions_of(world, person)) == 1
 
-    # Also if they have become the last one since.
+    # This also applies if the user became the last owner meanwhile.
     with world.transaction_services() as services:
         services.storage.managers.delete(owner.id)
     ask(browser, person.user_name)
@@ -293,7 +293,7 @@ def test_last_owner_cannot_be_deleted(isolated_world: World) -> None:
 
 
 def test_legal_hold_blocks_account_deletion(world: World, browser: Browser, ada: HumanUser) -> None:
-    """Also if the hold was placed since they asked; nothing else tells them of it, nor why it is."""
+    """Also if the hold was placed after the request. No page discloses the hold or its reason."""
     command = CreateLegalHold(kind=LegalHoldKind.USER, held_id=ada.id, reason="Case 12/2027")
     with world.transaction_services() as services:
         hold = services.legal_holds.create(command)
@@ -353,7 +353,7 @@ def test_concurrent_cancel_and_deletion_are_exclusive(world: World) -> None:
 
 @pytest.mark.storages("sqlite", "postgresql")
 def test_concurrent_password_change_survives_account_recovery(world: World, ada: HumanUser) -> None:
-    """Whoever reports writes the mark and not the password that they have read."""
+    """Account recovery writes only its flag, not the password hash that it read."""
     for number in range(6):
         start, new = Barrier(2), f"hash {number}"
 

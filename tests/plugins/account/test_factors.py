@@ -1,4 +1,4 @@
-"""What a person has set up to sign in by: listed, renamed and removed by whoever has just proved who they are."""
+"""Factors in the account: listed, renamed and removed after a recent sign-in."""
 
 import re
 from datetime import timedelta
@@ -38,7 +38,7 @@ def test_factor_list_shows_no_secrets(world: World, browser: Browser, ada: Human
 
 
 def test_added_factor_suggests_recovery_codes(world: World, browser: Browser, ada: HumanUser) -> None:
-    """Whoever comes back from setting something up, and until there are codes."""
+    """Shown after an enrolment until there are recovery codes."""
     assert "Make recovery codes" not in browser.open("/account/security").text
     with world.transaction_services() as services:
         subject = services.storage.users.find_subject(ada.id)
@@ -58,7 +58,7 @@ def test_added_factor_suggests_recovery_codes(world: World, browser: Browser, ad
 
 
 def test_factor_events_name_factor_and_user(world: World, browser: Browser, ada: HumanUser) -> None:
-    """Also of what was set up in a sign-in, where nobody is signed in yet."""
+    """Also for factors that are enrolled during a sign-in, before there is a session."""
     with world.identity.transaction(Actor(kind=ActorKind.ANONYMOUS)) as services:
         subject = services.storage.users.find_subject(ada.id)
         assert subject is not None
@@ -170,7 +170,7 @@ def test_remembered_browsers_are_listed_and_forgotten(world: World, browser: Bro
 
 
 class Pager(Factor):
-    """A factor that is nowhere proved here."""
+    """A factor that these tests never prove."""
 
     name, label, hint, methods = "pager", "Pager", "A pager.", ("otp",)
 
@@ -179,7 +179,7 @@ class Pager(Factor):
 def test_email_change_requires_strongest_factor(
     world: World, browser: Browser, ada: HumanUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The password alone does not do where there is more."""
+    """The password alone is not sufficient if the user has a factor."""
     monkeypatch.setitem(world.identity.protocol_registry.factors, "pager", Pager())  # type: ignore[arg-type]
     browser.open("/account/profile")
     assert "Needed only for another email address." in browser.page.text
@@ -191,6 +191,6 @@ def test_email_change_requires_strongest_factor(
     assert browser.page.status_int == 422
     assert "This asks for a sign-in of the last ten minutes." in browser.page.text
     assert stored(world, ada).profile.email == ada.profile.email
-    # Other things can be said all the same.
+    # Other fields can be changed.
     browser.submit({"email": ada.profile.email, "nickname": "Ada"}, form="page-form")
     assert stored(world, ada).profile.nickname == "Ada"

@@ -1,4 +1,4 @@
-"""A new password, for whoever knows the present one, or has a link of a manager's."""
+"""Password change with the current password or a one-time link."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -34,7 +34,7 @@ def test_password_change(world: World, browser: Browser, ada: HumanUser) -> None
     assert other_browser.open("/account").request.path.startswith("/login/")
     other_browser.sign_in(ada.user_name, NEW)
     assert other_browser.path == "/account/profile"
-    # What is said goes away, and nobody else sees it.
+    # The message is shown once and only in this session.
     address, eve = browser.url, Browser(world)
     eve.start_session(world.make_human_user())
     assert "Your password is changed." not in eve.open(address).text
@@ -58,7 +58,7 @@ def test_invalid_new_password_is_explained(world: World, browser: Browser, ada: 
             assert sentence in "".join(tree.find(f".//*[@id='error-{field}']").itertext())
         links = [item.attrib["href"] for item in tree.find(".//*[@id='errors']").iter("a")]
         assert links == [f"#field-{error}" for error in errors]
-        # Never sent back.
+        # Passwords are never sent back.
         assert all(not item or item not in browser.page.text for item in (new, again))
     fresh = Browser(world)
     fresh.open("/account")
@@ -157,7 +157,7 @@ def test_one_time_link_of_manager_sets_password(world: World, ada: HumanUser) ->
         browser.submit({"new_password": NEW, "new_password_again": "x"}, form="page-form"), 422, "Choose a new password"
     )
     assert NEW not in browser.page.text
-    # The link is good still.
+    # The link is still valid.
     browser.submit({"new_password": NEW, "new_password_again": NEW}, form="page-form")
     check_page(browser.page, 200, "Your password is changed")
     check_page(Browser(world).open(link), 410, "This link does not work any more")

@@ -1,4 +1,4 @@
-"""The person's own pages: who may see them, and what people say of themselves."""
+"""Account pages: access and the profile."""
 
 from dataclasses import fields, replace
 
@@ -11,7 +11,7 @@ from identity.testing.world import World
 from tests.pages.html_checks import check_page
 from tests.plugins.account.conftest import ACCOUNT_ORIGIN, NEW, OLD, form_of, stored
 
-#: What people say of themselves, and what cannot be said here.
+#: Claims that users edit, without those that this page does not offer.
 PROFILE = {
     "given_name": "Ada",
     "family_name": "Lovelace",
@@ -108,10 +108,10 @@ def test_profile_form_saves_every_claim(world: World, browser: Browser, ada: Hum
     assert {name: getattr(profile, name) for name in PROFILE} == PROFILE
     assert {name: getattr(profile.address, name) for name in ADDRESS} == ADDRESS
     assert not profile.email_verified
-    # They stand in the form again, and saving it as it is changes nothing.
+    # The form shows the saved values; saving it unchanged changes nothing.
     check_page(browser.open("/account/profile"), 200, "Profile")
     assert {name: form_of(browser)[name].value for name in PROFILE} == PROFILE
-    # A textarea loses the line feed that begins it, and says CRLF when it is sent.
+    # A textarea drops a leading line feed and submits CRLF.
     assert form_of(browser)["formatted"].value.strip() == ADDRESS["formatted"]
     version = stored(world, ada).version
     browser.submit(form="page-form")
@@ -119,7 +119,7 @@ def test_profile_form_saves_every_claim(world: World, browser: Browser, ada: Hum
 
 
 def test_profile_page_contains_every_command_field() -> None:
-    """A profile holds every standard claim; only what is verified elsewhere is missing here."""
+    """Every standard claim is editable, except those verified by other means."""
     assert PROFILE.keys() == ChangeProfile.model_fields.keys() - {"address"}
     assert ADDRESS.keys() == ChangeAddress.model_fields.keys() == {field.name for field in fields(Address)}
     assert {field.name for field in fields(Profile)} - PROFILE.keys() == {"email_verified", "phone_verified", "address"}
@@ -175,7 +175,7 @@ def test_changed_email_becomes_unverified(world: World, browser: Browser, ada: H
 
 @pytest.mark.parametrize("address", ["eve@acme.example", ""])
 def test_email_change_requires_recent_sign_in(world: World, browser: Browser, ada: HumanUser, address: str) -> None:
-    """Whoever reads the mail of the address can choose a new password."""
+    """Access to the mailbox is enough to reset the password."""
     with world.transaction_services() as services:
         services.users.change_profile(ada.id, ChangeProfile(email="ada@acme.example"))
     browser.open("/account/profile")
@@ -230,7 +230,7 @@ def test_invalid_profile_keeps_input(world: World, browser: Browser, ada: HumanU
         values = {name: form_of(browser)[name].value.replace("\r\n", "\n").strip() for name in typed}
         assert values == {name: text.strip() for name, text in typed.items()}
         assert stored(world, ada).version == ada.version
-        # The error is to be seen: what is closed by itself is open then.
+        # A collapsed section with an error is open.
         hidden = tree.find(".//form/details")
         is_hidden = [hidden.find(f".//*[@id='field-{name}']") is not None for name in bad]
         assert ("open" in hidden.attrib) == any(is_hidden)

@@ -1,4 +1,4 @@
-"""Where a person is signed in, what is connected, and the forms that nobody else may send."""
+"""Sessions and connected applications in the account, and cross-site forms."""
 
 import re
 
@@ -142,7 +142,7 @@ def test_account_switch(world: World, browser: Browser, ada: HumanUser) -> None:
     assert browser.answers[0].request.path == "/account/switch"
     assert browser.path == "/account/profile"
     assert f"Switch to {grace.user_name}@" in browser.page.text
-    # Both stay signed in.
+    # Both sessions stay signed in.
     assert len(browser.session_cookies) == 2
 
 

@@ -1,4 +1,4 @@
-"""The app on somebody's phone, and the ways to its pages."""
+"""A TOTP authenticator app, and helpers that open its pages."""
 
 from dataclasses import dataclass
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -14,7 +14,7 @@ ENROL = "/login?target=/account/security&enrol=totp"
 
 @dataclass(frozen=True)
 class AuthenticatorApp:
-    """What a phone keeps of one account."""
+    """The secret and clock of one account in an app."""
 
     world: World
     secret: str
@@ -22,17 +22,17 @@ class AuthenticatorApp:
     issuer: str = ""
 
     def code(self, steps: int = 0) -> str:
-        """What it shows now, or so many steps later."""
+        """The current code, or the code ``steps`` later."""
         return pyotp.TOTP(self.secret).at(self.world.clock(), counter_offset=steps)
 
     def wrong(self) -> str:
-        """Six digits that it shows neither now nor one step before or after."""
+        """Six digits that are not valid in the current or an adjacent step."""
         near = {self.code(steps) for steps in (-1, 0, 1)}
         return next(item for item in ("000000", "111111", "222222", "333333") if item not in near)
 
 
 def app_on(browser: Browser) -> AuthenticatorApp:
-    """The app that has taken over what the shown page offers."""
+    """An app that has scanned the secret on the current page."""
     (address,) = [item["href"] for item in browser.page.html.find_all("a", href=True) if "otpauth:" in item["href"]]
     parts = urlsplit(address)
     query = parse_qs(parts.query)
@@ -42,13 +42,13 @@ def app_on(browser: Browser) -> AuthenticatorApp:
 
 
 def enrol(browser: Browser, person: LoginUser, *, name: str | None = None) -> AuthenticatorApp:
-    """Sign in at this browser, and set an app up from the account."""
+    """Sign in and enrol an app in the account."""
     browser.start_session(person.user)
     browser.open(ENROL)
     assert browser.sign_in_step == "totp/new", browser.page
     app = app_on(browser)
     browser.submit({"code": app.code()} | ({} if name is None else {"name": name}))
     assert browser.path == "/account/security", browser.page
-    # A code works once, so the next one is needed from here on.
+    # The enrolment consumed the current code.
     browser.world.clock.advance(seconds=30)
     return app

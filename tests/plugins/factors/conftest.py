@@ -1,4 +1,4 @@
-"""People at browsers, and the apps on their phones."""
+"""Fixtures of factor tests."""
 
 import pytest
 

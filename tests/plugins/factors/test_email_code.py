@@ -1,4 +1,4 @@
-"""Codes by email: sent once a sign-in is at the page, good for that sign-in alone, the last one counts, each once."""
+"""Email codes: sent when the page opens, bound to the sign-in, single use, only the latest is valid."""
 
 import json
 import re
@@ -40,7 +40,7 @@ def has_address(world: World, person: LoginUser, address: str, *, proved: bool =
 
 
 def codes(world: World) -> list[tuple[str, str]]:
-    """To whom codes were sent, and which, oldest first."""
+    """Recipients and their codes, oldest first."""
     with world.read_only_services() as services:
         queued = services.storage.outbox.list_pending("mail", world.clock(), 100)
         mails = [json.loads(services.outbox.unseal(message)) for message in queued]

@@ -1,4 +1,4 @@
-"""Security 19.3, 19.4: of racing uses one counts, and attempts are counted before they are looked at."""
+"""Security 19.3, 19.4: a concurrently used code is accepted once, and attempts are counted before verification."""
 
 import json
 import re
@@ -45,7 +45,7 @@ def at_the_page(world: World, party: RelyingParty, person: LoginUser, factor: st
 
 
 def at_once(browsers: list[Browser], send: Callable[[Browser], Any]) -> Counter[int]:
-    """Statuses of what all of them send at the same moment; 0 is a sign-in that is done."""
+    """Response statuses of concurrent submissions; 0 is a completed sign-in."""
     start = Barrier(len(browsers))
 
     def run(browser: Browser) -> int:
@@ -107,14 +107,14 @@ def test_concurrent_email_code_is_accepted_once(make_world: WorldFactory) -> Non
     for tab in tabs[1:]:
         tab.open(first.url)
     outcomes = at_once(tabs, lambda browser: browser.submit({"code": code}))
-    # The others are told that the code is used, that the sign-in is done, or are sent on with it.
+    # The others see that the code is used or the sign-in is done, or are redirected.
     assert outcomes[0] >= 1, outcomes
     assert not [status for status in outcomes if status >= 500]
     assert len(world.audit_events(event="session.started")) == 1
 
 
 def test_concurrent_guesses_are_rate_limited(make_world: WorldFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three accounts, a hundred codes each: five of each are looked at before the next has to wait."""
+    """Three accounts with a hundred codes each: five per account are verified before the rate limit applies."""
     world = make_world(**{"identity.attempts_per_address": "0"})
     party, looked_at = RelyingParty.register(world), Counter[str]()
     browsers: list[Browser] = []

@@ -1,4 +1,4 @@
-"""A manager resets what somebody has lost: seen by name alone, audited, and never for whoever holds more."""
+"""Managers reset lost factors: only names are shown, the reset is audited, and higher managers are protected."""
 
 from datetime import timedelta
 
@@ -14,7 +14,7 @@ from tests.plugins.login.conftest import LoginUser, opened
 
 
 def manager_of(world: World, person: LoginUser) -> Browser:
-    """At the console."""
+    """The browser of a manager in the console."""
     manager = world.make_human_user(person.organization)
     world.assign_manager_role(manager, "ORG_USER_MANAGER")
     console = Browser(world)

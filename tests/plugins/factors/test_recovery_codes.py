@@ -1,4 +1,4 @@
-"""Recovery codes: made beside another factor, shown once, each good once, all void when there are new ones."""
+"""Recovery codes: require another factor, are shown once, are single use and are replaced by new ones."""
 
 import base64
 import re
@@ -26,12 +26,11 @@ WRONG = "This is none of your recovery codes, or it was used already."
 
 
 def shown_codes(browser: Browser) -> list[str]:
-    """The codes of the shown page."""
     return str(browser.page.html.find(id="codes").get_text()).split()
 
 
 def with_codes(world: World, browser: Browser, person: LoginUser) -> list[str]:
-    """The person has an app, and these codes."""
+    """Enrol an app and recovery codes; returns the codes."""
     enrol(browser, person)
     browser.open(ENROL)
     assert browser.sign_in_step == "recovery_codes/new"
@@ -40,11 +39,11 @@ def with_codes(world: World, browser: Browser, person: LoginUser) -> list[str]:
 
 
 def at_the_page(world: World, party: RelyingParty, person: LoginUser) -> Browser:
-    """Signing in without the phone."""
+    """A new browser at the recovery code page."""
     browser = Browser(world)
     opened(browser, party)
     browser.sign_in(person.login_name)
-    # Whatever was used last: spare codes are offered behind it.
+    # Recovery codes are never the first choice, whatever was used last.
     assert browser.sign_in_step == "totp"
     browser.click("Use another way")
     assert browser.sign_in_step == "factors"
@@ -143,7 +142,7 @@ def test_recovery_codes_require_another_factor(world: World, browser: Browser, a
 def test_creating_recovery_codes_does_not_authenticate(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser
 ) -> None:
-    """The session has what was proved, and not the codes."""
+    """The session's methods contain only what was proved."""
     with_codes(world, browser, ada)
     with world.read_only_services() as services:
         sessions = services.storage.sessions.list_for_user(ada.user.id, world.clock())

@@ -1,4 +1,4 @@
-"""Security 19.11: pages of factors are not skipped by empty, repeated or reordered posts, whatever is in them."""
+"""Security 19.11: empty, repeated or reordered posts do not skip factor pages, whatever they contain."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -27,7 +27,7 @@ FORM_PATHS = (
     *(f"/{factor}{page}" for factor in ("totp", "email_code", "recovery_codes", "passkeys") for page in ("", "/new")),
     "/nothing",
 )
-#: Whatever such forms may hold, right passwords among them.
+#: Values for form fields, correct passwords included.
 VALUES = {
     "login_name": ("", "nobody"),
     "password": ("", PASSWORD, "wrong"),
@@ -46,7 +46,7 @@ VALUES = {
     "version": ("1",),
 }
 
-#: As a passkey is stored.
+#: A stored passkey.
 PASSKEY = {
     **dict.fromkeys(("id", "public_key", "user_handle"), "AAAA"),
     **dict.fromkeys(("backup_eligible", "backed_up", "user_verified"), False),
@@ -70,7 +70,7 @@ steps = st.lists(
 
 
 def posted(browser: Browser, path: str, pairs: list[tuple[str, str]], token: str) -> Any:
-    """A form of our own pages, with any fields, repeated ones too."""
+    """Post a same-origin form with arbitrary, possibly repeated fields."""
     login_origin = origin(browser.login_url)
     body = urlencode([*pairs, ("csrf_token", token)]).encode()
     return browser._go(
@@ -126,7 +126,7 @@ def test_page_starts_with_last_used_method(world: World, browser: Browser, party
         browser.sign_in(person.login_name)
         return browser
 
-    # None was used: the one that was added last, and never a spare one.
+    # Nothing was used yet: the newest factor comes first, never recovery codes.
     assert page().sign_in_step == "passkeys"
     world.clock.advance(minutes=1)
     world.operator_services.factors.update_after_use(totp, totp.value)
@@ -143,7 +143,7 @@ def test_page_starts_with_last_used_method(world: World, browser: Browser, party
 
 
 def test_wrong_code_is_shown_once_at_its_field(world: World, party: RelyingParty) -> None:
-    """Also where the person may have the browser remembered: nothing else on the page can be wrong."""
+    """Also if the page offers to remember the browser."""
     person = LoginUser(world)
     with world.transaction_services() as services:
         services.policies.change(INSTANCE_OWNER_ID, ChangePolicy(remember_browser=30))

@@ -1,4 +1,4 @@
-"""Authenticator apps: set up in the account or in a sign-in, asked for after the password, each code once."""
+"""Authenticator apps: enrolled in the account or during sign-in, required after the password, codes are single use."""
 
 import pytest
 
@@ -85,7 +85,7 @@ def test_invalid_code_is_refused(
 
 
 def signing_in(world: World, party: RelyingParty, person: LoginUser) -> Browser:
-    """At the page that asks for the code, at a new browser."""
+    """A new browser at the TOTP page."""
     browser = Browser(world)
     opened(browser, party)
     browser.sign_in(person.login_name)

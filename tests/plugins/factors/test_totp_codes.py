@@ -1,4 +1,4 @@
-"""RFC 6238: the codes of its table, the window around the present step, and none that is older than the last."""
+"""RFC 6238: test vectors, the window around the current step, and no code older than the last one used."""
 
 import base64
 from datetime import UTC, datetime, timedelta
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from identity.plugins.totp.factor import new_secret, otpauth_uri, verify_code
 
-#: Appendix B, the rows of SHA-1: its eight digits end in our six.
+#: RFC 6238 appendix B, SHA-1 rows: our six digits are the last of its eight.
 SECRET = base64.b32encode(b"12345678901234567890").decode()
 TABLE = {
     59: "94287082",
@@ -41,7 +41,7 @@ def test_totp_accepts_adjacent_steps_after_last_used(now: datetime, drift: int, 
         assert found is not None
         assert present + last < found <= present + 1
     elif found is not None:
-        # One in a million is the code of another step by chance.
+        # A code collides with that of another step once in a million.
         assert pyotp.TOTP(secret).generate_otp(found) == pyotp.TOTP(secret).at(app_time)
         assert found > present + last
 

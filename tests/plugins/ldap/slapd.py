@@ -1,4 +1,4 @@
-"""Slapd: OpenLDAP's server as a process of its own, on loopback and in a temporary folder."""
+"""OpenLDAP's slapd as a subprocess on loopback with a temporary folder."""
 
 import shutil
 import socket
@@ -67,7 +67,7 @@ userPassword: {SERVICE_PASSWORD}
 
 @dataclass(frozen=True)
 class Slapd:
-    """Where it listens, and what its certificate is signed by."""
+    """Addresses of a running slapd, and the CA of its certificate."""
 
     folder: Path
     plain_port: int
@@ -90,15 +90,13 @@ class Slapd:
         return self.folder / "password"
 
     def add(self, ldif: str) -> None:
-        """Put entries in."""
         self._run("ldapadd", ldif)
 
     def modify(self, ldif: str) -> None:
-        """Change entries."""
         self._run("ldapmodify", ldif)
 
     def person(self, uid: str, password: str = PASSWORD, **attributes: str) -> str:
-        """Put somebody in; returns the distinguished name."""
+        """Add a person; returns the distinguished name."""
         dn = f"uid={uid},{PEOPLE}"
         values = {"cn": uid, "sn": "Lovelace", "givenName": "Ada", "userPassword": password} | attributes
         lines = [f"dn: {dn}", "objectClass: inetOrgPerson", f"uid: {uid}"]
@@ -106,14 +104,13 @@ class Slapd:
         return dn
 
     def group(self, name: str, *members: str) -> str:
-        """Put a group in; returns the distinguished name."""
+        """Add a group; returns the distinguished name."""
         dn = f"cn={name},{GROUPS}"
         lines = [f"dn: {dn}", "objectClass: groupOfNames", f"cn: {name}", *(f"member: {member}" for member in members)]
         self.add("\n".join(lines) + "\n")
         return dn
 
     def remove(self, dn: str) -> None:
-        """Take an entry out."""
         self.modify(f"dn: {dn}\nchangetype: delete\n")
 
     def _run(self, program: str, ldif: str) -> None:
@@ -123,7 +120,7 @@ class Slapd:
 
 @contextmanager
 def running(folder: Path) -> Iterator[Slapd]:
-    """A server that ends with the block."""
+    """Run a server for the duration of the block."""
     (folder / "db").mkdir()
     pem = self_signed_certificate(folder).read_bytes()
     certificate = x509.load_pem_x509_certificate(pem)

@@ -29,7 +29,7 @@ from tests.plugins.ldap.slapd import GROUPS, PASSWORD, PEOPLE, SERVICE, Slapd
 
 pytestmark = [
     pytest.mark.skipif(slapd.SLAPD is None, reason="slapd is not installed: apt-get install slapd ldap-utils"),
-    # What the directory says is the same on every storage.
+    # The directory does not depend on the storage.
     pytest.mark.storages("memory"),
 ]
 
@@ -56,7 +56,7 @@ def settings_of(directory: Slapd, **changed: Any) -> LdapPluginSettings:
 
 
 def proved(search: LdapClient, login: str, password: str) -> LdapEntry | None:
-    """Whose name and password these are."""
+    """The entry with this name and password; None if there is none."""
     entry = search.find_entry(login)
     return entry if search.verify_password(entry, password) else None
 
@@ -67,14 +67,14 @@ def make_user_name() -> str:
 
 @dataclass
 class LdapScenario:
-    """A service that knows the directory."""
+    """A service with the directory."""
 
     world: World
     directory: Slapd
     organization: Organization
 
     def sign_in(self, name: str, password: str = PASSWORD, browser: Browser | None = None) -> Any:
-        """At a browser of one's own."""
+        """Sign in, by default with a new browser."""
         browser = browser or Browser(self.world)
         browser.open("/login")
         return browser.sign_in(f"{name}@{DOMAIN}", password)
@@ -85,7 +85,7 @@ class LdapScenario:
         return None if subject is None else subject.user  # type: ignore[return-value]
 
     def change(self, **changed: Any) -> None:
-        """Other settings, as after a restart."""
+        """Change settings, as by a restart."""
         [people] = self.world.identity.protocol_registry.directories.values()
         people._settings = replace(people._settings, **changed)  # type: ignore[attr-defined]
         people._search = LdapClient(people._settings)  # type: ignore[attr-defined]
@@ -126,7 +126,7 @@ def test_untrusted_or_mismatched_certificate_is_refused(directory: Slapd, transp
     server = getattr(directory, transport)
     with pytest.raises(DirectoryUnavailable):
         proved(LdapClient(settings_of(directory, servers=(server,), ca_file=None)), name, PASSWORD)
-    # The same server by a name that is not in its certificate.
+    # The same server under a name that its certificate does not contain.
     with pytest.raises(DirectoryUnavailable):
         proved(LdapClient(settings_of(directory, servers=(server.replace("localhost", "127.1"),))), name, PASSWORD)
     assert proved(LdapClient(settings_of(directory, servers=(server,))), name, PASSWORD) is not None
@@ -346,7 +346,7 @@ def test_ldap_groups_grant_project_roles(scene: LdapScenario) -> None:
 
 @pytest.fixture
 def binds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The entries whose passwords were tried."""
+    """Distinguished names of all bind attempts."""
     bound_dns: list[str] = []
     original = LdapClient._can_bind
 
@@ -359,7 +359,7 @@ def binds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def spellings(name: str, domain: str = DOMAIN) -> list[str]:
-    """Twelve ways to type one name; some of them find its entry."""
+    """Twelve spellings of a name; some of them match its entry."""
     wide = "".join(chr(ord(item) + 0xFEE0) for item in name)
     return [
         f"{name}@{domain}",
@@ -393,7 +393,7 @@ def test_login_name_spellings_share_one_counter(scene: LdapScenario, binds: list
 
 
 def test_attempts_are_counted_per_entry(scene: LdapScenario, binds: list[str]) -> None:
-    """As in a directory whose rules equate names that nobody foresees."""
+    """Directories may have matching rules that equate unexpected names."""
     name = make_user_name()
     dn = scene.directory.person(name)
     scene.change(filter="(|(uid={login})(sn=Lovelace))", base=dn)
@@ -425,7 +425,7 @@ def test_linked_user_signs_in_by_current_name_only(scene: LdapScenario, binds: l
 
 
 def test_linked_user_is_looked_up_by_entry_id(scene: LdapScenario) -> None:
-    """Whoever has its name in the directory by now is somebody else."""
+    """Another entry with the same name is another person."""
     name = make_user_name()
     dn = scene.directory.person(name)
     scene.sign_in(name)
@@ -464,7 +464,7 @@ def test_ldap_filter_applies_to_linked_entries(scene: LdapScenario) -> None:
 
 
 def at_the_application(scene: LdapScenario, login_name: str, password: str, browser: Browser) -> Any:
-    """At a page that is about the directory's organization."""
+    """Sign in to an application that requests the directory's organization."""
     party = RelyingParty.register(scene.world, project_id=scene.world.make_project(scene.organization).id)
     browser.open(party.new_request().url, initiator=party.origin)
     return browser.sign_in(login_name, password)
@@ -511,7 +511,7 @@ def test_outage_is_indistinguishable_for_linked_and_unknown_names(scene: LdapSce
 
 
 def test_outage_does_not_affect_local_users(scene: LdapScenario) -> None:
-    """Guesses at them while the directory is away are counted, and answered as ever."""
+    """Attempts at local users are counted and answered as usual during an outage."""
     local = scene.world.make_human_user(scene.organization)
     set_password(scene.world, local, "the password kept here")
     scene.change(servers=("ldaps://localhost:1",))

@@ -1,4 +1,4 @@
-"""A person with a password, at a browser, and the application that they sign in to."""
+"""Fixtures of sign-in tests: a user, a browser and an application."""
 
 import re
 from typing import Any
@@ -11,8 +11,6 @@ from identity.testing.world import World
 
 
 class LoginUser:
-    """Somebody with a password."""
-
     def __init__(self, world: World, organization: Any = None, *, password: str = PASSWORD, must_change: bool = False):
         self.organization = organization or world.make_organization()
         self.user = world.make_human_user(self.organization)
@@ -35,19 +33,19 @@ def ada(world: World) -> LoginUser:
 
 
 def opened(browser: Browser, party: RelyingParty, **parameters: Any) -> Any:
-    """Open the page that an authorization request leads to; returns the request."""
+    """Open an authorization request; returns the request."""
     authorization = party.new_request(**parameters)
     browser.open(authorization.url, initiator=party.origin)
     return authorization
 
 
 def token_of(browser: Browser) -> str:
-    """What the shown form is known by."""
+    """The CSRF token of the current form."""
     return str(browser.find_form("page-form")["csrf_token"].value)
 
 
 def normal(answer: Any, *names: str) -> str:
-    """Status, headers and page without what differs from request to request anyway."""
+    """Status, headers and body without values that differ in every response."""
     headers = {name: value for name, value in answer.headers.items() if name not in ("Content-Length", "X-Request-ID")}
     text = f"{answer.status} {sorted(headers.items())} {answer.text}"
     text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "ID", text)

@@ -1,4 +1,4 @@
-"""What is counted of attempts tells nobody whether somebody has a name, however it is spelt."""
+"""Attempt counters do not disclose whether a login name exists, however it is spelled."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.plugins.login.conftest import LoginUser
 
 @pytest.fixture
 def world(make_world: WorldFactory) -> World:
-    """One of its own: names are counted in all of it."""
+    """An isolated world, because names are counted per instance."""
     return make_world()
 
 

@@ -1,4 +1,4 @@
-"""Around a sign-in: for our own pages, where it cannot go on, the way back, and the way out."""
+"""Start of sign-ins, their error pages, and logout."""
 
 from dataclasses import replace
 from urllib.parse import urlencode, urlsplit
@@ -37,7 +37,7 @@ def test_manager_sign_in_opens_console(world: World, browser: Browser, ada: Logi
         browser.open("/login")
         browser.sign_in(ada.login_name, PASSWORD)
         assert browser.path == arrived
-        # Where somebody wanted to go counts, whoever it is.
+        # The requested target takes precedence for managers, too.
         other = Browser(world)
         other.open("/login?target=/account/sessions")
         other.sign_in(ada.login_name, PASSWORD)
@@ -152,7 +152,7 @@ def test_cross_site_logout_is_refused(browser: Browser, ada: LoginUser) -> None:
 
 
 def test_logout_return_survives_language_change(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
-    """Whatever draws the question again: browsers hold the redirect to what the page says of form targets."""
+    """Every redisplay needs it: browsers apply the page's form-action to the redirect."""
     browser.start_session(ada.user)
     browser.open(party.logout_url(client_id=party.client_id, state="s"), initiator=party.origin)
     assert "form-action" not in browser.page.headers["Content-Security-Policy"]
@@ -185,7 +185,7 @@ def test_native_application_is_opened_by_link(world: World, browser: Browser, ad
 def test_logout_pages_ignore_query_parameters(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, path: str
 ) -> None:
-    """They believe a request that waits for this very browser, and nothing else."""
+    """They use only the pending request of this browser."""
     other_browser = Browser(world)
     other_browser.start_session(ada.user)
     other_browser.open(party.logout_url(client_id=party.client_id), initiator=party.origin)

@@ -1,4 +1,4 @@
-"""Accounts that people make at the sign-in pages, and passwords that they have to choose there."""
+"""Registration and required password changes during sign-in."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -164,7 +164,7 @@ def test_one_time_password_must_be_changed(world: World, browser: Browser, party
     assert not browser.session_cookies
     answer = browser.submit({"new_password": "short", "new_password_again": "short"}, form="page-form")
     check_page(answer, 422, "Choose a new password")
-    # Whoever set it knows it still.
+    # The manager who set the password still knows it.
     answer = browser.submit(
         {"new_password": temporary_password, "new_password_again": temporary_password}, form="page-form"
     )

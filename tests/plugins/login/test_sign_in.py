@@ -1,4 +1,4 @@
-"""The pages of a sign-in, their words and statuses (pages §4), and what no page may tell."""
+"""Sign-in pages: texts and statuses (pages §4), and what they must not disclose."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -94,7 +94,9 @@ def test_empty_fields_show_errors(browser: Browser, party: RelyingParty, ada: Lo
 
 
 def test_sign_in_does_not_disclose_accounts(world: World, party: RelyingParty, ada: LoginUser) -> None:
-    """Security 10.4: unknown, wrong, deactivated, service user: the same page, status, headers and cookies."""
+    """Security 10.4: page, status, headers and cookies are the same for unknown, deactivated and service users and
+    for wrong passwords.
+    """
     grace, robot = LoginUser(world), world.make_service_user_program()
     with world.transaction_services() as services:
         services.storage.users.update(replace(grace.user, active=False, version=grace.user.version + 1))
@@ -281,7 +283,7 @@ def test_consent_requires_authentication(browser: Browser, party: RelyingParty, 
 
 
 class LoginClient(Interaction):
-    """A second step of another plugin, asked of whoever has given a password."""
+    """A plugin's second step after the password."""
 
     name = "door"
 
@@ -293,7 +295,7 @@ class LoginClient(Interaction):
 
 
 def test_plugin_step_precedes_password_change(make_world: Callable[..., World]) -> None:
-    """Whoever has read a one-time password, and nothing else, must not make the account theirs."""
+    """A one-time password alone must not be enough to take over the account."""
     world = make_world()
     interactions = {"door": LoginClient(), **world.identity.protocol_registry.interactions}
     world.identity.protocol_registry = replace(world.identity.protocol_registry, interactions=interactions)

@@ -1,4 +1,4 @@
-"""Signing in by email address: as by login name, and nobody learns whether an address is known."""
+"""Sign-in by email address: same as by login name, without disclosing whether an address exists."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +22,7 @@ ADDRESS = "ada@post.example"
 def verify(
     world: World, person: HumanUser, email: str = ADDRESS, email_verifier: EmailVerifier = EmailVerifier.OWN_LINK
 ) -> None:
-    """The person has the address."""
+    """Give the user this verified address."""
     with world.transaction_services() as services:
         stored = services.storage.users.find(person.id)
         assert isinstance(stored, HumanUser)
@@ -41,7 +41,7 @@ def at_an_application(browser: Browser, party: RelyingParty) -> None:
 
 @pytest.fixture
 def world(make_world: WorldFactory) -> World:
-    """One of its own: addresses are counted in all of it."""
+    """An isolated world, because addresses are counted per instance."""
     return make_world()
 
 
@@ -115,7 +115,7 @@ def test_attempt_counter_shown_is_per_typed_name(world: World, party: RelyingPar
 
 
 def test_email_attempts_share_one_counter_across_pages(world: World, party: RelyingParty, ada: LoginUser) -> None:
-    """Else a stranger could tell by a second page whether it means the same person there."""
+    """Otherwise a second page would disclose whether the address means the same user."""
     verify(world, ada.user)
     for address in (ADDRESS, "nobody@post.example"):
         statuses(world, party, address, number=FREE_ATTEMPTS)
@@ -123,7 +123,7 @@ def test_email_attempts_share_one_counter_across_pages(world: World, party: Rely
 
 
 def test_account_attempts_share_one_hidden_counter(world: World, party: RelyingParty, ada: LoginUser) -> None:
-    """By the address and both names 15 are free to a stranger, and five of them are looked at."""
+    """The address and both names have 15 free attempts together, of which five are verified."""
     verify(world, ada.user)
     for typed in (ADDRESS, ada.login_name, ada.user.user_name):
         assert statuses(world, party, typed, number=FREE_ATTEMPTS) == [422] * FREE_ATTEMPTS

@@ -1,4 +1,4 @@
-"""A service that tells metrics, and what is read in them."""
+"""A service with metrics, and a parser of their text format."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -22,7 +22,7 @@ def make_token_file(folder: Path) -> Path:
 
 
 class ReadMetrics:
-    """The samples of one answer."""
+    """The samples of one response."""
 
     def __init__(self, text: str) -> None:
         self.families = {family.name: family for family in text_string_to_metric_families(text)}
@@ -34,7 +34,7 @@ class ReadMetrics:
 
     @property
     def counted(self) -> set[tuple[str, tuple[tuple[str, str], ...]]]:
-        """The samples that are not nought."""
+        """The samples that are not zero."""
         return {item for item, value in self.samples.items() if value}
 
     def value(self, name: str, **labels: str) -> float:
@@ -45,7 +45,7 @@ class ReadMetrics:
 
 
 class MetricsService:
-    """A world whose metrics are asked for with a token."""
+    """A world with metrics behind a token."""
 
     def __init__(self, world: World) -> None:
         self.world = world

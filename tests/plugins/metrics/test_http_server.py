@@ -1,4 +1,4 @@
-"""An address of the metrics' own, and who is let in there."""
+"""The separate metrics listener and its access control."""
 
 import http.client
 import os
@@ -125,12 +125,12 @@ def test_missing_library_error_names_package(monkeypatch: pytest.MonkeyPatch) ->
 
 
 class Process:
-    """One of several processes, as far as the folder sees it."""
+    """One of several processes that share a sample folder."""
 
     def __init__(self, folder: Path, generation: str = "") -> None:
         self.counts, self.loads = ProcessCounters(), [PoolUsage("reading", 0, 4, 0)]
         self.generation, self.replaced = generation, 0
-        #: How often it was asked what it has to say.
+        #: How often a snapshot was requested.
         self.snapshots = 0
         self.shares = ProcessSampleFolder(folder, self.read_samples)
         self.telling = SamplePublisher(self.shares, self.counts.is_busy)
@@ -176,7 +176,7 @@ def test_metrics_sum_includes_ended_processes(tmp_path: Path) -> None:
     assert first.sum() == third.sum() == 6
     first.shares.leave()
     fourth = begun(tmp_path)
-    # What the dead have left is put together: the folder does not grow.
+    # Samples of ended processes are compacted, so the folder does not grow.
     assert len(list(tmp_path.glob("*.json"))) == 2
     assert fourth.sum() == third.sum() == 6
 
@@ -199,12 +199,12 @@ def test_unreadable_sample_files_are_ignored(tmp_path: Path, content: str) -> No
 
 
 def test_counters_do_not_decrease_when_a_process_ends(tmp_path: Path) -> None:
-    """Of a counter that shrinks Prometheus believes that it began anew, and adds all of it a second time."""
+    """Prometheus treats a decreasing counter as reset and counts its value twice."""
     first, second = begun(tmp_path), begun(tmp_path)
     first.answer(2)
     first.count(3)
     assert first.sum() == 5
-    # It dies before it has told the others by itself.
+    # It ends before its next publication.
     first.shares.leave()
     assert second.sum() == 5
 
@@ -222,7 +222,7 @@ def test_compaction_of_ended_processes_blocks_readers(tmp_path: Path, monkeypatc
         def half_way(self: ProcessSampleFolder, name: str, members: Any) -> None:
             if name == "gone.json":
                 reading.append(pool.submit(first.sum))
-                # Long enough for whoever does not wait.
+                # Long enough for a reader that does not block.
                 wait(reading, 0.5)
             write(self, name, members)
 
@@ -238,13 +238,13 @@ def test_busy_process_publishes_pool_usage(tmp_path: Path, monkeypatch: pytest.M
     busy.telling.start()
     busy.counts.on_change = busy.telling.notify_change
     try:
-        # It waits for something else first, and nothing is in use.
+        # It first waits for something else and uses no pool.
         busy.counts.request_started()
         wait_for(lambda: busy.snapshots, lambda found: found > 5)
         for waiting in (3, 5):
             busy.loads = [PoolUsage("reading", 4, 4, waiting)]
             wait_for(lambda: watching.total(POOL_QUEUED, "reading"), lambda found, expected=waiting: found == expected)
-        # The request is over, nothing of it was counted, and work in the background waits in its place.
+        # The request has ended without a count, and background work waits instead.
         busy.counts.request_ended()
         sampled = busy.snapshots
         wait_for(lambda: busy.snapshots, lambda found: found > sampled + 5)
@@ -252,7 +252,7 @@ def test_busy_process_publishes_pool_usage(tmp_path: Path, monkeypatch: pytest.M
         wait_for(lambda: watching.total(POOL_QUEUED, "reading"), lambda found: not found)
         sampled = busy.snapshots
         time.sleep(0.3)
-        # It may have been at it.
+        # One snapshot may have been in progress.
         assert busy.snapshots - sampled <= 1, "an idle process is not woken"
     finally:
         busy.telling.stop()
@@ -268,7 +268,7 @@ def test_replaced_workers_are_counted_once_per_generation(tmp_path: Path) -> Non
     reloaded.replaced = 1
     for process in (first, second):
         process.shares.leave()
-    # Those of the generation before have ended: what it counted stays.
+    # The previous generation has ended; its count stays.
     assert reloaded.total(WORKERS_REPLACED) == 4
     last = begun(tmp_path, "2")
     last.replaced = 2

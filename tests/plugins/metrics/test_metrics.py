@@ -1,4 +1,4 @@
-"""What metrics tell of requests, sign-ins, the database and the storage."""
+"""Metrics of requests, sign-ins, the database and the storage."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -20,7 +20,7 @@ from tests.plugins.metrics.conftest import TOKEN, MakeWatched, MetricsService
 
 @pytest.fixture
 def anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What stands in the storage is read for each answer."""
+    """Storage gauges are read for each response."""
     monkeypatch.setattr(storage_gauges, "_CACHE_SECONDS", 0)
 
 
@@ -88,7 +88,7 @@ def test_grants_are_counted_by_outcome(watched: MetricsService) -> None:
 
 
 def test_known_label_values_start_at_zero(watched: MetricsService) -> None:
-    """Of a counter that begins at one, Prometheus does not see that it grew."""
+    """Prometheus misses the first increase of a counter that starts at one."""
     metrics, protocol = watched.scrape(), watched.world.identity.protocol_registry
     assert metrics.labels("identity_audit_events_total", "event") == EVENTS
     for grant in protocol.grant_types:
@@ -99,7 +99,7 @@ def test_known_label_values_start_at_zero(watched: MetricsService) -> None:
 
 
 def test_process_is_busy_until_the_response(watched: MetricsService, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Meanwhile its process goes on telling what it has in use: where all wait for the database, nothing is counted."""
+    """The process publishes pool usage meanwhile: nothing is counted while all requests wait for the database."""
     robot, busy_states = watched.world.make_service_user_program(), []
     [counts] = (observer for observer in watched.world.identity.observers if isinstance(observer, ProcessCounters))
 

@@ -1,4 +1,4 @@
-"""A person with a password and passkeys, at a browser whose authenticator is one in software."""
+"""Fixtures of passkey tests: a user at a browser with a software authenticator."""
 
 import html
 import json
@@ -17,7 +17,7 @@ ADD = "/login?target=/account/security&enrol=passkeys"
 
 
 class PasskeyUser:
-    """Somebody with a password, a browser and an authenticator of their own."""
+    """A user with a password, a browser and an authenticator."""
 
     def __init__(self, world: World, organization: Any = None, **options: Any) -> None:
         self.world = world
@@ -34,11 +34,11 @@ class PasskeyUser:
 
     @property
     def events(self) -> list[tuple[str, str | None]]:
-        """What happened to them, newest first: event and reason."""
+        """The user's audit events, newest first: event and reason."""
         return [(event.event, event.reason) for event in self.world.audit_events(object_id=self.user.id)]
 
     def to_add(self) -> dict[str, Any]:
-        """Up to the page that adds one; returns what the browser is asked."""
+        """Open the page that adds a passkey; returns the creation options."""
         self.browser.open(ADD)
         if self.browser.sign_in_step != "passkeys/new":
             self.browser.sign_in(self.login_name, PASSWORD)
@@ -48,18 +48,17 @@ class PasskeyUser:
         return options_of(self.browser)
 
     def add(self, **otherwise: Any) -> Enrolment:
-        """Add one."""
         answer = self.device.create(self.to_add(), **otherwise)
         self.browser.submit({"answer": answer})
         assert self.browser.path == "/account/security", self.browser.page
         return self.passkeys[0]
 
     def forget_browser(self) -> None:
-        """Go on at a browser where nobody is signed in."""
+        """Continue with a new browser."""
         self.browser = Browser(self.world)
 
     def to_prove(self, party: RelyingParty, **parameters: Any) -> SentAuthorizationRequest:
-        """From an application to the page of the second factor."""
+        """Open an authorization request up to the page of the second factor."""
         authorization = party.new_request(**parameters)
         self.browser.open(authorization.url, initiator=party.origin)
         self.browser.sign_in(self.login_name, PASSWORD)
@@ -67,7 +66,7 @@ class PasskeyUser:
         return authorization
 
     def to_alone(self, party: RelyingParty, **parameters: Any) -> SentAuthorizationRequest:
-        """From an application to the page where a passkey signs in by itself."""
+        """Open an authorization request up to the page for sign-in by passkey alone."""
         authorization = party.new_request(**parameters)
         self.browser.open(authorization.url, initiator=party.origin)
         self.browser.open(f"{self.browser.path.removesuffix('/password')}/passkeys/alone")
@@ -75,12 +74,12 @@ class PasskeyUser:
         return authorization
 
     def answer(self, **otherwise: Any) -> Any:
-        """Send what the authenticator says to what the page asks."""
+        """Submit the authenticator's response to the page's options."""
         return self.browser.submit({"answer": self.device.get(options_of(self.browser), **otherwise)})
 
 
 def options_of(browser: Browser) -> dict[str, Any]:
-    """What the page asks the browser's authenticators."""
+    """The WebAuthn options of the current page."""
     (found,) = re.findall(r'data-options="([^"]*)"', browser.page.text)
     options: dict[str, Any] = json.loads(html.unescape(found))
     return options

@@ -1,4 +1,4 @@
-"""Authenticator: one in software, which answers as it is told, rightly or not (WebAuthn Level 3 §6)."""
+"""A software authenticator with valid or deliberately invalid responses (WebAuthn Level 3 §6)."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ PRESENT, VERIFIED, ELIGIBLE, BACKED_UP, ATTESTED = 1, 4, 8, 16, 64
 
 @dataclass
 class SoftwareCredential:
-    """A key and whose it is."""
+    """A key pair and its user handle."""
 
     id: bytes
     key: ec.EllipticCurvePrivateKey
@@ -27,7 +27,7 @@ class SoftwareCredential:
 
 @dataclass
 class SoftwareAuthenticator:
-    """Keeps passkeys. What is given to ``create`` and ``get`` is done otherwise than it should be."""
+    """Stores passkeys. Keyword arguments of ``create`` and ``get`` override correct behaviour."""
 
     origin: str = "https://id.example.com"
     flags: int = PRESENT | VERIFIED
@@ -36,7 +36,7 @@ class SoftwareAuthenticator:
     credentials: list[SoftwareCredential] = field(default_factory=list)
 
     def create(self, options: dict[str, Any], **otherwise: Any) -> str:
-        """The answer to navigator.credentials.create, as our script tells it."""
+        """The response to navigator.credentials.create, as our script serializes it."""
         id_ = otherwise.get("id", os.urandom(32))
         credential = SoftwareCredential(
             id_, ec.generate_private_key(ec.SECP256R1()), base64url.decode(options["user"]["id"])
@@ -59,7 +59,7 @@ class SoftwareAuthenticator:
         return self._credential_json(credential, response)
 
     def get(self, options: dict[str, Any], **otherwise: Any) -> str:
-        """The answer to navigator.credentials.get."""
+        """The response to navigator.credentials.get."""
         credential = otherwise.get("credential") or self._chosen(options)
         data = self._data(options["rpId"], credential, otherwise)
         client = self._client("webauthn.get", options, otherwise)

@@ -1,4 +1,4 @@
-"""Known authenticators alone: an attestation leads from the model to a certificate that the operator trusts."""
+"""Attestation: only authenticator models whose certificate chain the operator trusts."""
 
 import hashlib
 from collections.abc import Callable
@@ -28,7 +28,7 @@ def raw(aaguid: str) -> bytes:
 
 
 class Maker:
-    """Makes authenticators, and certificates for them."""
+    """An authenticator vendor with its certificate authority."""
 
     def __init__(self, name: str = "Maker") -> None:
         self.key = ec.generate_private_key(ec.SECP256R1())
@@ -39,7 +39,7 @@ class Maker:
         return self.root.public_bytes(serialization.Encoding.PEM)
 
     def attests(self, model: str | None = MODEL) -> Statement:
-        """A statement in the format "packed"; the certificate is of this model, if of any."""
+        """An attestation statement in the format "packed"; None omits the model from the certificate."""
         key = ec.generate_private_key(ec.SECP256R1())
         extension = None if model is None else x509.UnrecognizedExtension(OF_MODEL, b"\x04\x10" + raw(model))
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Authenticator")])

@@ -1,4 +1,4 @@
-"""Whatever comes in place of an answer: words and 422, never an error of ours (security 12.6)."""
+"""Malformed responses lead to a message and 422, never to a server error (security 12.6)."""
 
 import json
 import string
@@ -40,7 +40,7 @@ JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
 )
-#: The members that answers have, with anything in them.
+#: The members of responses with arbitrary values.
 ANSWERS = st.fixed_dictionaries(
     {},
     optional={
@@ -109,7 +109,7 @@ def test_arbitrary_attestations_are_refused(attestation: bytes) -> None:
 @example(b"\x04" + bytes(64))
 @example(b"\x81" * 5000)
 def test_arbitrary_public_keys_are_refused(key: bytes) -> None:
-    """None is kept with which nobody could ever sign in."""
+    """No unusable key is stored."""
     with pytest.raises(VerificationFailed):
         verify_registration(DEVICE.create(CREATION, key=key), PARTY, CHALLENGE, HANDLE)
 

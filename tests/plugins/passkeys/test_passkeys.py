@@ -1,4 +1,4 @@
-"""Passkeys: added, as second factor, and alone (security 19.2)."""
+"""Passkeys: enrolment, second factor, and sign-in without password (security 19.2)."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -74,7 +74,7 @@ def test_passkey_belongs_to_one_user(world: World, ada: PasskeyUser) -> None:
 
 
 def test_second_passkey_requires_the_first(ada: PasskeyUser) -> None:
-    """Adding asks for the strongest factor that the account has."""
+    """Enrolment requires the strongest factor of the account."""
     ada.add()
     ada.forget_browser()
     ada.browser.open("/login?target=/account/security&enrol=passkeys")
@@ -153,7 +153,7 @@ def test_passkey_page_explains_missing_script(ada: PasskeyUser, party: RelyingPa
 
 
 def test_passkey_satisfies_prompt_login(ada: PasskeyUser, party: RelyingParty) -> None:
-    """prompt=login is answered by a passkey, too."""
+    """A passkey satisfies prompt=login, too."""
     ada.add()
     ada.forget_browser()
     ada.browser.start_session(ada.user)
@@ -245,7 +245,7 @@ def test_invalid_assertion_is_no_second_factor(ada: PasskeyUser, party: RelyingP
     check_page(ada.browser.page, 422, "Confirm with your passkey")
     assert REFUSED in ada.browser.page.text
     assert ada.events[0] == ("authentication.refused", "wrong factor")
-    # The page that is drawn again is good.
+    # The redisplayed page works.
     party.obtain_tokens(ada.answer(), authorization)
 
 
@@ -285,7 +285,7 @@ def test_passkey_of_another_user_is_no_second_factor(world: World, ada: PasskeyU
     for handle in (software_credential.user_handle, credential.user_handle):
         ada.answer(credential=software_credential, user_handle=handle)
         assert REFUSED in ada.browser.page.text
-    # Under the name of one's own, by the key of another.
+    # The own credential id with the key of another user.
     ada.browser.submit(
         {
             "answer": bert.device.get(options_of(ada.browser), credential=software_credential).replace(
@@ -319,7 +319,7 @@ def test_challenge_is_single_use(ada: PasskeyUser, party: RelyingParty) -> None:
     refused = ada.device.get(options_of(ada.browser), signature=b"")
     ada.browser.submit({"answer": refused})
     assert REFUSED in ada.browser.page.text
-    # It was used up by what was refused, too.
+    # The refused response consumed it, too.
     ada.browser.submit({"answer": answer, "ticket": ticket})
     check_page(ada.browser.page, 422, "Sign in with a passkey")
     assert STALE in ada.browser.page.text
@@ -327,7 +327,7 @@ def test_challenge_is_single_use(ada: PasskeyUser, party: RelyingParty) -> None:
 
 
 def test_assertion_replay_is_refused(ada: PasskeyUser, party: RelyingParty) -> None:
-    """In another window of the sign-in, which still waits for it."""
+    """In another tab of the same pending sign-in."""
     ada.add()
     ada.forget_browser()
     ada.to_prove(party, prompt="login")
@@ -370,7 +370,7 @@ def test_challenge_is_bound_to_sign_in_and_ceremony(ada: PasskeyUser, party: Rel
 
 
 def test_challenge_is_bound_to_ceremony_within_a_sign_in(world: World, ada: PasskeyUser, party: RelyingParty) -> None:
-    """A challenge is of one ceremony, and of one person where that is known."""
+    """A challenge is bound to one ceremony, and to the user if known."""
     bert = PasskeyUser(world)
     for user in (ada, bert):
         user.add()
@@ -477,7 +477,7 @@ def test_unknown_passkeys_are_rate_limited_by_address(isolated_world: World) -> 
 def test_concurrent_change_invalidates_assertion(
     ada: PasskeyUser, party: RelyingParty, monkeypatch: pytest.MonkeyPatch, happens: str
 ) -> None:
-    """Between the look at the passkey and the verdict lies a commit."""
+    """A commit separates reading the passkey from the result."""
     enrolment = ada.add()
     ada.forget_browser()
     ada.to_alone(party)
@@ -509,7 +509,7 @@ def test_concurrent_change_invalidates_assertion(
 
 @pytest.mark.every_storage
 def test_concurrent_assertions_sign_in_once(world: World, ada: PasskeyUser, party: RelyingParty) -> None:
-    """The same answer to the same challenge, from ten windows at the same moment."""
+    """The same response to the same challenge, sent from ten tabs concurrently."""
     ada.add()
     ada.forget_browser()
     ada.to_alone(party)

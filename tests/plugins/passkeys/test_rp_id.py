@@ -1,4 +1,4 @@
-"""For which host passkeys are made: a change of it is refused at start, with words."""
+"""The relying party ID of passkeys: a change is refused at startup."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 from tests.plugins.passkeys.conftest import PasskeyUser, options_of
 
-# What is kept in memory ends with the process.
+# Memory does not survive a restart.
 pytestmark = pytest.mark.storages("sqlite", "postgresql")
 
 RP_ID = "identity.plugin.passkeys.rp_id"
@@ -56,7 +56,7 @@ def test_rp_id_setting_allows_host_change(ada: PasskeyUser) -> None:
     bert = PasskeyUser(moved, origin="https://login.example.com")
     bert.add()
     moved.close()
-    # From now on that is the name for which they are made.
+    # From now on this is the relying party ID.
     again = started(ada.world, **{"identity.login_url": "https://login.example.com"})
     assert of_passkeys(again) is None
     again.close()

@@ -1,4 +1,4 @@
-"""Requests as traces: what is told of them, whose context counts, and that no value is told."""
+"""Traces: spans of requests, trusted trace context, and no values in attributes."""
 
 import json
 import subprocess
@@ -27,7 +27,7 @@ TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 
 class Collector:
-    """Takes OTLP on a loopback port."""
+    """An OTLP collector on a loopback port."""
 
     def __init__(self) -> None:
         self.spans: list[Any] = []
@@ -78,10 +78,10 @@ def make_traced_world(make_world: WorldFactory, collector: Collector, **more: st
 
 
 def expected_statements(world: World) -> tuple[str, ...]:
-    """The beginnings of statements; memory takes none."""
+    """Names of the expected statement spans; none for memory."""
     if world.identity.backend.name == "memory":
         return ()
-    # On PostgreSQL a token and the jti of its assertion are one statement.
+    # On PostgreSQL one statement stores the token and the jti of its assertion.
     is_postgresql = world.settings["identity.plugin.sql.url"].startswith("postgresql")
     return ("SELECT", "WITH" if is_postgresql else "INSERT", "COMMIT")
 

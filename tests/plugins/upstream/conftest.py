@@ -1,4 +1,4 @@
-"""A service with a provider elsewhere, and an application at which people sign in."""
+"""Fixtures of upstream tests: a service, a fake provider and an application."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ from tests.plugins.upstream.fake_provider import CLIENT_ID, ISSUER, SECRET, Fake
 
 @dataclass
 class UpstreamScenario:
-    """An organization with an application and a provider, and a browser at which nobody is signed in."""
+    """An organization with an application and a provider, and a browser without sessions."""
 
     world: World
     fake_provider: FakeProvider
@@ -32,27 +32,27 @@ class UpstreamScenario:
         return f"Sign in with {self.provider.name}"
 
     def ask(self, browser: Browser | None = None, **parameters: str) -> Request:
-        """The application sends the person to sign in."""
+        """Open an authorization request of the application."""
         return self.party.open_request(browser or self.browser, scope="openid profile email", **parameters)
 
     def go(self, browser: Browser | None = None) -> str:
-        """They choose the provider; returns where they are sent."""
+        """Choose the provider; returns its authorization URL."""
         browser = browser or self.browser
         browser.click(self.button)
         assert browser.external_redirect is not None, browser.page
         return browser.external_redirect
 
     def go_straight(self) -> None:
-        """They are sent there, and go on."""
+        """Confirm the redirect to the provider."""
         assert self.browser.sign_in_step == "upstream", self.browser.page
         self.browser.submit(button=("decision", "continue"))
 
     def back(self, url: str, browser: Browser | None = None) -> Any:
-        """They come back from there."""
+        """Return from the provider."""
         return (browser or self.browser).open(url, initiator=self.fake_provider.issuer)
 
     def sign_in(self, **changed: str | None) -> Any:
-        """All of it, but for what the application makes of the answer."""
+        """The whole sign-in up to the response for the application."""
         return self.back(self.fake_provider.approve(self.go(), **changed))
 
     def change(self, **members: Any) -> None:

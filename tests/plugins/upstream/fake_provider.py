@@ -1,4 +1,4 @@
-"""Elsewhere: an OpenID provider that says what a test wants it to say, right or wrong."""
+"""A fake OpenID provider whose responses a test can falsify."""
 
 import json
 import time
@@ -22,7 +22,7 @@ CLIENT_ID, SECRET = "identity", "s3cret/with+signs"
 
 @dataclass
 class FakeProvider:
-    """Its tokens are right but for ``claims``, ``header`` and ``key``; ``answers`` stand in place of its own."""
+    """Issues correct tokens except for ``claims``, ``header`` and ``key``; ``answers`` replace responses by path."""
 
     now: Any
     issuer: str = ISSUER
@@ -45,7 +45,7 @@ class FakeProvider:
     # --- what a browser sees -----------------------------------------------------------------------------------------
 
     def approve(self, url: str, **changed: str | None) -> str:
-        """Somebody signs in there; returns the address to which they are sent back, with changed parameters."""
+        """Sign in at the provider; returns the redirect URL, with changed parameters."""
         request = dict(parse_qsl(urlsplit(url).query))
         assert url.startswith(f"{self.issuer}/authorize?"), url
         assert request["client_id"] == CLIENT_ID
@@ -68,7 +68,7 @@ class FakeProvider:
         body: bytes | None = None,
         seconds: float | None = None,
     ) -> OutboundResponse:
-        """The way out of the service, which ends here."""
+        """The HTTP client interface of the service."""
         path = url.removeprefix(self.issuer)
         form = dict(parse_qsl((body or b"").decode(), keep_blank_values=True))
         self.requests.append((method, path, form, dict(headers)))
@@ -129,7 +129,7 @@ class FakeProvider:
         )
 
     def id_token(self, nonce: str) -> str:
-        """An ID token, as it is to be: it says when somebody signed in where that is asked for."""
+        """A correct ID token; it contains auth_time if requested."""
         now = int(self.now().timestamp())
         claims = {
             "iss": self.issuer, "sub": self.subject, "aud": CLIENT_ID, "nonce": nonce, "iat": now, "exp": now + 300,
@@ -144,7 +144,7 @@ class FakeProvider:
 
 
 def signed(header: Mapping[str, Any], claims: Mapping[str, Any], key: rsa.RSAPrivateKey) -> str:
-    """A token with this very header, signed with RS256."""
+    """A token with exactly this header, signed with RS256."""
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import padding
 
@@ -159,5 +159,5 @@ def _json(value: object, status: int = 200) -> OutboundResponse:
 
 
 def never() -> OutboundResponse:
-    """An answer that does not come: the way gives up."""
+    """A response that times out."""
     raise TimeoutError(time.ctime())

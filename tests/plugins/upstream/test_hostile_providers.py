@@ -1,4 +1,4 @@
-"""Providers that lie, and strangers who bring answers that are not theirs (security 19.6, 19.7)."""
+"""Malicious providers and injected responses (security 19.6, 19.7)."""
 
 import json
 from contextlib import ExitStack, suppress
@@ -17,7 +17,7 @@ from tests.plugins.upstream.fake_provider import CLIENT_ID, ISSUER, SECRET, Fake
 
 
 def refused(scene: UpstreamScenario, answer: Any, status: int = 400) -> str:
-    """The reason that stands in the audit trail; nobody is signed in, and nobody got an account."""
+    """The audited reason, after asserting that there is no session and no account."""
     assert answer.status_int == status, answer
     assert not scene.browser.session_cookies
     assert not scene.world.audit_events(event="user.registered", organization_id=scene.organization.id)
@@ -85,7 +85,7 @@ def no_algorithm(fake_provider: FakeProvider) -> None:
 
 
 def shared_secret(fake_provider: FakeProvider) -> None:
-    """The public key, taken for a shared secret."""
+    """Algorithm confusion: the public key as an HMAC secret."""
     import hashlib
     import hmac
 
@@ -237,7 +237,7 @@ def test_state_expires(scene: UpstreamScenario) -> None:
 
 
 def test_injected_code_is_refused(scene: UpstreamScenario) -> None:
-    """The code that somebody else got there is bound to their challenge and to the nonce of their request."""
+    """Another user's code is bound to their code challenge and nonce."""
     attacker = Browser(scene.world)
     scene.ask(attacker)
     stolen = dict(
@@ -411,7 +411,7 @@ def test_sign_in_secrets_are_in_no_url_or_audit_event(scene: UpstreamScenario) -
 
 
 def test_slow_providers_of_one_tenant_do_not_block_others(scene: UpstreamScenario) -> None:
-    """Security 20.6: four of them, asked from everywhere until no more wait."""
+    """Security 20.6: four providers with as many requests as may wait."""
     desk, tenant = scene.world.app.registry.upstream, scene.world.make_organization()
     slow = [
         scene.world.make_upstream_provider(tenant, issuer=f"https://slow-{number}.example", client_secret=SECRET)

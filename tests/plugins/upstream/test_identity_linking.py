@@ -1,4 +1,4 @@
-"""Somebody who comes from elsewhere and is nobody here links it in the same sign-in, by proving who they are here."""
+"""An unknown upstream identity is linked during sign-in after local authentication."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +19,7 @@ KIM = {"email": "kim@people.example", "email_verified": True}
 
 @pytest.fixture
 def kim(scene: UpstreamScenario) -> LoginUser:
-    """Who has a password here, at a provider that makes no accounts."""
+    """A local user at a provider that creates no accounts."""
     scene.change(create_accounts=False)
     scene.fake_provider.claims = dict(KIM)
     return LoginUser(scene.world, scene.organization)
@@ -27,7 +27,7 @@ def kim(scene: UpstreamScenario) -> LoginUser:
 
 @pytest.fixture
 def remembering(world: World) -> Iterator[None]:
-    """Browsers may be remembered for a second factor."""
+    """The policy allows remembered browsers."""
     policy(world, INSTANCE_OWNER_ID, remember_browser=30)
     yield
     policy(world, INSTANCE_OWNER_ID, remember_browser=0)
@@ -38,7 +38,7 @@ def linked(world: World, person: LoginUser) -> int:
 
 
 def asked_to_link(scene: UpstreamScenario, kim: LoginUser, browser: Browser | None = None) -> Any:
-    """Up to the question; returns what the application asked."""
+    """Sign in up to the linking question; returns the authorization request."""
     browser = browser or scene.browser
     authorization = scene.ask(browser)
     scene.back(scene.fake_provider.approve(scene.go(browser)), browser)

@@ -1,4 +1,4 @@
-"""Linked accounts in the account, and the test of a provider in the console."""
+"""Linked identities in the account, and the provider check in the console."""
 
 import pytest
 
@@ -13,7 +13,7 @@ SECURITY = "/account/security"
 
 
 def signed_in(scene: UpstreamScenario) -> tuple[HumanUser, Browser]:
-    """Somebody with a password, who has just signed in."""
+    """A user with a password and a new session."""
     person = scene.world.make_human_user(scene.organization)
     set_password(scene.world, person)
     browser = Browser(scene.world)
@@ -22,7 +22,7 @@ def signed_in(scene: UpstreamScenario) -> tuple[HumanUser, Browser]:
 
 
 def linked(scene: UpstreamScenario, browser: Browser) -> None:
-    """Up to the point where it is linked."""
+    """Link the upstream identity."""
     browser.open(SECURITY)
     browser.click("Link … " + scene.provider.name)
     browser.submit(form="page-form")
@@ -137,7 +137,7 @@ def test_provider_check_requires_write_permission(scene: UpstreamScenario) -> No
 
 @pytest.mark.parametrize("role", ["ORG_OWNER", "IAM_OWNER"])
 def test_provider_check_explains_failures(scene: UpstreamScenario, role: str) -> None:
-    """Of addresses that are not public nobody learns but who manages the instance: not by page, nor by audit trail."""
+    """Only instance managers learn about private addresses, on pages and in the audit trail."""
     manager = scene.world.make_human_user(scene.organization)
     scene.world.assign_manager_role(manager, role, resource=INSTANCE_RESOURCE if role == "IAM_OWNER" else None)
     browser = Browser(scene.world)

@@ -1,4 +1,4 @@
-"""Signing out at the provider, too: the session here ends first, and people come home to the application, once."""
+"""Logout at the provider: the local session ends first, and the browser returns to the application once."""
 
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -19,7 +19,7 @@ STATE = "where I was & more"
 
 @pytest.fixture
 def id_token(scene: UpstreamScenario) -> str:
-    """What the application got of somebody who came from a provider that wants to be told."""
+    """The application's ID token of a user whose provider supports logout."""
     scene.change(sign_out_there=True)
     scene.fake_provider.claims = dict(NAMES)
     authorization = scene.ask()
@@ -27,7 +27,7 @@ def id_token(scene: UpstreamScenario) -> str:
 
 
 def sign_out(scene: UpstreamScenario, id_token: str | None, browser: Browser | None = None) -> dict[str, str]:
-    """The application signs the person out; returns what the provider is told."""
+    """Log out by the application; returns the parameters for the provider."""
     browser = browser or scene.browser
     browser.open(scene.party.logout_url(id_token, state=STATE), initiator=scene.party.origin)
     return logout_parameters(scene, browser)

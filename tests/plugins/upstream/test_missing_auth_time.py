@@ -1,4 +1,4 @@
-"""Security 20.8: whoever is to prove who they are does so at a provider that says when, or here."""
+"""Security 20.8: reauthentication requires a provider with auth_time or a local factor."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tests.plugins.upstream.test_sign_in_policies import policy
 
 @pytest.fixture
 def scene(scene: UpstreamScenario) -> UpstreamScenario:
-    """The provider never says when somebody signed in there."""
+    """The provider omits auth_time."""
     scene.fake_provider.claims = {"auth_time": None}
     return scene
 

@@ -32,14 +32,14 @@ pytestmark = [
         not Path(FOLDER, "node_modules", "oidc-provider").is_dir() or not FOLDER,
         reason="OIDC_PROVIDER names no folder in which oidc-provider was installed by npm",
     ),
-    # What is between the two is the same on every storage.
+    # The exchange does not depend on the storage.
     pytest.mark.storages("memory"),
 ]
 
 
 @contextmanager
 def running(port: int, client: dict[str, Any]) -> Iterator[None]:
-    """The provider, until the block ends."""
+    """Run the provider for the duration of the block."""
     script = Path(__file__).with_name("oidc_provider.mjs")
     command = [str(NODE), str(script), str(port), json.dumps(client)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -60,7 +60,7 @@ def running(port: int, client: dict[str, Any]) -> Iterator[None]:
 
 
 def approved(url: str, login: str, back: str) -> str:
-    """Somebody signs in on the provider's own pages and agrees; returns where they are sent back to."""
+    """Sign in and consent on the provider's pages; returns the redirect URL."""
     with requests.Session() as session:
         answer = session.get(url, allow_redirects=False, timeout=30)
         for _ in range(20):

@@ -1,5 +1,6 @@
-"""Security 20.4: a provider is a credential of its linked accounts, so people with a role at the instance use those
-alone that the instance manages; and nobody is sent anywhere without another way."""
+"""Security 20.4: users with an instance role may sign in only by providers that the instance manages, because a
+provider is a credential of its linked accounts. No redirect happens without another choice.
+"""
 
 import pytest
 
@@ -122,7 +123,7 @@ def test_instance_provider_signs_in_instance_managers(scene: UpstreamScenario, k
 
 
 def test_provider_redirect_page_offers_other_methods(scene: UpstreamScenario, ada: LoginUser, kim: LoginUser) -> None:
-    """The same page for whoever has the name, and nobody; afterwards it is told who may."""
+    """The page is the same for known and unknown names."""
     world, organization = scene.world, scene.organization
     with world.transaction_services() as services:
         services.policies.change(organization.id, ChangePolicy.build(factors=("upstream",)))

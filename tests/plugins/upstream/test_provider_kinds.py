@@ -1,4 +1,4 @@
-"""Providers that want something differently: GitHub, which speaks OAuth alone, and Apple, which answers with a form."""
+"""Provider quirks: GitHub supports only OAuth, Apple responds with a form post."""
 
 import json
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ APPLE = "https://appleid.apple.com"
 
 
 class GitHub:
-    """What GitHub answers: its token endpoint, and two addresses of its API."""
+    """A fake GitHub: the token endpoint and two API endpoints."""
 
     def __init__(self) -> None:
         self.user: dict[str, Any] = {"id": 583231, "login": "octocat", "name": "Mona Lisa", "email": "shown@x.example"}
@@ -64,7 +64,7 @@ def github(scene: UpstreamScenario) -> GitHub:
 
 
 def answered(url: str, **parameters: str) -> str:
-    """Where GitHub sends people back to."""
+    """The redirect URL of GitHub."""
     auth_request = dict(parse_qsl(urlsplit(url).query))
     return f"{auth_request['redirect_uri']}?code=1234&state={auth_request['state']}"
 

@@ -15,13 +15,13 @@ from identity.testing.http_server import loopback_socket, running_http_server
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 
-# What is between the two instances is the same on every storage.
+# The exchange does not depend on the storage.
 pytestmark = pytest.mark.storages("memory")
 
 
 @pytest.fixture
 def upstream(make_world: WorldFactory) -> Iterator[World]:
-    """The other instance, which answers on loopback."""
+    """The other instance, served on loopback."""
     bound = loopback_socket()
     host, port = bound.getsockname()
     settings = {"identity.issuer_url": f"http://{host}:{port}", "identity.development": "true"}
@@ -32,7 +32,7 @@ def upstream(make_world: WorldFactory) -> Iterator[World]:
 
 @pytest.fixture
 def local(make_world: WorldFactory) -> World:
-    """This instance, which may ask on loopback."""
+    """This instance, with access to loopback."""
     return make_world(**{"identity.outgoing_networks": "127.0.0.0/8"})
 
 

@@ -1,4 +1,4 @@
-"""Signing in at a provider elsewhere: who one is here, and how it is told."""
+"""Sign-in by an upstream provider: matching of users and mapping of claims."""
 
 from dataclasses import replace
 from urllib.parse import parse_qsl, urlsplit
@@ -31,7 +31,7 @@ def test_first_upstream_sign_in_creates_account(
 
 
 def registered(scene: UpstreamScenario) -> int:
-    """How many people have got an account by it."""
+    """The number of accounts that the provider created."""
     return len(scene.world.audit_events(event="user.registered", organization_id=scene.organization.id))
 
 
@@ -295,7 +295,7 @@ def test_instance_provider_creates_accounts_where_registration_is_open(scene: Up
 def test_closed_registration_stops_account_creation_by_provider(
     scene: UpstreamScenario, owner: str, rules: dict[str, object], created: int
 ) -> None:
-    """Its own switch lets nobody in whom the policy keeps out."""
+    """The provider's switch does not override the policy."""
     with scene.world.transaction_services() as services:
         services.policies.change(
             INSTANCE_OWNER_ID if owner == "instance" else scene.organization.id, ChangePolicy.build(**rules)

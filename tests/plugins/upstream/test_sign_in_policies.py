@@ -1,4 +1,4 @@
-"""Policies and whoever signs in elsewhere: it is one of the ways, and one factor, whatever it was there."""
+"""Sign-in policies and upstream sign-in: it is one method and counts as one factor."""
 
 from identity.domain.policies import SecondFactorRule
 from identity.services.commands.policies import ChangePolicy
@@ -12,7 +12,7 @@ def policy(scene: UpstreamScenario, **rules: object) -> None:
 
 
 def test_policy_allows_or_forbids_upstream_sign_in(scene: UpstreamScenario) -> None:
-    """Also for whoever came in that way before."""
+    """Also for users who signed in that way before."""
     scene.ask()
     scene.sign_in()
     assert scene.browser.session_cookies
@@ -31,7 +31,7 @@ def test_policy_allows_or_forbids_upstream_sign_in(scene: UpstreamScenario) -> N
 
 
 def test_upstream_sign_in_with_totp_counts_as_two_factors(scene: UpstreamScenario) -> None:
-    """Whoever has no password here sets up an app all the same, and is asked for it from then on."""
+    """A user without a password can enrol an app, which is then required."""
     policy(scene, second_factor=SecondFactorRule.REQUIRED)
     scene.ask()
     scene.sign_in()

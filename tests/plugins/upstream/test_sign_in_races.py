@@ -1,4 +1,4 @@
-"""First sign-ins of the same person at the same moment, and answers that the database has handled twice."""
+"""Concurrent first sign-ins of one user, and retried transactions."""
 
 from threading import Barrier
 
@@ -46,7 +46,7 @@ def test_concurrent_first_sign_ins_create_one_account(scene: UpstreamScenario, t
 def test_retried_transaction_redeems_code_once(scene: UpstreamScenario, monkeypatch: pytest.MonkeyPatch) -> None:
     authorization = scene.ask()
     back, outcomes = scene.fake_provider.approve(scene.go()), contend(scene.world, monkeypatch)
-    # The used state and the redeemed code are committed; the account loses twice.
+    # State and code are committed at once; creating the account conflicts twice.
     outcomes.extend((True, True, False, False))
     scene.back(back)
     assert outcomes == []

@@ -1,4 +1,4 @@
-"""Security 20.6 through the ASGI application: no provider that answers slowly holds up pages of others."""
+"""Security 20.6 through the ASGI application: slow providers do not delay other pages."""
 
 import asyncio
 import threading
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.storages("memory", "sqlite", "postgresql")
 
 
 class Slow:
-    """The way to providers: those whose names begin with slow do not answer before ``release``."""
+    """An HTTP client for which providers at https://slow-… respond only after ``release``."""
 
     def __init__(self, fake_provider: FakeProvider) -> None:
         self.waiting = 0
@@ -48,7 +48,7 @@ class Slow:
 
 @pytest.fixture
 def world(isolated_world: World, monkeypatch: pytest.MonkeyPatch) -> World:
-    """Of its own, and asked through the ASGI application."""
+    """An isolated world, requested through the ASGI application."""
     application = AsgiApplication(isolated_world.app)
     monkeypatch.setitem(isolated_world.__dict__, "web_application", WsgiToAsgiAdapter(application))
     monkeypatch.setattr(password_hashing, "released_slot", released_slot)
@@ -77,7 +77,7 @@ def page_threads(world: World) -> RequestThreadPool:
 
 
 def clicks(world: World, organizations: int, providers: int, browsers: int) -> list[Callable[[], Any]]:
-    """Browsers that are about to choose a slow provider."""
+    """Requests of browsers that choose a slow provider."""
     requests: list[Callable[[], Any]] = []
     for number in range(organizations):
         tenant = world.make_organization()
@@ -111,7 +111,7 @@ def test_slow_providers_do_not_delay_other_pages(
     robot, threads = world.make_service_user_program(), page_threads(world)
     with ThreadPoolExecutor(len(asking)) as pool:
         running: list[Future[Any]] = [pool.submit(item) for item in asking]
-        # The others were told at once that too many wait.
+        # The others were refused at once because too many requests wait.
         until(lambda: slow.waiting + sum(future.done() for future in running) == len(asking))
         assert MAX_REQUEST_THREADS < slow.waiting <= most
         until(lambda: threads._busy == 0)

@@ -1,4 +1,4 @@
-"""Receivers that speak HTTP, and a service that sends to one."""
+"""HTTP receivers of webhooks, and a service that sends to one."""
 
 import base64
 import json
@@ -24,7 +24,7 @@ def line(secret: bytes) -> str:
 
 
 class ReceivedWebhook:
-    """One request, as it came."""
+    """One received request."""
 
     def __init__(self, path: str, headers: Any, body: bytes) -> None:
         self.path, self.headers, self.body = path, dict(headers), body
@@ -38,7 +38,7 @@ class WebhookReceiver:
         self.received: list[ReceivedWebhook] = []
         self.answers: list[int] = []
         self.arrived = threading.Event()
-        #: While it is not set, nobody gets an answer.
+        #: Requests get no response until it is set.
         self.answering = threading.Event()
         self.answering.set()
         receiver = self
@@ -56,7 +56,7 @@ class WebhookReceiver:
                     self.send_header("Content-Length", "0")
                     self.end_headers()
                 except OSError:
-                    pass  # nobody waits any more
+                    pass  # the sender has given up
 
             do_GET = do_POST  # noqa: N815
 
@@ -128,13 +128,13 @@ def webhook(identity: IdentityApplication) -> OutboxSender:
 
 
 def flush(world: World) -> None:
-    """Send what the start of the world has written."""
+    """Send the events of the world's startup."""
     webhook(world.identity).send_due()
 
 
 @pytest.fixture
 def sender(world: World, receiver: WebhookReceiver) -> OutboxSender:
-    """The way to the receiver, with nothing in it."""
+    """The outbox sender with an empty queue."""
     flush(world)
     receiver.received.clear()
     return webhook(world.identity)

@@ -1,4 +1,4 @@
-"""What is sent to receivers, how it is signed, and that nothing is lost."""
+"""Delivery of webhooks: content, signatures, retries."""
 
 import base64
 import threading
@@ -99,7 +99,7 @@ def test_aborted_transaction_sends_no_webhook(world: World, sender: OutboxSender
 def test_webhook_is_sent_outside_transactions(
     make_world: WorldFactory, settings: dict[str, str], receiver: WebhookReceiver
 ) -> None:
-    """On this storage a writer keeps all others out: somebody else writes while the receiver thinks."""
+    """This storage allows one writer: another transaction writes while the receiver delays its response."""
     world = make_world(**settings | {"identity.plugin.webhooks.timeout": "20s"})
     world.make_organization()
     receiver.answering.clear()
@@ -211,7 +211,7 @@ def test_gone_receiver_is_skipped_until_restart(
 
 @pytest.mark.storages("sqlite", "postgresql")
 def test_crash_after_commit_loses_no_webhook(world: World, sender: OutboxSender, receiver: WebhookReceiver) -> None:
-    """Memory dies with its process."""
+    """Memory does not survive its process."""
     world.make_organization()
     world.identity.record_refusals([make_audit_event(event="authentication.refused", result=Result.REFUSED)])
     second = create_application(world.settings, clock=world.clock)
@@ -236,7 +236,7 @@ def test_background_worker_sends_webhooks_without_delaying_mail(
     hanging.answering.clear()
     post = MailServer()
     post.start()
-    # Longer than this test waits for the others.
+    # Longer than this test waits for the other receiver.
     changed = {"urls": f"{hanging.url} {receiver.url}", "timeout": "20s"}
     changed = {f"identity.plugin.webhooks.{name}": value for name, value in changed.items()}
     world = make_world(**settings | post.settings | changed)

@@ -1,4 +1,4 @@
-"""What webhooks are set to: secrets, addresses that may be sent to, proxies; and the example receiver."""
+"""Webhook settings: secrets, allowed addresses, proxies; and the example receiver."""
 
 import json
 import re
@@ -36,7 +36,7 @@ def test_secret_rotation_signs_with_both_secrets(
     timestamp = int(message.headers["webhook-timestamp"])
     both = [sign_message(item, message.headers["webhook-id"], timestamp, message.body) for item in (OTHER, SECRET)]
     assert message.headers["webhook-signature"].split() == both
-    # A file that is spoilt meanwhile holds messages back, and loses none.
+    # An invalid secret file delays messages and loses none.
     secret_file.write_text("oops")
     world.make_organization()
     assert sender.run() is not None
