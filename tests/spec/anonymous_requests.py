@@ -1,4 +1,6 @@
-"""Who a stranger may name, and how each page and endpoint that is open to strangers is asked about them."""
+"""Accounts that an anonymous client may name, and the requests that each public page and endpoint receives about
+them.
+"""
 
 import os
 import re
@@ -33,14 +35,14 @@ from tests.plugins.passkeys.conftest import options_of
 from tests.plugins.passkeys.software_authenticator import SoftwareAuthenticator, SoftwareCredential
 from tests.plugins.upstream.fake_provider import CLIENT_ID, ISSUER, SECRET, FakeProvider
 
-#: All that a stranger sees of one answer, but for what is random in every one and what they typed themselves.
+#: Everything an anonymous client sees of a response, without random values and its own input.
 NormalizedResponse = tuple[int, tuple[tuple[str, str], ...], tuple[str, ...], str]
 GUESS = "not the password of anybody"
 
 
 @dataclass(frozen=True)
 class AccountCase:
-    """Somebody, or nobody, whom a stranger names. ``link`` is the code of a link that is void."""
+    """An account, existing or not, that an anonymous client names. ``link`` is the code of a void link."""
 
     kind: str
     user_name: str
@@ -56,7 +58,7 @@ class AccountCase:
         return f"{self.user_name}@{self.domain}"
 
     def masked(self, text: str) -> str:
-        """The text without what tells one request from another anyway."""
+        """Replaces names and random values, which differ between any two requests."""
         for item in (self.login_name, self.user_name, self.email, self.link):
             for written in {item, quote(item), quote_plus(item)}:
                 text = text.replace(written, "NAME")
@@ -160,7 +162,7 @@ def _leaving(scene: AnonymousScenario, user: HumanUser) -> None:
         services.storage.users.update(replace(human_user, deletion_at=at, version=human_user.version + 1))
 
 
-#: What people may have set up.
+#: Factors that a user may have enrolled.
 FACTORS: Mapping[str, Mapping[str, Any]] = {
     "totp": {"secret": "A" * 32, "step": 0},
     "email_code": {},
@@ -177,7 +179,7 @@ KINDS: Mapping[str, Callable[[AnonymousScenario, HumanUser], object]] = {
 
 Ask = Callable[[AnonymousScenario, AccountCase], list[Any]]
 
-#: What a page of a sign-in may take from a form.
+#: Form fields of the sign-in pages.
 TYPED = {
     "password": GUESS,
     "code": "000000",
@@ -190,7 +192,7 @@ TYPED = {
 
 
 def named(scene: AnonymousScenario, account_case: AccountCase) -> tuple[Browser, str, str]:
-    """A browser at which the name was typed, where its sign-in lies, and what its forms are known by."""
+    """A browser that submitted the login name, the path of its sign-in, and the form token."""
     browser = scene.begin(login_hint="")
     begun, token = browser.path, str(browser.find_form()["csrf_token"].value)
     browser.submit({"login_name": account_case.login_name})
@@ -198,7 +200,7 @@ def named(scene: AnonymousScenario, account_case: AccountCase) -> tuple[Browser,
 
 
 def below(page: str) -> Ask:
-    """The page of a sign-in in which the name was typed and nothing proved, looked at and sent whatever forms have."""
+    """Opens and submits a sign-in page after the login name was entered and before any proof."""
 
     def ask(scene: AnonymousScenario, account_case: AccountCase) -> list[Any]:
         browser, begun, token = named(scene, account_case)
@@ -213,7 +215,7 @@ def below(page: str) -> Ask:
 
 
 def registering(**typed: str) -> Ask:
-    """The form of a new account; ``typed`` names what of them is theirs."""
+    """Submits the registration form; ``typed`` maps fields to attributes of the account."""
 
     def ask(scene: AnonymousScenario, account_case: AccountCase) -> list[Any]:
         browser = scene.begin(prompt="create")
@@ -256,14 +258,14 @@ def hinted(scene: AnonymousScenario, account_case: AccountCase) -> list[Any]:
 
 
 def as_client(ask: Callable[[World, Credentials], Any]) -> Ask:
-    """An endpoint for clients, asked by one that calls itself like them, with a secret that was guessed."""
+    """Calls a client endpoint with the account's id as client_id and a guessed secret."""
     return lambda scene, account_case: [
         ask(scene.world, Credentials(name, new_token())) for name in (account_case.id, account_case.login_name)
     ]
 
 
 def by_assertion(scene: AnonymousScenario, account_case: AccountCase) -> list[Any]:
-    """As a service user of that id or name, with a key of one's own, and as a client."""
+    """Signs assertions with a foreign key, as a service user of that id or name and as a client."""
     world = scene.world
     stranger = world.make_service_user_program()
     answers = []
@@ -293,7 +295,7 @@ def to_provider(scene: AnonymousScenario, account_case: AccountCase) -> list[Any
 
 
 def by_passkey(scene: AnonymousScenario, account_case: AccountCase) -> list[Any]:
-    """With the id of their passkey and a key of one's own; no page tells that id."""
+    """Uses the id of the account's passkey with a foreign key; no page reveals that id."""
     browser, begun, _ = named(scene, account_case)
     browser.open(f"{begun}/passkeys/alone")
     options = options_of(browser)
@@ -304,7 +306,7 @@ def by_passkey(scene: AnonymousScenario, account_case: AccountCase) -> list[Any]
     return browser.answers
 
 
-#: How each route is asked that is open to strangers and takes what could name an account.
+#: Requests for each public route that accepts input which could name an account.
 ANONYMOUS_REQUESTS: Mapping[str, tuple[Ask, ...]] = {
     "protocol.authorize": (hinted,),
     "protocol.authorize.resume": (resumed,),
@@ -320,9 +322,9 @@ ANONYMOUS_REQUESTS: Mapping[str, tuple[Ask, ...]] = {
     "register.link": (behind_link("/register/"),),
     "upstream.go": (to_provider,),
 }
-#: Where only whoever has it already knows what is asked for: the id of a passkey is 32 random bytes.
+#: Excluded: a passkey id is 32 random bytes, so only its owner can send it.
 UNGUESSABLE = frozenset({by_passkey})
-#: Those that take nothing that names an account, and why.
+#: Routes that accept nothing that names an account, and why.
 TAKES_NOTHING = {
     "protocol.metadata": "takes nothing",
     "protocol.keys": "takes nothing",
@@ -346,8 +348,9 @@ class RequestCost:
     statements: list[str] = field(default_factory=list)
 
     def like(self, request_cost: "RequestCost") -> bool:
-        """True if nobody who waits for the answer can tell them apart: a hash takes as long as some hundred statements,
-        of which two more or less are lost in it."""
+        """True if response times cannot be distinguished: a hash takes as long as several hundred statements, so two
+        more or fewer do not show.
+        """
         more = abs(len(self.statements) - len(request_cost.statements))
         return self.hashes == request_cost.hashes and more <= 2 * self.hashes
 
@@ -358,7 +361,7 @@ class RequestCost:
 
 @contextmanager
 def work(monkeypatch: pytest.MonkeyPatch) -> Iterator[RequestCost]:
-    """What is done meanwhile."""
+    """Counts password hashes and SQL statements."""
     done = RequestCost()
     given_of, run_of = StatementText.bind_parameters, PasswordHasher._run
 
@@ -374,7 +377,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Iterator[RequestCost]:
         return run_of(hasher, act)
 
     with monkeypatch.context() as patched:
-        # What is prepared goes to the driver directly, past SQLAlchemy's events.
+        # Prepared statements go to the driver directly and bypass SQLAlchemy's events.
         patched.setattr(StatementText, "bind_parameters", count_bind)
         patched.setattr(PasswordHasher, "_run", run)
         event.listen(Engine, "before_cursor_execute", sent)
@@ -387,7 +390,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Iterator[RequestCost]:
 def unsigned(
     scene: AnonymousScenario, route: Any, known: Mapping[str, str]
 ) -> Iterator[tuple[str, NormalizedResponse]]:
-    """What a route answers to whoever shows no credential; its parts are what is known, or ids of nothing."""
+    """Responses of a route to requests without credentials; path parameters are known ids or ids that do not exist."""
     nobody = scene.nobody()
     path = re.sub(r"\{(\w+)\}", lambda part: known.get(part[1], new_id()), route.pattern)
     for method in ("GET", "POST"):

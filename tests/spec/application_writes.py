@@ -1,6 +1,6 @@
-"""What changes applications of a project, at the management API."""
+"""Management API requests that change the applications of a project."""
 
-#: What is done → method, path, members.
+#: Change → method, path, members.
 WRITES: dict[str, tuple[str, str, object]] = {
     "register": ("POST", "/projects/{project}/applications", {"name": "Mine", "type": "api"}),
     "change": ("PATCH", "/applications/{client_id}", {"name": "Mine"}),

@@ -1,4 +1,4 @@
-"""What all tests of the service description share."""
+"""Fixtures of the service description tests."""
 
 from functools import cache
 
@@ -17,19 +17,19 @@ from tests.spec.password_attempts import WRONG, make_password_user
 
 @pytest.fixture
 def robot(world: World) -> ServiceUserProgram:
-    """A service user of an organization of its own."""
+    """A service user in its own organization."""
     return world.make_service_user_program()
 
 
 @pytest.fixture
 def person(world: World) -> HumanUser:
-    """A person of an organization of their own."""
+    """A human user in their own organization."""
     return world.make_human_user()
 
 
 @pytest.fixture
 def other_person(world: World) -> HumanUser:
-    """Another person of another organization."""
+    """A human user of another organization."""
     return world.make_human_user()
 
 
@@ -86,23 +86,23 @@ def browser(world: World, person: HumanUser) -> Browser:
 
 @pytest.fixture
 def nobody(world: World) -> Browser:
-    """A browser at which nobody is signed in."""
+    """A browser without a session."""
     return Browser(world)
 
 
 @pytest.fixture
 def tokens(browser: Browser, party: RelyingParty) -> ReceivedTokens:
-    """What an application got from the browser's session."""
+    """Tokens that an application obtained through the browser's session."""
     return party.sign_in_silently(browser, scope="openid offline_access", prompt="none")
 
 
 @pytest.fixture
 def client(world: World) -> Credentials:
-    """A web application with a secret, seen from its program."""
+    """A confidential web application."""
     return world.make_web_application()
 
 
 @pytest.fixture
 def session(world: World) -> BrowserSession:
-    """A person who is signed in, without the pages."""
+    """The session of a signed-in user, created without the pages."""
     return world.make_browser_session()

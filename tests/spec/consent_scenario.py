@@ -1,4 +1,4 @@
-"""A person who is asked by an application of others, and what they say."""
+"""A user whom an application of another organization asks for consent."""
 
 from typing import Any
 
@@ -31,14 +31,14 @@ class ConsentScenario:
     def ask(
         self, scope: str = "openid email", response_type: str = "code", **parameters: Any
     ) -> SentAuthorizationRequest:
-        """The person follows the application's link."""
+        """Opens the application's authorization request."""
         authorization = self.party.new_request(response_type, scope=scope, **parameters)
         self.browser.open(authorization.url, initiator=self.party.origin)
         return authorization
 
     @property
     def asks(self) -> bool:
-        """True if the page stands before the answer."""
+        """True if the consent page precedes the response."""
         return self.browser.sign_in_step == CONSENT
 
     def decide(self, decision: str = "allow") -> None:
@@ -46,7 +46,7 @@ class ConsentScenario:
         self.browser.submit(button=("decision", decision))
 
     def agreed(self, scope: str = "openid email", **parameters: Any) -> ReceivedTokens:
-        """What a sign-in brings to which the person agrees on the page."""
+        """Tokens of a sign-in whose consent page is confirmed."""
         authorization = self.ask(scope, **parameters)
         assert self.asks
         self.decide()
@@ -55,7 +55,7 @@ class ConsentScenario:
     def refused(
         self, error: str, scope: str = "openid email", *, decision: str | None = None, **parameters: Any
     ) -> None:
-        """Check that a sign-in ends with this error, at once or by a decision."""
+        """Checks that a sign-in ends with this error, immediately or after a decision."""
         authorization = self.ask(scope, **parameters)
         if decision:
             assert self.asks
@@ -63,12 +63,12 @@ class ConsentScenario:
         self.party.check_error_response(self.browser.page, authorization, error)
 
     def disconnect(self) -> None:
-        """Take the consent back on the account's page."""
+        """Revokes the consent on the account page."""
         self.browser.open(f"/account/applications/{self.party.client_id}/disconnect")
         self.browser.submit()
 
     def silently(self, scope: str = "openid email", **parameters: Any) -> ReceivedTokens:
-        """What a sign-in brings without a page."""
+        """Tokens of a sign-in that shows no page."""
         authorization = self.ask(scope, **parameters)
         assert not self.asks
         return self.party.obtain_tokens(self.browser.page, authorization)
@@ -78,7 +78,7 @@ class ConsentScenario:
         self.world.operator_services.applications.change(self.party.client_id, ChangeApplication(**members))
 
     def events(self) -> list[AuditEvent]:
-        """What is told of consents to the application, newest first."""
+        """Consent events of the application, newest first."""
         audit_events = self.world.audit_events(event="consent", object_id=self.party.client_id)
         for event in audit_events:
             assert event.actor.id == event.detail["user_id"] == self.person.id

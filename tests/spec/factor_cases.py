@@ -1,4 +1,4 @@
-"""Every factor in somebody's hands: how it is set up without its page, and what its page is told, right and wrong."""
+"""A test case for each factor: enrolment without its page, and correct and wrong input for its page."""
 
 import json
 import os
@@ -23,18 +23,18 @@ from tests.plugins.passkeys.conftest import options_of
 from tests.plugins.passkeys.software_authenticator import SoftwareAuthenticator
 from tests.spec import sample_factor_plugin
 
-#: The plugin of a factor that is not the service's own.
+#: The plugin of an additional factor.
 SAMPLE_ENTRY_POINT = EntryPoint(
     "word", "tests.spec.sample_factor_plugin:SampleFactorPlugin", plugin_host.ENTRY_POINT_GROUP
 )
 
 
 class FactorCase:
-    """One factor of one person."""
+    """A factor of one user."""
 
-    #: True if it only stands in for others.
+    #: True for a factor that only replaces others, such as recovery codes.
     spare = False
-    #: True if it can take the place of the password.
+    #: True if it can replace the password.
     alone = False
 
     def __init__(self, world: World, person: LoginUser) -> None:
@@ -47,15 +47,15 @@ class FactorCase:
             services.factors.enrol(subject, self.name, value, key=key)
 
     def set_up(self) -> tuple[Mapping[str, Any], str | None]:
-        """What is kept of it, and by which key if that matters."""
+        """Its stored data, and its lookup key if it has one."""
         return {}, None
 
     def right(self, page: Browser) -> dict[str, str]:
-        """What proves it on the shown page."""
+        """Form input that proves the factor."""
         raise NotImplementedError
 
     def wrong(self, page: Browser) -> dict[str, str]:
-        """What looks like that, and proves nothing."""
+        """Similar form input that proves nothing."""
         raise NotImplementedError
 
 
@@ -140,7 +140,7 @@ class SampleFactorCase(FactorCase):
         return {"word": "plugh"}
 
 
-#: By name, all that any plugin offers: a test compares.
+#: Factors by name; a test compares them with those that plugins offer.
 ROWS: Mapping[str, type[FactorCase]] = {
     "totp": TotpFactorCase,
     "email_code": EmailCodeFactorCase,
@@ -152,7 +152,7 @@ ROWS: Mapping[str, type[FactorCase]] = {
 
 @contextmanager
 def word_installed() -> Iterator[None]:
-    """The plugin of another factor is installed, beside all that are."""
+    """Installs the plugin of the additional factor."""
     real = plugin_host.entry_points
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plugin_host, "entry_points", lambda *, group: [*real(group=group), SAMPLE_ENTRY_POINT])
@@ -160,7 +160,7 @@ def word_installed() -> Iterator[None]:
 
 
 def settings_of(databases: DatabaseFactory, storage: str) -> dict[str, str]:
-    """A service with every factor, which can send mail."""
+    """Settings of a service with every factor and outgoing mail."""
     return {
         "identity.plugins": f"{databases.new_database_settings(storage)['identity.plugins']} word",
         "identity.smtp.host": "mail.example",

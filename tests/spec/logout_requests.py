@@ -1,4 +1,4 @@
-"""What an application asks and sees when people sign out, and what they are told."""
+"""Paths and page texts of RP-initiated logout."""
 
 from typing import Any
 
@@ -16,13 +16,13 @@ ENDPOINT = "https://id.example.com/oauth/v2/endsession"
 
 
 def is_signed_in(browser: Browser, party: RelyingParty) -> bool:
-    """Whether the browser's session answers for its person."""
+    """True if the browser's session still answers prompt=none."""
     authorization = party.new_request(prompt="none")
     return party.check_response(browser.open(authorization.url), authorization).get("error") != "login_required"
 
 
 def check_sent_back(answer: Any, address: str = BYE) -> None:
-    """The browser goes where the application asked, and nowhere else."""
+    """Checks that the browser is redirected to the post-logout URI."""
     assert (answer.status_int, answer.headers.get("Location")) == (303, address), answer
     assert answer.headers["Cache-Control"] == "no-store"
     assert answer.body == b""

@@ -1,4 +1,4 @@
-"""People at the page that asks for the password, and strangers who try theirs."""
+"""Users and attackers at the password page."""
 
 from identity.domain.attempts import MAX_ATTEMPTS, MAX_DELAY
 from identity.domain.login_names import LoginName
@@ -18,13 +18,13 @@ def make_password_user(world: World, organization: Organization | None = None) -
 
 
 def login_name(world: World, person: HumanUser) -> str:
-    """What the person types as login name, in full."""
+    """The user's full login name."""
     name: str = world.operator_services.storage.users.find_subject(person.id).login_name
     return name
 
 
 def at_password(world: World, user: HumanUser | str, browser: Browser | None = None) -> Browser:
-    """A browser, by default one that nobody has seen, at the page that asks for the password of a person or name."""
+    """A browser, new by default, at the password page of a user or name."""
     browser = browser or Browser(world)
     browser.open("/login")
     if "password" not in browser.find_form().fields:
@@ -33,24 +33,24 @@ def at_password(world: World, user: HumanUser | str, browser: Browser | None = N
 
 
 def tried(browser: Browser, password: str = WRONG) -> int:
-    """The status that is answered to the password."""
+    """Submits a password and returns the status code."""
     return int(browser.submit({"password": password}).status_int)
 
 
 def enters(browser: Browser, password: str = PASSWORD) -> bool:
-    """Whether the password, right by default, leads in."""
+    """Whether the password, correct by default, signs in."""
     tried(browser, password)
     return browser.path.startswith("/account")
 
 
 def leave(browser: Browser) -> None:
-    """Forget who is signed in, and nothing else."""
+    """Deletes the session cookies only."""
     for name in browser.session_cookies:
         browser.cookies.delete(name)
 
 
 def known(world: World, person: HumanUser) -> Browser:
-    """A browser at which the person signed in and out again."""
+    """A browser in which the user signed in and out again."""
     browser = at_password(world, person)
     assert enters(browser)
     leave(browser)
@@ -58,7 +58,7 @@ def known(world: World, person: HumanUser) -> Browser:
 
 
 def lock(world: World, person: HumanUser) -> None:
-    """A stranger guesses until there is no next attempt."""
+    """Guesses wrong passwords until the account is locked."""
     subject = world.operator_services.storage.users.find_subject(person.id)
     for _ in range(MAX_ATTEMPTS):
         world.operator_services.attempts.reserve_password_attempt(LoginName.parse(subject.login_name), subject, None)

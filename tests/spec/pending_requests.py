@@ -1,4 +1,4 @@
-"""Requests that wait at the login pages."""
+"""Authorization requests that are pending at the login pages."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ FOREIGN = "This sign-in was started in another browser"
 
 
 def begun(browser: Browser, party: RelyingParty, **parameters: Any) -> tuple[SentAuthorizationRequest, str]:
-    """A request that waits at a login page, and its id."""
+    """A pending request and its id."""
     authorization = party.open_request(browser, **parameters)
     assert browser.sign_in_step is not None, browser.page
     return authorization, browser.path.split("/")[2]

@@ -1,4 +1,4 @@
-"""A plugin with a factor of its own: a word that somebody says who has it by text message."""
+"""A plugin that adds a factor: a code word sent by text message."""
 
 from pathlib import Path
 from typing import ClassVar

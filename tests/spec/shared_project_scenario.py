@@ -1,4 +1,4 @@
-"""A project that is shared, organizations of every relation to it, and what a token opens of it."""
+"""A shared project, organizations in every relation to it, and the access that a token gives to it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from identity.testing.world import CredentialsOrClientId, World
 
 ROLES = "urn:service:iam:org:projects:roles"
 OWN_BY_ALIAS = "urn:service:iam:org:project:id:service:aud"
-#: The roles of the shared project, those that the user has, and those that a project grant gives on.
+#: The roles of the shared project, those of the user, and those that a project grant passes on.
 EVERY = frozenset({"reader", "writer", "auditor"})
 OF_USER = frozenset({"reader", "writer"})
 GRANTED = {"user": frozenset({"reader", "writer"}), "client": frozenset({"writer", "auditor"})}
@@ -29,7 +29,7 @@ GRANTS = frozenset({"authorization_code", "refresh_token", "client_credentials"}
 
 @dataclass(frozen=True)
 class AccessRight:
-    """What a party may have of the shared project, and whether the own project is for it."""
+    """The roles a party may have in the shared project, and whether it may access the instance's project."""
 
     roles: frozenset[str] | None
     own_project: bool
@@ -41,7 +41,7 @@ class AccessRight:
 
 @dataclass(frozen=True)
 class TokenAccess:
-    """What a token opens."""
+    """The access that a token gives."""
 
     shared: bool
     own_project: bool
@@ -71,11 +71,11 @@ class SharedProjectScenario:
             self.grants[party] = self.world.make_project_grant(self.shared, holder, roles=GRANTED[party])
 
     def right(self, party: str, relation: str, *, own_project: bool) -> AccessRight:
-        """Of the project, by the organization of the party."""
+        """The party's access by the relation of its organization to the project."""
         return AccessRight({"owner": EVERY, "holder": GRANTED[party], "foreign": None}[relation], own_project)
 
     def make_manager(self, relation: str) -> HumanUser:
-        """A manager with roles in the shared project, as far as the organization can give some."""
+        """A manager with roles in the shared project where the organization can grant them."""
         person = self.world.make_human_user(self.organizations["user", relation])
         self.give_roles(person, relation)
         return person
@@ -86,7 +86,7 @@ class SharedProjectScenario:
         self.world.assign_manager_role(user, "ORG_OWNER")
 
     def project_for(self, relation: str, person: HumanUser | None) -> str:
-        """Where the application of this relation belongs."""
+        """The project of the application for this relation."""
         if relation == "of the instance":
             return self.world.instance.project_id
         if relation == "of the user":
@@ -96,7 +96,7 @@ class SharedProjectScenario:
         return self.world.make_project(self.organizations["client", relation]).id
 
     def scope(self, audiences: str) -> str:
-        """The scope with the audience words."""
+        """A scope with the audience scopes of these projects."""
         scopes = {
             "shared": self.world.audience_scope(self.shared.id),
             "own": self.world.audience_scope(),
@@ -105,7 +105,7 @@ class SharedProjectScenario:
         return " ".join(["openid", ROLES, *(scopes[item] for item in audiences.split())])
 
     def opened(self, token: str, asking: Credentials | None) -> "TokenAccess":
-        """What the token opens: whoever may be told of it, and what they are told."""
+        """What introspection, userinfo, the management API and the token itself return."""
         client = self.world.client
         claim = f"urn:service:iam:org:project:{self.shared.id}:roles"
         introspections = [
@@ -141,7 +141,7 @@ def make_application(world: World, project_id: str, members: dict[str, Any]) -> 
 
 
 def agree(world: World, person: HumanUser, client: CredentialsOrClientId, scopes: Iterable[str]) -> None:
-    """The person agrees to all of it: consent is a policy, and brings no right."""
+    """Stores the user's consent to the scopes; consent grants no access by itself."""
     granted = tuple(dict.fromkeys(item for scope in scopes for item in (*scope.split(), "offline_access")))
     with world.transaction_services() as services:
         subject = services.storage.users.find_subject(person.id)

@@ -63,7 +63,7 @@ def test_foreign_project_scope_is_refused(world: World, robot: ServiceUserProgra
 
 @pytest.fixture
 def scene(world: World, robot: ServiceUserProgram) -> dict[str, str]:
-    """Names that words of a scope hold: the service user's organization, another one, its project."""
+    """Format parameters of scopes: the service user's organization, another organization, its project."""
     foreign = world.make_organization()
     return {
         "own": robot.organization.id,
@@ -74,7 +74,7 @@ def scene(world: World, robot: ServiceUserProgram) -> dict[str, str]:
     }
 
 
-#: What can be asked beside openid, and whether it is granted, dropped, or refuses the whole.
+#: Scope beside openid → granted, dropped or refused.
 SCOPE_OUTCOMES = {
     "profile": "granted",
     "urn:service:iam:user:resourceowner": "granted",
@@ -98,7 +98,7 @@ SCOPE_OUTCOMES = {
 def test_token_scope_equals_scope_obtained_by_key(
     world: World, robot: ServiceUserProgram, scene: dict[str, str], scope: str
 ) -> None:
-    """Security 18.2: words of a scope tell resource servers where somebody belongs, whatever the way to the token."""
+    """Security 18.2: scopes tell resource servers the user's organization, so every grant checks them alike."""
     owner = world.make_service_user_program(robot.organization)
     world.assign_manager_role(owner, "ORG_OWNER")
     outcome, scope = SCOPE_OUTCOMES[scope], scope.format_map(scene)
@@ -115,7 +115,7 @@ def test_token_scope_equals_scope_obtained_by_key(
         *expected,
         *audience,
     ]
-    # By its key, offline_access and what nobody knows are dropped as well, and all else is granted alike.
+    # The JWT bearer grant also drops offline_access and unknown scopes.
     assert robot.request_token(f"openid {scope}").json["scope"].split() == expected
 
 

@@ -1,6 +1,6 @@
-"""Until when keys and personal access tokens work (decisions, "Service user keys"): the same at every door.
+"""Expiration of keys and personal access tokens (decisions, "Service user keys") at every entry point.
 
-Where nothing is said it is a year; never has to be said; and whoever asks is told the same word.
+The default is one year. "never" must be requested and is returned as such.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,9 @@ Expiring = ServiceUserKey | PersonalAccessToken
 
 @dataclass(frozen=True)
 class Doors:
-    """Every way to a new key or personal access token; ``said`` is what is said of its end, None for nothing."""
+    """Every way to create a key or personal access token; ``expires_at`` is the requested expiration, None for the
+    default.
+    """
 
     world: World
 
@@ -153,7 +155,7 @@ def doors(world: World) -> Doors:
 def test_default_expiration_is_a_year(doors: Doors, door: str) -> None:
     credential = getattr(doors, door)(None)
     end = doors.world.clock() + YEAR
-    # In the console one chooses a day, and means its end.
+    # The console takes a date and stores its last second.
     assert credential.expires_at == (end.replace(hour=23, minute=59, second=59) if "console" in door else end)
 
 

@@ -58,7 +58,7 @@ def test_key_file_has_exactly_the_published_members(world: World, robot: Service
 
 @pytest.mark.shows("2.2.6", "2.2.7", "2.2.8", "5.1.2")
 def test_key_file_gets_a_token(world: World, robot: ServiceUserProgram) -> None:
-    """§5.1: with nothing but the file. keyId goes into the header as kid, userId into iss and sub, and key signs."""
+    """§5.1: the key file is sufficient. keyId becomes the kid header, userId becomes iss and sub, and key signs."""
     file = make_key_file(world, robot.id)
     key = load_pem_private_key(file["key"].encode(), password=None)
     assert isinstance(key, rsa.RSAPrivateKey)
@@ -69,7 +69,7 @@ def test_key_file_gets_a_token(world: World, robot: ServiceUserProgram) -> None:
     assert world.client.fetch_userinfo(token).json["sub"] == robot.id
 
 
-@pytest.mark.storages("memory")  # key generation is slow, and no matter of storage
+@pytest.mark.storages("memory")  # key generation is slow and independent of the storage
 @pytest.mark.parametrize("bits", [3072, 4096])
 def test_longer_keys_are_generated_on_request(world: World, robot: ServiceUserProgram, bits: int) -> None:
     key = load_pem_private_key(make_key_file(world, robot.id, key_size=bits)["key"].encode(), password=None)
@@ -85,7 +85,7 @@ def test_other_key_sizes_are_refused() -> None:
 
 
 @pytest.mark.shows("2.2.3")
-@pytest.mark.storages("sqlite")  # reads the file behind the service's back
+@pytest.mark.storages("sqlite")  # reads the database file directly
 def test_private_key_is_not_stored(isolated_world: World) -> None:
     """Security 2.10: it is returned once and never stored."""
     robot = isolated_world.make_service_user_program()
@@ -165,7 +165,7 @@ def test_maximum_expiration_is_a_setting(make_world: WorldFactory) -> None:
 
 
 def test_removed_key_is_refused_and_its_tokens_end(world: World, robot: ServiceUserProgram) -> None:
-    """Several live keys may overlap; each has its own tokens."""
+    """Live keys can overlap; each has its own tokens."""
     second = world.add_service_user_key(robot)
     of_first, of_second = robot.management_token(), second.management_token()
     world.operator_services.service_users.remove_key(robot.id, robot.key_id)

@@ -1,4 +1,4 @@
-"""Service description §2.3: an assertion with a jti serves once; and what settings say of assertions."""
+"""Service description §2.3: jti replay protection and the settings for assertions."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_jti_is_scoped_to_user(world: World, robot: ServiceUserProgram) -> None:
 
 
 def test_jti_is_remembered_while_assertion_is_valid(isolated_world: World) -> None:
-    """Security 2.6: until max(exp, iat + 1 h) + skew, whatever is purged meanwhile."""
+    """Security 2.6: until max(exp, iat + 1 h) + skew, despite purges."""
     robot = isolated_world.make_service_user_program()
     assertion = robot.assertion(jti="long", exp=isolated_world.clock.seconds + 3600)
     check_token_response(isolated_world.client.exchange_assertion(assertion))
@@ -40,7 +40,7 @@ def test_jti_is_remembered_while_assertion_is_valid(isolated_world: World) -> No
 
 
 def test_refused_assertion_keeps_jti_usable(world: World, robot: ServiceUserProgram) -> None:
-    """What was wrong can be mended and sent again: nothing is kept of a refused request."""
+    """A refused request stores nothing, so it can be corrected and sent again."""
     assertion = robot.assertion(jti="mended")
     check_oauth_error(
         world.client.exchange_assertion(assertion, "openid urn:service:iam:org:project:id:none:aud"), "invalid_scope"

@@ -1,4 +1,4 @@
-"""Service description §2.3: the signed assertion. The order of the checks and the words are those of the decisions."""
+"""Service description §2.3: the signed assertion. The decisions define the order of the checks and the error texts."""
 
 import base64
 import json
@@ -25,7 +25,7 @@ from identity.testing.jwt_assertions import (
 from identity.testing.response_checks import check_oauth_error, check_token_response, comparable_headers
 from identity.testing.world import ServiceUserProgram, World
 
-#: The one description of every refusal up to and including the signature.
+#: The description of every refusal up to and including the signature check.
 REFUSED = "the assertion is not valid"
 
 Build = Callable[[ServiceUserProgram], str]
@@ -40,7 +40,7 @@ def with_claims(**claims: Any) -> Build:
 
 
 def with_text(*, header: str | bytes | None = None, claims: str | bytes | None = None) -> Build:
-    """A rightly signed assertion whose header or claims are this very text; ``%s`` in it is the kid or user id."""
+    """A validly signed assertion with this exact header or claims text; ``%s`` is the kid or user id."""
 
     def build(robot: ServiceUserProgram) -> str:
         own_header = header % robot.key_id if isinstance(header, str) else header
@@ -76,7 +76,7 @@ def changed_part(number: int, change: Callable[[str], str]) -> Build:
 
 
 def other_claims(robot: ServiceUserProgram) -> str:
-    """Someone else's claims under the signature of the right ones."""
+    """Claims of another user under the original signature."""
     header, _, signature = robot.assertion().split(".")
     return f"{header}.{encode_jwt_segment(robot.claims(jti='another'))}.{signature}"
 
@@ -87,7 +87,7 @@ def kid_of_another_user(robot: ServiceUserProgram) -> str:
 
 
 def name_of_another_user(robot: ServiceUserProgram) -> str:
-    """The right key and signature, but iss and sub name somebody else."""
+    """Valid key and signature, but iss and sub name another user."""
     program = robot.world.make_service_user_program(robot.organization)
     return robot.assertion(iss=program.id, sub=program.id)
 
@@ -98,12 +98,12 @@ def name_of_a_person(robot: ServiceUserProgram) -> str:
 
 
 def key_of_another_user(robot: ServiceUserProgram) -> str:
-    """Signed by a stranger's key under our kid."""
+    """Signed by a foreign key under this kid."""
     return sign_assertion(robot.claims(), robot.world.make_service_user_program().key, key_id=robot.key_id)
 
 
 def after(change: Callable[[ServiceUserProgram, OperatorServices], object]) -> Build:
-    """A right assertion, once something has changed."""
+    """A valid assertion, sent after a change."""
 
     def build(robot: ServiceUserProgram) -> str:
         change(robot, robot.world.operator_services)
@@ -131,7 +131,7 @@ def deep(levels: int) -> str:
 RIGHT_CLAIMS = '{"iss":"%s","sub":"x","aud":"y","iat":1,"exp":2'
 
 STRANGERS: dict[str, Build] = {
-    # alg exactly RS256, compared before any key is looked for (security 2.1)
+    # alg is exactly RS256, checked before the key lookup (security 2.1)
     "alg none, no signature": with_algorithm("none", lambda robot: no_signature),
     "alg none, some signature": with_algorithm("none", lambda robot: rs256(robot.key)),
     "alg None": with_algorithm("None", lambda robot: rs256(robot.key)),
@@ -148,7 +148,7 @@ STRANGERS: dict[str, Build] = {
     "alg RS256 over another hash": with_algorithm("RS256", lambda robot: rs384(robot.key)),
     "alg RS256 over the public key as secret": with_algorithm("RS256", lambda robot: hs256(pem(robot))),
     "alg RS256 over another padding": with_algorithm("RS256", lambda robot: ps256(robot.key)),
-    # kid, one query with iss (security 2.2)
+    # kid and iss, looked up in one query (security 2.2)
     "kid missing": with_header(kid=OMITTED),
     "kid empty": with_header(kid=""),
     "kid a number": with_header(kid=7),
@@ -172,7 +172,7 @@ STRANGERS: dict[str, Build] = {
     "organization removed": after(lambda robot, operator: operator.organizations.remove(robot.organization.id)),
     "key removed": after(lambda robot, operator: operator.service_users.remove_key(robot.id, robot.key_id)),
     "key expired": expired_key,
-    # headers that bring or point to a key, or change the reading (security 2.3)
+    # headers that contain or reference a key, or change parsing (security 2.3)
     "header jwk": lambda robot: robot.assertion(header={"jwk": public(robot).to_jwk(robot.key_id)}),
     "header jku": with_header(jku="https://attacker.example/keys"),
     "header x5u": with_header(x5u="https://attacker.example/certificate"),
@@ -184,7 +184,7 @@ STRANGERS: dict[str, Build] = {
     "typ at+jwt": with_header(typ="at+jwt"),
     "typ of another kind": with_header(typ="logout+jwt"),
     "typ a number": with_header(typ=1),
-    # form (security 2.7)
+    # format (security 2.7)
     "empty parts": lambda robot: "..",
     "one part": lambda robot: robot.assertion().replace(".", ""),
     "two parts": lambda robot: robot.assertion().rpartition(".")[0],
@@ -234,7 +234,7 @@ STRANGERS: dict[str, Build] = {
     "claims with a byte order mark": lambda robot: sign_assertion(
         b"\xef\xbb\xbf" + json.dumps(robot.claims()).encode(), robot.key, key_id=robot.key_id
     ),
-    # tokens of ours are no assertions (security 7.1)
+    # tokens of this service are not assertions (security 7.1)
     "an ID token": id_token,
     "an opaque access token": lambda robot: robot.access_token(),
     "a client id": lambda robot: robot.id,
@@ -243,7 +243,7 @@ STRANGERS: dict[str, Build] = {
 
 @pytest.mark.shows("2.3.1", "2.3.2", "5.1.5")
 def test_failures_before_signature_share_one_error(world: World, robot: ServiceUserProgram) -> None:
-    """Security 2.8: a stranger learns nothing, neither from the body nor from the headers."""
+    """Security 2.8: neither body nor headers reveal the reason."""
     reference = world.client.exchange_assertion(robot.assertion(header={"kid": "no-such-key"}))
     for case, build in STRANGERS.items():
         answer = world.client.exchange_assertion(build(world.make_service_user_program()))
@@ -288,7 +288,7 @@ def test_harmless_header_parameters_are_accepted(world: World, robot: ServiceUse
 AUD = "aud must be https://id.example.com"
 MOMENT = "{} must be a whole number of seconds since 1970 (UTC)"
 
-#: What is not exactly the issuer, in the type or by a letter.
+#: Audiences that are not exactly the issuer, by type or by a character.
 WRONG_AUDIENCES: tuple[Any, ...] = (
     OMITTED, None, 1, "", [], [["https://id.example.com"]], ["https://id.example.com", "https://other.example"],
     ["https://id.example.com", "https://id.example.com"], {"https://id.example.com": 1}, "https://id.example.com/",
@@ -332,7 +332,7 @@ OWNERS: dict[str, tuple[Callable[[int], dict[str, Any]], str]] = {
 
 @pytest.mark.shows("2.3.3", "2.3.4")
 def test_failures_after_signature_are_described(world: World, robot: ServiceUserProgram) -> None:
-    """Security 2.4, 2.5 and 2.8: the sender has proved that the key is theirs."""
+    """Security 2.4, 2.5 and 2.8: the sender has proved possession of the key."""
     now = world.clock.seconds
     for claims, description in OWNERS.values():
         answer = robot.request_token(**claims(now))
@@ -340,7 +340,7 @@ def test_failures_after_signature_are_described(world: World, robot: ServiceUser
 
 
 def test_claims_are_checked_in_order(world: World, robot: ServiceUserProgram) -> None:
-    """sub, aud, iat, exp, nbf, jti: mended one by one, each mending brings up the next complaint."""
+    """sub, aud, iat, exp, nbf, jti: each correction brings up the next error."""
     now = world.clock.seconds
     wrong: dict[str, Any] = {
         "sub": "another", "aud": "elsewhere", "iat": now - 4000, "exp": OMITTED, "nbf": now + 99, "jti": 1,
@@ -364,7 +364,7 @@ def test_claims_are_checked_in_order(world: World, robot: ServiceUserProgram) ->
 
 @pytest.mark.shows("2.3.5", "5.1.7")
 def test_assertion_audience_must_be_issuer(three_host_world: World) -> None:
-    """And no other of the service's addresses."""
+    """No other URL of the service is accepted."""
     robot = three_host_world.make_service_user_program()
     check_token_response(robot.request_token(aud="https://id.example.com"))
     for address in ("https://api.example.com", "https://login.example.com", "https://api.example.com/oauth/v2/token"):
@@ -374,7 +374,7 @@ def test_assertion_audience_must_be_issuer(three_host_world: World) -> None:
 
 
 def test_signature_is_checked_before_any_claim(robot: ServiceUserProgram) -> None:
-    """Security 2.8: wrong claims under a wrong signature are a stranger's."""
+    """Security 2.8: claims under an invalid signature are not trusted."""
     token = sign_assertion(
         robot.claims(sub="x", aud="y", exp=1), robot.world.make_service_user_program().key, key_id=robot.key_id
     )
@@ -383,7 +383,7 @@ def test_signature_is_checked_before_any_claim(robot: ServiceUserProgram) -> Non
 
 @pytest.mark.shows("2.3.6", "5.1.6", "8.1")
 def test_iat_age_limit_is_exact(world: World, robot: ServiceUserProgram) -> None:
-    """§8: iat must not be older than one hour; no skew is added to that."""
+    """§8: iat must not be older than one hour; no skew is added."""
     assertion = robot.assertion(exp=world.clock.seconds + 7200)
     world.clock.advance(3600)
     check_token_response(world.client.exchange_assertion(assertion))

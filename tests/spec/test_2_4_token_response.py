@@ -1,4 +1,4 @@
-"""Service description §2.4: the token answer, as the JWT profile grant gives it, and what is else for people."""
+"""Service description §2.4: the token response of the JWT bearer grant, and of grants for human users."""
 
 import re
 import time
@@ -17,7 +17,7 @@ from identity.testing.world import ServiceUserProgram, World
 
 
 class TokenResourceServer(JWTBearerTokenValidator):  # type: ignore[misc]
-    """An API that believes signed access tokens, as authlib has it."""
+    """An API that verifies JWT access tokens with authlib."""
 
     def __init__(self, world: World, audience: str) -> None:
         super().__init__(issuer=world.issuer, resource_server=audience)
@@ -29,7 +29,7 @@ class TokenResourceServer(JWTBearerTokenValidator):  # type: ignore[misc]
 
 @pytest.mark.shows("2.4.2")
 def test_token_response_has_exact_members(robot: ServiceUserProgram) -> None:
-    """No refresh token, even for offline_access; the scope may differ from the requested one."""
+    """No refresh token, even for offline_access; the granted scope may differ from the requested one."""
     members = check_token_response(robot.request_token("openid profile offline_access sing dance"))
     assert set(members) == {"access_token", "token_type", "expires_in", "id_token", "scope"}
     assert (members["token_type"], members["scope"]) == ("Bearer", "openid profile")
@@ -87,7 +87,7 @@ def test_jwt_access_token_follows_rfc_9068(world: World) -> None:
 
 @pytest.mark.shows("4.8.1")
 def test_resource_server_verifies_jwt_access_token(world: World) -> None:
-    """By authlib, which does not know us (RFC 9068 §4)."""
+    """Verified by authlib (RFC 9068 §4)."""
     robot = world.make_service_user_program(token_format=TokenFormat.JWT)
     project = world.make_project(robot.organization)
     token = robot.access_token(f"openid {world.audience_scope(project.id)}")
@@ -150,7 +150,7 @@ def test_id_token_verifies_and_has_at_hash(world: World, token_format: TokenForm
 
 @pytest.mark.parametrize("token_format", TokenFormat)
 def test_id_token_omits_scope_claims(world: World, token_format: TokenFormat) -> None:
-    """§2.7: when an access token is issued they are fetched from userinfo."""
+    """§2.7: with an access token, claims are fetched from userinfo."""
     robot = world.make_service_user_program(token_format=token_format)
     _, claims = decode_jwt_unverified(
         check_token_response(robot.request_token("openid profile email phone address"))["id_token"]
@@ -159,18 +159,18 @@ def test_id_token_omits_scope_claims(world: World, token_format: TokenFormat) ->
 
 
 def test_token_times_use_service_clock(world: World, robot: ServiceUserProgram) -> None:
-    """Moments in tokens come from the one clock, never from a library's own."""
+    """Token times come from the service's clock, never from a library's."""
     world.clock.advance(days=40)
     _, claims = decode_jwt_unverified(check_token_response(robot.request_token())["id_token"])
     assert claims["iat"] == world.clock.seconds > time.time() + 39 * 86400
 
 
-# --- tokens about people ----------------------------------------------------------------------------------------------
+# --- tokens of human users --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("token_format", TokenFormat)
 def test_user_id_token_verifies_and_has_at_hash(world: World, token_format: TokenFormat) -> None:
-    """By a library that does not know us; after a code and after a refresh."""
+    """Verified by an independent library, after the code and the refresh grant."""
     client = world.make_web_application(access_token_type=token_format)
     first = world.obtain_tokens(client)
     for members in (first, check_token_response(world.refresh(first["refresh_token"], client))):
@@ -204,7 +204,7 @@ def test_user_jwt_access_token_follows_rfc_9068(world: World) -> None:
 
 @pytest.mark.shows("2.7.3")
 def test_id_token_user_claims_need_application_setting(world: World) -> None:
-    """§2.7: with an access token they are fetched from userinfo, except with id_token_userinfo_assertion."""
+    """§2.7: with an access token, claims are fetched from userinfo, except with id_token_userinfo_assertion."""
     scope, session = "openid profile email", world.make_browser_session()
     _, claims = decode_jwt_unverified(
         world.obtain_tokens(world.make_web_application(), session, scope=scope)["id_token"]
@@ -219,7 +219,7 @@ def test_id_token_user_claims_need_application_setting(world: World) -> None:
 
 
 def test_jwt_user_claims_follow_application_setting(world: World) -> None:
-    """Whatever userinfo tells under the same scopes, and nothing that the token says of itself becomes another."""
+    """The JWT has the claims of userinfo for the same scopes, and they override none of the token's claims."""
     session = world.make_browser_session()
     for in_id_token in (True, False):
         client = world.make_web_application(

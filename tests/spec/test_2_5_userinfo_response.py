@@ -1,4 +1,4 @@
-"""Service description §2.5: the userinfo answer."""
+"""Service description §2.5: the userinfo response."""
 
 import pytest
 

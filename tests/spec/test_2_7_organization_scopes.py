@@ -1,4 +1,4 @@
-"""Decisions, namespaces: scopes that ask for members of one organization, and for claims about the user's own."""
+"""Decisions, namespaces: scopes that require members of one organization, and scopes for organization claims."""
 
 from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
@@ -45,7 +45,7 @@ def session(world: World, organization: Organization) -> BrowserSession:
 
 
 def error_of(session: BrowserSession, client: Credentials, scope: str) -> tuple[str, str]:
-    """Error and description with which the authorization endpoint sends the browser back."""
+    """Error and description of the authorization error response."""
     answer = session.authorize(client, scope=scope, prompt="none")
     members = parse_qs(urlsplit(answer.headers["Location"]).query)
     return members["error"][0], members["error_description"][0]
@@ -55,7 +55,7 @@ def error_of(session: BrowserSession, client: Credentials, scope: str) -> tuple[
 def test_organization_scope_admits_member(
     world: World, client: Credentials, session: BrowserSession, organization: Organization, scope_of: ScopeOf
 ) -> None:
-    """And refreshes with it: the word is granted as it was asked."""
+    """The scope is granted as requested and survives a refresh."""
     scope = f"openid {scope_of(organization)} offline_access"
     members = world.obtain_tokens(client, session, scope=scope)
     assert members["scope"] == scope
@@ -66,7 +66,7 @@ def test_organization_scope_admits_member(
 def test_organization_scope_refuses_non_member(
     world: World, client: Credentials, organization: Organization, scope_of: ScopeOf
 ) -> None:
-    """Their sessions do not count: somebody of the organization would have to sign in."""
+    """Sessions of other organizations do not count; a member would have to sign in."""
     error, _ = error_of(world.make_browser_session(), client, f"openid {scope_of(organization)}")
     assert error == "login_required"
 
@@ -93,7 +93,7 @@ def test_two_organizations_at_once_are_refused(
 ) -> None:
     other = world.make_organization()
     assert error_of(session, client, f"openid {by_id(organization)} {by_domain(other)}")[0] == "invalid_scope"
-    # The same one twice is one.
+    # Naming the same organization twice is allowed.
     world.make_code(client, session, scope=f"openid {by_id(organization)} {by_domain(organization)}")
 
 
@@ -107,7 +107,7 @@ def test_domain_is_case_insensitive(
 def test_organization_is_rechecked_at_redemption_and_refresh(
     world: World, client: Credentials, session: BrowserSession, organization: Organization
 ) -> None:
-    """Here it changes its domain: the word names it no more. What was shown in vain can be shown again."""
+    """After a change of domain the scope names no organization. The refused code or token can be used again."""
     scope = f"openid {by_domain(organization)} offline_access"
     code, members = world.make_code(client, session, scope=scope), world.obtain_tokens(client, session, scope=scope)
 
@@ -124,7 +124,7 @@ def test_organization_is_rechecked_at_redemption_and_refresh(
 
 @BOTH_SCOPES
 def test_service_user_must_be_member(world: World, organization: Organization, scope_of: ScopeOf) -> None:
-    """In the same words whether the other organization exists or not."""
+    """The error is the same whether or not the other organization exists."""
     robot = world.make_service_user_program(organization)
     scope = f"openid {scope_of(organization)}"
     assert check_token_response(robot.request_token(scope))["scope"] == scope

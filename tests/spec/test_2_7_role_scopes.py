@@ -1,4 +1,4 @@
-"""Decisions, namespaces: the scopes for project roles, and where role claims are told."""
+"""Decisions, namespaces: the scopes for project roles, and the responses that contain role claims."""
 
 from typing import Any
 
@@ -54,11 +54,11 @@ class RoleScopeScenario:
         return self.world.obtain_tokens(self.client, self.session, scope=" ".join(scope))
 
     def roles_in_userinfo(self, *scopes: str) -> dict[str, set[str]]:
-        """The role claims of userinfo, which are those of introspection."""
+        """Role claims of userinfo; introspection must return the same."""
         return self.roles_of_token(self.tokens(*scopes)["access_token"])
 
     def roles_of_token(self, token: str) -> dict[str, set[str]]:
-        """The role claims that are told for this token."""
+        """Role claims of userinfo and introspection for this token."""
         claims = self.world.client.fetch_userinfo(token).json
         introspected = self.world.client.introspect(token, self.client).json
         assert {name: claims[name] for name in roles_in(claims)} == {
@@ -81,7 +81,7 @@ def test_roles_need_a_scope(scene: RoleScopeScenario) -> None:
 
 
 def test_roles_scope_returns_roles_of_every_audience_project(scene: RoleScopeScenario) -> None:
-    """And once more those of the application's own project, under a name that the application can know."""
+    """The roles of the application's own project are repeated under a fixed claim name."""
     assert scene.roles_in_userinfo(ALL) == {
         ROLES_CLAIM: {"reader", "writer"},
         project_claim(scene.project): {"reader", "writer"},
@@ -122,14 +122,14 @@ def test_single_role_scope_returns_that_role(scene: RoleScopeScenario) -> None:
 
 
 def test_role_scope_grants_no_role(scene: RoleScopeScenario) -> None:
-    """What the user does not have is granted as a word, and told as nothing."""
+    """A role scope that the user does not have is granted, but returns no role."""
     members = scene.tokens(role_scope("owner"))
     assert role_scope("owner") in members["scope"]
     assert scene.roles_of_token(members["access_token"]) == {}
 
 
 def test_asserting_project_returns_roles_without_scope(scene: RoleScopeScenario) -> None:
-    """The application's own, or any other in the audience; tokens of before included."""
+    """Applies to the application's project and any other in the audience, and to existing tokens."""
     token = scene.tokens()["access_token"]
     scene.change(scene.project, assert_roles=True)
     assert scene.roles_of_token(token) == {
@@ -177,7 +177,7 @@ def test_deactivated_project_returns_no_roles(scene: RoleScopeScenario) -> None:
 
 
 def test_token_roles_follow_application_setting(world: World, scene: RoleScopeScenario) -> None:
-    """In JWT access tokens, in ID tokens, or in neither; a refresh tells the roles of that moment."""
+    """In JWT access tokens, ID tokens or neither; a refresh returns the current roles."""
     plain = scene.tokens(ALL)
     assert roles_in(decode_jwt_unverified(plain["id_token"])[1]) == {}
     saying = RoleScopeScenario(world, assert_roles_in_id_token=True)
@@ -226,7 +226,7 @@ def test_service_user_roles_cover_all_projects(world: World, scene: RoleScopeSce
     }
 
 
-@pytest.mark.storages("memory")  # what is looked up, not how
+@pytest.mark.storages("memory")  # counts queries, independent of the storage
 def test_token_without_role_claims_runs_no_query(
     world: World, scene: RoleScopeScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,7 +47,7 @@ def test_claims_scopes_keep_request_order(robot: ServiceUserProgram) -> None:
 
 @pytest.mark.shows("2.4.5")
 def test_unknown_scopes_are_dropped(robot: ServiceUserProgram) -> None:
-    """Decisions, namespaces: the answer's scope says what was granted."""
+    """Decisions, namespaces: the response contains the granted scope."""
     scope = "openid read:messages https://api.example/all urn:other:iam:org:project:id:1:aud"
     assert check_token_response(robot.request_token(scope))["scope"] == "openid"
 
@@ -112,7 +112,7 @@ def test_project_grant_controls_audience(world: World, robot: ServiceUserProgram
     world.operator_services.project_grants.remove(grant.id)
     check_inactive_token(world.client.introspect(token, client))
     check_oauth_error(robot.request_token(scope), "invalid_scope")
-    # The token itself still tells its bearer who they are.
+    # The token still identifies its subject.
     assert world.client.fetch_userinfo(token).status_int == 200
 
 
@@ -124,7 +124,7 @@ def test_foreign_project_grant_is_ignored(world: World, robot: ServiceUserProgra
 
 @pytest.mark.storages("memory")  # a setting; the look-up of projects is tested above
 def test_configured_namespace_is_an_alias(make_world: WorldFactory) -> None:
-    """Decisions, namespaces: existing clients of such services work unchanged."""
+    """Decisions, namespaces: existing clients of services with that namespace work unchanged."""
     world = make_world(**{"identity.urn_namespaces": "urn:service:iam urn:zitadel:iam"})
     robot = world.make_service_user_program(token_format=TokenFormat.JWT)
     project_id = world.instance.project_id

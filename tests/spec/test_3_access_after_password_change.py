@@ -1,4 +1,4 @@
-"""What falls with a password: everything that was opened as the person, where somebody else set the new one."""
+"""Access that ends when a password changes, depending on who sets the new one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ class OpenedAccess:
             )
 
     def still_open(self) -> set[str]:
-        """What still opens something; finding out uses nothing up but the tokens."""
+        """The ways of access that still work; the check consumes only the tokens."""
         world = self.world
         with world.read_only_services() as services:
 
@@ -81,7 +81,7 @@ def _change(services: Services, opened: OpenedAccess) -> None:
 
 ALL = {"session", "waiting sign-in", "reset link", "address link", "access token", "refresh token", "code"}
 
-#: By somebody who cannot show the present password: whoever knows that one loses everything, whatever the settings say.
+#: Password changes without the current password: they end all access, whatever the settings.
 BY_OTHERS: dict[str, Callable[[Services, OpenedAccess], object]] = {
     "one-time password": lambda services, opened: services.users.set_one_time_password(
         opened.session.user.id, principal=OPERATOR_PRINCIPAL

@@ -1,6 +1,6 @@
-"""Service description §3 leaves states open; security 7.9 decides: what is deactivated or deleted counts no more.
+"""Deactivated and deleted entities grant no access (security 7.9; service description §3 does not define states).
 
-Every state change, against everything that a token is good for, within one request.
+Every state change is checked against every use of a token, within one request.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ class EntityStateScenario:
     secret_token: str
 
     def status(self) -> dict[str, str]:
-        """What each use of the token comes to, in one word."""
+        """Outcome of each use of the token."""
         client = self.world.client
         return {
             "token": _token(self.robot.request_token(self.scope)),
@@ -115,7 +115,7 @@ GRANT_GONE = ALL_WELL | {
     "by secret: introspection": "inactive",
 }
 
-#: What can be deactivated, reactivated and deleted: whose use cases, of which thing, and what is seen without it.
+#: Entities that can be deactivated, reactivated and deleted: service, id, and the expected status without the entity.
 RESOURCES: dict[str, tuple[str, Callable[[EntityStateScenario], str], dict[str, str]]] = {
     "user": ("service_users", lambda scene: scene.robot.id, NOBODY),
     "organization": ("organizations", lambda scene: scene.robot.organization.id, NOBODY),
@@ -133,7 +133,7 @@ def test_access_is_open_before_changes(scene: EntityStateScenario) -> None:
 @pytest.mark.shows("3.1")
 @pytest.mark.parametrize("resource", RESOURCES)
 def test_resource_state_controls_tokens(scene: EntityStateScenario, resource: str) -> None:
-    """What is there again counts again, with the tokens of before."""
+    """After reactivation the existing tokens work again."""
     service, id_of, without = RESOURCES[resource]
     for verb, expected in (("deactivate", without), ("reactivate", ALL_WELL), ("remove", without)):
         getattr(getattr(scene.world.operator_services, service), verb)(id_of(scene))

@@ -1,4 +1,4 @@
-"""Which link survives what: a mail may lie in a mailbox that is no longer the person's."""
+"""Which one-time links survive which change: a mail may be in a mailbox that the user no longer controls."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from identity.services.container import Services
 from identity.services.one_time_links import InvalidOneTimeLink
 from identity.testing.world import World
 
-# What stores have to do is in their contract.
+# the storage contract tests the stores
 pytestmark = pytest.mark.storages("memory")
 
 ADDRESS = "ada@acme.example"
@@ -138,7 +138,7 @@ def _rename(services: Services, person: HumanUser) -> None:
     services.users.change(person.id, ChangeHumanUser(user_name="countess"), principal=OPERATOR_PRINCIPAL)
 
 
-#: What happens, and which links are good afterwards; what nobody has yet depends on nobody.
+#: Change → links that still work afterwards.
 CHANGES: dict[str, tuple[Callable[[Services, HumanUser], object], set[str]]] = {
     "nothing": (lambda services, person: None, RESETS | ADDRESSES),
     "address changed by a manager": (_move, set()),
@@ -160,7 +160,7 @@ CHANGES: dict[str, tuple[Callable[[Services, HumanUser], object], set[str]]] = {
         RESETS | ADDRESSES,
     ),
     "renamed": (_rename, RESETS | ADDRESSES),
-    # Strangers may ask, so what they ask for ends nothing; what is handed out or asked for in a session does.
+    # Anonymous requests end no link; links that a manager or a session requests do.
     "reset asked for": (LINKS["asked"], RESETS | ADDRESSES),
     "reset handed out": (LINKS["handed out"], ADDRESSES),
     "another address asked for": (LINKS["new address"], RESETS),

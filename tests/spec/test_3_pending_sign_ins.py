@@ -1,6 +1,6 @@
-"""Whatever ends a person's sessions ends what waits: nobody gets in by a proof that was given before.
+"""Ending a user's sessions ends their pending sign-ins: a proof from before does not sign in.
 
-{who ends the sessions} × {what the sign-in waits for} × {at the same browser, at another one}.
+{who ends the sessions} × {stage of the pending sign-in} × {same browser, other browser}.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ NEW = "another horse, another staple"
 
 
 class PendingClient(Interaction):
-    """What a plugin may ask for after the password."""
+    """An interaction that a plugin requires after the password."""
 
     name = "door"
 
@@ -57,7 +57,7 @@ class PendingSignInScenario:
         self.other = Browser(self.world).start_session(self.person)
 
 
-# --- what a sign-in waits for -----------------------------------------------------------------------------------------
+# --- stages of a pending sign-in --------------------------------------------------------------------------------------
 
 
 def _ask(scene: PendingSignInScenario, prompt: str, **parameters: str) -> None:
@@ -97,7 +97,7 @@ STAGES: dict[str, Callable[[PendingSignInScenario], None]] = {
 }
 
 
-# --- what ends sessions -----------------------------------------------------------------------------------------------
+# --- events that end sessions -----------------------------------------------------------------------------------------
 
 
 def _own_password(scene: PendingSignInScenario) -> None:
@@ -144,7 +144,7 @@ ENDED_BY_USER: dict[str, Callable[[PendingSignInScenario], None]] = {
     "sign out": _sign_out,
     "reset": _reset,
 }
-#: By somebody else: whose use cases, and which of them one after the other.
+#: Changes by a manager: service and methods in order.
 FOREIGN: dict[str, tuple[str, ...]] = {
     "one-time password": ("users", "set_one_time_password"),
     "ended by a manager": ("users", "end_sessions"),
@@ -158,14 +158,14 @@ FOREIGN: dict[str, tuple[str, ...]] = {
 
 
 def end_by_manager(scene: PendingSignInScenario, end: str) -> None:
-    """Do what FOREIGN says, to the person or their organization."""
+    """Applies the FOREIGN change to the user or their organization."""
     service, *verbs = FOREIGN[end]
     for verb in verbs:
         concerned = scene.person.id if service == "users" else scene.person.organization_id
         getattr(getattr(scene.world.operator_services, service), verb)(concerned)
 
 
-#: What ends other sessions than the one that was chosen leaves that one as it is.
+#: Changes that end all sessions except the current one.
 SPARE = frozenset({"own password", "everywhere else", "one other session"})
 
 
@@ -190,7 +190,7 @@ def test_session_end_ends_pending_sign_in(world: World, stage: str, end: str, ta
     else:
         end_by_manager(scene, end)
     if forms:
-        # What stood there before is sent now.
+        # Submit the form that was open before.
         press = ("decision", "allow") if stage.startswith("consent") else None
         fields = {} if press else {"new_password": f"{NEW}, again", "new_password_again": f"{NEW}, again"}
         waiting.submit(fields, button=press)

@@ -1,7 +1,7 @@
-"""Security 7.9 for what applications have of people: what is deactivated or deleted counts no more.
+"""Security 7.9 for tokens of human users: deactivated and deleted entities grant no access.
 
-{user, client, project, organization, project grant} × {code redemption, refresh, userinfo, introspection}, each within
-one request.
+{user, client, project, organization, project grant} × {code redemption, refresh, userinfo, introspection}, each
+within one request.
 """
 
 from collections.abc import Callable
@@ -18,9 +18,9 @@ from identity.testing.world import BrowserSession, PresentableCode, World
 
 @dataclass(frozen=True)
 class UserStateScenario:
-    """A person of one organization at an application of another one, which granted a second project to the first.
+    """A user of one organization and an application of another, which granted a second project to the first.
 
-    ``code`` was not used yet; ``members`` are what another code brought.
+    ``code`` is unused; ``members`` are the token response of another code.
     """
 
     world: World
@@ -35,7 +35,7 @@ class UserStateScenario:
     members: dict[str, Any]
 
     def standing(self) -> dict[str, str]:
-        """What becomes of the access token where it is shown, in one word."""
+        """Outcome of each use of the access token."""
         client, token = self.world.client, self.members["access_token"]
         return {
             "userinfo": str(client.fetch_userinfo(token).status_int),
@@ -44,7 +44,7 @@ class UserStateScenario:
         }
 
     def obtaining(self) -> dict[str, str]:
-        """What becomes of code and refresh token, in one word."""
+        """Outcome of redeeming the code and the refresh token."""
         return {
             "code": _token(self.world.redeem(self.code, self.client)),
             "refresh": _token(self.world.refresh(self.members["refresh_token"], self.client)),
@@ -95,8 +95,8 @@ NO_OWNER = NO_CLIENT | {"introspection by the other project": "invalid_client"}
 NO_GRANT = STANDING | {"introspection by the other project": "inactive"}
 NO_AUDIENCE = {"code": "invalid_scope", "refresh": "invalid_scope"}
 
-#: What can be deactivated, reactivated and deleted: whose use cases, of which thing; what becomes of tokens without it,
-#: and of what would bring new ones.
+#: Entities that can be deactivated, reactivated and deleted: service, id, and the expected outcomes without the entity
+#: for issued tokens and for new ones.
 RESOURCES: dict[str, tuple[str, Callable[[UserStateScenario], str], dict[str, str], dict[str, str]]] = {
     "user": ("users", lambda scene: scene.session.user.id, NOBODY, REFUSED),
     "organization": ("organizations", lambda scene: scene.organization.id, NOBODY, REFUSED),
@@ -127,7 +127,7 @@ def test_access_is_open_before_changes(scene: UserStateScenario) -> None:
 @pytest.mark.shows("3.1")
 @pytest.mark.parametrize("resource", RESOURCES)
 def test_deactivation_suspends_tokens(scene: UserStateScenario, resource: str) -> None:
-    """And reactivated: the tokens of before count again. A code that was shown meanwhile by its client is used up."""
+    """After reactivation the existing tokens work again. A code that its client sent meanwhile is used up."""
     _, _, standing, obtaining = RESOURCES[resource]
     change(scene, resource, "deactivate")
     assert scene.standing() == standing
@@ -149,7 +149,7 @@ def test_deletion_ends_tokens(scene: UserStateScenario, resource: str) -> None:
 
 @pytest.mark.parametrize("how", ["deactivate", "remove"])
 def test_role_check_fails_after_project_grant_is_deleted(world: World, how: str) -> None:
-    """Security 14.5: what derives from a project grant ends with it, the way in included."""
+    """Security 14.5: access that derives from a project grant ends with it."""
     organization, owner = world.make_organization(), world.make_organization()
     project = world.make_project(owner, roles=["reader"], check_roles=True)
     grant = world.make_project_grant(project, organization, roles=["reader"])

@@ -38,7 +38,7 @@ def test_listed_endpoints_answer(three_host_world: World) -> None:
 
 @pytest.mark.shows("1.7", "4.1.2")
 def test_document_follows_openid_connect_discovery(world: World) -> None:
-    """OpenID Connect Discovery §3: what is required, and what is said explicitly."""
+    """OpenID Connect Discovery §3: required members, and optional ones that are explicit."""
     document = world.client.discovery
     assert document["issuer"] == "https://id.example.com"
     assert document["subject_types_supported"] == ["public"]
@@ -57,7 +57,7 @@ def test_document_follows_openid_connect_discovery(world: World) -> None:
 @pytest.mark.shows("4.2.23")
 def test_discovery_lists_only_supported_values(world: World) -> None:
     document = world.client.discovery
-    # The word implicit stands for response types; no token request can name it.
+    # "implicit" stands for response types; a token request cannot use it.
     for grant_type in set(document["grant_types_supported"]) - {"implicit"}:
         answer = world.client.request_token({"grant_type": grant_type})
         assert answer.json["error"] != "unsupported_grant_type"

@@ -1,4 +1,4 @@
-"""Service description §4.2: what the authorization endpoint answers, where, and in what form."""
+"""Service description §4.2: responses of the authorization endpoint, their destination and their format."""
 
 from dataclasses import replace
 from typing import Any
@@ -164,7 +164,7 @@ def test_state_is_returned_unmodified(browser: Browser, party: RelyingParty, mod
 
 
 def test_tokens_never_travel_in_a_query(browser: Browser, party: RelyingParty) -> None:
-    """Decisions, authorization endpoint: query with tokens is invalid_request, told in the fragment."""
+    """Decisions, authorization endpoint: query mode with tokens is invalid_request, returned in the fragment."""
     for response_type in (ID_TOKEN, TOKEN):
         party.expect_error_at_once(browser, "invalid_request", response_type, response_mode="query", mode="fragment")
 
@@ -176,7 +176,7 @@ def test_unknown_response_mode_error_uses_default_mode(browser: Browser, party: 
 
 
 def test_form_post_page_works_without_script_and_carries_no_form_action(browser: Browser, party: RelyingParty) -> None:
-    """Security 11.2: browsers would hold the application's own redirects to form-action."""
+    """Security 11.2: browsers would apply form-action to the application's own redirects."""
     sent_authorization_request = party.new_request(response_mode="form_post", state='"><script>alert(1)</script>')
     answer = browser.open(sent_authorization_request.url)
     page = check_page(answer)
@@ -217,7 +217,7 @@ def test_no_response_type_is_enabled_by_default(world: World, browser: Browser, 
 
 @pytest.mark.shows("7.4")
 def test_unsupported_response_type_is_refused(browser: Browser, party: RelyingParty) -> None:
-    """Service description §7; told in the fragment where the type would have sent tokens."""
+    """Service description §7; the error is in the fragment where the type would have returned tokens there."""
     for response_type in ("token", "code token", "code id_token", "code id_token token", "none", "CODE", "code code2"):
         party.expect_error_at_once(browser, "unsupported_response_type", response_type)
 
@@ -294,7 +294,7 @@ def test_deactivated_user_is_not_signed_in(
 def test_deactivated_application_looks_unknown(
     world: World, browser: Browser, party: RelyingParty, service: str
 ) -> None:
-    """Pages §4.3: one page for both, so that strangers cannot tell them apart."""
+    """Pages §4.3: one page for both, so that they are indistinguishable."""
     application = world.operator_services.applications.get(party.client_id)
     project = world.operator_services.projects.get(application.project_id)
     resource_id = {"applications": application.id, "projects": project.id, "organizations": project.organization_id}[
@@ -320,7 +320,7 @@ def test_role_check_refuses_user_without_role(world: World, browser: Browser, pe
 def test_storage_outage_is_reported_to_client(
     world: World, browser: Browser, party: RelyingParty, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Security 9.5: as soon as the redirect URI is known; without a word of the cause."""
+    """Security 9.5: once the redirect URI is known; the cause is not revealed."""
     from identity.services.sessions import SessionService
     from identity.storage.errors import StorageUnavailable
 

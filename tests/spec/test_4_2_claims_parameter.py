@@ -136,7 +136,7 @@ def test_null_and_unknown_members_request_no_claims(browser: Browser, party: Rel
         assert party.fetch_userinfo(signed_in(browser, party, claims)).keys() == {"sub"}
 
 
-# --- how somebody proved to be it -------------------------------------------------------------------------------------
+# --- authentication context -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("response_type", RESPONSE_TYPES)
@@ -157,7 +157,9 @@ def test_service_user_id_token_has_amr(robot: ServiceUserProgram) -> None:
 
 
 def test_essential_acr_is_met_or_refused(browser: Browser, party: RelyingParty) -> None:
-    """Core §5.5.1.1, and OpenID Connect Core Error Code unmet_authentication_requirements; a voluntary one is told."""
+    """Core §5.5.1.1, and OpenID Connect Core Error Code unmet_authentication_requirements; a voluntary acr is
+    returned.
+    """
     for asked_for, reached in (
         ({"essential": True, "values": [TWO_FACTORS, ONE_FACTOR]}, True),
         ({"essential": True, "value": ONE_FACTOR}, True),
@@ -176,14 +178,14 @@ def test_essential_acr_is_met_or_refused(browser: Browser, party: RelyingParty) 
                 assert party.obtain_tokens(answer, authorization).claims["acr"] == ONE_FACTOR
                 continue
             if browser.sign_in_step is not None:
-                # What is essential can be set up; whoever does not want to goes back.
+                # An essential factor can be enrolled or declined.
                 assert browser.sign_in_step == "factors/new"
                 answer = browser.submit(button=("factor", "none"))
             party.check_error_response(answer, authorization, "unmet_authentication_requirements")
 
 
 def test_consent_page_lists_single_claims(world: World, party: RelyingParty, person: HumanUser) -> None:
-    """What an application receives is not hidden in another parameter."""
+    """Claims of the claims parameter appear on the consent page, too."""
     browser = Browser(world)
     authorization = ask(party, {"userinfo": {"email": None}, "id_token": {"phone_number": None}})
     browser.open(authorization.url, initiator=party.origin)

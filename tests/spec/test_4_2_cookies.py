@@ -14,11 +14,11 @@ from tests.spec.pending_requests import FOREIGN, attributes, begun
 def test_sign_in_sets_cookies(
     world: World, nobody: Browser, party: RelyingParty, person: HumanUser, login_name: str
 ) -> None:
-    """Security 10.6: ``__Host-``, Secure, HttpOnly, SameSite=Lax, Path=/, no Domain; nothing but random in them.
+    """Security 10.6: ``__Host-``, Secure, HttpOnly, SameSite=Lax, Path=/, no Domain; the values are random.
 
-    But for what the account knows the browser by: see test_known_browsers.
+    The cookie of a known browser is an exception: see test_known_browsers.
 
-    That of a sign-in outlives it by as long as the sign-in is known, so that it can be started again.
+    The sign-in cookie outlives its sign-in while the sign-in is stored, so that it can be restarted.
     """
     authorization, request_id = begun(nobody, party)
     (header,) = nobody.answers[0].headers.getall("Set-Cookie")
@@ -104,7 +104,7 @@ def test_malformed_cookies_are_ignored(world: World, party: RelyingParty, header
 
 
 def test_browser_keeps_newest_sign_ins(nobody: Browser, party: RelyingParty, login_name: str) -> None:
-    """A header of cookies must not outgrow what servers read; the tab in use goes on."""
+    """The Cookie header must not exceed what servers accept; the current tab continues."""
     tabs = [nobody.tab() for _ in range(15)]
     authorizations = [begun(tab, party)[0] for tab in tabs]
     assert len([name for name in nobody.cookies.names if "sign-in" in name]) == 10

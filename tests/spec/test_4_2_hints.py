@@ -32,7 +32,7 @@ def test_id_token_hint_selects_session(
 def test_expired_or_foreign_hint_is_accepted(
     world: World, browser: Browser, party: RelyingParty, id_token: str, person: HumanUser
 ) -> None:
-    """Decisions: verified with our own keys, expired ones accepted."""
+    """Decisions: verified with the service's own keys; expired ones are accepted."""
     world.clock.advance(hours=11)
     for relying_party in (party, RelyingParty.register(world)):
         assert relying_party.sign_in_silently(browser, prompt="none", id_token_hint=id_token).claims["sub"] == person.id
@@ -65,7 +65,7 @@ def test_sign_in_of_other_user_is_refused(
 
 
 def hints(world: World, party: RelyingParty, browser: Browser, id_token: str) -> dict[str, str]:
-    """What looks like an ID token of ours and is none."""
+    """Texts that resemble an ID token of this service."""
     header, claims = decode_jwt_unverified(id_token)
     kid = header["kid"]
     key = generate_private_key(public_exponent=65537, key_size=2048)
@@ -117,7 +117,7 @@ def hints(world: World, party: RelyingParty, browser: Browser, id_token: str) ->
 def test_foreign_id_token_hint_is_invalid_request(
     world: World, browser: Browser, party: RelyingParty, id_token: str, other_person: HumanUser
 ) -> None:
-    """Security 4.7 and 7.1: never alg-flexible; an access token is no hint. Whoever is signed in."""
+    """Security 4.7 and 7.1: never alg-flexible, and an access token is no hint, with or without a session."""
     for case, hint in hints(world, party, browser, id_token).items():
         for item in (browser, Browser(world)):
             for prompt in ("none", None):

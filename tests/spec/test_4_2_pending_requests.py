@@ -67,7 +67,7 @@ def test_post_leaves_no_cookie(browser: Browser, party: RelyingParty) -> None:
 def test_post_response_is_bound_to_browser(
     world: World, browser: Browser, party: RelyingParty, person: HumanUser
 ) -> None:
-    """Nobody can have somebody else's browser answer a request that they began (login CSRF)."""
+    """Login CSRF: another user's browser cannot complete a request that an attacker began."""
     authorization = party.new_request()
     attacker = Browser(world)
     stored = attacker.post_form(authorization.endpoint, dict(authorization.parameters), initiator=party.origin)
@@ -101,7 +101,7 @@ def test_urls_come_from_settings(world: World, browser: Browser, party: RelyingP
 def test_pending_request_is_bound_to_browser(
     world: World, nobody: Browser, party: RelyingParty, login_name: str, browser: Browser
 ) -> None:
-    """Security 4.8: any address of the sign-in, opened elsewhere, is refused; also where somebody is signed in."""
+    """Security 4.8: another browser cannot open any URL of the sign-in, with or without a session."""
     authorization, request_id = begun(nobody, party)
     nobody.submit({"login_name": login_name})
     steps = ("", "/password", "/accounts", "/register", "/consent", "/password/change")
@@ -140,7 +140,7 @@ def test_unknown_sign_in_is_refused(nobody: Browser, request_id: str) -> None:
 
 
 def test_finished_request_answers_once(nobody: Browser, party: RelyingParty, login_name: str) -> None:
-    """Pages §4.2: back, reload, or another tab: a page that says so, never a second code."""
+    """Pages §4.2: back, reload or another tab shows a page, never a second code."""
     authorization, request_id = begun(nobody, party)
     secret = next(cookie for cookie in nobody.cookies if cookie.name.endswith(request_id))
     code = party.extract_code(nobody.sign_in(login_name), authorization)
@@ -273,7 +273,7 @@ def test_expired_and_finished_requests_are_purged(isolated_world: World) -> None
     check_page(browser.open(f"/oauth/v2/authorize/{request_id}"), 404, UNKNOWN)
 
 
-# --- what changes meanwhile -------------------------------------------------------------------------------------------
+# --- concurrent changes -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("change", ["deactivated", "removed", "sent elsewhere"])
@@ -328,11 +328,11 @@ def test_session_end_is_rechecked_on_resumption(
     assert authorization.parameters["prompt"] == "consent"
 
 
-# --- the service's own pages ------------------------------------------------------------------------------------------
+# --- sign-in for the service's pages ----------------------------------------------------------------------------------
 
 
 def test_service_pages_sign_in_without_application(nobody: Browser, login_name: str, person: HumanUser) -> None:
-    """Pages §4.1: /login alone makes a request of its own."""
+    """Pages §4.1: /login alone creates its own request."""
     nobody.open("/login")
     assert nobody.sign_in_step == ""
     nobody.sign_in(login_name)
@@ -342,7 +342,7 @@ def test_service_pages_sign_in_without_application(nobody: Browser, login_name: 
 
 
 def test_service_pages_do_not_redirect_elsewhere(browser: Browser) -> None:
-    """Whoever is signed in arrives at once, on our host alone."""
+    """A signed-in user is redirected at once, only on this host."""
     for target in (
         "https://evil.example/",
         "//evil.example",

@@ -62,7 +62,7 @@ def test_first_page_follows_prompt_and_sessions(
 def test_prompt_none_shows_no_page(
     world: World, browser: Browser, party: RelyingParty, person: HumanUser, response_type: str, mode: str | None
 ) -> None:
-    """Whoever is signed in answers; else there is an error. In one answer, leaving nothing behind."""
+    """With a session the response is immediate, otherwise an error. It stores nothing."""
     parameters = {"prompt": "none", "response_mode": mode}
     assert party.sign_in_silently(browser, response_type, **parameters).claims["sub"] == person.id
     assert len(browser.answers) == 1
@@ -74,7 +74,7 @@ def test_prompt_none_shows_no_page(
 def test_prompt_none_with_several_sessions_is_refused(
     browser: Browser, party: RelyingParty, person: HumanUser, other_person: HumanUser
 ) -> None:
-    """The user would have to choose, unless a hint says who is meant."""
+    """The user would have to choose, unless a hint selects a session."""
     browser.start_session(other_person)
     party.expect_error_at_once(browser, "account_selection_required", prompt="none")
     for user in (person, other_person):
@@ -146,7 +146,7 @@ def test_recent_password_is_not_requested_again(world: World, browser: Browser, 
 
 @pytest.mark.shows("4.2.13")
 def test_prompt_login_cannot_be_removed(browser: Browser, party: RelyingParty, login_name: str) -> None:
-    """Security 4.7: what was asked stands in the row, not in the address."""
+    """Security 4.7: the requested prompt is stored with the request, not in the URL."""
     authorization = party.open_request(browser, prompt="login")
     page = browser.path
     request_id = page.split("/")[2]
@@ -288,7 +288,7 @@ def test_prompt_login_and_consent_combine(browser: Browser, party: RelyingParty,
 def test_consent_belongs_to_consenting_user(browser: Browser, party: RelyingParty, other_person: HumanUser) -> None:
     party.open_request(browser, prompt="consent")
     form = urlencode([*browser.find_form().submit_fields(), ("decision", "allow")])
-    # The answer gets lost, and somebody else sits down.
+    # The response is lost, and another user takes over the browser.
     answer = browser._send(browser._from_page("POST", browser.url, form.encode()), "same-origin")
     for name in browser.session_cookies:
         browser.cookies.delete(name)
@@ -386,7 +386,7 @@ def test_unknown_organization_is_invalid_scope(browser: Browser, party: RelyingP
 
 
 def test_users_of_one_browser_keep_their_tokens(world: World, party: RelyingParty) -> None:
-    """Security 18.8: whoever signs in at the browser of another gets nothing of theirs, and takes nothing away."""
+    """Security 18.8: users of one browser neither receive nor end each other's tokens."""
     browser = Browser(world)
     tokens_of = {}
     for person in (world.make_human_user(), world.make_human_user()):

@@ -22,7 +22,7 @@ UNTRUSTED = "We cannot send you back to this application"
 
 REGISTERED = "https://app.example/cb"
 
-#: What is not REGISTERED, however near it comes: with another end, another beginning, another host in between, or none.
+#: Near misses of REGISTERED: a different suffix, prefix or host, or none.
 NEAR = (
     *(f"{REGISTERED}{end}" for end in ("/", "?", "?x=1", "#", "#fragment", " ", "\n", "\t", "%20", "%00", "/..", ";x")),
     *(f"{REGISTERED}{end}" for end in ("x", ".evil", "\u200b", "\r\nLocation: https://evil.example")),
@@ -228,7 +228,7 @@ def test_removed_redirect_uri_is_refused(world: World, browser: Browser, party: 
     check_page(browser.open(authorization.url), 400, UNTRUSTED)
 
 
-# Hostile variants: whatever is asked for, the answer goes to a registered address or stays here.
+# Hostile variants: the response goes to a registered URI or stays on this host.
 
 hostile = settings(max_examples=100, derandomize=True)
 
@@ -318,7 +318,7 @@ _values = (
 
 
 def test_any_request_is_answered_without_error(target: tuple[Browser, RelyingParty]) -> None:
-    """Security 12.6: every parameter may hold anything; what leaves goes to the registered address."""
+    """Security 12.6: any parameter value; redirects go to the registered URI only."""
     browser, party = target
 
     @hostile
@@ -339,14 +339,14 @@ def test_any_request_is_answered_without_error(target: tuple[Browser, RelyingPar
 
 
 def test_code_belongs_to_signed_in_user(world: World, party: RelyingParty, person: HumanUser) -> None:
-    """After all of that the endpoint still does what it is for."""
+    """The endpoint still works after hostile requests."""
     browser = Browser(world)
     browser.start_session(person)
     assert party.sign_in_silently(browser).claims["sub"] == person.id
 
 
 def test_redirect_uri_is_shown_to_developers_only(world: World, browser: Browser) -> None:
-    """In the audit trail without what could be secret or long; on the page only where it is in development."""
+    """The audit trail omits secret and long parts; the page shows the URI in development only."""
     sent = "https://ada:password@app.example/callback\x1b[31m\n?code=secret-of-a-person#state"
     for development in (False, True):
         party = RelyingParty.register(world, development=development)

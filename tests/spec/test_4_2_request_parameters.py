@@ -24,7 +24,7 @@ VERIFIER = "v" * 43
 
 @pytest.fixture
 def public(world: World) -> RelyingParty:
-    """An application without a secret, such as one in a browser."""
+    """A public client, such as a browser application."""
     return RelyingParty.register(world, authentication_method="none")
 
 
@@ -59,7 +59,7 @@ def test_unknown_client_error_reveals_no_client(browser: Browser, party: Relying
         assert "app.example" not in page.main.get_text()
 
 
-#: Parameters of any kind, one that nobody knows among them.
+#: Parameters of every kind, including an unknown one.
 ANY_PARAMETER = (
     "response_type", "scope", "state", "nonce", "prompt", "max_age", "response_mode", "ui_locales", "login_hint",
     "id_token_hint", "code_challenge", "code_challenge_method", "display", "acr_values", "claims", "unheard_of",
@@ -68,7 +68,7 @@ ANY_PARAMETER = (
 
 @pytest.mark.shows("7.1")
 def test_duplicate_parameter_is_invalid_request(browser: Browser, party: RelyingParty) -> None:
-    """Security 4.3: any parameter. What stands twice says nothing: neither how to answer nor which state is meant."""
+    """Security 4.3: any parameter. A duplicate response_mode or state is ignored."""
     for name in ANY_PARAMETER:
         authorization = party.new_request()
         value = authorization.parameters.get(name, "1")
@@ -98,7 +98,7 @@ def test_duplicate_client_or_redirect_uri_error_is_shown(browser: Browser, party
 def test_request_objects_are_refused_and_never_fetched(
     browser: Browser, party: RelyingParty, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Decisions, authorization endpoint; discovery says the same."""
+    """Decisions, authorization endpoint; discovery announces it."""
 
     def fail(*args: object, **kwargs: object) -> None:
         raise AssertionError("something was fetched")
@@ -139,7 +139,7 @@ def test_request_object_refusal_uses_outer_redirect_uri(
     party.check_error_response(browser.open(sent.url), authorization, "request_not_supported", mode=mode)
 
 
-#: What is passed over, by the names of the parameters.
+#: Ignored parameters and their values.
 HARMLESS: dict[str, tuple[str, ...]] = {
     "display": ("page", "popup", "touch", "wap", "hologram"),
     "acr_values": ("1 2", "urn:mace:incommon:iap:silver"),
@@ -182,7 +182,7 @@ def test_scope_without_openid_is_invalid(browser: Browser, party: RelyingParty) 
 
 
 def test_scope_with_forbidden_characters_is_invalid(browser: Browser, party: RelyingParty) -> None:
-    """RFC 6749 §3.3: told before anybody is asked to sign in."""
+    """RFC 6749 §3.3: refused before any sign-in."""
     for scope in (
         'openid "quoted"',
         "openid back\\slash",
@@ -208,7 +208,7 @@ def test_scope_order_is_free_and_unknown_scopes_are_dropped(browser: Browser, pa
 
 
 def test_inaccessible_project_is_invalid_scope(world: World, browser: Browser, person: HumanUser) -> None:
-    """Decisions, namespaces: the scope is named; a foreign project cannot be told from none. Decided after sign-in."""
+    """Decisions, namespaces: the error names the scope, and a foreign project looks unknown. Checked after sign-in."""
     foreign = world.make_project()
     party = RelyingParty.register(world, project_id=foreign.id)
     for project_id in (foreign.id, "nothing"):
@@ -249,7 +249,7 @@ def test_long_values_are_refused(browser: Browser, party: RelyingParty) -> None:
 
 
 def test_request_over_16_kib_is_refused(world: World, browser: Browser, party: RelyingParty) -> None:
-    """Security 4.4 and pages §4.3: 413, shown."""
+    """Security 4.4 and pages §4.3: a 413 page."""
     authorization = party.new_request(unheard_of="x")
     room = 16 * 1024 - len(authorization.url.partition("?")[2])
     fits, large = (
@@ -264,7 +264,7 @@ def test_request_over_16_kib_is_refused(world: World, browser: Browser, party: R
 
 @pytest.mark.shows("7.1", "7.8")
 def test_malformed_encoding_error_is_shown(browser: Browser, party: RelyingParty) -> None:
-    """Nobody can tell where such a request came from."""
+    """The origin of such a request is unknown."""
     for broken in ("state=%", "state=%4", "state=%zz", "state=%ff", "state=%c3%28", "state=%00", "%ff=1", "st%ate=1"):
         authorization = party.new_request(state=None)
         check_page(browser.open(f"{authorization.url}&{broken}"), 400, UNREADABLE)

@@ -34,7 +34,7 @@ def ask(world: World, client: CredentialsOrClientId, scope: str | None = None) -
 
 
 def token_of(world: World, client: CredentialsOrClientId, scope: str | None = None) -> str:
-    """The access token that is granted to such a request."""
+    """The access token that such a request obtains."""
     token: str = check_token_response(ask(world, client, scope))["access_token"]
     return token
 
@@ -46,7 +46,7 @@ def client(world: World) -> Credentials:
 
 
 def test_client_credentials_issue_only_access_token(world: World, client: Credentials) -> None:
-    """Even if openid and offline_access are asked for."""
+    """Even with openid and offline_access in the scope."""
     for scope in (None, "openid offline_access"):
         members = check_token_response(ask(world, client, scope))
         assert set(members) <= {"access_token", "token_type", "expires_in", "scope"}
@@ -72,7 +72,7 @@ def test_token_belongs_to_application(world: World) -> None:
 
 
 def test_application_token_has_no_user(world: World, client: Credentials) -> None:
-    """Userinfo has nobody to tell of, and the management API knows users alone: it is not for applications."""
+    """Userinfo has no subject, and the management API accepts users only."""
     check_oauth_error(ask(world, client, f"openid {world.audience_scope()}"), "invalid_scope")
     token = token_of(world, client, "openid")
     check_oauth_error(world.client.fetch_userinfo(token), "insufficient_scope", status=403)
@@ -103,7 +103,7 @@ def test_application_revokes_its_token(world: World, client: Credentials) -> Non
 
 
 def test_token_ends_with_its_secret(world: World) -> None:
-    """Security 3.2, 7.4: with a secret that is known, all that was got by it. What people have lives on."""
+    """Security 3.2, 7.4: tokens obtained with a leaked secret end with it. Tokens of human users stay."""
     client = world.make_web_application(grant_types=GRANTS | {"authorization_code"})
     of_a_person = world.obtain_tokens(client)["access_token"]
     known = token_of(world, client)
@@ -139,7 +139,7 @@ def secret(world: World, robot: ServiceUserProgram) -> Credentials:
 
 
 def test_service_user_gets_client_credentials_token(world: World, secret: Credentials) -> None:
-    """Neither ID token nor refresh token, even if openid and offline_access are asked for; no grant type registered."""
+    """Neither ID token nor refresh token, even with openid and offline_access; needs no registered grant type."""
     for scope, granted in ((None, ""), ("openid offline_access", "openid"), ("profile unheard_of", "profile")):
         members = check_token_response(ask(world, secret, scope))
         assert set(members) - {"scope"} == {"access_token", "token_type", "expires_in"}
@@ -159,7 +159,7 @@ def test_service_user_can_use_both_authentication_methods(
 
 
 def test_token_names_service_user(world: World, robot: ServiceUserProgram, secret: Credentials) -> None:
-    """Decisions, tokens: as with the JWT profile, whose tokens are told alike."""
+    """Decisions, tokens: the claims equal those of the JWT bearer grant."""
     scope = f"openid {world.audience_scope()}"
     by_secret = world.client.introspect(token_of(world, secret, scope), world.introspector)
     by_key = world.client.introspect(robot.access_token(scope), world.introspector)
@@ -217,7 +217,7 @@ def test_userinfo_of_service_user_needs_openid(world: World, robot: ServiceUserP
 
 @pytest.mark.parametrize("kind", ["application", "service user"])
 def test_audience_projects_belong_to_client_organization(world: World, robot: ServiceUserProgram, kind: str) -> None:
-    """Decisions: audience scopes are checked against its organization, and again when somebody asks."""
+    """Decisions: audience scopes are checked against the client's organization, at issue and at introspection."""
     project, foreign = world.make_project(robot.organization), world.make_project()
     client = (
         world.make_service_user_secret(robot)
@@ -267,7 +267,7 @@ def test_role_claims_equal_those_of_assertion_grant(
 
 
 def test_manager_secret_opens_management_api(world: World) -> None:
-    """Security 14.3: with the own project in the audience and a manager role; neither is enough by itself."""
+    """Security 14.3: needs both the instance's project in the audience and a manager role."""
     manager, robot = world.make_manager_program(), world.make_service_user_program()
     secret = world.make_service_user_secret(manager)
     token = token_of(world, secret, world.audience_scope())
@@ -300,7 +300,7 @@ def test_secret_rotation_has_no_gap(world: World, robot: ServiceUserProgram, sec
 def test_secret_removed_during_request_is_refused(
     world: World, robot: ServiceUserProgram, secret: Credentials, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was looked up may be gone when the token is recorded."""
+    """The credential may be deleted between lookup and issue."""
 
     def remove() -> None:
         with world.transaction_services() as services:
@@ -317,7 +317,7 @@ def test_secret_removed_during_request_is_refused(
 
 
 def test_service_user_revokes_its_token(world: World, robot: ServiceUserProgram, secret: Credentials) -> None:
-    """RFC 7009 §2.1: the client that got the token, be it by secret or by assertion; and nobody else's."""
+    """RFC 7009 §2.1: the client that obtained the token, by secret or by assertion, and no other."""
     scope = f"openid {world.audience_scope()}"
     tokens = [token_of(world, secret, scope), robot.access_token(scope)]
     stranger = world.make_service_user_secret(world.make_service_user_program())
@@ -349,7 +349,7 @@ def test_service_user_cannot_introspect(world: World, secret: Credentials) -> No
 def test_service_user_secret_works_for_client_credentials_only(
     world: World, secret: Credentials, grant_type: str
 ) -> None:
-    """Security 3.4: also with what belongs to somebody else, which still works."""
+    """Security 3.4: also with live artifacts of other clients."""
     client, session = world.make_web_application(), world.make_browser_session()
     code, members = world.make_code(client, session), world.obtain_tokens(client, session)
     form = {"grant_type": grant_type, "refresh_token": members["refresh_token"], **code.form()}
@@ -378,7 +378,7 @@ def wrong(secret: Credentials, world: World) -> dict[str, str]:
 
 
 def test_service_user_failures_equal_application_failures(world: World, secret: Credentials) -> None:
-    """Security 3.2: in the header and in the form; nothing tells a stranger which ids are service users."""
+    """Security 3.2: in header and form; errors do not reveal which ids are service users."""
     expected = world.client.request_token({"grant_type": GRANT}, {"Authorization": basic_auth_header("nobody:wrong")})
     check_oauth_error(expected, "invalid_client", status=401)
     for case, credentials in wrong(secret, world).items():

@@ -17,7 +17,7 @@ from identity.testing.world import CALLBACK_URI, CODE_VERIFIER, BrowserSession, 
 
 pytestmark = pytest.mark.every_storage
 
-#: What a client may ask of the code grant, and what it gets.
+#: Requested and granted scope of the code grant.
 SCOPE = "openid profile offline_access"
 
 
@@ -144,12 +144,12 @@ def _organization_of(world: World, client: Credentials) -> str:
     return found.organization.id
 
 
-# --- what has to fit --------------------------------------------------------------------------------------------------
+# --- checks -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.shows("4.3.3")
 def test_redirect_uri_must_equal_request(world: World, client: Credentials, session: BrowserSession) -> None:
-    """And whoever shows the code and fails here gets no second try (security 5.3)."""
+    """A failed redemption uses the code up (security 5.3)."""
     for redirect_uri in (
         f"{CALLBACK_URI}/",
         CALLBACK_URI.upper(),
@@ -218,7 +218,7 @@ def test_confidential_client_needs_no_pkce(world: World, client: Credentials, se
 
 
 def test_verifier_without_challenge_is_refused(world: World, client: Credentials, session: BrowserSession) -> None:
-    """Security 4.5: somebody took the challenge out of the request (RFC 9700 §4.8.2)."""
+    """Security 4.5: PKCE downgrade, an attacker removed the challenge (RFC 9700 §4.8.2)."""
     code = world.make_code(client, session, code_challenge=None, code_challenge_method=None)
     check_oauth_error(world.redeem(code, client, code_verifier=CODE_VERIFIER), "invalid_grant")
 
@@ -273,7 +273,7 @@ def test_application_needs_grant_enabled(world: World, session: BrowserSession) 
     check_oauth_error(world.redeem(world.make_code(client, session), client), "unauthorized_client")
 
 
-# --- what changes between the sign-in and the redemption --------------------------------------------------------------
+# --- changes between sign-in and redemption ---------------------------------------------------------------------------
 
 
 def test_sign_out_ends_codes(world: World, client: Credentials, session: BrowserSession) -> None:

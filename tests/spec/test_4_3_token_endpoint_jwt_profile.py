@@ -160,7 +160,7 @@ def test_parameter_limits_are_enforced(world: World, robot: ServiceUserProgram) 
 
 
 def test_body_of_64_kilobytes_is_accepted(world: World) -> None:
-    """Security 12.2; no more of it: see test_8_limits."""
+    """Security 12.2; test_8_limits refuses larger ones."""
     at_limit = b"&".join(b"a%d=" % number + b"x" * 16000 for number in range(4)).ljust(65536, b"&")[:65536]
     assert post(world, at_limit).status_int == 400  # type: ignore[attr-defined]
 

@@ -64,7 +64,7 @@ def test_refresh_issues_all_tokens(world: World, session: BrowserSession, kind: 
 
 
 def test_refreshed_id_token_keeps_sign_in(world: World, client: Credentials, session: BrowserSession) -> None:
-    """OpenID Connect Core §12.2: iss, sub, aud, azp and auth_time as before; iat anew; no nonce."""
+    """OpenID Connect Core §12.2: iss, sub, aud, azp and auth_time are kept; iat is new; no nonce."""
     first = world.obtain_tokens(client, session, scope=SCOPE, nonce="n-0S6")
     world.clock.advance(hours=1)
     _, before = decode_jwt_unverified(first["id_token"])
@@ -191,7 +191,7 @@ def test_replay_is_detected_after_expiry(world: World, client: Credentials, sess
 
 
 def test_id_token_outlives_revoked_family(make_world: WorldFactory) -> None:
-    """However soon after their end tokens are purged: what goes with a family is over by then, too."""
+    """Even if tokens are purged right after expiry: everything of the family has expired by then."""
     world = make_world(**{"identity.token_retention": "0"})
     client = world.make_web_application(access_token_lifetime=MAX_TOKEN_LIFETIME)
     members = world.obtain_tokens(client)
@@ -305,7 +305,7 @@ def test_refresh_token_family_expires_after_ninety_days(world: World, client: Cr
     check_oauth_error(world.refresh(members["refresh_token"], client), "invalid_grant")
 
 
-# --- what ends it before ----------------------------------------------------------------------------------------------
+# --- early end of a family --------------------------------------------------------------------------------------------
 
 
 def test_revocation_of_any_generation_revokes_family(world: World, client: Credentials) -> None:
@@ -336,7 +336,7 @@ def test_replay_keeps_revocation_time(world: World, client: Credentials) -> None
 def test_sign_out_ends_access_tokens_and_keeps_offline_access(
     world: World, client: Credentials, session: BrowserSession
 ) -> None:
-    """Decisions, end session. What is refreshed afterwards is not tied to the session any more."""
+    """Decisions, end session. Tokens refreshed afterwards are not bound to the session."""
     first = world.obtain_tokens(client, session)
     online = world.obtain_tokens(client, session, scope="openid")
     with world.transaction_services() as services:
@@ -348,7 +348,7 @@ def test_sign_out_ends_access_tokens_and_keeps_offline_access(
     check_alive(world, second)
     assert "sid" not in decode_jwt_unverified(second["id_token"])[1]
     check_alive(world, rotated(world, second["refresh_token"], client))
-    # And not by being refreshed: what was dead stays dead.
+    # A refresh does not revive revoked tokens.
     check_dead(world, first)
 
 

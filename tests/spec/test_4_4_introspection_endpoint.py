@@ -16,7 +16,7 @@ from identity.transaction_manager import ExplicitTransactionManager
 
 @pytest.fixture
 def token(robot: ServiceUserProgram) -> str:
-    """A token whose audience is the own project."""
+    """A token whose audience is the instance's project."""
     return robot.management_token()
 
 
@@ -133,7 +133,7 @@ def test_user_token_introspection_has_all_members(world: World) -> None:
 
 
 def test_api_of_application_project_can_introspect(world: World) -> None:
-    """And one of another project only if the token was asked for with it in its audience."""
+    """An API of another project needs that project in the token's audience."""
     organization = world.make_organization()
     project, other = world.make_project(organization), world.make_project(organization)
     client, session = (
@@ -149,7 +149,7 @@ def test_api_of_application_project_can_introspect(world: World) -> None:
 
 
 def test_public_client_cannot_introspect(world: World) -> None:
-    """RFC 7662 §2.1: the endpoint wants proof, and a public client has none; not even for its own token."""
+    """RFC 7662 §2.1: the endpoint requires authentication, which a public client lacks, even for its own token."""
     client = world.make_public_application()
     token = world.obtain_tokens(client)["access_token"]
     answer = world.client.post(world.client.discovery["introspection_endpoint"], {"token": token, "client_id": client})
@@ -164,7 +164,7 @@ def test_expired_token_is_inactive(world: World, token: str) -> None:
     check_inactive_token(world.client.introspect(token, world.introspector))
 
 
-#: What becomes of a token that is no longer the one that was issued.
+#: Modified tokens.
 UNKNOWN: tuple[Callable[[str], str], ...] = (
     lambda token: "rubbish",
     lambda token: "..",
@@ -238,7 +238,7 @@ def test_other_content_types_are_refused(world: World, token: str) -> None:
 
 
 @pytest.mark.parametrize("token_format", TokenFormat)
-@pytest.mark.parametrize("storage", ["memory"])  # no storage is asked about more than a digest
+@pytest.mark.parametrize("storage", ["memory"])  # every storage looks up a digest only
 def test_mutated_token_is_inactive(world_cache: WorldCache, storage: str, token_format: TokenFormat) -> None:
     """Security 7.2: truncated, extended, flipped, case, white space."""
     world = world_cache.shared_world(storage)

@@ -194,7 +194,7 @@ CLAIMS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture
 def session(world: World) -> BrowserSession:
-    """Somebody of whom everything is known, signed in."""
+    """The session of a user with a complete profile."""
     person = world.make_human_user()
     known = replace(person, profile=PROFILE, version=person.version + 1)
     world.operator_services.storage.users.update(known)
@@ -202,7 +202,7 @@ def session(world: World) -> BrowserSession:
 
 
 def claims_of(session: BrowserSession, scope: str) -> dict[str, Any]:
-    """What is known of the person by itself: the user name, and when something last changed."""
+    """The claims of a scope; the user name and updated_at are always known."""
     person = session.user
     of_user = {"preferred_username": person.user_name, "updated_at": int(person.changed_at.timestamp())}
     return CLAIMS[scope] | (of_user if scope == "profile" else {})

@@ -167,7 +167,7 @@ def test_access_token_revocation_keeps_refresh_token(world: World) -> None:
 
 
 def test_public_client_revokes_its_tokens(world: World) -> None:
-    """RFC 7009 §2.1: it names itself; what is foreign stays live."""
+    """RFC 7009 §2.1: it sends its client_id; tokens of other clients stay live."""
     client, stranger = world.make_public_application(), world.make_public_application()
     address = world.client.discovery["revocation_endpoint"]
     for name in ("access_token", "refresh_token"):

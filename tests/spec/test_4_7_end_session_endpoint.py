@@ -126,7 +126,7 @@ def test_native_application_is_opened_by_its_scheme(world: World, browser: Brows
 def test_sign_out_ends_only_hinted_session(
     world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens
 ) -> None:
-    """Somebody else at the same browser stays signed in, and so does the person elsewhere."""
+    """Other users of the browser and the user's other browsers stay signed in."""
     other_person = world.make_human_user()
     browser.start_session(other_person)
     person_id = tokens.claims["sub"]
@@ -141,7 +141,7 @@ def test_sign_out_ends_only_hinted_session(
 def test_hint_of_any_application_names_session(
     world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens
 ) -> None:
-    """One session, many applications: any of them may ask, each for its own addresses."""
+    """A session serves many applications; each may end it and redirect to its own URIs."""
     relying_party = RelyingParty.register(world, post_logout_redirect_uri="https://other.example/bye")
     received_tokens = relying_party.sign_in_silently(browser, prompt="none")
     check_page(
@@ -151,7 +151,7 @@ def test_hint_of_any_application_names_session(
     assert not is_signed_in(browser, party)
 
 
-# --- what ends with the session ---------------------------------------------------------------------------------------
+# --- effects of ending a session --------------------------------------------------------------------------------------
 
 
 @pytest.mark.shows("4.4.4")
@@ -179,7 +179,7 @@ def test_sign_out_ends_access_tokens(world: World, browser: Browser, person: Hum
 def test_sign_out_keeps_offline_refresh_tokens(
     browser: Browser, party: RelyingParty, tokens: ReceivedTokens, person: HumanUser
 ) -> None:
-    """Security 7.8; what they bring belongs to no session any more."""
+    """Security 7.8; refreshed tokens are not bound to a session."""
     check_sent_back(browser.open(party.logout_url(tokens.id_token)))
     assert party.client.fetch_userinfo(tokens.access_token).status_int == 401
     answer = party.refresh(tokens.refresh_token)
