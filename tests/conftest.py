@@ -25,7 +25,7 @@ pytest_plugins = ["identity.testing.fixtures"]
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
 
-#: How the reasons begin for which tests with programs of others are skipped.
+#: Beginnings of the reasons with which tests that need external programs are skipped.
 MISSING = {
     "Chromium is not installed": "the browser tests",
     "a proxy is not installed": "the tests with proxies",
@@ -73,7 +73,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(autouse=True)
 def no_secret_was_logged() -> None:
-    """What is logged once a minute is logged anew in each test."""
+    """Messages that are logged once a minute are logged again in each test."""
     for logger in logging.root.manager.loggerDict.values():
         for item in getattr(logger, "filters", ()):
             if isinstance(item, RepeatedMessageFilter):
@@ -85,7 +85,7 @@ def no_secret_in_any_line(request: pytest.FixtureRequest) -> Iterator[None]:
     """With --search-logs no line that a test has logged holds a secret that was made or given in it."""
     yield
     if SEARCH is not None:
-        # What processes write whose errors nobody asked for is heard by pytest.
+        # pytest captures the stderr of processes.
         for _, kind, text in request.node._report_sections:
             SEARCH.lines += text.splitlines() if kind == "stderr" else ()
         if found := SEARCH.found():

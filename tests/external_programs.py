@@ -1,4 +1,4 @@
-"""Programs of others that tests need."""
+"""External programs that tests need."""
 
 import os
 import shutil

@@ -28,7 +28,7 @@ class NameServer:
     def __init__(self) -> None:
         self.records: dict[tuple[str, str], list[list[str]]] = {}
         self.requests: list[tuple[str, str]] = []
-        #: While it is not set, nobody gets an answer.
+        #: While it is not set, the server does not respond.
         self.answering = threading.Event()
         self.answering.set()
         self._lock = threading.Lock()
@@ -81,7 +81,7 @@ class WebServer:
 
     def __init__(self, folder: Path, *names: str) -> None:
         self.files: dict[tuple[str, str], tuple[int, dict[str, str], bytes]] = {}
-        #: What came, as host and path; and how many connections there were, whatever came over them.
+        #: The requests, as host and path; and the number of connections.
         self.received: list[tuple[str, str]] = []
         self.connections = 0
         self.certificate = _certificate(folder, names)

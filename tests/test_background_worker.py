@@ -80,7 +80,7 @@ def test_failing_job_is_logged_and_stops_no_other(monotonic: WorkerClock, caplog
 
 
 class TestCalled:
-    """Work that must be done although nobody asks anything, such as sending a mail."""
+    """Jobs that must run without requests, such as sending mail."""
 
     def test_runs_at_once(self) -> None:
         ran = threading.Event()
@@ -152,7 +152,7 @@ class TestCalled:
 
 
 class TestAlone:
-    """Work that waits for other machines, such as a receiver that hangs."""
+    """Jobs that wait for other machines, such as a receiver that hangs."""
 
     def test_holds_up_nobody(self) -> None:
         hanging, ran, other = threading.Event(), threading.Event(), threading.Event()

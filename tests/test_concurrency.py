@@ -342,7 +342,7 @@ def test_greenlets_are_used_again() -> None:
 
 
 def test_greenlet_is_not_resumed_in_the_callback_of_a_socket_or_timer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """libuv (uvloop) has lists in its stack frame meanwhile; to change readers or timers then ends the process."""
+    """libuv (uvloop) has lists in its stack frame; changing readers or timers in the callback crashes the process."""
     callbacks: list[str] = []
     resumed: list[list[str]] = []
 

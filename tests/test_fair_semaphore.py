@@ -24,7 +24,7 @@ def stack() -> Iterator[ExitStack]:
 def acquired(
     shares: FairSemaphore, stack: ExitStack, *, network: str = "", organization: str = "", known: bool = False
 ) -> int:
-    """How many places somebody gets who wants all of them."""
+    """The number of permits that a greedy caller gets."""
     number = 0
     with client_network_scope(network), organization_scope(organization, known_browser=known):
         while True:

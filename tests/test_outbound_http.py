@@ -26,13 +26,13 @@ PUBLIC = "203.0.114.7"
 
 @pytest.fixture
 def canary(tmp_path: Path) -> Iterator[WebServer]:
-    """A server on the loopback interface that nobody is to reach."""
+    """A server on the loopback interface that must not be reached."""
     server = WebServer(tmp_path, HOST, "localhost")
     yield server
     server.close()
 
 
-#: How the loopback interface and other private places are written so that nobody notices.
+#: Disguised spellings of the loopback interface and other private addresses.
 DISGUISES = [
     "127.0.0.1",
     "2130706433",

@@ -1,4 +1,4 @@
-"""Hasher: a few passwords at a time, a short queue, then busy; and whoever waits steps aside."""
+"""Hasher: few hashes at a time, a short queue, then busy; waiting callers yield."""
 
 import threading
 from collections.abc import Iterator

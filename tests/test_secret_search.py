@@ -1,4 +1,4 @@
-"""The search for secrets in what is logged finds them: what was noted, what looks like one, wherever it is told."""
+"""The search of logs finds secrets: recorded ones and those that look like one, in every output."""
 
 import logging
 import os
@@ -14,7 +14,7 @@ from tests.secret_search.search import SecretSearch
 SECRET = "Zq8-a-secret-token"
 TOKEN = "Z4k3fGVaeRbK894yaj96UxqkOxfDoFmx5oH6QVaRfd7"
 
-#: Each of these tests lets something be told that must not be.
+#: Each of these tests leaks a secret.
 PLANTED = """
 import logging, subprocess, sys
 from identity.testing.browser import Browser, set_password

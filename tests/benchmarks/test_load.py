@@ -1,4 +1,4 @@
-"""The load generator sends what it is told to, and gives up at the first answer that is not the expected one."""
+"""The load generator sends the specified requests, and stops at the first unexpected response."""
 
 import threading
 from collections.abc import Iterator

@@ -118,7 +118,7 @@ def test_stored_copies_satisfy_references(storage: str) -> None:
                 counts = {table: _count(connection, table) for table in tables}
         else:
             with psycopg.connect(url) as connection:
-                # Each rule is checked anew, for all rows.
+                # Each rule is checked again, for all rows.
                 for table, name, rule in connection.execute(_REFERENCES).fetchall():
                     connection.execute(f"ALTER TABLE {table} DROP CONSTRAINT {name}, ADD CONSTRAINT {name} {rule}")
                 counts = {table: _count(connection, table) for table in tables}

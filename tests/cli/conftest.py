@@ -35,7 +35,7 @@ Run = Callable[..., CompletedCommand]
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs the program with these words."""
+    """Runs the program with these arguments."""
 
     def run(*arguments: object) -> CompletedCommand:
         capsys.readouterr()
@@ -66,7 +66,7 @@ def bootstrapped(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def data(bootstrapped: Path, tmp_path: Path) -> Path:
-    """A bootstrapped data folder of the test's own."""
+    """A bootstrapped data folder for one test."""
     return Path(shutil.copytree(bootstrapped, tmp_path / "data"))
 
 

@@ -92,7 +92,7 @@ class TestRecoverAdmin:
         assert left == [1, 0]
 
     def test_takes_back_the_policy_by_which_owners_locked_themselves_out(self, on_data, data):
-        """Security 19.9: no way but one that nobody has set up, and a second factor that nobody can have."""
+        """Security 19.9: the only sign-in method is one that no user has, and the second factor cannot be set up."""
         with open_application(Namespace(ini=INI, variables=[f"data={data}"])) as identity:
             with identity.transaction() as services:
                 subject = services.storage.users.find_by_login_name("admin@identity.localhost")

@@ -24,7 +24,7 @@ def small(**members: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def applied(on_data, tmp_path):
-    """Applies a state, given as values, with further words."""
+    """Applies a state, given as values, with further options."""
 
     def run(state: dict[str, Any], *arguments: object):
         path = tmp_path / "state.json"

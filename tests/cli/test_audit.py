@@ -79,7 +79,7 @@ class Following:
 
     def __init__(self, ini, data, *arguments):
         command = ["audit", "-c", ini, f"data={data}", "--follow", *arguments]
-        # In the background of a script Ctrl-C is ignored, by the tests and by whatever they start.
+        # In the background of a script the tests and their child processes ignore Ctrl-C.
         heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
         code = f"{heed}; import sys; from identity.cli import main; sys.exit(main({command!r}))"
         self.process = subprocess.Popen(

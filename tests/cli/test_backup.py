@@ -139,7 +139,7 @@ class TestFile:
 
 class TestRefusals:
     def refusal(self, run: Run, folder: Path, file: Path, ini: object = INI) -> str:
-        """What is said; nothing was written."""
+        """The error message; nothing was written."""
         ran = run("restore", "-c", ini, f"data={folder}", "--file", file)
         assert ran.status == 1
         assert not (folder / "identity.sqlite").exists()

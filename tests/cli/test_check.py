@@ -1,4 +1,4 @@
-"""identity check: whatever is wrong in the ini file, the sentence names the setting."""
+"""identity check: for every error in the ini file the message names the setting."""
 
 import os
 import re
@@ -26,7 +26,7 @@ from tests.cli.conftest import INI, Run
 
 NOWHERE = "/dev/null/nowhere"
 
-#: Texts of which any is as good as another, as far as a program can tell.
+#: Texts that a program cannot validate.
 ANY = {
     "identity.assertion_audiences",
     "identity.default_domain",
@@ -177,7 +177,7 @@ def failures(run: Run, data: Path, with_settings: Any) -> Any:
 
 @pytest.fixture
 def port_of_nobody() -> Iterator[int]:
-    """A port of the loopback address at which nobody listens."""
+    """A port of the loopback address without a listener."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield bound.getsockname()[1]
@@ -228,7 +228,7 @@ def _wait_until_refused(url: str) -> None:
 
 
 def assert_reported(failures: dict[str, str], text: str, *settings: str) -> None:
-    """One cause, told once, with the settings that are to be looked at."""
+    """One cause is reported once, with the settings to check."""
     assert text in failures["storage"], failures
     assert all(setting in failures["storage"] for setting in settings), failures
     other_failures = {name: sentence for name, sentence in failures.items() if name != "storage"}
@@ -432,7 +432,7 @@ def test_ini_file_is_known_by_its_ending(run: Run, tmp_path: Path) -> None:
 
 
 def test_all_failures_are_reported_at_once(run: Run, tmp_path: Path) -> None:
-    """As somebody meets it who has just written production.ini: nothing that it names is there yet."""
+    """For a new production.ini, before any of the files that it names exists."""
     ini = tmp_path / "production.ini"
     ini.write_text((Path(INI).parent / "production.ini").read_text())
     ran = run("check", "-c", ini, f"secrets={tmp_path}", f"data={tmp_path}/data", "http_port=99999")

@@ -1,4 +1,4 @@
-"""identity export and import: an organization as a file, and such a file as an organization."""
+"""identity export and import: an organization as a file, and back."""
 
 import json
 import stat

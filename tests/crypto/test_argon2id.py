@@ -17,7 +17,7 @@ def stored() -> str:
 
 @pytest.fixture
 def hashed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The costs of the hashes that are made, whatever for."""
+    """The costs of all computed hashes."""
     costs: list[str] = []
 
     class Counting(argon2.PasswordHasher):

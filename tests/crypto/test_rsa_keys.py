@@ -120,7 +120,7 @@ class TestForms:
             RsaPublicKey.from_der(curve.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo))
 
     @given(st.binary(max_size=400))
-    def test_invalid_key_raises_unreadable(self, der: bytes) -> None:
+    def test_junk_der_raises_invalid_key(self, der: bytes) -> None:
         with pytest.raises(InvalidKey):
             RsaPublicKey.from_der(der)
         with pytest.raises(InvalidKey):
@@ -205,7 +205,7 @@ class TestUploading:
         assert refusal(text)
 
     @given(st.text(max_size=80), st.sampled_from(["{}", "-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----"]))
-    def test_invalid_key_raises_only_invalid(self, text: str, frame: str) -> None:
+    def test_malformed_pem_raises_only_invalid_key(self, text: str, frame: str) -> None:
         assert refusal(frame.format(text))
 
     @given(
@@ -214,5 +214,5 @@ class TestUploading:
             st.sampled_from(["RSA", "AQAB", "", 1, None, [], {}, True, "sig"]),
         )
     )
-    def test_invalid_jwk_raises_only_invalid(self, members: dict[str, Any]) -> None:
+    def test_malformed_jwk_raises_only_invalid_key(self, members: dict[str, Any]) -> None:
         assert refusal(json.dumps(members))

@@ -107,7 +107,7 @@ class TestSealing:
         with pytest.raises(UnsealingError):
             Sealer((NEW,)).open(sealed.replace(b"2024", b"2025", 1), associated_data="kid")
 
-    def test_junk_is_not_current(self) -> None:
+    def test_is_current_refuses_junk(self) -> None:
         for junk in (b"", b"\x01", b"\x01\x00" + b"x" * 40, b"\x01\x04\xff\xff\xff\xff" + b"x" * 40, b"\x02" * 60):
             with pytest.raises(UnsealingError, match="not a sealed value"):
                 Sealer((NEW,)).is_current(junk)
@@ -254,7 +254,7 @@ class TestCreating:
         with pytest.raises(FileExistsError):
             create_master_key_file(tmp_path / "link")
 
-    def test_lost_rekey_race_changes_nothing(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_lost_race_for_key_file_changes_nothing(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = make_key_file(tmp_path, b"of the winner")
         monkeypatch.setattr(os.path, "lexists", lambda _: False)
         with pytest.raises(FileExistsError):

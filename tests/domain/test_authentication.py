@@ -1,4 +1,4 @@
-"""How methods of authentication are told (RFC 8176), and what they amount to."""
+"""Authentication method references (RFC 8176) and the acr values that they amount to."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which domains the service gives out itself, which have to be proven, and which nobody can have."""
+"""Which domains the service assigns itself, which have to be proven, and which are refused."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def test_others_have_to_be_proven(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        # the service's own hosts, and what lies below them
+        # the service's own hosts and their subdomains
         "id.example.com",
         "api.example.com",
         "login.example.com",
@@ -30,7 +30,7 @@ def test_others_have_to_be_proven(name: str) -> None:
         # deeper than one label: below what is another organization's
         "evil.acme.id.example.com",
         "www.a.id.example.com",
-        # looks like other letters to whoever decodes it
+        # punycode of a homograph
         "xn--mcrosoft-tkb.id.example.com",
         # no names that can be proven
         "localhost",

@@ -1,4 +1,4 @@
-"""What people type to say who they are: split once, and compared alike."""
+"""Login names: split once and compared case-insensitively."""
 
 import unicodedata
 from dataclasses import replace
@@ -46,13 +46,13 @@ def test_domains_are_compared_as_dns_knows_them(typed: str, domain: str) -> None
 @pytest.mark.parametrize(
     "typed", ["ada@1@acme.example", "ada b@acme.example", "a\u200bda@acme.example", "@acme.example"]
 )
-def test_generated_names_are_valid_user_names(typed: str) -> None:
+def test_login_name_with_invalid_user_name_is_invalid(typed: str) -> None:
     assert not LoginName.parse(typed).is_valid
 
 
 @given(PIECES.map("".join))
 def test_every_text_is_split_at_its_last_at_sign(typed: str) -> None:
-    """Whatever is typed: what the stores look up, what directories get and what is counted come of one split."""
+    """Storage look-ups, directories and rate limits use the same split."""
     name = LoginName.parse(typed, ACME)
     assert (name.user_key, name.domain if name.has_own_domain else "") == login_name_key(name.typed)
     assert "@" not in unicodedata.normalize("NFKC", name.domain)

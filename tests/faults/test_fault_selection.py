@@ -1,4 +1,4 @@
-"""Which faults run where, and which process of a service is asked."""
+"""Which faults run on which storage, and which process receives a request."""
 
 import argparse
 import json
@@ -146,7 +146,7 @@ def test_storage_that_was_asked_for_is_not_left_out() -> None:
 def test_each_fault_describes_its_symptom() -> None:
     """By what clients meet, or by itself; who says neither would be well without having happened."""
     by_themselves = {"worker", "reload", "redemptions", "resets", "hostile", "rotations", "slow", "purge"}
-    # How long a MariaDB must do nothing until somebody is told is up to chance, and whom the load asks at what moment.
+    # How long MariaDB must be silent until an error shows depends on chance and on the load.
     by_themselves |= {"frozen", "damaged"}
     assert {fault.name for fault in FAULTS if not fault.expected_classes} == by_themselves
     assert all(fault.expected_classes for fault in FAULTS if fault.name == "frozen" and "postgresql" in fault.storages)

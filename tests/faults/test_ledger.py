@@ -41,7 +41,7 @@ def played(
     created_id: str = "1",
     tally: ResponseTally | None = None,
 ) -> FailoverClient:
-    """A service that answers as it is told."""
+    """A fake service with these responses."""
 
     class Played(FailoverClient):
         def request(

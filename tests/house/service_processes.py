@@ -28,7 +28,7 @@ class ServiceProcess:
     process: subprocess.Popen[str]
     port: int
     log: Path
-    #: True if it is told to stop as a terminal does it: with all that it started.
+    #: True if signals go to the whole process group, as a terminal sends them.
     group: bool = False
 
     @property
@@ -73,7 +73,9 @@ Pserve = Callable[..., ServiceProcess]
 
 
 def cut_off() -> list[str]:
-    """The words before a command by which it has no network but the machine itself. Skips the test where none do."""
+    """A command prefix that cuts off the network, except for the loopback interface. Skips the test where that is
+    impossible.
+    """
     command = ["unshare", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
     if (
         shutil.which("unshare") is None

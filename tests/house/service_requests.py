@@ -14,7 +14,9 @@ _HIDDEN = re.compile(r'<input type="hidden" name="([^"]+)" value="([^"]*)"')
 
 
 def note_tokens(issuer: str, key_file: KeyFile, ledger: list[str], enough: threading.Event) -> int:
-    """Ask for tokens and note those that are acknowledged, until told; returns how often a connection broke."""
+    """Request tokens and record each acknowledged one until ``enough`` is set; return the number of broken
+    connections.
+    """
     assertion, client, broken = sign_assertion(key_file, issuer), ServiceClient(issuer), 0
     form = {"grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer", "scope": "openid", "assertion": assertion.text}
     endpoint = client.endpoint_url("token")
@@ -39,7 +41,7 @@ def answers(issuer: str) -> bool:
 
 
 def userinfo_of(issuer: str, token: str) -> int:
-    """The status, of whichever process answers."""
+    """The status code of the userinfo response."""
     headers = {"Authorization": f"Bearer {token}"}
     endpoint = ServiceClient(issuer).endpoint_url("userinfo")
     with _session() as session:

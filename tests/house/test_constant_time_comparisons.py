@@ -22,7 +22,7 @@ def compared(source: str) -> Iterator[tuple[int, str]]:
         if not isinstance(node, ast.Compare) or not any(isinstance(item, _COMPARING) for item in node.ops):
             continue
         sides = [node.left, *node.comparators]
-        # A word of ours is no secret.
+        # A constant of the program is not secret.
         if any(isinstance(side, ast.Constant) for side in sides):
             continue
         if any(is_secret(side) for side in sides):
@@ -47,7 +47,7 @@ def test_such_comparisons_are_found() -> None:
         assert list(compared(source))
 
 
-#: What looks like it and tells a stranger nothing.
+#: Comparisons that look like a leak and are none.
 HARMLESS = {
     "code not in _BIND_REFUSED_CODES": "a result code of LDAP",
     "confirmation != password": "both were typed by the same person, just now",
@@ -55,7 +55,7 @@ HARMLESS = {
     "form.text(CONFIRMED_FIELD) != self.confirmation_digest": "a digest of what the page has just shown",
     "stored.hash == trial.stored_hash": "both come from the database",
 }
-#: Stores find rows by digests of 256 random bits: how far a look-up got tells nothing of the secret.
+#: Storage finds rows by digests of 256 random bits: the timing of a look-up reveals nothing about the secret.
 LOOKING_UP = ("storage", "plugins/sql", "testing", "crypto")
 
 

@@ -78,7 +78,7 @@ def test_no_page_speaks_of_a_setting_that_does_not_exist() -> None:
 
 
 def test_no_page_speaks_of_an_operation_that_does_not_exist() -> None:
-    """Of the management API: ``DELETE /users/{user}/sessions``, with whatever names in braces."""
+    """In the management API, such as ``DELETE /users/{user}/sessions``; the names in braces are ignored."""
     known = {f"{operation.method} {_unnamed(operation.path)}" for operation in OPERATIONS}
     found = set(re.findall(r"``(GET|POST|PATCH|DELETE)\s+(?:/management/v1)?(/[^\s`?]+)", PROSE))
     spoken = {f"{method} {_unnamed(path)}" for method, path in found if not path.startswith(ELSEWHERE_SERVED)}
@@ -238,7 +238,7 @@ def test_layout_names_every_module_and_package() -> None:
 
 
 def test_documented_commands_of_the_first_client_work() -> None:
-    """The words that a newcomer types first."""
+    """The first commands that a newcomer types."""
     page = (DOCS / "how-to" / "operators" / "install-and-run.rst").read_text()
     options = set(re.findall(r"(--[a-z-]+)", page.partition("identity bootstrap -c")[2].partition("Files are")[0]))
     help_text = reference_pages.commands().partition("identity bootstrap\n---")[2].partition("\nidentity ")[0]
@@ -264,7 +264,7 @@ def test_example_client_gets_a_token(make_world: WorldFactory, tmp_path: Path) -
 
 
 def test_example_application_signs_people_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """From the first start, with no more than the pages tell: register, sign in, choose a password, sign out."""
+    """As the pages describe it: start the service, register, sign in, choose a password, sign out."""
     bound = loopback_socket()
     variables = {"http_port": str(bound.getsockname()[1]), "data": str(tmp_path)}
     settings = read_section(str(ROOT / "development.ini"), APP_SECTION, variables)

@@ -34,7 +34,7 @@ FLOWS = "\n".join(line for notation in drawn("sequence") for line in notation)
 
 
 def published(kind: str, *notation: str) -> tuple[str, str]:
-    """What a page with this picture becomes, and what is said against it."""
+    """The rendered page with this diagram, and the warnings."""
     directives.register_directive(kind, diagram_directives.DiagramDirective)
     page = "\n   ".join([f".. {kind}:: Something", "", *notation])
     against = io.StringIO()

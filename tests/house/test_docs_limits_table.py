@@ -74,7 +74,7 @@ FIXED = {
     "Attempts of a writing request that lost a race": "identity.http.transactions:MAX_ATTEMPTS",
 }
 
-#: What is not told by its default alone.
+#: Limits that the default alone does not determine.
 OTHERWISE = {"identity.password_workers", "identity.audit_retention"}
 
 UNITS = {
@@ -100,7 +100,7 @@ def test_table_is_read() -> None:
 
 @pytest.mark.parametrize(
     "subject",
-    # Where no number stands the limit is told by another one.
+    # A limit without a number refers to another one.
     [
         subject
         for subject, name in SETTINGS.items()

@@ -1,4 +1,4 @@
-"""Pages made from the code: each hook, public name, setting, plugin, manager role, endpoint and command is told."""
+"""Generated pages document each hook, public name, setting, plugin, manager role, endpoint and command."""
 
 import ast
 import inspect

@@ -191,7 +191,7 @@ def test_plugin_that_fails_to_decide_denies(install: Install, tmp_path: Any, ord
 
 
 async def _later() -> None:
-    """What a plugin that awaits something answers: nobody here awaits it."""
+    """An awaitable result, which the service does not await."""
 
 
 #: Verdicts that no plugin may give, some of which count as true.
@@ -214,7 +214,7 @@ def test_veto_is_a_sentence_or_none(
 def test_password_is_right_wrong_or_unknown(
     install: Install, tmp_path: Any, caplog: pytest.LogCaptureFixture, invalid_result: Callable[[], object]
 ) -> None:
-    """What merely counts as true lets nobody in."""
+    """A truthy value that is not True does not sign anyone in."""
     check = checking(install, tmp_path, invalid_result())
     assert check(None, "a password that nobody logs", Lookup(nullcontext)) is False
     assert "plugin knowing refuses in identity_check_password: it answered with a" in caplog.text

@@ -1,4 +1,4 @@
-"""hookspecs.py: every hook is documented in one shape, stands in its family, and is called by somebody."""
+"""hookspecs.py: every hook is documented in one format, belongs to a family, and has a caller."""
 
 import ast
 import inspect

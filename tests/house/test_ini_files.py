@@ -177,7 +177,7 @@ class TestProduction:
         ("decision", "address"), [("none", "127.0.0.1"), ("10.0.0.2", "127.0.0.1"), ("127.0.0.1", "192.0.2.7")]
     )
     def test_believes_the_proxy_that_is_named_alone(self, serve, location, capsys, decision, address):
-        """What a client wrote into the header before the proxy added its word counts nowhere."""
+        """A value that the client put into the header before the proxy appended its own is ignored."""
         location.proxy = decision
         served = serve(PRODUCTION, **location.variables)
         request = urllib.request.Request(

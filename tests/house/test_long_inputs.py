@@ -1,4 +1,4 @@
-"""Security 18.7: whatever reads what strangers send takes linear time, and no long one for 64 KiB."""
+"""Security 18.7: every parser of untrusted input takes linear time, and little of it for 64 KiB."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.thorough
 
 LONGEST = 64 * 1024
 
-#: Repeated as often as they fit in, between a beginning and an end that makes the whole thing wrong.
+#: Repeated to the full length between a beginning and an end that make the input invalid.
 PARTS = (
     *("a", "a.", "a@", "1", "\ufdfa", "\u0301", "-", " ", "%41", "%", "/", "\\"),
     *('"', '"\\', "{", "[", '{"a":', ",", ";q=", "W/"),
@@ -84,7 +84,7 @@ def steep(read: Callable[[str], Any]) -> Iterator[str]:
     """How those texts begin whose cost grows faster than their length: eight times the text, far more than eight
     times the cost. What is quadratic costs 64 times as much. The least of several runs counts."""
     for short, long in zip(texts(LONGEST // 8), texts(LONGEST), strict=True):
-        # Below two milliseconds the clock is too coarse, and nobody is harmed.
+        # Below two milliseconds the clock is too coarse, and the delay is harmless.
         if cost(read, long) > 0.002 and all(is_steep(read, short, long) for _ in range(5)):
             yield long[:40]
 

@@ -1,4 +1,4 @@
-"""make run, from which a newcomer begins: what it prints, and that it works as it stands there."""
+"""`make run`, the newcomer's first command: the commands that it prints work verbatim."""
 
 import os
 import re
@@ -21,7 +21,7 @@ class TestMakefile:
 
     @pytest.fixture(autouse=True)
     def alone(self, monkeypatch):
-        """Without what a make around this one tells it: it would say which folder it enters, and take its words."""
+        """Without the variables of an outer make, which would print its folder and pass its arguments on."""
         for name in os.environ:
             if name.startswith("MAKE") or name in ("ARGS", "PORT", "DATA"):
                 monkeypatch.delenv(name)

@@ -179,7 +179,7 @@ CASES: dict[str, tuple[tuple[Mapping[str, str], int, bool], ...]] = {
         ({_REPLACED: "0 1 2 3x20"}, 8, True),
         ({_REPLACED: "0+5x20"}, 15, True),
         ({_REPLACED: "0 1 2x20"}, 15, False),
-        # The service was started anew.
+        # The service was restarted.
         ({_REPLACED: "9x5 0x20"}, 15, False),
     ),
     "IdentityIsSlow": (
@@ -224,7 +224,7 @@ CASES: dict[str, tuple[tuple[Mapping[str, str], int, bool], ...]] = {
     ),
     "IdentityPurgeFallsBehind": (
         ({_BACKLOG: "10000x80", _requests("protocol.token", "200"): "0+10x80"}, 75, True),
-        # Nobody asks anything, and nothing is purged.
+        # There are no requests, and nothing is purged.
         ({_BACKLOG: "10000x80", _requests("protocol.token", "200"): "10x80"}, 75, False),
         ({_BACKLOG: "9999x80", _requests("protocol.token", "200"): "0+10x80"}, 75, False),
     ),

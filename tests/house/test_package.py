@@ -119,7 +119,7 @@ def test_unit_for_systemd_is_well_formed_and_sandboxed() -> None:
 
 
 _TEXTS = {".rst", ".md", ".py", ".ini", ".txt", ".toml", ".cfg", ".yaml", ".service", ".conf", ""}
-#: The name where pip looks for it in an index; with "@" it is told where it lies.
+#: The name as pip looks it up in an index; a name with "@" has its URL.
 _BARE = re.compile(
     r"""\bpip3?\s+install\b[^`\n]*?[\s"']identity(?:\[[^\]]*\])?+(?!\s*@|[\w./-])"""
     r"""|\bidentity\[[a-z,]+\](?!\s*@)|dependencies = .*"identity\""""

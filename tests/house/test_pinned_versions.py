@@ -1,4 +1,4 @@
-"""The pinned versions can be installed wherever we promise to run."""
+"""The pinned versions can be installed on every supported Python."""
 
 import re
 from configparser import ConfigParser

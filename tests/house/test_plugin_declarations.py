@@ -1,4 +1,4 @@
-"""Whatever a plugin declares has an effect, and each hook is called as often as its text says."""
+"""Everything that a plugin declares has an effect, and each hook is called as often as documented."""
 
 import inspect
 import re
@@ -102,7 +102,7 @@ def register_origin(identity: IdentityApplication) -> None:
         services.applications.register(project.id, command, principal=OPERATOR_PRINCIPAL)
 
 
-# --- whatever is declared ---------------------------------------------------------------------------------------------
+# --- declared attributes ---------------------------------------------------------------------------------------------
 
 OFFERED = (
     Authorization,

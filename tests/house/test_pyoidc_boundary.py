@@ -88,7 +88,7 @@ def test_properties_are_kept_by_name_too() -> None:
     } <= ALLOWED_METHODS
 
 
-def test_pyoidc_names_are_used_only_inside_the_boundary(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_allowed_pyoidc_methods_reach_no_database(monkeypatch: pytest.MonkeyPatch) -> None:
     """What stays reachable builds ID tokens from what it is given, and reaches no database."""
     identity_provider = provider()
     monkeypatch.setattr(identity_provider, "sdb", DisabledSessionStore())
@@ -205,7 +205,7 @@ def test_answer_reads_as_pyoidc_writes_it(ours: type[Message]) -> None:
     for name in (*ours.c_param, "own"):
         for value in VALUES:
             if name == "id_token" and type(value) not in (str, bool):
-                # A text, or there is none.
+                # The text of the claim, or None.
                 continue
             members = {"state": "b", name: value, "iat": 3}
             answer = written(ours, members)
@@ -270,8 +270,8 @@ def test_no_other_key(key: RsaPrivateKey) -> None:
             IdToken(iss="i", sub="s", aud="a").to_jwt(item, "RS256")
 
 
-def test_own_parser_matches_pyoidc(key: RsaPrivateKey) -> None:
-    """Were ``make_id_token`` not replaced, pyoidc's own class would sign, with pyjwkest and any algorithm."""
+def test_pyoidc_creates_own_id_token_class(key: RsaPrivateKey) -> None:
+    """Without the replacement of ``make_id_token``, pyoidc's own class would sign, with pyjwkest and any algorithm."""
     id_token = provider().server.make_id_token({"sub": "s", "aud": "c"}, issuer="i")
     assert type(id_token) is IdToken
     assert IdToken.to_jwt is not PyoidcIdToken.to_jwt

@@ -39,7 +39,7 @@ PUBLIC = {
     *("login.factors", "login.factors.new", "login.totp", "login.totp.new"),
     *(f"login.{factor}{page}" for factor in ("email_code", "recovery_codes") for page in ("", ".new")),
     *(f"login.passkeys{page}" for page in ("", ".new", ".alone")),
-    # What is asked of, and said to, whoever wants their account deleted.
+    # Pages for a person whose account is to be deleted.
     *("login.keep", "account.leaving"),
     *(f"login.{page}" for page in ("name", "password", "accounts", "register", "consent", "again")),
     # The ways to other identity providers and back.
@@ -105,7 +105,7 @@ def test_every_route_but_the_probes_is_bound_to_a_host(world: World) -> None:
 
 @pytest.mark.parametrize("permission", [None, NEVER_PERMITTED])
 def test_view_without_a_permission_is_closed(make_world: Callable[..., World], permission: str | None) -> None:
-    """Were start-up not to refuse it: the default permission is held by nobody, not even by the owner."""
+    """If start-up did not refuse it, the default permission would: no role has it, not even the owner's."""
     world = make_world()
     robot = world.make_manager_program("ORG_OWNER")
     config = Configurator(settings={})

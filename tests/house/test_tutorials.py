@@ -87,7 +87,7 @@ def started(command: list[object], address: str, log: Path, folder: Path = ROOT,
 
 
 def shown_command(page: str, command: str) -> list[str]:
-    """The words of a command that a page shows, without the path to the programs and the port."""
+    """The arguments of a command on a page, without the path of the program and the port."""
     text = (TUTORIALS / page).read_text()
     assert f".venv/bin/{command} --port 8000\n" in text or f".venv/bin/{command} 8000\n" in text, command
     return command.split()

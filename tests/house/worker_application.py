@@ -1,4 +1,4 @@
-"""The smallest application with several workers: tells which process answers, and what its ini file says."""
+"""The smallest application with several workers: responds with its process ID and a value of its ini file."""
 
 import errno
 import os

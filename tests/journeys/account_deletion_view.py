@@ -26,7 +26,7 @@ class AccountDeletionView:
 def look(
     settings: Mapping[str, str], login_name: str, cookie: str, token: str, refresh_token: str, client: Credentials
 ) -> AccountDeletionView:
-    """Ask a process of its own for all of it, once all of them are there."""
+    """Query all of it in a process of its own."""
     world = World(settings, clock=TickingClock(), key_pool=RsaKeyPool(0))
     try:
         nodes._wait_for_others()

@@ -1,4 +1,4 @@
-"""Deleting one's account where several processes answer: what one was told holds in all, and one of them deletes."""
+"""Account deletion with several processes: all of them see it at once, and only one deletes."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Mails of an organization: its words, as text and as HTML of the same words, which loads nothing."""
+"""Branded mails: the organization's texts, as plain text and as HTML that loads nothing."""
 
 import re
 from typing import Any
@@ -69,10 +69,10 @@ def test_mail_is_text_and_html_of_the_same_words(world: World, post: MailServer,
     assert [iter_part.get_content_type() for iter_part in letter.iter_parts()] == ["text/plain", "text/html"]
     tree, text = drawn(letter), message_text(letter)
     assert [element.attrib["href"] for element in tree.iter("a")] == [extract_one_time_link(letter)]
-    # What the HTML has besides are whose mail it is, its subject, and the word of the button.
+    # The HTML adds the organization's name, the subject and the label of the button.
     assert sorted(words_of(tree)) == sorted(f"Identity Choose a new password Open the link {text}".split())
     assert tree.findtext(".//title") == letter["Subject"] == "Choose a new password"
-    # It loads nothing, whoever opens it.
+    # It loads nothing when it is opened.
     assert not re.search(r"<(img|link|script|iframe)|url\(|@import|src=", message_html(letter))
     assert "prefers-color-scheme: dark" in message_html(letter)
     assert letter["From"] == "Identity <no-reply@id.example.com>"

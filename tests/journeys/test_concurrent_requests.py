@@ -97,7 +97,7 @@ def test_concurrent_requests_get_their_own_responses(served: World) -> None:
 
 
 def test_concurrent_code_redemption_succeeds_once(served: World) -> None:
-    """Security 5.2 and 5.3, also for those who share a commit."""
+    """Security 5.2 and 5.3, also for requests that share a commit."""
     application = served.make_web_application()
     form = {"grant_type": "authorization_code", **served.make_code(application, scope="openid offline_access").form()}
     _, known = served.client_credentials(application)
@@ -195,7 +195,7 @@ class ServiceNode:
 def test_acknowledged_writes_survive_a_kill(
     database_factory: DatabaseFactory, key_pool: RsaKeyPool, storage_name: str, times: int
 ) -> None:
-    """Security 9.1: the ledger of tokens, rotations and revocations is exact, wherever in its work it is killed."""
+    """Security 9.1: the ledger of tokens, rotations and revocations is exact, no matter when the service is killed."""
     with loopback_socket() as bound:
         port = bound.getsockname()[1]
     settings = database_factory.new_database_settings(storage_name) | {
@@ -247,7 +247,7 @@ def test_acknowledged_writes_survive_a_kill(
         for item in revoked:
             assert world.client.fetch_userinfo(item).status_int == 401
         for chain in rotated:
-            # The last one may have been used by a request that nobody acknowledged.
+            # The last one may have been used by an unacknowledged request.
             if len(chain) > 1:
                 assert world.refresh(chain[-2], application).json["error"] == "invalid_grant"
     world.close()

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.thorough
 
 FILE = ROOT / "docs" / "how-to" / "operators" / "examples" / "Containerfile"
 RELEASE = "bookworm"
-#: Whom this machine trusts, and where it may be in the root: an installation there makes a list of its own.
+#: The CA certificates of this machine, and their path in the container: an installation there writes its own list.
 TRUSTED, CONTAINER_TRUSTED = Path("/etc/ssl/certs/ca-certificates.crt"), "/trusted.crt"
 READ = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())"
 #: Not in memory: a root is large.
@@ -65,7 +65,7 @@ def environ() -> dict[str, str]:
 
 
 def words_for_pip() -> str:
-    """What this machine's own is told, as a file."""
+    """The pip configuration of this machine, as a file."""
     pip_environment = {
         name.removeprefix("PIP_"): value for name, value in os.environ.items() if name.startswith("PIP_")
     }
@@ -134,7 +134,7 @@ def container(bare: Path) -> Iterator[Stage]:
 
 
 def built(bare: Path) -> Iterator[Stage]:
-    """By podman, which keeps it for itself."""
+    """Built by podman, which stores it."""
     path = bare.with_name(f"{bare.name}-podman")
     folders = (instruction for name in ("root", "runroot", "tmpdir") for instruction in (f"--{name}", path / name))
     podman = ["podman", *folders, "--storage-driver=vfs", "--events-backend=none"]
@@ -218,14 +218,14 @@ def test_container_serves_as_unprivileged_user(container: Stage, tmp_path: Path)
     command = [*container.command[:2], "/var/lib/identity/ini/development.ini"]
     with serving(container, command, tmp_path / "log") as served:
         assert b'"issuer"' in served.get("/.well-known/openid-configuration")
-    # As it stands, it asks for the one thing that is not in it.
+    # Unchanged, it fails only for the one file that the image does not contain.
     ended = subprocess.run(
         container.command_line([*container.entry, *container.command]), capture_output=True, text=True, env=environ()
     )
     assert (ended.returncode, "production.ini" in ended.stderr) == (1, True), ended.stderr
 
 
-def test_container_holds_the_drivers_of_production_ini(container: Stage, tmp_path: Path) -> None:
+def test_container_serves_with_production_ini(container: Stage, tmp_path: Path) -> None:
     """Its command as it stands; the database alone is a file."""
     folder, metrics = "/var/lib/identity/etc", free_port()
     container.run(*container.entry, "init-config", "--folder", folder, "proxy=127.0.0.1", f"secrets={folder}")

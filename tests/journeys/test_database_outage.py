@@ -1,7 +1,7 @@
-"""Security 9.5: PostgreSQL drops connections, at any moment of any request, and is gone for a while.
+"""Security 9.5: PostgreSQL drops connections at any moment of any request, and is down for a while.
 
-Between service and server stands a relay that cuts the connection when the service sends something for the n-th time,
-for each n: before a statement, while it runs, at the commit, at the rollback. The world's own clock stands still.
+A relay between service and server cuts the connection when the service sends its n-th message, for each n: before a
+statement, while it runs, at the commit, at the rollback. The world's own clock stands still.
 """
 
 import io
@@ -49,7 +49,7 @@ def relayed(database_factory: DatabaseFactory, key_pool: RsaKeyPool) -> Iterator
     database_factory.drop(settings)
 
 
-#: What somebody asks: made ready while all is well, and then asked.
+#: A request: prepared while the database is up, then sent.
 Asking = Callable[[World], Callable[[], Any]]
 
 
@@ -190,7 +190,7 @@ def check(answer: Any) -> None:
 
 @contextmanager
 def heard() -> Iterator[io.StringIO]:
-    """What the log says meanwhile."""
+    """The log output during the block."""
     output = io.StringIO()
     handler = logging.StreamHandler(output)
     handler.setFormatter(PlainFormatter())

@@ -106,10 +106,10 @@ def test_reset_with_mail_from_page(
 
     page = browser.get("/dev/mails")
     assert "ada@acme.example" in page.text
-    # The mail's link stands there to be followed, and works.
+    # The mail's link can be followed and works.
     [link] = {item["href"] for item in page.html.select(".mailbox__text a") if "/password/reset/" in item["href"]}
     assert "Choose a new password" in browser.get(link).text
-    # As HTML in a frame where nothing runs and nothing is loaded, whatever a mail says.
+    # HTML is shown in a frame that runs no scripts and loads nothing.
     frame = page.html.find("iframe")
     mail = browser.get(frame["src"])
     assert "If it was not you" in mail.text
@@ -224,7 +224,7 @@ def test_mailbox_is_bounded_and_shared(tmp_path: Path, monkeypatch: pytest.Monke
     files = list((tmp_path / "mails").iterdir())
     assert len(files) == 3
     assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
-    # Somebody else's files are left alone, and none is read that is not in the folder.
+    # Foreign files are left alone, and no file outside the folder is read.
     (tmp_path / "mails" / "notes.json").write_text("{}")
     (tmp_path / "secret.json").write_text('{"to": "", "subject": "", "text": ""}')
     assert len(list(mailbox.mails())) == 3

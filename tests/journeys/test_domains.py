@@ -144,7 +144,7 @@ def test_dns_record_does_not_verify_another_organization(
     names.prove(request_domain(api, organization))
     request_domain(rival, other)
     refused_proof(rival, other)
-    # Nor does one that was removed and asked for anew.
+    # Nor does one that was removed and requested again.
     api.delete(path_of(organization, OWN_DOMAIN))
     request_domain(api, organization)
     refused_proof(api, organization)
@@ -204,7 +204,7 @@ def test_domain_lookups_do_not_block_other_requests(
 def test_concurrent_domain_checks_are_limited(
     world: World, api: ApiClient, organization: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever's name server never answers holds up nobody else."""
+    """A name server that never answers does not block other organizations."""
     request_domain(api, organization)
     fair_semaphore = FairSemaphore(1)
     monkeypatch.setattr(world.identity.domain_verifier, "_slots", fair_semaphore)
@@ -224,7 +224,7 @@ PRIVATE = {
 
 @pytest.mark.storages("memory")
 def test_no_check_goes_to_a_private_address(make_world: WorldFactory, names: NameServer, web: WebServer) -> None:
-    """Unless a setting names it: here none does, and nobody is connected to. The web server is the canary."""
+    """Unless a setting names it: here no connection is made. The web server is the canary."""
     world = make_world(**{"identity.dns_resolver": names.address})
     organization = world.make_organization()
     api = api_of(world, organization)

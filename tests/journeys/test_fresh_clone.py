@@ -13,13 +13,13 @@ from tests.house.service_processes import ROOT, ServiceProcess, cut_off, free_po
 
 pytestmark = pytest.mark.thorough
 
-#: A test that starts nothing, and one that starts `make run` with another word for the folder.
+#: A test that starts nothing, and one that starts `make run` with another folder name.
 QUICK = "tests/domain/test_applications.py"
 STARTING = "tests/house/test_makefile.py::TestMakefile::test_banner_commands_work_verbatim"
 
 
 def environ() -> dict[str, str]:
-    """Without what a make or a pytest around this one tells it."""
+    """Without the variables of an outer make or pytest."""
     ours = ("MAKE", "PYTEST_", "ARGS", "PORT", "DATA", "PYTHON")
     return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
 

@@ -25,7 +25,7 @@ CALLBACK = "https://shop.example/callback"
 
 @pytest.fixture
 def owner(world: World) -> Browser:
-    """A browser of an IAM_OWNER, such as the first owner is."""
+    """A browser of an IAM_OWNER, like the first owner."""
     person = world.make_human_user()
     world.assign_manager_role(person, "IAM_OWNER", resource=INSTANCE_RESOURCE)
     browser = Browser(world)

@@ -1,4 +1,4 @@
-"""While nobody asks the service anything, it asks its database nothing: two workers, with metrics."""
+"""A service without requests sends no queries: two workers, with metrics."""
 
 import tempfile
 import time
@@ -69,7 +69,7 @@ def test_idle_service_sends_no_queries(database: IdleService, nodes: ServiceNode
     stock = create_seed_data(nodes[0].ini)
     nodes.start()
     assert some_load(stock, nodes).violations == []
-    # What requests have left to do in the background comes to its end.
+    # Background work of earlier requests ends first.
     for _ in range(_WINDOWS):
         before = query_counts(database)
         time.sleep(WATCHED)

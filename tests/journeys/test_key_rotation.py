@@ -15,7 +15,7 @@ pytestmark = pytest.mark.every_storage
 
 
 class ResourceServer:
-    """Verifies signed access tokens with keys that it fetches anew only when its copy is out of date."""
+    """Verifies signed access tokens; fetches the keys again only when its copy is out of date."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -74,6 +74,6 @@ def test_emergency_rotation_reaches_clients_that_refetch_unknown_keys(isolated_w
         services.signing_keys.rotate(emergency=True)
     world.clock.advance(30)
     token = robot.access_token()
-    # Within its max-age the copy lacks the key; whoever asks again has it.
+    # Within its max-age the copy lacks the key; a new fetch has it.
     assert not server.accepts(token)
     assert ResourceServer(world).accepts(token)

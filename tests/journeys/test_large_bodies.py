@@ -1,4 +1,4 @@
-"""Bodies over the server's limit: read for whoever may send them, and for nobody else; over a real connection."""
+"""Bodies over the server's limit are read only from authorized clients; over a real connection."""
 
 import json
 import socket
@@ -23,7 +23,7 @@ from tests.asgi_server import serving_asgi, serving_in_worker
 pytestmark = pytest.mark.thorough
 
 PATH = "/management/v1/organizations/import"
-#: Some 2 MB, twice what the server reads of others.
+#: Some 2 MB, twice the limit for other requests.
 PEOPLE = 8000
 
 
@@ -176,7 +176,7 @@ def test_unauthorized_large_body_is_not_read(
     connection.ask(*tokens[sender], length, *expects)
     if framing == "chunks":
         if expects:
-            # Of chunks nobody knows in advance that they will be too many.
+            # The length of a chunked body is not known in advance.
             assert connection.answer()[0] == 100
         connection.send(*(b"8000\r\n" + b"x" * 32_768 + b"\r\n" for _ in range(33)))
     status, headers, content = connection.answer()
@@ -187,7 +187,7 @@ def test_unauthorized_large_body_is_not_read(
 
 
 def test_file_comes_in_by_the_consoles_form(server: World, connect: Connect) -> None:
-    """Read for whoever has the session, and looked at for whoever has the form's token."""
+    """The body is read if the session is valid, and processed if the form token is."""
     person, browser = server.make_human_user(), Browser(server)
     server.assign_manager_role(person, "IAM_OWNER", resource=INSTANCE_RESOURCE)
     browser.start_session(person)

@@ -69,7 +69,7 @@ def _disturb(world: World, organization: Organization) -> None:
 def test_no_more_than_a_page_is_in_memory(
     isolated_world: World, large: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A page is asked for when the one before it has been sent."""
+    """A page is fetched after the one before it was sent."""
     sent = 0
     requested = []
     with isolated_world.identity.snapshot() as services:
@@ -165,7 +165,7 @@ def test_failure_further_on_ends_the_answer_before_its_end(
 def test_others_are_answered_meanwhile(
     isolated_world: World, large: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One thread is what development.ini has, and whoever reads slowly may take a minute."""
+    """development.ini has one thread, and a slow reader may take a minute."""
     aside: list[str] = []
     sizes: list[int] = []
 

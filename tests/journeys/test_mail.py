@@ -1,4 +1,4 @@
-"""Mails, through a real mail server: what is sent, to whom, when, and what nobody can tell from it."""
+"""Mails, through a real mail server: what is sent, to whom, when, and that responses reveal no accounts."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +28,7 @@ def world(mailing: World) -> World:
 def make_user_with_password(
     world: World, *, email: str = "ada@acme.example", locale: str = "", **members: Any
 ) -> tuple[HumanUser, str]:
-    """Somebody with a password and an address, and the login name."""
+    """A user with a password and an address, and the login name."""
     person = world.make_human_user(world.make_organization(**members))
     login_name = set_password(world, person, OLD)
     with world.transaction_services() as services:
@@ -63,7 +63,7 @@ def test_forgotten_password_from_end_to_end(world: World, post: MailServer) -> N
     link = extract_one_time_link(letter)
     assert link.startswith("https://id.example.com/password/reset/")
 
-    # Whoever opens it uses nothing up, in any browser.
+    # Opening it does not use it up, in any browser.
     for _ in range(3):
         assert Browser(world).open(link).status_int == 200
     reader = Browser(world)
@@ -81,7 +81,7 @@ def test_forgotten_password_from_end_to_end(world: World, post: MailServer) -> N
     reader.submit({"password": NEW}, form="page-form")
     assert reader.path == "/account/profile"
 
-    # And the person is told of it, and of the browser.
+    # The person is notified, and about the new browser, too.
     assert world.identity.senders["mail"].send_due() == 2
     assert {received_message["Subject"] for received_message in post.received_messages} == {
         "Your password was changed",
@@ -183,7 +183,7 @@ def test_another_address_from_end_to_end(world: World, post: MailServer) -> None
         profile = services.users.get(person.id).profile
     assert (profile.email, profile.email_verified) == ("ada@byron.example", True)
 
-    # Whoever had the address until now is told, and what was sent there opens nothing any more.
+    # The previous address is notified, and links that were sent there stop working.
     world.identity.senders["mail"].send_due()
     message = post.pop_only_message()
     assert (message["To"], message["Subject"]) == ("ada@acme.example", "Your email address was changed")
@@ -216,7 +216,7 @@ def test_address_is_confirmed_by_the_account_alone(world: World, post: MailServe
         profile = services.users.get(stranger.id).profile
     assert (profile.email, profile.email_verified) == ("mallory@evil.example", False)
 
-    # Whoever has signed in there opens it again.
+    # A signed-in person can open it again.
     victim.sign_in(login_name, OLD)
     victim.open(link)
     victim.submit(form="page-form")
@@ -296,7 +296,7 @@ def test_new_browser_is_notified_by_mail(world: World, post: MailServer) -> None
 def test_texts_arrive_in_any_script(
     make_world: WorldFactory, post: MailServer, locale: str, text: str, subject: str, tmp_path: Path
 ) -> None:
-    """In the reader's language, whatever the one who asks speaks."""
+    """In the recipient's language, not in that of the requester."""
     catalog = tmp_path / locale[:2] / "LC_MESSAGES"
     catalog.mkdir(parents=True)
     (catalog / "identity.po").write_text(

@@ -1,4 +1,4 @@
-"""Nobody's address is flooded: whatever makes a mail counts for the address that it goes to."""
+"""Addresses are protected against floods: every mail counts for the address that it is sent to."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -164,7 +164,7 @@ def _sign_in_elsewhere(scene: MailLimitScenario) -> None:
 
 
 def _about_a_factor(operation: Callable[[Services, Subject, Enrolment], object]) -> Callable[[MailLimitScenario], None]:
-    """What is done to something that the person has set up, which itself they are not told of here."""
+    """An operation on an enrolled factor; the enrolment itself is not counted here."""
 
     def cause(scene: MailLimitScenario) -> None:
         with scene.world.transaction_services() as services:
@@ -229,7 +229,7 @@ REQUESTED_MAILS: dict[str, Callable[[MailLimitScenario], None]] = {
     "invitation": _invite,
     "new_credential": _new_access,
 }
-#: What is told of what was done.
+#: Notices about changes.
 NOTICES: dict[str, Callable[[MailLimitScenario], None]] = {
     "password_changed": _new_password,
     "password_set": _set_one_time,
@@ -252,9 +252,9 @@ NOTICES: dict[str, Callable[[MailLimitScenario], None]] = {
     ),
     "email_changed": _leave_address,
 }
-#: The same as another one, where somebody has the address already.
+#: Same limit as another template, when an account has the address already.
 ALIKE = {"registration_existing_account": "registration_link", "password_reset_accounts": "password_reset"}
-#: Sent to whoever has just given the password, and to nobody else; there can be more of them.
+#: Sent only after the right password; the limit is higher.
 BY_PASSWORD = "email_code"
 
 
@@ -275,20 +275,20 @@ def test_address_gets_five_mails_an_hour_from_all_causes(world: World, post: Mai
     assert received(world, post) == MOST
 
 
-#: Those that are counted together: each leads to the same thing.
+#: Templates that share a limit, because they have the same purpose.
 TOGETHER = [{"invitation", "new_credential"}, {*NOTICES}]
 
 
 @pytest.mark.storages("memory")
 @pytest.mark.parametrize("used_up", [*REQUESTED_MAILS, *NOTICES])
 def test_mail_limits_are_independent(world: World, post: MailServer, used_up: str) -> None:
-    """Whatever a stranger asks for, an owner of the address gets what they ask for, and what they have to be told."""
+    """Requests of strangers do not use up the owner's requests and notices."""
     scene = MailLimitScenario.of(world)
     for _ in range(MOST + 1):
         (REQUESTED_MAILS | NOTICES)[used_up](scene)
     assert received(world, post) == MOST
     spent = next((group for group in TOGETHER if used_up in group), {used_up})
-    # The notices of an address that nobody proved are counted together: one stands for all.
+    # Notices to an unverified address share one limit: one of them is enough.
     one_notice = next(iter(NOTICES))
     for name, causes in (REQUESTED_MAILS | {one_notice: NOTICES[one_notice]}).items():
         before = received(world, post)
@@ -330,7 +330,7 @@ def test_notices_of_one_kind_do_not_suppress_another_kind(world: World, post: Ma
 
 
 def received(world: World, post: MailServer) -> int:
-    """How many mails have come to the address."""
+    """The number of mails sent to the address."""
     assert world.app, "where pages are, notices are worded"
     world.identity.senders["mail"].send_due()
     return post.recipients.count(VICTIM)

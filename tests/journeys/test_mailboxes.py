@@ -1,4 +1,4 @@
-"""Which links prove that somebody reads a mailbox, and what may be done by typing an address."""
+"""Which links prove control of a mailbox, and what is possible by typing an address."""
 
 import re
 from collections.abc import Callable
@@ -52,7 +52,7 @@ def make_user_with_password(
     organization: Organization | None = None,
     **changes: Any,
 ) -> tuple[HumanUser, str]:
-    """Somebody with a password, and their login name; ``email_verifier`` is who verified the address."""
+    """A user with a password, and the login name; ``email_verifier`` is who verified the address."""
     person = world.make_human_user(organization)
     login_name = set_password(world, person)
     with world.transaction_services() as services:
@@ -329,7 +329,7 @@ def test_mailbox_gets_three_mails_an_hour_that_tell_its_accounts(world: World, p
 
 @pytest.mark.storages("memory")
 def test_address_spelling_gets_only_links_of_its_accounts(world: World, post: MailServer) -> None:
-    """A mail server may tell them apart."""
+    """A mail server may distinguish them."""
     small = make_email_address()
     large = small.replace("ada", "Ada")
     (_, first), (_, other) = make_user_with_password(world, small), make_user_with_password(world, large)

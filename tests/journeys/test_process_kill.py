@@ -16,7 +16,7 @@ from identity.testing.world import World
 
 pytestmark = [pytest.mark.storages("sqlite", "postgresql"), pytest.mark.thorough]  # memory ends with its process
 
-#: Does to the service what it is told, says what was answered, and is killed with no time to put anything away.
+#: Runs the commands that it reads, prints the responses, and is killed without warning.
 NODE = """
 import json, os, pickle, signal, sys
 from identity.testing.clock import TickingClock

@@ -37,7 +37,7 @@ def test_assertion_used_fifty_times_succeeds_once(isolated_world: World, nodes: 
 
 @pytest.mark.thorough
 def test_assertions_without_jti_all_succeed(isolated_world: World, nodes: NodePool) -> None:
-    """And nobody waits so long for another that it is given up."""
+    """And no request waits until it times out."""
     robot = isolated_world.make_service_user_program()
     assertion = robot.assertion(exp=isolated_world.clock.seconds + 3600)
     answers = [
@@ -122,7 +122,7 @@ def live(world: World, refresh_tokens: Iterable[str]) -> list[str]:
 
 
 def test_concurrent_refreshes_with_grace_leave_one_live_chain(graceful: World, nodes: NodePool) -> None:
-    """Security 6.2: each gets an answer, and the last one's successor alone is good."""
+    """Security 6.2: every request succeeds, and only the last successor stays valid."""
     world, client = graceful, graceful.make_web_application()
     form = {"grant_type": "refresh_token", "refresh_token": world.obtain_tokens(client)["refresh_token"]}
     requests_per_process = -(-100 // PROCESSES)
@@ -139,7 +139,7 @@ def test_concurrent_refreshes_with_grace_leave_one_live_chain(graceful: World, n
 
 @pytest.mark.thorough
 def test_refresh_of_two_generations_with_grace_leaves_at_most_one_live_chain(graceful: World, nodes: NodePool) -> None:
-    """Half of them repeat the last refresh, half of them use what it brought: whoever comes first."""
+    """Half of them repeat the last refresh, half of them use its successor, in any order."""
     world, client = graceful, graceful.make_web_application()
     first = world.obtain_tokens(client)["refresh_token"]
     second = world.refresh(first, client).json["refresh_token"]
@@ -152,7 +152,7 @@ def test_refresh_of_two_generations_with_grace_leaves_at_most_one_live_chain(gra
 
 
 def test_revoked_token_is_dead_on_every_node_at_once(isolated_world: World, nodes: NodePool) -> None:
-    """Security 7.4: whoever was told that it is revoked never sees it live again."""
+    """Security 7.4: after an acknowledged revocation no node accepts the token."""
     client = isolated_world.introspector
     token = isolated_world.make_service_user_program().management_token()
     outcomes = nodes.run_on_all(acts.revoke_and_introspect, isolated_world.settings, token, client)
@@ -162,7 +162,7 @@ def test_revoked_token_is_dead_on_every_node_at_once(isolated_world: World, node
 def test_empty_database_is_bootstrapped_once(
     database_factory: DatabaseFactory, key_pool: RsaKeyPool, nodes: NodePool, storage_name: str
 ) -> None:
-    """Security 8.3 and 14.6: one instance, one first key, one owner, whoever comes first."""
+    """Security 8.3 and 14.6: one instance, one first key, one owner, in any order."""
     settings = database_factory.empty_database_settings(storage_name)
     outcomes = nodes.run_on_all(acts.bootstrap_node, settings)
     assert len({(organization, project) for organization, project, _, _ in outcomes}) == 1
@@ -214,7 +214,7 @@ def test_concurrent_wrong_passwords_are_rate_limited(isolated_world: World, node
     # Five at once; then one after 1 s, one after 2 more, and so on.
     most = FREE_ATTEMPTS + 1 + math.log2(seconds + 1)
     assert FREE_ATTEMPTS <= looked_at <= most, (statuses, seconds)
-    # What a stranger sees of two names is two counts; that one account stands behind them is not told.
+    # A stranger sees two counts for two names; it is not revealed that they belong to one account.
     assert looked_at <= statuses[422] <= (most if names == "one" else 2 * most), (statuses, seconds)
     # The right one is held back like any other.
     browser = Browser(isolated_world)

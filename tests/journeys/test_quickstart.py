@@ -56,7 +56,7 @@ def test_quickstart_from_first_start_to_first_management_call(
         token: str = check_token_response(answer)["access_token"]
         return token
 
-    # §5.1: a first token, and what it tells.
+    # §5.1: a first token, and its introspection.
     token = ask("openid profile")
     assert world.client.fetch_userinfo(token).json["preferred_username"] == "example"
     check_inactive_token(world.client.introspect(token, client))
@@ -71,7 +71,7 @@ def test_quickstart_from_first_start_to_first_management_call(
     assert world.client.call_management_api("/me", token).json["roles"][0]["roles"] == ["ORG_OWNER"]
     assert world.client.call_management_api("/instance", token).json["project_id"] == outcome.project_id
 
-    # A second start finds everything in place and tells no password.
+    # A second start changes nothing and prints no password.
     before = {path: path.read_bytes() for path in (key_path, client_path)}
     again = bootstrap.prepare_development(world.identity, print_getting_started=True)
     assert again.owner is None

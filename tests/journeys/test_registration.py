@@ -1,4 +1,4 @@
-"""New accounts whose addresses are proved by mail: what a stranger typed counts for nobody else."""
+"""Registration with addresses verified by mail: unverified input has no effect on other accounts."""
 
 from dataclasses import replace
 from typing import Any
@@ -47,7 +47,7 @@ def test_registration_from_end_to_end(world: World, post: MailServer) -> None:
     with world.read_only_services() as services:
         assert services.storage.users.find_by_user_name_alone("grace", preferred_organization_id="") is None
 
-    # In the same browser the sign-in goes on, to the application that it was begun for.
+    # In the same browser the sign-in continues to the application that requested it.
     page = browser.tab()
     page.open(link)
     assert "grace@navy.example" in page.page.text
@@ -62,7 +62,7 @@ def test_registration_from_end_to_end(world: World, post: MailServer) -> None:
     assert user.email_verified_by is EmailVerifier.OWN_LINK
     assert Browser(world).open(link).status_int == 410
 
-    # The login name, of which only the first part was typed, is said on the page and in a mail.
+    # The page and a mail show the full login name, of which only the first part was typed.
     world.identity.senders["mail"].send_due()
     letter = next(
         received_message
@@ -73,7 +73,7 @@ def test_registration_from_end_to_end(world: World, post: MailServer) -> None:
     assert login_name in message_text(letter)
 
 
-#: What somebody types who opens the link in another browser than the one in which it was asked for.
+#: Input of a person who opens the link in another browser than the one of the registration.
 OWN_FIELDS = {
     "user_name": "hopper",
     "given_name": "Murray",
@@ -84,7 +84,7 @@ OWN_FIELDS = {
 
 
 def test_attacker_registration_is_discarded_when_the_mailbox_owner_registers(world: World, post: MailServer) -> None:
-    """Registered with another person's address, by somebody who knows the password: the owner opens the link."""
+    """Registered with another person's address by an attacker who knows the password: the owner opens the link."""
     party = RelyingParty.register(world)
     stranger, _ = register(world, party, user_name="mallory", email="grace@navy.example")
     link = next_link(world, post)
@@ -96,7 +96,7 @@ def test_attacker_registration_is_discarded_when_the_mailbox_owner_registers(wor
         owner.submit({**OWN_FIELDS, missing: ""}, form="page-form")
         assert owner.page.status_int == 422, missing
     owner.submit(OWN_FIELDS, form="page-form")
-    # The account is made: its password is asked, so that it is known to be remembered.
+    # The account exists: sign-in asks for its password.
     assert owner.path.endswith("/password")
     owner.submit({"password": OWN_FIELDS["password"]}, form="page-form")
     assert owner.path == "/account/profile"
@@ -152,7 +152,7 @@ def test_registration_does_not_reveal_known_accounts(world: World, post: MailSer
     assert f"{person.user_name}@{client.organization.primary_domain}" in letter
     assert "https://id.example.com/password/reset\n" in letter
 
-    # A user name that is taken is asked again behind the link, and the link stays good meanwhile.
+    # If the user name was taken in between, the page behind the link asks again, and the link stays valid.
     browser = registering_browser.tab()
     browser.open(extract_one_time_link(letters["eve2@acme.example"]))
     assert browser.find_form("page-form")["user_name"].value == person.user_name

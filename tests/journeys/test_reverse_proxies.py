@@ -1,4 +1,4 @@
-"""The proxies of docs/how-to/operators/reverse-proxy, as they stand there, in front of a service on three hosts."""
+"""The proxies of docs/how-to/operators/reverse-proxy, verbatim, in front of a service on three hosts."""
 
 import http.client
 import json
@@ -46,7 +46,7 @@ class ProxyProcess:
     replaced: tuple[tuple[str, str], ...]
     make_command: Callable[[str, Path], list[str]]
     around: Callable[[str, Path], str] = lambda example, folder: example
-    #: Its own words for an encoding, a version or a body that it cannot make sense of.
+    #: Its status codes for an unsupported encoding, version or body.
     cannot: frozenset[bytes] = frozenset({b"501", b"505"})
 
     @property
@@ -58,7 +58,7 @@ def _around_nginx(example: str, folder: Path) -> str:
     locations = "".join(
         f"{item}_temp_path {folder}/{item};\n" for item in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
-    # Its workers write to the folder, whoever starts it.
+    # Its workers write to the folder, also when root starts it.
     user = "user root root; " if os.geteuid() == 0 else ""
     return f"{user}daemon off; pid {folder}/pid; events {{}}\nhttp {{ access_log off;\n{locations}{example}}}\n"
 
@@ -257,7 +257,7 @@ def test_large_bodies(proxied: Proxied) -> None:
 
 @pytest.mark.thorough
 def test_document_larger_than_all_other_bodies_comes_in(proxied: Proxied) -> None:
-    """From whoever may import; of others nothing is kept, neither here nor there."""
+    """From an authorized client; other bodies are stored neither by the proxy nor by the service."""
     path, host = "/management/v1/organizations/import", "api.example.com"
     user = {"given_name": "A" * 100, "family_name": "B" * 100}
     users = [{"user_name": f"u{number}", **user} for number in range(8000)]
@@ -271,7 +271,7 @@ def test_document_larger_than_all_other_bodies_comes_in(proxied: Proxied) -> Non
     created = json.loads(answer.content)
     answer = proxied.ask(host, f"/management/v1/organizations/{created['id']}/export", method="POST", **headers)
     assert len(json.loads(answer.content)["organization"]["users"]) == 8000
-    # All of it is sent: Caddy answers when a read of the body has come to something.
+    # All of it is sent: Caddy responds once a read of the body succeeds.
     refused = proxied.ask(host, path, method="POST", body=bytes(100_000_000))
     assert refused.status == 401
 

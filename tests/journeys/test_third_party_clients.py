@@ -28,7 +28,7 @@ pytestmark = pytest.mark.every_storage
 
 
 def key_file(robot: ServiceUserProgram) -> dict[str, str]:
-    """What somebody downloads from the console."""
+    """The key file as downloaded from the console."""
     with robot.world.transaction_services() as services:
         text = services.service_users.add_key(robot.id, AddServiceUserKey(), principal=OPERATOR_PRINCIPAL).to_json()
     members: dict[str, str] = json.loads(text)
@@ -214,7 +214,7 @@ def test_requests_oauthlib_signs_a_person_in_and_refreshes(
 
 @pytest.fixture
 def consumer(served: World, party: RelyingParty) -> oic.oic.Client:
-    """pyoidc's own client, which has read the discovery document and the keys."""
+    """pyoidc's client, which has read the discovery document and the keys."""
     client = oic.oic.Client(client_authn_method=CLIENT_AUTHN_METHOD)
     client.provider_config(served.issuer)
     client.store_registration_info(RegistrationResponse(client_id=party.client_id, client_secret=party.secret))

@@ -1,4 +1,4 @@
-"""A domain that nobody has proven counts nowhere: not by whichever door it came, for no reader, in no spelling."""
+"""An unproven domain has no effect, no matter how it was entered, who reads it or how it is spelled."""
 
 from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
@@ -14,7 +14,7 @@ from tests.journeys.domain_requests import api_of, manager, path_of, request_dom
 
 pytestmark = pytest.mark.storages("memory")
 
-#: What nobody here may go by.
+#: A domain that no organization here can prove.
 FOREIGN = "microsoft.com"
 
 
@@ -106,7 +106,7 @@ def _is_on_login_pages(world: World, organization: Organization, person: HumanUs
 
 
 def _is_represented(world: World, organization: Organization, person: HumanUser, name: str) -> bool:
-    """By the API: as the organization's, and as the caller's own."""
+    """In the API: as the organization's, and as the caller's own."""
     api = api_of(world, organization)
     documents = [api.get("/me"), api.get(f"/organizations/{organization.id}"), api.list("/organizations")]
     return name in str(documents)
@@ -154,7 +154,7 @@ def test_unproven_domain_appears_nowhere(isolated_world: World, door: str) -> No
 
 
 def test_no_spelling_of_a_domain_counts_without_a_proof(isolated_world: World) -> None:
-    """Unicode, punycode, dots and cases; addresses and single names; the service's own hosts; others' names."""
+    """Unicode, punycode, dots and case; addresses and single labels; the service's own hosts; foreign names."""
     acme = isolated_world.make_organization(name="Acme")
     evil = isolated_world.make_organization(name="Evil")
     api = api_of(isolated_world, evil)

@@ -1,5 +1,4 @@
-"""Secrets that pass between the service and whoever asks it: over WebTest, and over HTTP by Python's own client, on
-which requests and pyoidc stand too."""
+"""Secrets in requests and responses: of WebTest, and of Python's HTTP client, which requests and pyoidc use."""
 
 import http.client
 import io
@@ -55,7 +54,7 @@ class HttpCapture:
             self._note(unquote_plus(value))
 
     def body(self, data: bytes) -> None:
-        """Whatever it is: a form, JSON, or neither."""
+        """A form, JSON, or neither."""
         if not data or len(data) > _LONGEST or data.lstrip().startswith(b"<"):
             return
         text = data.decode("utf-8", "replace")

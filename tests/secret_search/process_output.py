@@ -16,7 +16,7 @@ from tests.secret_search.search import SecretSearch
 
 _AT_ONCE = 1 << 20
 
-#: What is printed once, for whoever starts the service or the command.
+#: Printed once on purpose, for the operator who starts the service or the command.
 _MEANT = "shown only now)"
 
 #: Servers import what is in here first of all.
@@ -29,7 +29,7 @@ class _CapturedProcess:
     """A file, read from where the process began to write; open, since tests delete theirs."""
 
     def __init__(self, path: str) -> None:
-        # A number, and no file: what is still open when all is over is nobody's mistake.
+        # A file descriptor, not a file object, so that one left open at the end causes no ResourceWarning.
         self._file = os.open(path, os.O_RDONLY)
         os.lseek(self._file, 0, os.SEEK_END)
         self.process: Any = None

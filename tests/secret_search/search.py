@@ -1,4 +1,4 @@
-"""What was told in the test that runs, and the secrets that were made or given in it."""
+"""The log output of the current test, and the secrets that were created or sent in it."""
 
 import base64
 import json
@@ -7,25 +7,25 @@ import re
 from collections.abc import Callable, Iterable
 from urllib.parse import quote, quote_plus
 
-#: What is shorter stands in texts by chance, and so does one word (hypothesis takes those of the program): both are
-#: searched for as whole values. Codes of digits are searched for as words, and what is even shorter, not at all.
+#: Shorter secrets occur in texts by chance, and so do single words (hypothesis takes those of the program): both are
+#: searched for as whole values. Codes of digits are searched for as words, and even shorter ones not at all.
 _SHORTEST, _SHORTEST_VALUE = 8, 3
 _LOWERCASE = re.compile(r"[a-z]+")
 _DIGITS = re.compile(r"[0-9]{6,}")
-#: What tests give in place of a secret that is an everyday word, and what stands in logs with good reason: identifiers,
-#: addresses, names that RFCs register.
+#: Everyday words that tests use as secrets, and what logs hold for good reason: identifiers, addresses, names
+#: registered by RFCs.
 _PUBLIC_TEXTS = frozenset({"password", "wrong password", "another one"})
 _PUBLIC = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}|https?://\S+|urn:\S+|[a-z]+(?:_[a-z]+)+"
 )
 
-#: Secrets nobody guesses are looked for up to the end of the run: threads and processes tell of earlier tests.
+#: Random secrets are searched for until the end of the run: threads and processes log about earlier tests.
 _UNGUESSABLE = (re.compile(r"[\w-]{20,}"), re.compile(r"[\w+/]{20,}"))
 _VARIETY = 10
 
-#: What gives secrets away that nobody has noted, since a process has made them: tokens and one-time passwords of the
-#: service among those words, and texts that hold a part, which is quickly looked for. Digests in base64 are longer than
-#: tokens, or have other signs in between.
+#: Patterns of secrets that another process created: tokens and one-time passwords of the service among those words, and
+#: texts that hold a part, which is quick to search for. Digests in base64 are longer than tokens, or have other signs
+#: in between.
 _SECRET_WORD = re.compile(
     r"(?=[A-Za-z]*[0-9])(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])[A-Za-z0-9]{43}|[a-hjkmnp-z2-9]{5}(?:-[a-hjkmnp-z2-9]{5}){3}"
 )
@@ -43,7 +43,7 @@ _EXCERPT_LENGTH = 40
 #: Packages in the place of mail servers, of applications and of people with browsers: theirs is what is sent to them.
 #: And functions of those that speak for the service too.
 _FOREIGN_LOGGERS = frozenset({"mail", "requests_oauthlib", "selenium", "urllib3"})
-#: What tells of classes as they are declared: a fuzzed request may hold the same words of a program.
+#: Describes classes as they are declared: a fuzzed request may hold the same words of a program.
 _OF_CLASSES = "sqlalchemy.orm.mapper"
 _FUNCTIONS_OF_OTHERS = frozenset(
     {
@@ -60,7 +60,7 @@ class SecretSearch:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        #: Events, whose details people choose: words are nothing there.
+        #: Audit events, whose details people choose: single words do not count there.
         self.trail: list[str] = []
         self.secrets: set[str] = set()
         self._short: set[str] = set()
@@ -70,7 +70,7 @@ class SecretSearch:
         self.sources: list[Callable[[], Iterable[str]]] = []
 
     def note(self, secret: object) -> None:
-        """Look for it from now on, up to the end of the test, and for what nobody guesses up to that of the run."""
+        """Search for it until the end of the test; for random secrets until the end of the run."""
         if isinstance(secret, bytes):
             self._note_bytes(secret)
         if not isinstance(secret, str) or secret in _PUBLIC_TEXTS or _PUBLIC.fullmatch(secret):
@@ -108,7 +108,7 @@ class SecretSearch:
         self.lines.append(f"{record.name} {text}")
 
     def found(self) -> list[str]:
-        """The secrets that lines hold, each with the line; then begin anew."""
+        """The secrets found, each with its line; resets the search."""
         for source in self.sources:
             self.lines += source()
         lines, self.lines = self.lines, []

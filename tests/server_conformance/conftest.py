@@ -10,7 +10,7 @@ import pytest
 from tests.server_conformance.servers import QUICK, ROOT, SERVERS, ServerKind, ServerProcess, running
 
 TABLE = ROOT / "docs" / "reference" / "servers.csv"
-#: A test with the word "no" has to fail; with "mostly" it may.
+#: A test rated "no" must fail; one rated "mostly" may.
 RATINGS = ("yes", "no", "mostly", "–")
 #: Open files for 1,300 connections, here and in the servers that are started.
 _FILES = 4096
@@ -52,7 +52,7 @@ def _open_files() -> Iterator[None]:
 
 
 def _option(kind: ServerKind) -> tuple[pytest.MarkDecorator, ...]:
-    """The option with which it is asked."""
+    """The option that selects the server."""
     if kind.name == QUICK:
         return ()
     return (pytest.mark.thorough if kind.name.startswith(QUICK) else pytest.mark.servers,)

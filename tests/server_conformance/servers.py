@@ -118,7 +118,7 @@ SERVERS = {
         ServerKind("waitress", "waitress", ("waitress",), _waitress, f"{MODULE}:wsgi_application", supervised=False),
     )
 }
-#: The one that is asked always. With --thorough its other parser is asked, with --servers the others are.
+#: Always tested. --thorough adds its other parser, --servers the other servers.
 QUICK = "identity serve"
 
 
@@ -226,7 +226,7 @@ def _is_installed(module: str) -> bool:
 
 @contextmanager
 def running(kind: ServerKind, folder: Path, *more: str) -> Iterator[ServerProcess]:
-    """The server until the block ends; ``more`` are further words of its command."""
+    """The server until the block ends; ``more`` are further arguments of its command."""
     if missing := [name for name in kind.modules if not _is_installed(name)]:
         pytest.skip(f"a server is not installed: {', '.join(missing)}")
     port, reservation = free_port()

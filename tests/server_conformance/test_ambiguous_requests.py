@@ -14,7 +14,7 @@ from tests.server_conformance.servers import ServerProcess
 
 EXCEPTIONS = table(TABLE.with_name("servers_framing.csv"))
 GOOD = b"GET /good HTTP/1.1\r\nHost: x\r\n\r\n"
-#: Whatever is read to its end is answered, and then the connection ends.
+#: A request that is read to its end is answered, and then the connection closes.
 LAST = SMUGGLED.replace(b"/healthz", b"/smuggled").replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
 #: For how long a server that waits for the rest of a request is watched.
 WATCHED = 3
@@ -180,5 +180,5 @@ def test_endless_head_is_refused(server: ServerProcess) -> None:
             connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n" + (b"" if line.endswith(b"\n") else b"X: "))
             while sent < 16 << 20 and not select.select([connection], [], [], 0)[0]:
                 sent += connection.send(line)
-        # Beside what the kernel has taken meanwhile.
+        # Without what the kernel has buffered.
         assert sent < 8 << 20

@@ -22,7 +22,7 @@ def test_idle_and_slow_connections_hold_up_no_others(server: ServerProcess) -> N
             for connection in connections[1000:]:
                 with suppress(ConnectionError):
                     connection.sendall(b"X: y\r\n")
-            # Bounded by the socket's own time.
+            # Bounded by the socket's timeout.
             assert server.ask()["path"] == "/"
     wait_until(server.answers, "it answers when they are gone")
 

@@ -331,7 +331,7 @@ def test_killed_worker_is_replaced(own_service: ConformanceService) -> None:
         psutil.Process(killed).kill()
         wait_until(lambda: killed not in own_service.workers() and own_service.answers(), "another worker answers")
         load.more()
-    # Of each client at most the request that was at work; the sockets go on listening meanwhile.
+    # Each client loses at most the request in progress; the sockets keep listening.
     assert len(load.failures) <= 6, load.failures
     assert not [failure for failure in load.failures if "Refused" in failure]
 

@@ -1,4 +1,4 @@
-"""The smallest ASGI application: tells which process answers, what its ini file says, and which code it is."""
+"""The smallest ASGI application: responds with its process ID, a value of its ini file and the version of its code."""
 
 import asyncio
 import os

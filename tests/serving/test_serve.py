@@ -23,7 +23,7 @@ LOOPS = [{}, {"asgi_loop": "asyncio", "http_parser": "python"}]
 
 
 class KeepAliveClient(threading.Thread):
-    """Sends request after request on a kept-alive connection, which it opens anew only when it is told to close it."""
+    """Sends requests on a keep-alive connection; reconnects only after ``Connection: close``."""
 
     def __init__(self, service: ServeProcess) -> None:
         super().__init__(daemon=True)
@@ -91,7 +91,7 @@ class TestStart:
     def test_worker_that_cannot_start_is_one_clear_message(self, start: Start, code: str) -> None:
         service = start(waits=False, greeting=code, workers=3)
         assert service.process.wait(LONG) == 1
-        # Lines for debugging are there when logs are searched for secrets.
+        # The search of logs for secrets adds debug lines.
         lines = [line for line in service.log.splitlines() if " DEBUG: " not in line]
         assert sum("identity cannot start." in line for line in lines) == 1
         assert "Traceback" not in service.log
@@ -144,7 +144,7 @@ class TestStart:
         assert subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=LONG, check=False).returncode == 1
 
     def test_systemd_hands_over_its_socket(self, start: Start) -> None:
-        """The socket has number 3, LISTEN_PID is the service's own (sd_listen_fds(3))."""
+        """The socket has number 3, and LISTEN_PID is the service's PID (sd_listen_fds(3))."""
         launch = (
             "import os, socket, sys; s = socket.create_server(('127.0.0.1', int(sys.argv[-1].partition('=')[2])));"
             "os.dup2(s.fileno(), 3); os.set_inheritable(3, True);"

@@ -1,4 +1,4 @@
-"""[server:main]: settings of the server before gunicorn are refused, each with the word that takes its place."""
+"""[server:main]: settings of servers before gunicorn are refused, each with its replacement."""
 
 from pathlib import Path
 

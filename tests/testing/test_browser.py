@@ -1,4 +1,4 @@
-"""The browser of the test kit behaves like one: what it keeps, what it shows, and to whom."""
+"""The test kit's browser behaves like a real one: which cookies it stores and sends, and where."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -88,7 +88,7 @@ def test_answer_is_no_error_and_an_error_no_answer(browser: Browser, party: Rely
 
 @pytest.fixture
 def forge(world: World) -> Callable[..., str]:
-    """Makes ID tokens with the service's own key and other claims."""
+    """Creates ID tokens signed with the service's key, with other claims."""
 
     def forge(token: str, **changes: Any) -> str:
         _, claims = decode_jwt_unverified(token)

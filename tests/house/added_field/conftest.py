@@ -18,7 +18,7 @@ LABEL = gettext_lazy("Reads aloud")
 
 @entity
 class ApplicationWithField(applications.Application):
-    """An application with a setting of which nobody else has heard."""
+    """An application with a setting that the service does not know."""
 
     reads_aloud: bool = mutable(
         default=False, section=gettext_lazy("Tokens"), label=LABEL, hint=gettext_lazy("For those who listen.")

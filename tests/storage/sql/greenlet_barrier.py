@@ -11,7 +11,7 @@ class GreenletBarrier:
         self._count, self._all_here = 0, Event()
 
     def wait(self) -> bool:
-        """Return when all are here; True for the one that came last, which goes on before the others."""
+        """Return when all have arrived; True for the last one, which continues first."""
         self._count += 1
         if self._count < self._number:
             self._all_here.wait()

@@ -202,7 +202,7 @@ def wait_until_gone(process_id: int) -> None:
 
 
 def store_token_again(backend: SqlBackend, service_user: ServiceUser) -> None:
-    """Record a token once the server is back; those who meet a connection that it ended try again."""
+    """Record a token once the server is back; retry on connections that the kill ended."""
     for _ in range(3):
         with suppress(StorageUnavailable), committed_transaction(backend, ContractTransactionManager()) as storage:
             storage.tokens.add_access_token(

@@ -1,4 +1,4 @@
-"""As many connections as servers give: what is needed is told, and whoever finds none left waits."""
+"""The number of connections that a server allows: the check reports what is needed, and callers wait for a free one."""
 
 import tempfile
 from collections.abc import Iterator

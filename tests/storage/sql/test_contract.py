@@ -41,7 +41,7 @@ class TestPostgresql(Sql, StorageContract):
 
 @pytest.mark.thorough
 class TestSerializable(TestPostgresql):
-    """Each transaction as if it were alone, as engines with PostgreSQL's words over many machines have it."""
+    """Serializable transactions, as distributed databases with PostgreSQL's dialect have them."""
 
     @pytest.fixture
     def reopen(self, postgresql_url: str) -> Callable[[], SqlBackend]:

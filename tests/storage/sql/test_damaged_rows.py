@@ -1,4 +1,4 @@
-"""Security 9.8: whatever stands in a row, reading it says so or leaves it out, and nothing else happens."""
+"""Security 9.8: reading a damaged row raises an error or leaves the row out, and has no other effect."""
 
 import logging
 import re
@@ -49,7 +49,7 @@ pytestmark = pytest.mark.thorough
 DOMAIN = make_organization_domain(queries.ORGANIZATION, proof=DomainProof.ASSERTED, verified_at=NOW)
 ROLE = make_project_role(queries.PROJECT)
 INSTANCE = make_instance(queries.PROJECT)
-#: Nobody damages hers.
+#: Her rows stay intact.
 GRACE = make_human_user(queries.ORGANIZATION, user_name="grace")
 
 READS: dict[str, Callable[[Storage], object]] = {
@@ -96,7 +96,7 @@ USES: dict[str, Callable[[Storage], object]] = {
 
 
 def _walk(fetch: Callable[[PageRequest], Any]) -> None:
-    """From page to page; it comes to an end."""
+    """Fetch every page; the loop ends."""
     request = PageRequest(limit=1)
     for _ in range(10):
         page = fetch(request)
@@ -160,7 +160,7 @@ def populated(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -
         database.execute("UPDATE sqlite_master SET sql = replace(sql, ' NOT NULL', '') WHERE type = 'table'")
         database.execute("PRAGMA writable_schema = RESET")
         counts = {name: database.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in metadata.tables}  # noqa: S608
-    # The trail's guard is asked by triggers alone.
+    # Only triggers read the guard of the audit trail.
     assert {name for name, count in counts.items() if not count} <= {"application_origins", "audit_floor"}
     return path
 
@@ -268,7 +268,7 @@ def test_its_own_reading_is_refused_and_lists_leave_it_out(
 
 
 def test_damaged_security_columns_are_refused(damaged: tuple[SqlBackend, sqlite3.Connection]) -> None:
-    """Which roles somebody holds, what they hold in projects, which domains count, who are the owners."""
+    """Manager roles, user grants, which domains count, and who the owners are."""
     backend, database = damaged
     _damage(database, "managers", "roles", "{}", queries.MANAGER.id)
     _damage(database, "user_grants", "roles", "reader", queries.GRANT.id)

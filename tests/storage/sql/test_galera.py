@@ -147,7 +147,7 @@ def test_last_owner_stays_though_each_node_removes_another_one(backends: list[Sq
 
 
 def test_forbidden_operation_is_refused_on_every_node(backends: list[SqlBackend]) -> None:
-    """A record is locked by those whom it forbids something, and changed by who forbids it, each at another node."""
+    """A record is locked by operations that it forbids, and changed by others on another node."""
     for _ in range(6):
         record, other = make_record(value={}), make_record()
         save(backends[0], record, other)
@@ -161,7 +161,7 @@ def test_forbidden_operation_is_refused_on_every_node(backends: list[SqlBackend]
 
 
 def drop_unless_forbidden(storage: Storage, number: int, *, record: Record, other: Record) -> None:
-    """Every third one forbids that the thing is dropped, if it is there; others drop it unless that is forbidden."""
+    """Every third one forbids dropping the record, if it exists; others drop it unless that is forbidden."""
     found = storage.records.find(record.plugin, record.kind, record.key, locked=number % 3 != 2)
     assert found is not None
     if number % 3 == 2:
@@ -173,7 +173,7 @@ def drop_unless_forbidden(storage: Storage, number: int, *, record: Record, othe
 
 
 class WriteLoad:
-    """Writes at each node until it is told to end. ``acknowledged`` are the ids of what was committed."""
+    """Writes on each node until stopped. ``acknowledged`` has the ids of committed rows."""
 
     def __init__(self, backends: list[SqlBackend]) -> None:
         self.acknowledged: list[list[str]] = [[] for _ in backends]
@@ -207,7 +207,7 @@ class WriteLoad:
         return {item for of_node in self.acknowledged for item in of_node}
 
 
-# PyMySQL leaves it to Python to close a socket at which nobody listens.
+# PyMySQL leaves it to Python to close a socket whose peer is gone.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_acknowledged_writes_survive_node_failures(cluster: GaleraCluster, backends: list[SqlBackend]) -> None:
     load = WriteLoad(backends)

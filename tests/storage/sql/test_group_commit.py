@@ -29,7 +29,7 @@ def backend(sqlite_url: str) -> Iterator[SqlBackend]:
 
 
 class CommitLedger:
-    """Writers, and what each of them was told; ``log`` has what happened in order."""
+    """Writers and their outcomes; ``log`` has the events in order."""
 
     def __init__(self, backend: SqlBackend, transactions: ContractTransactionManager) -> None:
         self.backend = backend
@@ -152,7 +152,7 @@ def test_next_ones_go_on_after_a_failed_commit(ledger: CommitLedger) -> None:
 
 
 def test_refusal_based_on_uncommitted_writes_waits_for_commit(ledger: CommitLedger) -> None:
-    """Else one would be told that a code was used, and nobody would have used it."""
+    """Otherwise a client would learn that a code was used although the use was rolled back."""
     ledger.run(ledger.writer("a", failing_commit), ledger.writer("b", refused))
     assert ledger.outcomes == {"a": "StorageUnavailable", "b": "StorageUnavailable"}
     assert ledger.log.index("b was told") > ledger.log.index("ROLLBACK")
@@ -190,7 +190,7 @@ def test_group_commit_size_is_limited(ledger: CommitLedger) -> None:
 
 
 def test_slow_writer_does_not_delay_the_commit(ledger: CommitLedger) -> None:
-    """What was open is committed when its turn begins; what comes meanwhile waits for it, and other greenlets go on."""
+    """Open writes are committed when its turn begins; later ones wait for it, and other greenlets continue."""
     may_end, has_begun = threading.Event(), threading.Event()
 
     def long(_: Storage) -> None:

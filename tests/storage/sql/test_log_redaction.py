@@ -1,4 +1,4 @@
-"""An operator may turn on any log: that of statements tells no value that is given to one, and none that comes back."""
+"""Operators may enable any log: the statement log holds neither parameters nor returned values."""
 
 import logging
 

@@ -125,7 +125,9 @@ def save_event(backend: SqlBackend, event: Any) -> None:
 
 
 def deadlocked(backend: SqlBackend, first: Any, second: Any, *, commit: bool) -> list[Exception]:
-    """What the two are told who change the same two rows in opposite orders; ``commit`` whatever was said."""
+    """The exceptions of two transactions that change the same two rows in opposite orders; ``commit`` commits
+    regardless.
+    """
     both_hold_one = threading.Barrier(2)
     errors: list[Exception] = []
 

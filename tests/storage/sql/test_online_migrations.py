@@ -1,4 +1,4 @@
-"""Migrations while others read and write: nobody waits behind them, and what was killed is gone on with."""
+"""Migrations during reads and writes: they block no one, and an interrupted migration is resumed."""
 
 import itertools
 import re
@@ -23,7 +23,7 @@ from identity.testing.postgresql import PostgresqlServer, drop_database, new_dat
 
 #: It changes a table that requests ask for, and makes an index of it.
 TOKENS = "0010"
-#: What waits for a table that somebody else has.
+#: Statements that wait for a table lock.
 WAITING = {
     "postgresql": "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'ALTER%'",
     "mariadb": "SELECT count(*) FROM information_schema.processlist"
@@ -127,7 +127,7 @@ def test_long_table_lock_is_reported(url: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_index_creation_blocks_nothing_and_replaces_an_invalid_index(postgresql: str) -> None:
-    """A reader who may still see the table without it is waited for, by nobody but the migration."""
+    """Only the migration waits for readers whose snapshot is older than the index."""
     made_before(TOKENS, postgresql)
     with connected(postgresql, isolation_level="REPEATABLE READ") as reader:
         reader.execute(text("SELECT count(*) FROM users"))
@@ -180,7 +180,7 @@ def test_migration_that_was_killed_after_any_of_its_statements_is_gone_on_with(
         if empty.startswith("mariadb") and begins_with < of_mariadb.BEGINS_WITH:
             pytest.skip(f"MariaDB begins with {of_mariadb.BEGINS_WITH}")
         made_before(REVISIONS[REVISIONS.index(begins_with) + 1], empty)
-    # What is one transaction of hundreds of statements is as it was after each of them: a few tell that.
+    # One transaction of hundreds of statements rolls back the same after each: a few samples suffice.
     step = 60 if begins_with is None and not empty.startswith("mariadb") else 1
     for statements in itertools.count(1, step):
         engine = open_migration_engine(SqlPluginSettings(url=empty))

@@ -71,7 +71,7 @@ def test_orm_and_storage_writes_roll_back_together(
 def test_session_is_undone_where_the_backend_cannot_commit(
     backend: SqlBackend, session: Session, transactions: ContractTransactionManager
 ) -> None:
-    """The session votes after the backend: whoever votes last is never left alone with a commit."""
+    """The session votes after the backend, so a commit of the session alone is impossible."""
     _write(backend, session, transactions)
     driver = backend.join_transaction(transactions).connection.driver  # type: ignore[attr-defined]
     # As after a full disk, or when the network is gone.

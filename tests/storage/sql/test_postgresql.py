@@ -179,7 +179,7 @@ def frozen(lone_server: PostgresqlServer) -> Iterator[Callable[[int], None]]:
     def send(number: int) -> None:
         signal_process_tree(lone_server.process_id, number)
 
-    # Whoever waits for ever is answered in the end, and found out.
+    # A caller that would wait for ever gets its answer in the end, and the test fails.
     thaw = threading.Timer(60, send, [signal.SIGCONT])
     thaw.start()
     yield send
@@ -191,7 +191,7 @@ def test_server_that_is_silent_is_given_up(lone_server: PostgresqlServer, frozen
     """Its own timeouts do not run while it is frozen."""
     backend = SqlBackend(SqlPluginSettings(url=new_database(lone_server), statement_timeout=timedelta(seconds=1)))
     backend.migrate()
-    # One is kept, in the hands of whoever reads when it happens.
+    # One connection is in use when it happens.
     with backend.read_session() as storage:
         assert storage.organizations.find("1") is None
         frozen(signal.SIGSTOP)

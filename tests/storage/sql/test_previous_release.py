@@ -1,4 +1,4 @@
-"""The release before the newest revision of the schema goes on with it: its own code, out of the history."""
+"""The release before the newest schema revision keeps working with it: its own code, from the history."""
 
 import configparser
 import json

@@ -47,7 +47,7 @@ Ask = Callable[[Storage], object]
 
 
 class BatchingScenario:
-    """Greenlets that ask, what each was told, and what the server was sent meanwhile."""
+    """Greenlets that query, their results, and the statements that the server received."""
 
     def __init__(self, backend: SqlBackend, transactions: ContractTransactionManager) -> None:
         self._backend = backend
@@ -463,7 +463,7 @@ def test_text_that_no_row_can_hold_spoils_no_other_write(writers: Writers) -> No
 
 
 def test_batch_whose_connection_is_lost_fails_as_a_whole(writers: Writers) -> None:
-    """Nobody knows whether it was committed, so that nobody repeats it."""
+    """It is unknown whether it was committed, so it is not retried."""
     tokens = new_tokens(3)
     assert writers.record(*tokens, lost=True) == ["StorageUnavailable"] * 3
     assert writers.stored(*tokens) == [False] * 3

@@ -52,7 +52,7 @@ def changed(url: str, revision: str | None, *statements: str) -> None:
 
 
 def refusals(url: str) -> list[str]:
-    """What all who meet the database say of it; "" for whoever goes on."""
+    """The error message of each command; "" if it succeeds."""
     refusals_found = []
     backend = SqlBackend(SqlPluginSettings(url=url))
 
@@ -220,7 +220,7 @@ def test_partitions_and_a_restored_copy_are_recognized(postgresql_server: Postgr
 
 
 def test_account_that_may_not_see_triggers_is_served(mariadb_server: object) -> None:
-    """MariaDB shows them to whoever may make some."""
+    """MariaDB shows triggers only to accounts with the TRIGGER privilege."""
     from identity.testing import mariadb as of_mariadb
 
     server: of_mariadb.MariadbServer = mariadb_server  # type: ignore[assignment]

@@ -161,7 +161,7 @@ def test_dry_run_compatibility_matches_the_release(
     promised = {line.split(".", 1)[1] for line in lines}
     migrating.migrate()
     if revision < "0007":
-        # Such a program compared the revision with its own, and read nothing else.
+        # That release compares the revision with its own, and reads nothing else.
         assert promised == {" Stop all nodes of the present version first."}
     else:
         monkeypatch.setattr(migrations, "REVISIONS", REVISIONS[: REVISIONS.index(revision) + 1])

@@ -1,4 +1,4 @@
-"""Reading from a standby: what is told may be behind by what is allowed, and by no more."""
+"""Reads from a standby are never staler than the setting allows."""
 
 import signal
 import time
@@ -36,7 +36,7 @@ __all__ = ["clock", "own_pair", "pair", "quick", "shared_pair"]
 
 pytestmark = pytest.mark.usefixtures("quick")
 
-#: Longer than it takes until a server is asked again, in seconds.
+#: Longer than the polling interval, in seconds.
 LONGER = 5 * INTERVAL
 
 
@@ -213,7 +213,7 @@ def test_standby_that_falls_silent_is_left_and_read_from_again(pair: StandbyPair
     organization = saved(backend)
     until(lambda: lagging(backend) or None)
     pair.send(signal.SIGSTOP)
-    # Whoever asks it meanwhile waits a while, as it may just be slow. Nobody after them does.
+    # The first caller waits a while, as the server may just be slow. Later callers do not.
     assert not _quietly(backend)
     given_up = time.monotonic()
     assert backend.standby_session() is None

@@ -1,4 +1,4 @@
-"""What clients are told while a standby is read from."""
+"""Responses to clients while the service reads from a standby."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -16,7 +16,7 @@ from sample_plugin.page import CODES
 
 
 class DoorPinListPage(ListPage):
-    """One row a person. The codes themselves are nobody's business."""
+    """One row per person. The codes are never shown."""
 
     title = gettext_lazy("Door codes")
     lead = gettext_lazy("Who has chosen a code for the door of the department.")

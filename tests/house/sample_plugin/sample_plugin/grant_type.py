@@ -28,7 +28,7 @@ class Delegation(GrantType):
         return _authorization(subject, request.client, scope, context)
 
     def preview(self, preview_input: PreviewInput, context: Context) -> Authorization | None:
-        """The same for a service user and an application that somebody wonders about; None for people."""
+        """The result for a service user and an application in the preview; None for people."""
         if preview_input.subject is None or not isinstance(preview_input.subject.user, ServiceUser):
             return None
         return _authorization(preview_input.subject, preview_input.client, preview_input.requested_scopes, context)

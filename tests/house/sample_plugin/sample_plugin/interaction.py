@@ -8,13 +8,13 @@ NAME = "door"
 
 
 class DoorPinInteraction(Interaction):
-    """A second factor for whoever has just given the right password."""
+    """A second factor after the password."""
 
     name = NAME
     error_description = "The user has to act on a page: to enter the code of the door."
 
     def is_required(self, sign_in: SignIn, context: Context) -> bool:
-        """True for somebody who is about to be signed in, until it is done in this very sign-in."""
+        """True until the person has entered the code in this sign-in."""
         return sign_in.authenticated_subject is not None and not sign_in.has_completed(NAME)
 
     def path(self, sign_in: SignIn) -> str:

@@ -41,7 +41,7 @@ class DoorPinPage(FormPage):
         return records
 
     def template_variables(self) -> Mapping[str, object] | Response:
-        """Whether there is a code yet; on with the sign-in, if nobody has given a password."""
+        """Whether the person has a code; continues the sign-in if no password was entered."""
         proved = self.context.sign_in.authenticated_subject
         return self.go_on() if proved is None else {"first": self.codes.find(CODES, proved.user.id) is None}
 
@@ -67,9 +67,9 @@ class DoorPinPage(FormPage):
         return self.go_on()
 
     def count(self, user_id: str) -> None:
-        """Count an attempt, whatever comes of it. Raises FormRedisplay, so that nobody can try all codes."""
+        """Count an attempt, right or wrong. Raises FormRedisplay when there were too many."""
         services = self.request.services
-        # Committed, so it counts whatever follows. From here on ``request.services`` is another object.
+        # Committed, so the attempt counts even if the request fails. ``request.services`` is a new object from here on.
         over = self.request.run_once(
             "code attempt",
             lambda: services.storage.attempts.count_use(
@@ -96,7 +96,7 @@ class DoorPinPage(FormPage):
 
 
 def configure(config: Configurator, namespace: RecordNamespace) -> None:
-    """Add the page, its template and its words."""
+    """Add the page, its template and its translations."""
     config.include("identity.pages")
     config.registry.sample_record_namespace = namespace
     config.add_page_templates("sample_plugin:templates")

@@ -33,7 +33,7 @@ def person(world: World) -> HumanUser:
 
 
 def signing_in(world: World, party: RelyingParty, person: HumanUser) -> Browser:
-    """A browser in which somebody has just given the right password."""
+    """A browser in which the person has just entered the right password."""
     browser = Browser(world)
     browser.open(party.new_request().url, initiator=party.origin)
     browser.sign_in(set_password(world, person))

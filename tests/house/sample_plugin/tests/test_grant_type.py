@@ -26,7 +26,7 @@ class TestDelegation(GrantTypeContract):
 
     @pytest.fixture
     def valid_request(self, delegation_request: TokenRequestFactory) -> TokenRequestFactory:
-        """The fixture above, in place of the contract's own."""
+        """The fixture above replaces the contract's own."""
         return delegation_request
 
 

@@ -1,4 +1,4 @@
-"""Token exchange: an application acts for whoever signed in elsewhere, no longer and for no more than that allows."""
+"""Token exchange: an application acts for a user with a token no broader and no longer-lived than the user's token."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def project(world: World) -> Project:
 
 @pytest.fixture
 def session(world: World, project: Project) -> BrowserSession:
-    """Where somebody of the project's own organization is signed in."""
+    """A session of a user of the project's organization."""
     with world.read_only_services() as services:
         organization = services.organizations.get(project.organization_id)
     return world.make_browser_session(world.make_human_user(organization))
