@@ -1,4 +1,4 @@
-"""What stands opposite the provider in the OpenID certification suite: two clients, one person at one browser.
+"""The OpenID certification suite's side: two clients, and one user in one browser.
 
 Each file is one certification profile; the docstrings name the suite's own test modules.
 """
@@ -42,7 +42,7 @@ PROFILE = ChangeProfile(
 
 
 class Suite:
-    """One run of the suite against the provider: what it registers beforehand, and what a person does in between."""
+    """One run of the suite: the clients it registers, and the user's actions."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -67,7 +67,7 @@ class Suite:
         relying_party: RelyingParty | None = None,
         posted: bool = False,
     ) -> Any:
-        """The answer to the request, after the person has done on every page what it asks for."""
+        """The response to the request, after the user completes every page."""
         sender = (relying_party or self.first).origin
         if posted:
             answer = self.browser.post_form(authorization.endpoint, dict(authorization.parameters), initiator=sender)
@@ -89,7 +89,7 @@ class Suite:
     def tokens(
         self, response_type: str = "code", *, relying_party: RelyingParty | None = None, **parameters: Any
     ) -> ReceivedTokens:
-        """What a run through the authorization endpoint, and the token endpoint, brings."""
+        """The tokens from the authorization endpoint and the token endpoint."""
         party = relying_party or self.first
         authorization = party.new_request(response_type, **parameters)
         return party.obtain_tokens(self.authorize(authorization, relying_party=party), authorization)
@@ -103,13 +103,13 @@ def make_user_with_all_claims(world: World) -> HumanUser:
 
 @pytest.fixture
 def suite(world: World) -> Suite:
-    """A new run: nobody is signed in."""
+    """A new run without a session."""
     return Suite(world)
 
 
 @pytest.fixture
 def own_suite(isolated_world: World) -> Suite:
-    """A run against a provider of its own, for tests that change it."""
+    """A run against an isolated provider, for tests that change it."""
     return Suite(isolated_world)
 
 

@@ -11,7 +11,7 @@ from identity.testing.relying_party import RelyingParty
 from identity.testing.response_checks import check_oauth_error, check_page
 from identity.testing.service_test_client import bearer_headers
 
-pytestmark = pytest.mark.storages("sqlite")  # how things are stored is not what the suite looks at
+pytestmark = pytest.mark.storages("sqlite")  # the suite is independent of the storage
 
 UNTRUSTED = "We cannot send you back to this application"
 
@@ -125,7 +125,7 @@ def test_max_age_1_requires_password(suite: Any) -> None:
 
 
 def test_max_age_10000_keeps_session(suite: Any) -> None:
-    """oidcc-max-age-10000: nobody is asked, and auth_time stays."""
+    """oidcc-max-age-10000: no page is shown, and auth_time stays."""
     first = suite.tokens(max_age=15_000)
     suite.world.clock.advance(60)
     second = suite.tokens(max_age=10_000)
@@ -141,7 +141,7 @@ def test_id_token_hint_is_accepted(suite: Any) -> None:
 
 
 def test_login_hint_is_accepted(suite: Any) -> None:
-    """oidcc-login-hint: it stands in the form, and whoever signs in is the one."""
+    """oidcc-login-hint: the form contains the hint, and the user can sign in."""
     request = suite.first.new_request(login_hint=suite.login_name)
     suite.browser.open(request.url, initiator=suite.first.origin)
     assert suite.browser.find_form()["login_name"].value == suite.login_name
@@ -149,7 +149,7 @@ def test_login_hint_is_accepted(suite: Any) -> None:
 
 
 def test_acr_values_are_accepted(suite: Any) -> None:
-    """oidcc-ensure-request-with-acr-values-succeeds; what was not reached is not claimed."""
+    """oidcc-ensure-request-with-acr-values-succeeds; an unmet acr is not claimed."""
     assert suite.tokens(acr_values="1 2").claims["acr"] not in ("1", "2")
     supported = suite.world.client.discovery["acr_values_supported"]
     assert suite.tokens(acr_values=" ".join(supported)).claims["acr"] in supported
@@ -215,7 +215,7 @@ def test_redirect_uri_with_other_query_is_refused(suite: Any, query: str) -> Non
 
 
 def test_request_by_post_is_accepted(suite: Any) -> None:
-    """oidcc-ensure-post-request-succeeds: from the application's own page, hence without our cookies."""
+    """oidcc-ensure-post-request-succeeds: cross-site, hence without the service's cookies."""
     request = suite.first.new_request()
     tokens = suite.first.obtain_tokens(suite.authorize(request, posted=True), request)
     assert tokens.claims["sub"] == suite.person.id
@@ -263,7 +263,9 @@ def test_claims_parameter_is_honored(suite: Any) -> None:
 @pytest.mark.shows("4.3.12", "5.3.2")
 @pytest.mark.parametrize("client", ["first", "second"])
 def test_refresh_token_grant_succeeds(suite: Any, client: str) -> None:
-    """oidcc-refresh-token: the ID token repeats what OpenID Connect Core §12.2 says; no other client can use it."""
+    """oidcc-refresh-token: the ID token follows OpenID Connect Core §12.2; other clients cannot use the refresh
+    token.
+    """
     party: RelyingParty = getattr(suite, client)
     relying_party: RelyingParty = suite.second if party is suite.first else suite.first
     first = suite.tokens(relying_party=party, scope="openid offline_access", prompt="consent")

@@ -1,4 +1,4 @@
-"""Profile Config OP: the discovery document and the keys, held against what the endpoints really do."""
+"""Profile Config OP: the discovery document and the key set, compared with the endpoints' behaviour."""
 
 import base64
 from typing import Any
@@ -11,7 +11,7 @@ from identity.testing.fixtures import WorldCache
 from identity.testing.service_test_client import DISCOVERY_PATH
 from identity.testing.world import World
 
-pytestmark = pytest.mark.storages("sqlite")  # how things are stored is not what the suite looks at
+pytestmark = pytest.mark.storages("sqlite")  # the suite is independent of the storage
 
 
 @pytest.fixture(params=["one host", "three hosts"])
@@ -102,7 +102,7 @@ def test_metadata_has_no_empty_member(document: dict[str, Any]) -> None:
 
 
 def test_key_set_is_valid(provider: World, document: dict[str, Any]) -> None:
-    """oidcc-discovery-… jwks: RSA for signatures, each with a kid of its own, public members alone."""
+    """oidcc-discovery-… jwks: RSA signing keys with unique kids and public members only."""
     answer = provider.client.get(document["jwks_uri"])
     assert answer.content_type in ("application/json", "application/jwk-set+json")
     keys = answer.json["keys"]

@@ -9,7 +9,7 @@ from identity.testing.jwt_assertions import encode_jwt_segment
 from identity.testing.relying_party import RelyingParty
 from identity.testing.response_checks import check_oauth_error, check_page
 
-pytestmark = pytest.mark.storages("sqlite")  # how things are stored is not what the suite looks at
+pytestmark = pytest.mark.storages("sqlite")  # the suite is independent of the storage
 
 CODE, ID_TOKEN, TOKEN = "code", "id_token", "id_token token"
 
@@ -17,7 +17,7 @@ every = pytest.mark.parametrize("response_type", [CODE, ID_TOKEN, TOKEN])
 
 
 def tokens(suite: Any, response_type: str, **parameters: Any) -> Any:
-    """What a run brings whose answer is posted."""
+    """The tokens of a posted response."""
     return suite.tokens(response_type, response_mode="form_post", **parameters)
 
 
@@ -127,7 +127,7 @@ def test_posted_code_is_accepted_once(suite: Any) -> None:
 
 
 def test_page_reload_issues_new_code(suite: Any) -> None:
-    """F5 on the page: the request is made anew, and no code is shown twice."""
+    """Reloading the page repeats the request; no code is shown twice."""
     request = suite.first.new_request(response_mode="form_post")
     suite.authorize(request)
     codes = {suite.first.extract_code(suite.browser.open(request.url), request) for _ in range(2)}
@@ -136,7 +136,9 @@ def test_page_reload_issues_new_code(suite: Any) -> None:
 
 @every
 def test_unsigned_request_object_is_refused(suite: Any, response_type: str) -> None:
-    """oidcc-unsigned-request-object-supported-correctly-or-rejected-as-unsupported: what was asked stands inside."""
+    """oidcc-unsigned-request-object-supported-correctly-or-rejected-as-unsupported: the object contains the
+    parameters.
+    """
     request = suite.first.new_request(response_type, response_mode="form_post")
     inner = encode_jwt_segment(request.parameters)
     outer = {name: request.parameters[name] for name in ("client_id", "redirect_uri", "response_type", "scope")}

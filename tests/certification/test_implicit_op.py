@@ -7,7 +7,7 @@ import pytest
 from identity.testing.relying_party import RelyingParty
 from identity.testing.response_checks import check_page
 
-pytestmark = pytest.mark.storages("sqlite")  # how things are stored is not what the suite looks at
+pytestmark = pytest.mark.storages("sqlite")  # the suite is independent of the storage
 
 ID_TOKEN, TOKEN = "id_token", "id_token token"
 UNTRUSTED = "We cannot send you back to this application"

@@ -7,7 +7,7 @@ import pytest
 from identity.testing.relying_party import ReceivedTokens
 from identity.testing.response_checks import check_page
 
-pytestmark = pytest.mark.storages("sqlite")  # how things are stored is not what the suite looks at
+pytestmark = pytest.mark.storages("sqlite")  # the suite is independent of the storage
 
 CONFIRMATION, SIGNED_OUT, UNTRUSTED = "Sign out?", "You are signed out", "We cannot send you back to this application"
 
@@ -73,7 +73,7 @@ def test_sign_out_without_redirect_uri_shows_page(suite: Any, signed_in: Receive
 
 
 def test_sign_out_without_parameters_needs_confirmation(suite: Any, signed_in: ReceivedTokens) -> None:
-    """oidcc-rp-initiated-logout-no-params: the person is asked, and stays here."""
+    """oidcc-rp-initiated-logout-no-params: the user must confirm and is not redirected."""
     check_page(sign_out(suite, None, post_logout_redirect_uri=None), 200, CONFIRMATION)
     check_page(suite.browser.submit(), 200, SIGNED_OUT)
     assert not is_signed_in(suite)
@@ -87,7 +87,7 @@ def test_sign_out_with_state_only_needs_confirmation(suite: Any, signed_in: Rece
 
 
 def test_sign_out_without_hint_needs_confirmation(suite: Any, signed_in: ReceivedTokens) -> None:
-    """oidcc-rp-initiated-logout-no-id-token-hint: asked, and no redirect to an address that belongs to nobody."""
+    """oidcc-rp-initiated-logout-no-id-token-hint: the user must confirm, and an unassigned URI is not redirected to."""
     check_page(sign_out(suite, None, state="some-state"), 200, CONFIRMATION)
     check_page(suite.browser.submit(), 200, SIGNED_OUT)
     assert suite.browser.external_redirect is None
@@ -95,7 +95,7 @@ def test_sign_out_without_hint_needs_confirmation(suite: Any, signed_in: Receive
 
 
 def test_sign_out_with_client_id_needs_confirmation(suite: Any, signed_in: ReceivedTokens) -> None:
-    """RP-Initiated Logout §2: asked, then sent back."""
+    """RP-Initiated Logout §2: the user confirms, then is redirected."""
     check_page(sign_out(suite, None, client_id=suite.first.client_id, state="some-state"), 200, CONFIRMATION)
     suite.browser.submit()
     assert suite.browser.external_redirect == f"{suite.first.post_logout_redirect_uri}?state=some-state"

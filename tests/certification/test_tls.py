@@ -18,7 +18,7 @@ from identity.testing.relying_party import RelyingParty
 from identity.testing.service_test_client import bearer_headers
 from identity.testing.world import World
 
-pytestmark = pytest.mark.storages("sqlite")  # how things are stored is not what the suite looks at
+pytestmark = pytest.mark.storages("sqlite")  # the suite is independent of the storage
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def served(
 
 
 def fields(page: requests.Response) -> dict[str, str]:
-    """What the page's form sends before anybody fills it in."""
+    """Initial field values of the page's form."""
     form = BeautifulSoup(page.text, "html.parser").find("form", id="page-form")
     return {item["name"]: item.get("value", "") for item in form.find_all("input") if item.get("name")}
 

@@ -232,7 +232,7 @@ def test_sign_out_is_audited(world: World, browser: Browser, party: RelyingParty
     )
 
 
-# --- without one: the person is asked ---------------------------------------------------------------------------------
+# --- without a hint: the user confirms --------------------------------------------------------------------------------
 
 
 @pytest.mark.shows("4.7.2")
@@ -285,7 +285,7 @@ def test_confirmation_needs_same_origin(browser: Browser, party: RelyingParty, t
 def test_hint_of_other_session_needs_confirmation(
     world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens, person: HumanUser
 ) -> None:
-    """Decisions: otherwise the user is asked. Of somebody else, or of the same person at another browser."""
+    """Decisions: the hint of another user, or of the same user in another browser, needs confirmation."""
     for user in (world.make_human_user(), person):
         other_browser = Browser(world)
         other_browser.start_session(user)
@@ -360,7 +360,7 @@ def test_long_post_is_not_put_in_url(
 def test_pending_post_is_bound_to_browser(
     world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens
 ) -> None:
-    """Elsewhere, and after half an hour, it is nobody's: the person is asked, and stays here."""
+    """In another browser, and after half an hour, the user must confirm and is not redirected."""
     form = {"id_token_hint": tokens.id_token, "post_logout_redirect_uri": BYE}
     sent = party.client.app.post(ENDPOINT, form, expect_errors=True)
     assert sent.status_int == 303

@@ -1,4 +1,4 @@
-"""Decisions, end session: what is refused there leads nowhere else, and ends nothing."""
+"""Decisions, end session: refused requests neither redirect nor end a session."""
 
 from urllib.parse import urlencode
 
@@ -25,7 +25,7 @@ from tests.spec.logout_requests import (
 
 
 def bad_hints(tokens: ReceivedTokens) -> list[str]:
-    """What looks like the ID token and is none."""
+    """Texts that resemble the ID token."""
     head, body, signature = tokens.id_token.split(".")
     return [
         tokens.access_token,
@@ -42,7 +42,7 @@ def bad_hints(tokens: ReceivedTokens) -> list[str]:
 
 
 def test_bad_hint_never_redirects(browser: Browser, party: RelyingParty, tokens: ReceivedTokens, world: World) -> None:
-    """Decisions: neither where somebody is signed in, who is asked, nor where nobody is; whatever stands beside it."""
+    """Decisions: a signed-in user must confirm, others see a page, whatever the other parameters are."""
     for hint in bad_hints(tokens):
         for parameters in ({}, {"client_id": party.client_id}):
             check_page(browser.open(party.logout_url(hint, state="s", **parameters)), 200, CONFIRMATION)
@@ -53,7 +53,7 @@ def test_bad_hint_never_redirects(browser: Browser, party: RelyingParty, tokens:
     check_page(browser.submit(), 200, SIGNED_OUT)
 
 
-#: What is not BYE, however near it comes; the address for codes is none for signing out.
+#: Near misses of BYE; a redirect URI is no post-logout URI.
 NOT_REGISTERED = (
     *(f"https://app.example/{path}" for path in ("bye/", "bye?x=1", "bye#x", "BYE", "b%79e", "bye\n", "cb")),
     *(
@@ -79,7 +79,7 @@ def test_unregistered_uri_never_redirects(browser: Browser, party: RelyingParty,
 def test_post_logout_uri_without_client_is_not_followed(
     browser: Browser, party: RelyingParty, tokens: ReceivedTokens, uri: str
 ) -> None:
-    """RP-Initiated Logout §2: without hint and client_id the person is asked, and stays here."""
+    """RP-Initiated Logout §2: without hint and client_id the user must confirm and is not redirected."""
     page = check_page(
         browser.open(party.logout_url(None, post_logout_redirect_uri=uri, state="s3cret")), 200, CONFIRMATION
     )
@@ -103,7 +103,7 @@ def test_deactivated_application_uri_never_redirects(
 ) -> None:
     world.operator_services.applications.deactivate(party.client_id)
     check_page(browser.open(party.logout_url(None, client_id=party.client_id)), 400, UNKNOWN)
-    # The session itself can be ended: the hint says whose it is.
+    # The session can still be ended: the hint identifies it.
     check_page(browser.open(party.logout_url(tokens.id_token)), 200, SIGNED_OUT)
     assert not browser.session_cookies
 
@@ -168,7 +168,7 @@ _addresses = st.sampled_from([BYE, "https://evil.example", f"{BYE}#", f"{BYE}/..
 
 def test_unregistered_uri_is_never_redirected_to(target: tuple[Browser, RelyingParty, str]) -> None:
     browser, party, id_token = target
-    # The session is only the first example's; whoever is signed in or not, addresses are the same.
+    # Only the first example has a session; the URI check does not depend on it.
 
     @settings(max_examples=50, derandomize=True)
     @given(

@@ -147,7 +147,7 @@ def test_management_api_exists_on_base_host_only(three_host_world: World) -> Non
 
 
 def test_responses_are_not_cacheable(world: World, owner: ServiceUserProgram) -> None:
-    """They tell what only this caller may know."""
+    """They contain data for this caller only."""
     answer = world.client.call_management_api("/me", owner.management_token())
     assert answer.headers["Cache-Control"] == "no-store"
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
@@ -166,7 +166,7 @@ def test_request_id_is_generated_for_each_request(world: World) -> None:
 
 
 def test_refused_manager_is_audited(world: World, robot: ServiceUserProgram) -> None:
-    """Security 9.2, with who it was and what was missing."""
+    """Security 9.2, with the user and the missing permission."""
     world.client.call_management_api("/instance", robot.management_token())
     [event] = world.audit_events(event="access.refused", actor_id=robot.id)
     assert event.organization_id == robot.organization.id

@@ -80,7 +80,7 @@ def test_any_secret_is_accepted_encoded_and_raw(world: World, client: Credential
 
 
 def wrong(client: Credentials) -> tuple[str | None, ...]:
-    """Headers that authenticate nobody: of another form, of another encoding, of another secret."""
+    """Headers that authenticate no client: wrong format, wrong encoding, wrong secret."""
     good, name, secret = client.header.removeprefix("Basic "), client.client_id, client.secret
     return (
         None, "", f"Digest {good}", good, "Basic", "Basic ", "Basic !!!!", f"Basic {good[:8]} {good[8:]}",
@@ -113,7 +113,7 @@ def test_unknown_client_looks_like_wrong_secret(world: World, client: Credential
 
 
 def test_service_user_key_is_no_client_secret(world: World) -> None:
-    """With a secret it may revoke what it got; introspection tells applications alone."""
+    """A service user with a secret can revoke its tokens, but only applications can introspect."""
     robot = world.make_service_user_program()
     secret = world.make_service_user_secret(robot)
     for endpoint in ENDPOINTS:
@@ -179,7 +179,7 @@ def test_public_client_sends_client_id(world: World) -> None:
 
 
 def test_application_must_use_registered_method(world: World, client: Credentials, posting: Credentials) -> None:
-    """And whoever knows a client id is not taken for a client that has a secret."""
+    """A client id alone does not authenticate a confidential client."""
     public = world.make_public_application()
     for endpoint in ENDPOINTS:
         check_unauthenticated(ask(world, posting.header, endpoint))
@@ -209,7 +209,7 @@ def test_authentication_methods_cannot_be_mixed(
 
 
 def test_client_id_beside_other_header_is_refused(world: World) -> None:
-    """Somebody meant the header: it is not passed over."""
+    """The client sent the header on purpose, so it is not ignored."""
     for header in ("Bearer token", "Digest x", "Basi", "x"):
         client = world.make_public_application()
         check_unauthenticated(ask(world, header, "revocation_endpoint", client_id=client))
@@ -223,7 +223,7 @@ def test_client_assertion_is_not_supported(world: World) -> None:
 
 @pytest.mark.shows("5.3.3")
 def test_service_user_assertion_needs_no_client_authentication(world: World) -> None:
-    """Decisions: a client_id beside it is ignored, whoever's it is."""
+    """Decisions: a client_id beside the assertion is ignored."""
     robot = world.make_service_user_program()
     for client_id in (
         "anything",
@@ -242,7 +242,7 @@ def test_discovery_lists_authentication_methods(world: World) -> None:
     assert world.client.discovery["introspection_endpoint_auth_methods_supported"] == methods[:2]
 
 
-# --- what is refused whatever the method ------------------------------------------------------------------------------
+# --- refused with every method ----------------------------------------------------------------------------------------
 
 
 def test_credentials_in_query_are_refused(world: World, client: Credentials) -> None:

@@ -63,7 +63,7 @@ def test_code_of_other_client_is_refused(scene: CrossClientScenario, strangers: 
 def test_used_code_of_other_client_keeps_tokens(
     scene: CrossClientScenario, strangers: list[CredentialsOrClientId]
 ) -> None:
-    """Whoever is not its client cannot end A's tokens with it."""
+    """Another client cannot end A's tokens by replaying its code."""
     members = check_token_response(scene.world.redeem(scene.code, scene.owner))
     for stranger in strangers:
         check_oauth_error(scene.world.redeem(scene.code, stranger), "invalid_grant")
@@ -95,7 +95,7 @@ def test_token_of_other_client_is_not_revoked(
 
 
 def test_owner_revokes_token(scene: CrossClientScenario) -> None:
-    """RFC 7009 §2.1: public clients revoke what they got, as others do."""
+    """RFC 7009 §2.1: public clients can revoke their tokens, too."""
     assert scene.revoke(scene.members["refresh_token"], scene.owner).status_int == 200
     assert scene.world.client.fetch_userinfo(scene.members["access_token"]).status_int == 401
 
@@ -103,7 +103,7 @@ def test_owner_revokes_token(scene: CrossClientScenario) -> None:
 def test_token_of_other_client_is_not_introspected(
     scene: CrossClientScenario, strangers: list[CredentialsOrClientId]
 ) -> None:
-    """Security 7.6; and a public client learns nothing, not even of its own tokens (RFC 7662 §2.1)."""
+    """Security 7.6; a public client cannot introspect even its own tokens (RFC 7662 §2.1)."""
     for client in (*strangers, scene.owner):
         answer = scene.introspect(scene.members["access_token"], client)
         if isinstance(client, str):
@@ -123,7 +123,7 @@ def test_client_id_of_other_client_is_refused(scene: CrossClientScenario, strang
     owner = scene.owner if isinstance(scene.owner, str) else scene.owner.client_id
     answer = scene.world.client.request_token({**form, "client_id": owner}, headers)
     if isinstance(client, str) and isinstance(scene.owner, str):
-        # A public client is whoever says its name: that it is the one is proved by the verifier.
+        # Anybody can send the id of a public client; the verifier proves that it began the flow.
         check_token_response(answer)
         return
     assert answer.json["error"] in ("invalid_request", "invalid_client")

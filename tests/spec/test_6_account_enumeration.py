@@ -1,6 +1,6 @@
-"""Security 10.4: nobody who has not signed in learns from any page or endpoint who has an account, or in which state.
+"""Security 10.4: no page or endpoint reveals to an anonymous client whether an account exists, or its state.
 
-A new page or endpoint has to be told how it is asked; pages of a sign-in are asked in the same way, all of them.
+Add a request to ``anonymous_requests`` for a new page or endpoint; all sign-in pages share one.
 """
 
 from collections.abc import Iterator
@@ -34,12 +34,12 @@ MAIL = {"identity.smtp.host": "mail.example", "identity.smtp.sender": "no-reply@
 
 @pytest.fixture
 def world(make_world: WorldFactory) -> World:
-    """One that can send mails: without, the form of registration cannot but tell that a name is taken."""
+    """A service that can send mail; without mail, registration has to reveal that a name is taken."""
     return make_world(**MAIL)
 
 
 def all_requests(world: World) -> Iterator[tuple[str, Ask]]:
-    """Each public route that takes something, with how it is asked."""
+    """Each public route that accepts input, with its request."""
     for name, pattern in patterns(world).items():
         if name not in PUBLIC or name in TAKES_NOTHING:
             continue
@@ -73,13 +73,13 @@ def difference(expected: list[NormalizedResponse], actual: list[NormalizedRespon
 def test_anonymous_requests_do_not_reveal_accounts(
     world: World, monkeypatch: pytest.MonkeyPatch, straight: bool
 ) -> None:
-    """By the answer, or by what it costs: one hash of a password stands for a hundred statements."""
+    """Neither by the response nor by its cost: one password hash equals a hundred statements."""
     scene, problems = AnonymousScenario.create(world, straight=straight), []
     people = list(scene.people())
     assert (named(scene, people[0])[0].path.endswith("/upstream")) is straight
 
     def measure(ask: Ask, account: AccountCase) -> tuple[list[NormalizedResponse], RequestCost]:
-        # What is noted once a minute is noted for each.
+        # Events that are recorded once a minute are recorded for each account.
         world.clock.advance(minutes=2)
         with work(monkeypatch) as done:
             answers = ask(scene, account)
@@ -99,7 +99,7 @@ def test_anonymous_requests_do_not_reveal_accounts(
 
 
 def test_unauthenticated_requests_do_not_reveal_ids(world: World) -> None:
-    """Each route that is for those who are signed in, with ids of things and with ids of nothing."""
+    """Each route for signed-in users, with existing and unknown ids."""
     scene = AnonymousScenario.create(world, straight=False)
     *_, account_case, robot = scene.people()
     project = world.make_project(scene.organization)

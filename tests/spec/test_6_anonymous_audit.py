@@ -1,4 +1,4 @@
-"""Nobody writes what they like into the audit trail, nor fills it: neither a stranger's words nor endless rows."""
+"""Anonymous clients can neither put texts into the audit trail nor flood it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -24,18 +24,18 @@ MOST_OF_ONE_KIND = 2
 
 
 def random_text() -> str:
-    """Another word of a stranger each time."""
+    """A new random text for each call."""
     return f"mallory{next(NUMBERS)}"
 
 
 @pytest.fixture
 def world(make_world: WorldFactory) -> Iterator[World]:
-    """What strangers do is counted over the whole service."""
+    """Anonymous events are counted over the whole service, so the world is isolated."""
     return make_world()
 
 
 def authorize(world: World, client: Credentials | None = None, /, **parameters: str) -> Any:
-    """An authorization request of an application, or of one that nobody knows."""
+    """An authorization request of a known or unknown client."""
     query = {
         "client_id": random_text() if client is None else client.client_id,
         "redirect_uri": CALLBACK_URI,
@@ -54,12 +54,12 @@ def redeem(world: World, client: CredentialsOrClientId) -> Any:
 
 
 def ask_for(scope: str) -> Callable[[World, Credentials], object]:
-    """A request with one more scope, another word in it each time."""
+    """A token request with an additional random scope."""
     return lambda world, client: authorize(world, client, scope=f"openid {scope.format(random_text())}")
 
 
 def opened(address: str) -> Callable[[World, Credentials], object]:
-    """An address, another word in it each time."""
+    """A GET of this URL, with a new random text each time."""
     return lambda world, client: Browser(world).open(address.format(random_text(), client.client_id))
 
 
@@ -78,7 +78,7 @@ def sign_in(world: World, client: Credentials) -> None:
     browser.submit({"password": random_text()})
 
 
-#: Attempts of whoever proves nothing, each with another word in a place of its own.
+#: Unauthenticated requests, each with a random text in a different part.
 ATTEMPTS: dict[str, Callable[[World, Credentials], object]] = {
     "unknown client": lambda world, client: authorize(world),
     "unknown client by POST": lambda world, client: Browser(world).post_form(
@@ -132,7 +132,7 @@ def test_anonymous_input_is_not_audited(world: World, client: Credentials) -> No
         for _ in range(TIMES):
             attempt(world, client)
         events = rows(world)
-        # Whoever runs an application learns which address was sent that is not registered, and nothing more.
+        # The application's managers may see the unregistered URI, and nothing more.
         audit_events = [replace(event, detail={**event.detail, "redirect_uri": ""}) for event in events]
         assert not [event for event in audit_events if "mallory" in repr(event)], case
         refused = [event for event in events[: len(events) - before] if event.result == "refused"]
@@ -155,7 +155,7 @@ def test_password_reset_of_unknown_names_is_not_audited(make_world: WorldFactory
 
 
 def test_long_reasons_are_truncated(world: World, client: Credentials, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A plugin may put into a reason whatever it was sent."""
+    """A plugin can put input of any length into a reason."""
     from identity.provider.endpoints import authorization as endpoint
 
     def refuse(*args: object, **kwargs: object) -> None:
@@ -166,7 +166,7 @@ def test_long_reasons_are_truncated(world: World, client: Credentials, monkeypat
         authorize(world, client)
     events = [event for event in rows(world) if event.object_id == client.client_id and event.result == "refused"]
     assert len(events) == MAX_ANONYMOUS_REFUSALS
-    # What others do, to other things, is written.
+    # Events of other actors and objects are recorded.
     world.make_service_user_program()
     sign_in(world, client)
     assert [event for event in rows(world) if event.event == "authentication.refused"]

@@ -1,4 +1,4 @@
-"""Service description §6 leaves events open; security 9.2 and 16.1 decide what the audit trail holds and what not."""
+"""Content of the audit trail (security 9.2 and 16.1; service description §6 leaves it open)."""
 
 import logging
 from datetime import timedelta
@@ -173,7 +173,7 @@ def signed_in(world: World, person: HumanUser, party: RelyingParty) -> tuple[Bro
 def test_sign_in_event_names_user_and_application(
     world: World, person: HumanUser, party: RelyingParty, signed_in: tuple[Browser, str]
 ) -> None:
-    """As actor and as object: whoever looks for a person finds it either way, in the API as well."""
+    """As actor and as object, so that a search for a user finds it either way, also in the API."""
     browser, session_id = signed_in
     [event] = world.audit_events(event="session.started", object_id=person.id)
     assert event.actor == Actor(

@@ -1,4 +1,4 @@
-"""Service description §7, and security 9.5 and 12.6: what is answered when something is wrong, also with us."""
+"""Service description §7, security 9.5 and 12.6: responses to errors, including internal ones."""
 
 import json
 import logging
@@ -18,12 +18,12 @@ from identity.testing.service_test_client import DISCOVERY_PATH
 from identity.testing.world import ServiceUserProgram, World
 from identity.transaction_manager import ExplicitTransactionManager
 
-#: What the cause of a failure says, and no answer may repeat.
+#: Text of the internal error, which no response may contain.
 DETAIL = "db.internal:5432 user=identity"
 
 
 def away(*_: object) -> None:
-    """What a storage says that cannot be reached."""
+    """Raises the error of an unreachable storage."""
     raise StorageUnavailable(DETAIL)
 
 
@@ -58,7 +58,7 @@ def storage_away(world: World, token: str, monkeypatch: pytest.MonkeyPatch) -> I
 def test_storage_outage_is_503(
     world: World, robot: ServiceUserProgram, token: str, ask: Callable[[World, ServiceUserProgram, str], Any]
 ) -> None:
-    """Security 9.5: with Retry-After, and without a word of the cause."""
+    """Security 9.5: with Retry-After, without the cause."""
     answer = ask(world, robot, token)
     check_oauth_error(answer, "temporarily_unavailable", status=503)
     assert int(answer.headers["Retry-After"]) > 0
@@ -116,7 +116,7 @@ def test_service_recovers_after_storage_outage(
 def test_unstored_token_is_not_returned(
     world: World, robot: ServiceUserProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Security 9.1: and what was written before it is taken back, the use of the jti too."""
+    """Security 9.1: earlier writes are rolled back, including the used jti."""
     assertion = robot.assertion(jti="kept")
 
     with monkeypatch.context() as patch:
@@ -144,7 +144,7 @@ class Objecting:
 
 
 class FailingToAbort(Objecting):
-    """Takes part in a transaction and cannot undo what it wrote."""
+    """A transaction participant that cannot roll back."""
 
     def abort(self, transaction: object) -> None:
         raise StorageUnavailable(DETAIL)
@@ -154,7 +154,7 @@ class FailingToAbort(Objecting):
 
 @contextmanager
 def joined_by(kind: type[Objecting], world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Each transaction that writes has such a participant beside the storage."""
+    """Adds such a participant to each writing transaction."""
     backend = world.identity.backend
     open_storage = backend.join_transaction
 
@@ -169,7 +169,7 @@ def joined_by(kind: type[Objecting], world: World, monkeypatch: pytest.MonkeyPat
 
 
 def test_failed_rollback_is_503(world: World, robot: ServiceUserProgram, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Security 9.1: what the refusal rests on may not have come to be, as where writers share a commit that fails."""
+    """Security 9.1: the state that caused the refusal may be rolled back, as when writers share a failing commit."""
     assertion = robot.assertion(jti="replayed")
     check_token_response(world.client.exchange_assertion(assertion))
     with joined_by(FailingToAbort, world, monkeypatch):

@@ -108,7 +108,7 @@ def test_branding_is_returned_until_removed(world: World, api: ApiClient, of_org
     assert {name: changed[name] for name in ALL} == ALL
     assert b"onload" not in base64.b64decode(changed["logo"])
     assert api.get(of_organization) == changed
-    # What is not given stays.
+    # Omitted members keep their values.
     assert api.patch(of_organization, {"login_title": {"en": "Hello"}, "logo": ""}) == {
         **changed,
         "login_title": {"en": "Hello"},
@@ -116,7 +116,7 @@ def test_branding_is_returned_until_removed(world: World, api: ApiClient, of_org
         "version": changed["version"] + 1,
     }
     assert api.patch(of_organization, EMPTY) == {**EMPTY, "version": changed["version"] + 2}
-    # What changes nothing makes no other version.
+    # A change without effect creates no version.
     assert api.patch(of_organization, EMPTY)["version"] == changed["version"] + 2
 
 
@@ -200,7 +200,7 @@ def test_instance_application_branding_needs_instance_manager(
     assert instance_owner.patch(of_application, {"display_name": "Trusted"})["display_name"] == "Trusted"
 
 
-# --- what people see --------------------------------------------------------------------------------------------------
+# --- sign-in pages ----------------------------------------------------------------------------------------------------
 
 
 def test_missing_branding_runs_no_query(world: World, party: RelyingParty, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,7 +232,7 @@ def test_sign_in_pages_use_organization_branding(
     links = {item.text: item["href"] for item in page.html.select(".login__foot a")}
     assert links["Support"] == "mailto:help@acme.example"
     assert (links["Terms of use"], links["Privacy policy"]) == (ALL["terms_url"], ALL["privacy_url"])
-    # In a language without words of theirs, ours stand.
+    # Languages without custom texts use the default texts.
     assert sign_in_page(world, party, language="de").html.h1.text == "Willkommen"
     assert sign_in_page(world, party, language="fr").html.h1.text == "Se connecter"
     # Nothing comes from elsewhere, and nothing is allowed that was not before.
@@ -279,7 +279,7 @@ def test_requested_organization_branding_applies(
     api.patch(of_organization, {"display_name": "Acme"})
     page = sign_in_page(world, party, scope=f"openid urn:service:iam:org:id:{tenant.id}")
     assert page.html.find(class_="brand").text.strip() == "Tenant"
-    # Whose application it is, is told as it is.
+    # The sign-in target is the application's organization, not the requested one.
     assert tenant.name not in page.html.find(class_="login__target").p.text
     assert "Tenant" not in page.html.find(class_="login__target").p.text
 
@@ -331,7 +331,7 @@ def test_hostile_texts_are_escaped(world: World, api: ApiClient, party: RelyingP
     assert "9801547" not in page
 
 
-# --- what is served ---------------------------------------------------------------------------------------------------
+# --- files ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.every_storage
@@ -396,7 +396,7 @@ def test_unknown_branding_file_is_not_found(world: World, path: str) -> None:
     assert served(world, path).status_int == 404
 
 
-# --- what becomes of it -----------------------------------------------------------------------------------------------
+# --- deletion, transfer, state files ----------------------------------------------------------------------------------
 
 
 def test_light_and_dark_logos_belong_together(
@@ -409,12 +409,12 @@ def test_light_and_dark_logos_belong_together(
     assert dark.status_int == 200
     assert b"onload" not in dark.body
     assert source["srcset"] != logo_of(sign_in_page(world, party))
-    # An application's logo is not shown with the organization's for dark pages.
+    # An application's logo is not combined with the organization's dark logo.
     api.patch(of_application, {"logo": LOGO})
     assert not sign_in_page(world, party).html.select("picture")
     api.patch(of_application, {"logo": "", "logo_dark": LOGO_DARK})
     assert sign_in_page(world, party).html.select_one("picture source")["srcset"] == source["srcset"]
-    # What is no picture is told at its own field.
+    # An invalid image is reported at its field.
     with world.transaction_services() as services:
         owner, command = services.organizations.get(of_organization.split("/")[2]), ChangeBranding(logo_dark="bm8=")
         with pytest.raises(Invalid) as refused:

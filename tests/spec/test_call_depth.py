@@ -33,7 +33,7 @@ _SERVICES = str(Path(_OURS, "services"))
 
 
 class InThisThread:
-    """The ASGI application, in an event loop of this thread, asked for what is ``beside`` at the same time."""
+    """Runs the ASGI application in an event loop of this thread, with ``beside`` requests at the same time."""
 
     def __init__(self, application: AsgiApplication) -> None:
         self.registry = application.registry
@@ -57,7 +57,7 @@ class InThisThread:
 
 @pytest.fixture(params=["threads", "greenlets"], autouse=True)
 def transport(request: pytest.FixtureRequest, world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """What answers, in this thread, as calls are looked at in one alone. Greenlets share statements."""
+    """The application in this thread, because calls are traced in one thread only. Greenlets share statements."""
     if request.param == "greenlets" and not world.identity.backend.max_greenlets:
         pytest.skip("its endpoints run in threads")
     wsgi_app: Any = world.app if request.param == "threads" else InThisThread(AsgiApplication(world.app))

@@ -9,7 +9,7 @@ from identity.testing.jwt_assertions import decode_jwt_unverified
 from identity.testing.response_checks import check_inactive_token, check_token_response
 from identity.testing.world import World
 
-pytestmark = pytest.mark.storages("memory")  # what time does is the same in all
+pytestmark = pytest.mark.storages("memory")  # time behaves alike in all storages
 
 STEPS = pytest.mark.parametrize("hours", [-24, -1, 1])
 
@@ -50,7 +50,7 @@ def test_key_created_by_fast_clock_signs(isolated_world: World) -> None:
     [left] = isolated_world.client.fetch_jwks().json["keys"]
     isolated_world.clock.reset()
     assert signed_with(isolated_world, check_token_response(robot.request_token())["id_token"]) == left["kid"]
-    # And so does a rotation that nobody waits a year for.
+    # A rotation without the wait of a year works as well.
     isolated_world.operator_services.signing_keys.rotate(emergency=True)
     isolated_world.clock.advance(minutes=1)
     assert signed_with(isolated_world, check_token_response(robot.request_token())["id_token"]) != left["kid"]
@@ -74,7 +74,7 @@ def test_clock_set_back_revives_nothing(make_world: WorldFactory, hours: int) ->
     assert world.redeem(code, client).json["error"] == "invalid_grant"
     assert "login_required" in ended.authorize(client, prompt="none").headers["Location"]
     assert world.refresh(tokens["refresh_token"], client).json["error"] == "invalid_grant"
-    # A replay ends the family, whatever the clock says.
+    # A replay revokes the family at any clock time.
     assert world.refresh(rotated["refresh_token"], client).json["error"] == "invalid_grant"
 
 

@@ -69,7 +69,7 @@ def test_additional_scopes_need_new_consent(scene: ConsentScenario) -> None:
     scene.agreed("openid")
 
 
-#: Scope → what the application may know the person by then, beside the number of the account.
+#: Scope → claims that the application may receive, beside the subject.
 KNOWN_BY: dict[str, set[str]] = {
     "openid": set(),
     "openid offline_access": set(),
@@ -86,7 +86,7 @@ KNOWN_BY: dict[str, set[str]] = {
 @pytest.mark.parametrize("format", ["opaque", "jwt"])
 @pytest.mark.parametrize("scope", KNOWN_BY)
 def test_claims_are_limited_to_consented_scopes(world: World, scope: str, format: str) -> None:  # noqa: A002
-    """By whatever answer or token: "receives only the number of your account" is meant."""
+    """In every response and token: the page promises "receives only the number of your account"."""
     scene = ConsentScenario(world, access_token_type=format, id_token_userinfo_assertion=True)
     world.operator_services.users.change_profile(scene.person.id, ChangeProfile(email="countess@ada.example"))
     authorization = scene.ask(scope)
@@ -124,7 +124,7 @@ def test_dropped_scopes_need_no_consent(scene: ConsentScenario) -> None:
 
 
 def test_consent_refusal_is_not_remembered(scene: ConsentScenario) -> None:
-    """Nor does it take back what was agreed to before."""
+    """It does not revoke earlier consent, either."""
     for _ in range(2):
         scene.refused("access_denied", decision="refuse")
     scene.agreed("openid")
@@ -143,7 +143,7 @@ def test_consent_form_without_decision_is_ignored(scene: ConsentScenario, decisi
 
 
 def test_consent_is_bound_to_user(scene: ConsentScenario) -> None:
-    """Who was chosen in another window meanwhile was not asked."""
+    """A user chosen in another window was not asked."""
     stranger = scene.world.make_human_user()
     scene.ask(prompt="consent")
     form = dict(scene.browser.find_form().submit_fields()) | {"account": stranger.id, "decision": "allow"}
@@ -153,7 +153,7 @@ def test_consent_is_bound_to_user(scene: ConsentScenario) -> None:
 
 
 def test_consent_covers_shown_scopes_only(scene: ConsentScenario) -> None:
-    """The application is changed while the page stands there: what it gets now is shown, and asked again."""
+    """If the application changes while the page is open, the page shows the new scopes and asks again."""
     scene.change(grant_types=frozenset({"authorization_code"}))
     authorization = scene.ask("openid offline_access")
     assert "stays connected" not in scene.browser.page.text
@@ -209,7 +209,7 @@ def test_consent_is_listed_after_tokens_expire(scene: ConsentScenario) -> None:
 
 
 def test_user_manager_lists_and_revokes_consent(scene: ConsentScenario) -> None:
-    """With the permission that they have for sessions. The event tells who did it."""
+    """Needs the permission for sessions. The event names the manager."""
     world = scene.world
     tokens = scene.agreed("openid email offline_access")
     robot = world.make_service_user_program(scene.home)

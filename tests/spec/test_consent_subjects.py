@@ -1,4 +1,4 @@
-"""Decisions, consent: who is asked: by rule, by grants of projects, and before an application manages in their name."""
+"""Decisions, consent: who must consent: by rule, by project grants, and before an application manages for a user."""
 
 import pytest
 
@@ -45,7 +45,7 @@ TAKING_PART: dict[tuple[str, ...], bool] = {
 
 @pytest.mark.parametrize("roles", TAKING_PART)
 def test_grant_by_application_organization_keeps_consent(world: World, roles: tuple[str, ...]) -> None:
-    """Nobody asks an organization before a project is granted to it, and a grant can come from anybody."""
+    """An organization does not agree to a project grant in advance, and any organization can create one."""
     scene = ConsentScenario(world)
     api = _with_the_project(scene, roles)
     members = {"organization_id": scene.home.id, "roles": []}
@@ -102,7 +102,7 @@ def test_application_consent_rule_applies(world: World, rule: ConsentRule, at_ho
 
 
 def test_refused_user_sees_no_consent_page(scene: ConsentScenario) -> None:
-    """By the project's own check of roles, or for a scope that cannot be honoured."""
+    """By the project's role check, or for a scope that cannot be granted."""
     scene.refused("invalid_scope", f"openid {scene.world.audience_scope(scene.world.make_project().id)}")
     scene.world.operator_services.projects.change(scene.project.id, ChangeProject(check_roles=True))
     scene.refused("access_denied")
@@ -110,7 +110,7 @@ def test_refused_user_sees_no_consent_page(scene: ConsentScenario) -> None:
 
 
 def test_prompt_consent_shows_page_despite_consent(world: World) -> None:
-    """Also in one's own organization, and where nobody is asked."""
+    """Also in the application's organization, and with consent rule "never"."""
     for members in ({}, {"consent": ConsentRule.NEVER}):
         scene = ConsentScenario(world, **members)
         for _ in range(2):
@@ -161,7 +161,7 @@ def test_management_consent_revocation_is_immediate(world: World) -> None:
 
 
 def test_instance_application_manages_with_audience_scope_only(world: World) -> None:
-    """Its own project is in no audience unasked: nobody would have agreed to it."""
+    """The instance's project is not in the audience by default: the user would not have agreed to it."""
     organization = world.operator_services.organizations.get(world.instance.organization_id)
     scene = ConsentScenario(world, organization=organization)
     scene.party = RelyingParty.register(
@@ -177,7 +177,7 @@ def test_instance_application_manages_with_audience_scope_only(world: World) -> 
 @pytest.mark.storages("memory")  # a choice of plugins
 @pytest.mark.parametrize("parameters", [{}, {"prompt": "consent"}])
 def test_missing_consent_page_refuses_request(make_world: WorldFactory, parameters: dict[str, str]) -> None:
-    """As with signing in: what no plugin asks is not taken for granted."""
+    """Like sign-in: without a plugin that asks, consent is refused."""
     plugins = " ".join(item for item in DEFAULT_PLUGINS.split() if item not in ("login", "account", "console"))
     scene = ConsentScenario(make_world(**{"identity.plugins": f"memory {plugins}"}))
     scene.refused("consent_required", **parameters)

@@ -1,4 +1,4 @@
-"""Decisions, namespaces: who manages the instance decides what an application may beyond its organization."""
+"""Decisions, namespaces: only instance managers let an application act beyond its organization."""
 
 import inspect
 import json
@@ -72,13 +72,13 @@ def test_organization_owner_cannot_enable_cross_organization_access(tenant: Tena
         answer = owner.ask(*request)
         assert answer.status_int in (200, 201)
         assert {name: answer.json[name] for name in members} == members
-    # It can be taken back by whoever may change the application, which who lets it manage alone may.
+    # Every manager who may change the application can revoke it; only instance managers can enable it.
     answer = api.ask("PATCH", f"/applications/{tenant.client.client_id}", {"consent": "always"})
     assert answer.status_int == (403 if beyond == "managing" else 200)
 
 
 def test_managing_application_is_changed_by_instance_manager_only(tenant: Tenant) -> None:
-    """Whoever could lead its codes elsewhere would manage in the name of all who agreed."""
+    """A manager who could redirect its codes could manage in the name of every consenting user."""
     with tenant.world.transaction_services() as services:
         marked = ChangeApplication(may_manage=True)
         services.applications.change(tenant.client.client_id, marked, principal=OPERATOR_PRINCIPAL)
@@ -97,7 +97,7 @@ def test_managing_application_is_changed_by_instance_manager_only(tenant: Tenant
 
 
 def test_console_refuses_cross_organization_access_by_organization_owner(tenant: Tenant) -> None:
-    """It is not offered, and what is posted all the same changes nothing."""
+    """The form omits it, and posting it has no effect."""
     path = f"/console/applications/{tenant.client.client_id}/edit"
     browser, before = Browser(tenant.world), tenant.application
     browser.start_session(tenant.person)
@@ -151,7 +151,7 @@ def _document(values: dict[str, Any]) -> OrganizationDocument:
 
 @pytest.mark.parametrize("beyond", BEYOND)
 def test_import_cannot_enable_cross_organization_access(tenant: Tenant, beyond: str) -> None:
-    """Who may make organizations takes over what an export says, but not that."""
+    """A manager who may create organizations can import everything else of an export."""
     importer = tenant.world.make_manager_program("IAM_ORG_MANAGER", resource=INSTANCE_RESOURCE)
     with tenant.world.transaction_services() as services:
         command = ChangeApplication(**BEYOND[beyond])

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.storages("sqlite"), pytest.mark.thorough]
 
 #: Where there is one row, which everything depends on.
 OF_ALL = {"instance"}
-#: What the worker reads.
+#: Tables that background jobs read.
 OF_JOBS = {
     "records", "outgoing_messages", "signing_keys", "service_user_keys", "personal_access_tokens", "users"
 }  # fmt: skip
@@ -39,7 +39,7 @@ def database_of(world: World) -> Iterator[sqlite3.Connection]:
 
 
 def take_everything(world: World) -> None:
-    """Past all rules of what may stand there, as a disk that fails does it."""
+    """Drops triggers and NOT NULL constraints, so that rows can hold what a failing disk leaves."""
     with database_of(world) as database:
         for (trigger,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
             database.execute(f"DROP TRIGGER {trigger}")
@@ -59,7 +59,7 @@ def damage_of(column: Column[Any]) -> tuple[object, ...]:
 
 
 class DamagedRowScenario:
-    """One of everything; requests that read it; and somebody who has nothing to do with it."""
+    """One of every entity, requests that read it, and an unrelated user."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -131,7 +131,7 @@ class DamagedRowScenario:
             yield "login name", stranger.submit({"login_name": self.login_name}).status_int
 
     def jobs(self) -> None:
-        """What the worker does; nothing of it stops for one row."""
+        """Runs the background jobs; none stops because of one row."""
         identity = self.world.identity
         identity.background_jobs.purge()
         identity.background_jobs.rotate_signing_key_if_due()
@@ -167,5 +167,5 @@ def test_damaged_row_affects_only_its_requests(make_world: WorldFactory) -> None
                         token = scene.bystander.request_token()
                         assert token.status_int == 200, where
                         assert world.client.fetch_userinfo(token.json["access_token"]).status_int == 200, where
-                    # A job may have made the row anew meanwhile.
+                    # A job may have recreated the row meanwhile.
                     database.execute(f"UPDATE OR REPLACE {this} = ? WHERE rowid = ?", (before, *rows))

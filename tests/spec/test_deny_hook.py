@@ -1,4 +1,4 @@
-"""What a plugin denies (identity_deny) stays out of lists, searches, choices and exported documents too."""
+"""Resources that a plugin denies (identity_deny) are absent from lists, searches, choices and exports."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from tests.plugins.management.api_fixture_data import ApiClient, ApiFixtureData,
 
 @dataclass(frozen=True)
 class DenyHookScenario:
-    """``hidden`` are things of the estate, or beside it, by their level: id and name."""
+    """``hidden``: level → id and name of a resource in the estate or beside it."""
 
     world: World
     estate: ApiFixtureData
@@ -27,7 +27,7 @@ class DenyHookScenario:
     hidden: dict[ManagerLevel, tuple[str, ...]]
 
     def exposed_in(self, level: ManagerLevel) -> set[str]:
-        """The addresses that say a word of the hidden thing, but for those of its own."""
+        """Paths whose response contains a text of the hidden resource, except its own paths."""
         return {address for address, text in self._answers() if any(hidden in text for hidden in self.hidden[level])}
 
     def _answers(self) -> Iterable[tuple[str, str]]:
@@ -71,8 +71,8 @@ def scene(make_world: WorldFactory) -> DenyHookScenario:
     )
 
 
-#: What is judged by something above the hidden thing, and tells of it: events lie in the organization, and a grant of a
-#: project that one may read names who holds it.
+#: Paths that are authorized at a level above the hidden resource and name it: events belong to the organization, and a
+#: grant of a readable project names its grantee.
 ABOVE = {
     ManagerLevel.ORGANIZATION: {
         "GET /audit-events",

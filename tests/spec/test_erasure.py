@@ -1,5 +1,6 @@
-"""Whoever is deleted is gone from every table, and the audit trail keeps no more than an id, as
-``docs/explanation/privacy.rst`` says."""
+"""A deleted user is removed from every table, and the audit trail keeps only an id; see
+``docs/explanation/privacy.rst``.
+"""
 
 import pytest
 
@@ -23,7 +24,7 @@ def tables_that_name(world: World, text: str) -> set[str]:
 
 
 def make_named_user(world: World) -> HumanUser:
-    """A person who has been here, of whom many tables tell, and whose names were changed."""
+    """A renamed user whom many tables reference."""
     project = world.make_project()
     person = world.make_human_user()
     world.make_user_grant(person, project)

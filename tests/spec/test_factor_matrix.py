@@ -1,8 +1,8 @@
-"""Security 18.2, 19.1 and 19.9: whatever the rule, the person, the factor, the grant: no way around a second factor.
+"""Security 18.2, 19.1 and 19.9: no combination of rule, user, factor and grant bypasses the second factor.
 
-A person has signed in, and an application has tokens and a code of theirs, all by the password alone. Then the rule
-changes. From then on each way in asks for what the rule asks, or refuses. A factor or grant that a plugin offers and
-that has no row here fails.
+A user has signed in by password alone, and an application has their tokens and a code. Then the rule changes. From
+then on each grant requires the second factor or is refused. A factor or grant of a plugin without a row here fails
+the test.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -33,7 +33,7 @@ ROLES_BY_RULE = {
     SecondFactorRule.REQUIRED_FOR_MANAGERS: (OWNER, MANAGER),
     SecondFactorRule.REQUIRED: (OWNER, MANAGER, PERSON),
 }
-#: What people have set up: nothing, each factor, and what only stands in for others by itself and beside one.
+#: Enrolled factors: none, each one, and recovery factors alone and beside another factor.
 SET_UP: Mapping[str, tuple[str, ...]] = {
     "nothing": (),
     **{name: (name,) for name in ROWS},
@@ -43,7 +43,7 @@ SET_UP: Mapping[str, tuple[str, ...]] = {
 
 @dataclass
 class FactorMatrixCase:
-    """What there is when the rule changes."""
+    """The state when the rule changes."""
 
     world: World
     party: RelyingParty
@@ -63,19 +63,19 @@ class FactorMatrixCase:
 
     @property
     def usable(self) -> tuple[FactorCase, ...]:
-        """What they can prove: what only stands in for others is nothing by itself."""
+        """Factors the user can prove; recovery factors alone do not count."""
         return self.enrolled if any(not factor_case.spare for factor_case in self.enrolled) else ()
 
     @property
     def asked_at(self) -> str:
-        """Where somebody is held who has to prove more."""
+        """The page that asks for the missing factor."""
         if not self.usable:
             return "factors/new"
         return next(factor_case.name for factor_case in self.usable if not factor_case.spare)
 
     @property
     def step(self) -> str | None:
-        """Where somebody is held who has just given the password; None for nowhere."""
+        """The page after the password, or None if sign-in is complete."""
         required = self.needed or (self.usable and self.rule is not SecondFactorRule.OFF)
         return self.asked_at if required else None
 
@@ -186,7 +186,7 @@ def by_code(case: FactorMatrixCase) -> None:
 
 
 def by_client_credentials(case: FactorMatrixCase) -> None:
-    """They are an application's own and stand for nobody; who knows a person's password is no client."""
+    """The token belongs to the application; a user's password does not authenticate a client."""
     grant = {"grant_type": "client_credentials", "scope": "openid"}
     answer = case.world.post_token_request(case.party.credentials, grant)
     assert answer.status_int == 200
@@ -197,7 +197,7 @@ def by_client_credentials(case: FactorMatrixCase) -> None:
 
 
 def by_assertion(case: FactorMatrixCase) -> None:
-    """People have no keys, and the key of a program stands for nobody else."""
+    """Human users have no keys, and a service user's key signs in nobody else."""
     robot = case.world.make_service_user_program(case.person.organization)
     assert robot.request_token(iss=case.person.user.id, sub=case.person.user.id).json["error"] == "invalid_grant"
     assert robot.request_token(sub=case.person.user.id).json["error"] == "invalid_grant"
@@ -224,8 +224,8 @@ def at_the_api(case: FactorMatrixCase) -> None:
 
 
 def by_password_and_factor(case: FactorMatrixCase) -> None:
-    """What is wrong proves nothing, and what is right proves it: tokens tell of two factors then and never else."""
-    # By then another code can be mailed, and what was asked for before is gone.
+    """Wrong input proves nothing and correct input proves the factor: only then do tokens name two factors."""
+    # Another code can be mailed by then, and the earlier challenge has expired.
     case.world.clock.advance(hours=2)
     for factor_case in case.enrolled:
         browser = Browser(case.world)
@@ -277,7 +277,7 @@ def by_one_time_password(case: FactorMatrixCase) -> None:
     assert browser.sign_in_step == (case.step or "password/change"), "the password is not changed before the factor"
 
 
-#: What each grant of the token endpoint gives out.
+#: Grant type → check of what it issues.
 GRANTS: Mapping[str, Callable[[FactorMatrixCase], None]] = {
     "refresh_token": by_refresh,
     "authorization_code": by_code,

@@ -22,7 +22,7 @@ fuzzing = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
-#: What refused requests may write: the note that they were refused, and how many such notes an address has caused.
+#: Tables that refused requests may write: the audited refusal and the attempt counter.
 _NOTES = {"audit", "audit_events", "attempts"}
 
 
@@ -53,7 +53,7 @@ awkward = st.sampled_from(
 names = st.sampled_from(["grant_type", "assertion", "scope", "client_id", "client_secret", "token"]) | texts
 values = texts | awkward | st.just(JWT_BEARER)
 forms = st.lists(st.tuples(names, values), max_size=8)
-#: Bodies as they may come: encoded forms, forms encoded by somebody careless, and anything at all.
+#: Bodies: encoded forms, incorrectly encoded forms, and arbitrary bytes.
 bodies = st.one_of(
     forms.map(lambda pairs: "&".join(f"{quote_plus(name)}={quote_plus(value)}" for name, value in pairs).encode()),
     forms.map(lambda pairs: "&".join(f"{name}={value}" for name, value in pairs).encode("utf-8", "replace")),
@@ -88,7 +88,7 @@ header_names = st.sampled_from(["alg", "kid", "typ", "crit", "jwk", "jku", "x5c"
 
 
 def check_protocol_answer(answer: Any) -> None:
-    """Granted, or refused in the protocol's words; never an accident."""
+    """Granted or a protocol error, never a server error."""
     assert answer.status_int < 500, answer
     if answer.status_int == 200 or not answer.body:
         return
@@ -140,7 +140,9 @@ client_values = st.sampled_from(["authorization_code", "refresh_token", CALLBACK
 
 
 def test_any_form_of_known_client_is_answered(robot: ServiceUserProgram) -> None:
-    """Who may use codes and refresh, and has none, gets nothing and breaks nothing; what it does have stays good."""
+    """A client allowed to use codes and refresh tokens, but without any, obtains nothing; its own credentials stay
+    valid.
+    """
     world = robot.world
     client, public = world.make_web_application(), world.make_public_application()
     members = world.obtain_tokens(client)
@@ -165,7 +167,7 @@ def test_any_form_of_known_client_is_answered(robot: ServiceUserProgram) -> None
 
 
 def test_any_validly_signed_assertion_is_answered(robot: ServiceUserProgram) -> None:
-    """The sender owns the key and writes what it likes: claims of any type, headers of any kind."""
+    """The sender owns the key and can sign any claims and headers."""
     world = robot.world
     robot.access_token()
     before = row_counts(world)
@@ -187,7 +189,7 @@ def test_any_validly_signed_assertion_is_answered(robot: ServiceUserProgram) -> 
     before = row_counts(world)
     check()
     after = row_counts(world)
-    # What was granted rightly left a token and, with a jti, its mark; how many refusals were written is counted.
+    # A granted request stored a token and, with a jti, its record; refusals are counted.
     assert {name for name in after if after[name] != before.get(name, 0)} <= {
         "attempts",
         "tokens",

@@ -1,7 +1,7 @@
-"""Security 18.2: what a grant gives out lies within what came in and within the rights of the client, everywhere.
+"""Security 18.2: every grant issues at most the access of its input and of the client.
 
-A test goes through every way to a token, every kind of client and every relation of the organizations of user and
-client to a project, and compares what the token opens with a model of the rights.
+The tests combine every grant, every kind of client and every relation of the organizations of user and client to a
+project, and compare the token's access with a model.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,14 +34,14 @@ from tests.spec.shared_project_scenario import (
 TO_PROJECT = ("owner", "holder", "foreign")
 TO_USER = ("of the user", "of the instance")
 
-#: What is asked beside openid: the shared project, the own one by id or alias, both.
+#: Audiences beside openid: the shared project, the instance's project by id or alias, both.
 AUDIENCES = ("", "shared", "own", "alias", "shared own")
 
 
 def expected(
     house: SharedProjectScenario, right: AccessRight, audiences: str, *, of_subject: bool, roles: frozenset[str]
 ) -> TokenAccess | None:
-    """What it should open by the model; None if the request is refused."""
+    """The access by the model; None if the request is refused."""
     shared, own_project = "shared" in audiences, "own" in audiences or "alias" in audiences
     if (shared and right.roles is None) or (own_project and not right.own_project):
         return None
@@ -101,7 +101,7 @@ def by_front(world: World, session: BrowserSession, client: CredentialsOrClientI
     return members["error"] if "error" in members else [members["access_token"]]
 
 
-@pytest.mark.storages("memory")  # the rules are the services'; what they look up is in the storage contract
+@pytest.mark.storages("memory")  # the rules are in the services; the storage contract covers their queries
 @pytest.mark.parametrize("kind", ["web", pytest.param("native", marks=pytest.mark.thorough), "browser"])
 @pytest.mark.parametrize("to_project", TO_PROJECT)
 def test_user_token_is_limited_by_user_and_application(
@@ -122,7 +122,7 @@ def test_user_token_is_limited_by_user_and_application(
             if relation == "of the user"
             else house.right("client", "foreign" if relation in TO_USER else relation, own_project=may_manage)
         )
-        # A grant narrows the roles of whoever belongs to the holder, a user's by what the user was given.
+        # A project grant limits the roles of the grantee's clients, a user grant those of a user.
         if relation == "of the user" and to_project == "holder":
             of_client = replace(of_client, roles=GRANTED["user"])
         for audiences, flow in product(AUDIENCES, (by_code, by_front)):
@@ -192,7 +192,7 @@ def test_service_user_token_is_limited_by_service_user(
 
 @pytest.mark.storages("memory")  # as above
 def test_personal_access_token_is_limited_by_service_user(house: SharedProjectScenario) -> None:
-    """It cannot be made with more, and loses what its user loses."""
+    """It cannot be created with more access, and loses what its user loses."""
     world, robot = house.world, house.world.make_service_user_program(house.organizations["user", "holder"])
     house.give_roles(robot.user, "holder")
     token = world.make_personal_access_token(robot, project_ids=(house.shared.id,), scope=f"openid {ROLES}")

@@ -31,7 +31,7 @@ def test_endpoint_exists_on_its_host_only(three_host_world: World) -> None:
 
 
 def test_sign_in_works_across_three_hosts(three_host_world: World) -> None:
-    """The issuer in tokens is the issuer's address, wherever the endpoints live."""
+    """Tokens name the issuer URL, whatever host serves the endpoint."""
     robot = three_host_world.make_manager_program()
     members = check_token_response(robot.request_token(f"openid {three_host_world.audience_scope()}"))
     answer = three_host_world.client.introspect(members["access_token"], three_host_world.introspector).json

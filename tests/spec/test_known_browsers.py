@@ -14,7 +14,7 @@ from identity.testing.jwt_assertions import base64url
 from identity.testing.world import World
 from tests.spec.password_attempts import at_password, enters, known, leave, lock, login_name, make_password_user, tried
 
-# What stores have to do is in their contract, and raced in the journeys.
+# The storage contract tests the stores, and the journeys race them.
 pytestmark = [pytest.mark.storages("memory"), pytest.mark.usefixtures("quick")]
 
 HOLDS = "can be entered with its password only in a browser that signed in to it before"
@@ -22,7 +22,7 @@ HOLDS = "can be entered with its password only in a browser that signed in to it
 
 @pytest.fixture
 def world(isolated_world: World) -> World:
-    """Of its own: clocks move, and addresses are used up."""
+    """Isolated: the clock moves, and address limits are used up."""
     return isolated_world
 
 

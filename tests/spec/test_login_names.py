@@ -1,4 +1,4 @@
-"""A bare user name means one of the organization in question; nobody changes whom somebody else's means."""
+"""A bare user name belongs to one organization; no other user can take it over."""
 
 from collections.abc import Callable
 
@@ -20,7 +20,7 @@ OTHER_PASSWORD = "the password of somebody else"
 
 @pytest.fixture
 def world(isolated_world: World) -> World:
-    """Of its own: bare names are those of all organizations."""
+    """Isolated: bare names are shared by all organizations."""
     return isolated_world
 
 
@@ -50,7 +50,7 @@ def proved(world: World, person: HumanUser) -> HumanUser:
 
 
 def signed_in(world: World, login_name: str, password: str = PASSWORD) -> str | None:
-    """Who is signed in at the service's own pages then; None for nobody."""
+    """Id of the user who is signed in to the service's pages, or None."""
     browser = Browser(world)
     browser.open("/login")
     browser.sign_in(login_name, password)
@@ -64,7 +64,7 @@ def _signed_in_user(world: World, browser: Browser) -> str | None:
     return next((session.user_id for session in sessions if session is not None), None)
 
 
-# --- what strangers can do --------------------------------------------------------------------------------------------
+# --- attempts of other users ------------------------------------------------------------------------------------------
 
 
 def register_stranger(world: World, own_domain: str, tenant: str) -> None:
@@ -114,7 +114,7 @@ def organization_of(world: World, organization_id: str) -> Organization:
 @pytest.mark.parametrize("home", ["own", "tenant"])
 @pytest.mark.parametrize("does", STRANGERS)
 def test_bare_user_name_cannot_be_taken_over(world: World, does: Callable[[World, str, str], None], home: str) -> None:
-    """On the service's own pages, for people of the instance's own organization and of any other."""
+    """On the service's own pages, for users of the instance's organization and of any other."""
     organization_id, organization = world.instance.organization_id, world.make_organization()
     make_user_with_password(world, organization.id, "old", password=OTHER_PASSWORD)
     ada = make_user_with_password(world, organization_id if home == "own" else world.make_organization().id)
@@ -188,7 +188,7 @@ def test_password_page_names_organization_for_any_name(world: World, user_name: 
 
 
 def test_cli_finds_owner_by_instance_organization_name(world: World) -> None:
-    """A stranger called deploy does not get what the operator gives to deploy."""
+    """A foreign user called deploy does not receive the role meant for the operator's deploy."""
     from identity.cli.add_manager import find_user
     from identity.cli.command_context import CommandError
 

@@ -1,6 +1,6 @@
-"""Security 14.1: who may do what at every address of the management API, on own and on foreign things.
+"""Security 14.1: permissions of every role at every path of the management API, on own and foreign resources.
 
-The tables are written down here, and not read from the service: what is expected follows from them alone.
+The expected tables are written here and not read from the service.
 """
 
 import json

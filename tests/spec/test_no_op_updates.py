@@ -1,6 +1,6 @@
-"""Changes that change nothing (security 9.2): no event, no new version, at every door at which something is changed.
+"""Changes without effect (security 9.2) create neither event nor version, in the API, console and state files.
 
-The doors are read from the tables of the API and of the console, so that a new one is asked as well.
+The cases come from the route tables of the API and the console, so that new routes are covered.
 """
 
 import re
@@ -42,7 +42,7 @@ def named(operation: Operation) -> str:
 
 
 def address(estate: ApiFixtureData, path: str) -> str:
-    """The path with every name in it replaced, whatever pattern the name is followed by."""
+    """The path with its parameters replaced."""
     return re.sub(r"\{(\w+)[^}]*\}", lambda found: {**estate.path_values, "key": ROLE}[found[1]], path)
 
 

@@ -1,4 +1,4 @@
-"""Security 20.6: whatever is few is filled by one organization, and another one is answered."""
+"""Security 20.6: an organization that exhausts a limited resource does not block another one."""
 
 import threading
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def stack() -> Iterator[ExitStack]:
 
 @pytest.fixture
 def world(isolated_world: World) -> World:
-    """Of its own: its places are taken."""
+    """Isolated: its capacity is used up."""
     return isolated_world
 
 

@@ -18,7 +18,7 @@ from tests.spec.test_step_up import TWO, UNMET, opened, policy
 
 @pytest.fixture
 def world(isolated_world: World) -> World:
-    """One whose instance has rules of its own."""
+    """A world whose instance policy is changed."""
     return isolated_world
 
 
@@ -130,7 +130,9 @@ def test_organization_cannot_exceed_instance_policy(world: World, ada: LoginUser
 
 
 def test_disallowed_factor_is_refused(world: World, browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
-    """Neither anew nor by what it opened before; whoever has not proved who they are is told nothing of it."""
+    """Neither for new sign-ins nor for existing sessions; a client that has proved nothing learns nothing of the
+    policy.
+    """
     inside = Browser(world)
     inside.start_session(ada.user)
     opened(browser, party)

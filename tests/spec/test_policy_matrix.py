@@ -1,8 +1,8 @@
-"""Security 18.2 and 19.9: every rule of a policy, through every grant and at every other place where it could count.
+"""Security 18.2 and 19.9: every policy rule, through every grant and at every other place that could apply it.
 
-A person has signed in, and an application has what that brought. Then their organization sets a rule, and some time
-goes by. The table says where it comes out otherwise than without the rule; a rule, a grant or a response type that
-stands in no row fails.
+A user has signed in, and an application has tokens. Then the organization sets a rule, and time passes. The table
+lists the outcomes that differ from those without a rule; a rule, grant or response type without a row fails the
+test.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,9 +30,9 @@ from identity.testing.service_test_client import JWT_BEARER
 from identity.testing.world import World
 from tests.plugins.login.conftest import LoginUser
 
-pytestmark = pytest.mark.storages("memory")  # what rules do is the services'
+pytestmark = pytest.mark.storages("memory")  # the rules are in the services
 
-#: What goes by between the sign-in and the look at what has come of it.
+#: Time between the sign-in and the check.
 MEANWHILE = timedelta(minutes=6)
 SHORTER = timedelta(minutes=5)
 #: Sixteen characters, and easy to guess.
@@ -41,7 +41,7 @@ WEAK = "monkeymonkey1234"
 
 @dataclass
 class PolicyMatrixScenario:
-    """People of one organization, each for what would disturb the others, and an application of it."""
+    """Users of one organization, one for each effect that would disturb others, and an application."""
 
     world: World
     organization: Organization
@@ -181,7 +181,7 @@ def registering(scene: PolicyMatrixScenario) -> str:
 
 
 def deleting(scene: PolicyMatrixScenario) -> str:
-    """By Carl's own hand."""
+    """Carl deletes his own account."""
     browser = Browser(scene.world)
     browser.start_session(scene.world.make_human_user(scene.organization))
     status = browser.open("/account/data/delete").status_int
@@ -189,7 +189,7 @@ def deleting(scene: PolicyMatrixScenario) -> str:
 
 
 def without_a_wait(scene: PolicyMatrixScenario) -> str:
-    """How many wrong passwords in a row make nobody wait."""
+    """Number of wrong passwords before the first wait."""
     name, free = LoginUser(scene.world, scene.organization).login_name, 0
     try:
         while True:
@@ -203,7 +203,7 @@ def without_a_wait(scene: PolicyMatrixScenario) -> str:
 
 
 def in_the_end(scene: PolicyMatrixScenario) -> str:
-    """What becomes of an account after six failures, each after the wait for it."""
+    """State of an account after six failures, with a wait after each."""
     person = LoginUser(scene.world, scene.organization)
     try:
         for _ in range(6):
@@ -253,7 +253,7 @@ POLICY_CHECKS: Mapping[str, Callable[[PolicyMatrixScenario], str]] = {
     "free attempts": without_a_wait,
     "six failures": in_the_end,
 }
-#: What comes of it without a rule; it is "granted" everywhere else.
+#: Outcomes without a rule, where they are not "granted".
 OTHERWISE = {
     "password": "signed in",
     "password of a manager": "signed in",
@@ -278,7 +278,7 @@ class PolicyMatrixRow:
     silent: str = "granted"
 
 
-#: What an application holds stays with it where ways to sign in change: it was given when the way was allowed.
+#: Changed factors do not affect issued tokens: they were issued while the factor was allowed.
 TABLE: Mapping[str, PolicyMatrixRow] = {
     "second_factor": PolicyMatrixRow(
         "required",
@@ -329,7 +329,7 @@ TABLE: Mapping[str, PolicyMatrixRow] = {
     "registration_verified": PolicyMatrixRow(True, {"registration": "closed"}),
     "account_deletion": PolicyMatrixRow(False, {"deletion": "404"}),
 }
-#: What the instance allows, so that an organization can allow less.
+#: Instance rules that let an organization be stricter.
 ALLOWED = {"remember_browser": 30, "account_deletion": True, "password_change_after_reset": False}
 
 
@@ -359,7 +359,7 @@ def world(make_world: WorldFactory) -> World:
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Policy)])
 def test_policy_rule_has_expected_effect(world: World, name: str) -> None:
-    """For its own organization; people of another one see nothing of it."""
+    """For the rule's organization only; another one is unaffected."""
     row, scene, other_scene = TABLE[name], make_scenario(world), make_scenario(world)
     world.operator_services.policies.change(scene.organization.id, ChangePolicy.build(**{name: row.value}))
     world.clock.advance(seconds=MEANWHILE.total_seconds())

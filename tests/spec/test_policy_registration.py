@@ -1,5 +1,6 @@
-"""Security 19.9: the instance can close registration everywhere, or leave it to addresses of named domains; whatever an
-organization says, and also for registrations under way."""
+"""Security 19.9: the instance can close registration or restrict it to email domains, overriding organizations and
+pending registrations.
+"""
 
 from collections.abc import Callable
 
@@ -74,7 +75,7 @@ def test_disabled_registration_is_closed_everywhere(world: World, owner: str) ->
 
 Close = Callable[[World, Organization], None]
 
-#: What makes an end of a registration whose mail is on its way.
+#: Changes that void a registration whose mail was sent.
 ENDS: dict[str, Close] = {
     "instance": lambda world, organization: policy(world, INSTANCE_OWNER_ID, registration="off"),
     "organization": lambda world, organization: policy(world, organization.id, registration="off"),

@@ -1,4 +1,4 @@
-"""Security 19.9: what each rule of a policy does, at the next request that needs it."""
+"""Security 19.9: the effect of each policy rule at the next request that needs it."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -92,7 +92,7 @@ def test_single_session_policy_ends_other_sessions(world: World, person: HumanUs
 
 @pytest.fixture
 def owner_application(world: World, organization: Organization) -> Any:
-    """An application of the person's own organization."""
+    """An application of the user's organization."""
     return world.make_web_application(world.make_project(organization).id, consent=ConsentRule.WHEN_FOREIGN)
 
 
@@ -246,7 +246,7 @@ def test_check_names_rules_that_leave_no_way_to_sign_in(
 def test_policy_change_reaches_other_processes_before_response(
     world: World, rules: Rules, organization: Organization
 ) -> None:
-    """What a process has found is its own: here another one's cache, which hears of no change."""
+    """Each process has its own cache; this one receives no invalidation."""
     other_cache = PolicyCache()
 
     def cached() -> str | None:

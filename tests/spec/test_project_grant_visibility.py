@@ -54,13 +54,13 @@ class ProjectGrantScenario:
         return "holder" if side == "owner" else "owner"
 
     def private_texts(self, side: str) -> set[str]:
-        """What only that side may read: ids, user names, names and addresses of its people."""
+        """Texts that only that side may read: ids, user names, names and email addresses of its users."""
         private_texts = set()
         for item in self.people(side):
             private_texts |= {item.id, item.user_name, item.display_name}
             if isinstance(item, HumanUser):
                 private_texts.add(item.profile.email)
-        # The owner's applications know people by their ids, and by no more.
+        # The owner's applications know users by id only.
         private_texts |= {self.grantee.user_name, self.grantee.display_name} if side == "holder" else set()
         return {item for item in private_texts if item}
 
@@ -115,7 +115,7 @@ SIDES = ["owner", "holder"]
 
 @pytest.mark.parametrize("side", SIDES)
 def test_api_hides_users_of_other_side(shared: ProjectGrantScenario, side: str) -> None:
-    """Every list and thing: those of the own organization, of the other one, and of the grant."""
+    """Every list and resource of the own organization, of the other one, and of the grant."""
     private_texts, grant = shared.private_texts(shared.other(side)), shared.grant.id
     organization = shared.estate.organization if side == "owner" else shared.estate.holder
     other = shared.estate.holder if side == "owner" else shared.estate.organization
@@ -133,7 +133,7 @@ def test_api_hides_users_of_other_side(shared: ProjectGrantScenario, side: str) 
         addresses += [f"/project-grants/{grant}/{item}" for item in ("managers", "user-grants")]
         for address in addresses:
             answer = api.ask("GET", address)
-            # What was asked for may be said again.
+            # The response may repeat the request.
             response_text = f"{answer.text}{dict(answer.headers)}".replace(
                 address.rpartition("/users/")[2].partition("/")[0], ""
             )
@@ -181,7 +181,7 @@ def test_console_hides_users_of_other_side(shared: ProjectGrantScenario, side: s
 
 
 def leaked(browser: Browser, page: str, private_texts: set[str], *, echoed: str = "") -> list[str]:
-    """Which of the words the page has, but for what was typed."""
+    """Private texts on the page, except echoed input."""
     text = browser.open(page).text.partition("<main")[2]
     text = text.replace(echoed, "") if echoed else text
     return [private_text for private_text in private_texts if private_text in text]

@@ -1,4 +1,4 @@
-"""Security 18.3: what is deleted and made again under the same name inherits nothing from what had the name before."""
+"""Security 18.3: a resource recreated under the same name inherits nothing from the deleted one."""
 
 import json
 from collections.abc import Callable
@@ -26,7 +26,7 @@ APPLICATION = {
     "grant_types": ["authorization_code", "refresh_token"],
 }
 
-#: All that a manager of the instance can list of things that can be made again.
+#: Lists of resources that can be recreated.
 LISTS = (
     "/users/{user}/connections",
     "/users/{user}/grants",
@@ -51,7 +51,7 @@ LISTS = (
 
 @dataclass(frozen=True)
 class RecreatedNameScenario:
-    """An organization with one of everything, all of it used. ``places`` are the ids of what has the names now."""
+    """An organization with one of every resource, all in use. ``path_values`` are the ids of the current resources."""
 
     world: World
     api: ApiClient
@@ -67,7 +67,7 @@ class RecreatedNameScenario:
     managing: str
 
     def works(self) -> set[str]:
-        """Which of the old credentials still open anything, also where what has the name now is meant by them."""
+        """The old credentials that still work, also against the recreated resources."""
         world, client, path_values = self.world, self.world.client, self.path_values
         browser = Browser(world)
         browser.open(f"{world.issuer}/login")
@@ -91,7 +91,7 @@ class RecreatedNameScenario:
         return {name for name, opens in found.items() if opens}
 
     def rows(self) -> dict[str, list[Any]]:
-        """What hangs at what has the names now, list by list."""
+        """The rows of the current resources, by list."""
         return {path: self.api.list(path.format_map(self.path_values)) for path in LISTS}
 
 
@@ -238,7 +238,7 @@ def _make_project_grant(scene: RecreatedNameScenario) -> None:
     scene.path_values["project_grant"] = scene.api.post(path, members)["id"]
 
 
-#: Kind → what no longer opens anything then.
+#: Recreated resource → credentials that stop working.
 CLOSED_AFTER: dict[Callable[[RecreatedNameScenario], None], set[str]] = {
     user: OF_PERSON,
     service_user: OF_PROGRAM,

@@ -17,7 +17,7 @@ from tests.plugins.management.api_fixture_data import ApiClient
 pytestmark = pytest.mark.storages("memory")
 
 ADDRESS = "ada@people.example"
-#: What somebody would say who wants to be believed.
+#: Members that claim a verified email.
 CLAIMED_MEMBERS = {"email": ADDRESS, "email_verified": True}
 
 #: Makes an organization with these members; returns its id.
@@ -93,7 +93,7 @@ def created(world: World, organization_id: str, user_name: str) -> None:
 
 
 def invited(world: World, organization_id: str, user_name: str) -> None:
-    """The manager has seen the link, so that whoever uses it need not read that address."""
+    """The manager has seen the link, so its use does not prove access to the mailbox."""
     named = {"user_name": user_name, "given_name": "Ada", "family_name": "Lovelace", "email": ADDRESS}
     link = make_owner_client(world).post(f"/organizations/{organization_id}/users", named)["initial"]["secret"]
     browser = Browser(world)

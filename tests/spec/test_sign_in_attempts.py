@@ -1,5 +1,6 @@
-"""Attempts at passwords (security 10.3, 10.4): only failures that were looked at count, and nobody is kept out of their
-own browser by a stranger."""
+"""Password attempts (security 10.3, 10.4): only verified failures count, and an attacker cannot lock users out of their
+own browser.
+"""
 
 import re
 import unicodedata
@@ -19,7 +20,7 @@ from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 from tests.spec.password_attempts import at_password, enters, leave, lock, login_name, make_password_user, tried
 
-# What stores have to do is in their contract, and raced in the journeys; here a few go through all of it.
+# The storage contract tests the stores, and the journeys race them; these tests go through all layers.
 pytestmark = [pytest.mark.storages("memory"), pytest.mark.usefixtures("quick")]
 everywhere = pytest.mark.every_storage
 
@@ -28,7 +29,7 @@ HOLDS = "can be entered with its password only in a browser that signed in to it
 
 @pytest.fixture
 def world(isolated_world: World) -> World:
-    """Of its own: clocks move, and addresses are used up."""
+    """Isolated: the clock moves, and address limits are used up."""
     return isolated_world
 
 
@@ -60,7 +61,7 @@ def test_success_resets_account_failures(world: World, ada: HumanUser) -> None:
 
 
 def test_success_returns_its_attempt_only(make_world: WorldFactory) -> None:
-    """Whoever has an account here does not get more guesses at others by signing in to it between."""
+    """Signing in to an own account gives no more guesses at others."""
     world = make_world(**{"identity.attempts_per_address": "3"})
     mine = make_password_user(world)
     stranger = at_password(world, mine)
@@ -74,7 +75,7 @@ def test_success_returns_its_attempt_only(make_world: WorldFactory) -> None:
     assert statuses == [422] * 3 + [429] * 3
 
 
-# --- what is refused unseen -------------------------------------------------------------------------------------------
+# --- rate-limited attempts --------------------------------------------------------------------------------------------
 
 
 @everywhere
@@ -133,7 +134,7 @@ def _rename(world: World, person: HumanUser, user_name: str) -> None:
 
 
 def _another(world: World, before: HumanUser) -> HumanUser:
-    """Somebody else who has the name now."""
+    """Another user who has the name now."""
     command = CreateHumanUser(user_name=before.user_name, given_name="A", family_name="B")
     person = world.operator_services.users.create(before.organization_id, command)
     set_password(world, person)
@@ -151,7 +152,7 @@ def _removed(world: World, person: HumanUser) -> HumanUser:
 
 
 def _renamed_to(world: World, person: HumanUser) -> HumanUser:
-    """The name was not even somebody's, and strangers had tried it."""
+    """The name belonged to no account, and an attacker had tried it."""
     name = person.user_name
     _rename(world, person, f"{name}-before")
     stranger = Browser(world)
@@ -231,7 +232,7 @@ SPELLINGS = tuple(spellings("x", "y"))
     "first", ["bare", *(pytest.param(item, marks=pytest.mark.thorough) for item in ("full", "wide at"))]
 )
 def test_shared_counts_of_spellings_do_not_reveal_accounts(world_cache: Any, first: str, second: str) -> None:
-    """Security 10.4: the same answers for a name that somebody has and one that nobody has."""
+    """Security 10.4: known and unknown names get the same responses."""
     world = world_cache.shared_world("memory", {})
     organization = world.make_organization()
     command = CreateHumanUser(user_name=f"jür.{organization.id[-6:]}", given_name="J", family_name="B")
@@ -277,7 +278,7 @@ def test_bare_and_full_name_share_a_count(world: World) -> None:
 
 
 def test_second_name_gives_no_more_attempts(world: World, ada: HumanUser, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is typed beyond the account's own limit looks wrong, and is not looked at."""
+    """Input beyond the account's limit is reported as wrong without verification."""
     looked_at = []
     verify = PasswordHasher.verify
 
@@ -352,7 +353,7 @@ def test_address_limit_is_a_setting(make_world: WorldFactory, setting: str, expe
 
 
 def test_ipv6_network_counts_as_one_address(make_world: WorldFactory) -> None:
-    """Whoever has one address of it has 2^64."""
+    """A client with one address of a network has 2^64 of them."""
     world = make_world(**{"identity.attempts_per_address": "3"})
     assert failures_until_held(world, "2001:db8:1:2::1") == 3
     assert failures_until_held(world, "2001:db8:1:2:ffff::2") == 0

@@ -1,7 +1,8 @@
-"""Security 5.2, 6.2, 10.7 and 19.1 to 19.6: of whatever counts once, one of racing uses counts, on every storage.
+"""Security 5.2, 6.2, 10.7 and 19.1 to 19.6: of concurrent uses of a single-use artifact, one succeeds, on every
+storage.
 
-Codes of apps and on paper that are shown at several browsers race in
-``tests/plugins/factors/test_factor_races.py``, several processes in ``tests/journeys/test_process_races.py``.
+``tests/plugins/factors/test_factor_races.py`` races authenticator and recovery codes across browsers,
+``tests/journeys/test_process_races.py`` races several processes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +30,7 @@ from identity.testing.world import World
 from tests.plugins.login.conftest import LoginUser, opened
 from tests.spec.factor_cases import ROWS
 
-# Serializable transactions are refused until nobody tries again: the storage contract has them race.
+# Serializable transactions would fail until nobody retries: the storage contract races them.
 pytestmark = pytest.mark.storages("memory", "sqlite", "postgresql", "mariadb")
 
 TOGETHER, ROUNDS = 4, 3
@@ -37,7 +38,7 @@ TOGETHER, ROUNDS = 4, 3
 
 @dataclass
 class Race:
-    """What each of those who race does, and whether it counted; or how often it did, where answers do not tell."""
+    """The action of each competitor, and whether it succeeded, or how often it did where responses do not show it."""
 
     use: Callable[[], bool]
     counted: Callable[[Sequence[bool]], int] = sum
@@ -77,7 +78,7 @@ def make_password_reset_race(world: World) -> Race:
 
 
 def make_form_token_race(world: World) -> Race:
-    """What challenges of passkeys are: to add one, as second factor, and alone."""
+    """Passkey challenges: enrolment, second factor, and passwordless."""
     with world.read_only_services() as services:
         ticket = services.form_tokens.issue("passkey", {}, timedelta(minutes=5))
 
@@ -111,7 +112,7 @@ def make_upstream_state_race(world: World) -> Race:
 
 
 def make_unlinked_identity_race(world: World) -> Race:
-    """What waits with a sign-in for whoever proves in it who they are."""
+    """An upstream identity that is linked after the user proves to be the account's owner."""
     provider, space = world.make_upstream_provider(), RecordNamespace("upstream")
     with world.transaction_services() as services:
         pending, _ = services.sign_ins.begin({})
@@ -126,7 +127,7 @@ def make_unlinked_identity_race(world: World) -> Race:
 
 
 def make_pending_sign_in_race(world: World) -> Race:
-    """Somebody has proved to be it, and several windows are sent on with that."""
+    """The user is authenticated, and several windows continue."""
     person, party, browser = LoginUser(world), RelyingParty.register(world), Browser(world)
     opened(browser, party, prompt="login")
     browser.submit({"login_name": person.login_name})
@@ -144,7 +145,7 @@ def make_pending_sign_in_race(world: World) -> Race:
 
 
 def parsed(browser: Browser) -> Any:
-    """The shown page, whose forms are found before several windows look for them."""
+    """The current page, parsed before several windows use its forms."""
     assert browser.page.forms
     return browser.page
 
@@ -171,7 +172,7 @@ def make_assertion_race(world: World) -> Race:
 
 
 def make_remembered_browser_race(world: World) -> Race:
-    """It is forgotten once, and that is told once."""
+    """It is forgotten once, with one event."""
     person = LoginUser(world)
     with world.transaction_services() as services:
         subject = services.storage.users.find_subject(person.user.id)

@@ -1,6 +1,6 @@
-"""Issue and decisions, authorization endpoint: acr_values, essential acr and policies as step-up (RFC 9470).
+"""Step-up authentication (RFC 9470) at the authorization endpoint: acr_values, essential acr and policies.
 
-Whoever has proved less than is asked for proves the rest, and not everything again.
+A user who lacks a factor proves that factor only.
 """
 
 import json
@@ -42,7 +42,7 @@ def app(world: World, ada: LoginUser) -> AuthenticatorApp:
 
 
 def wants(acr: str, *, essential: bool = True) -> dict[str, str]:
-    """What asks for a class: the parameter, or an essential claim."""
+    """Parameters that request an acr, by acr_values or an essential claim."""
     if not essential:
         return {"acr_values": acr}
     return {"claims": json.dumps({"id_token": {"acr": {"essential": True, "values": acr.split()}}})}
@@ -98,7 +98,7 @@ def test_sign_in_requires_both_factors(
 def test_acr_is_returned_as_requested(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
 ) -> None:
-    """Two factors are one factor, too, for whoever asks for no more; and for the tokens that follow."""
+    """Two factors satisfy a request for one, and refreshed tokens keep the requested acr."""
     browser.start_session(ada.user)
     request = opened(browser, party, acr_values=TWO)
     browser.submit({"code": app.code()})
@@ -200,7 +200,7 @@ def test_policy_applies_to_existing_sessions_and_tokens(
 def test_password_does_not_reset_second_factor_attempts(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
 ) -> None:
-    """Whoever knows the password alone would otherwise try a thousand codes, five at a time."""
+    """Otherwise an attacker who knows the password could try a thousand codes, five at a time."""
     tried = 0
     for _ in range(4):
         stranger = Browser(world)

@@ -1,8 +1,8 @@
-"""Decisions, namespaces: what an application gets lies within its own right as well as within its user's.
+"""Decisions, namespaces: an application's access is limited by its own permissions and by its user's.
 
-An audience scope in a link that a tenant's application sends people to brings that tenant no power over the service,
-and none over what belongs to others; and nobody but the instance's own managers has a say over applications of its own
-project, which receive everybody's managing tokens.
+An audience scope in a link of a tenant's application gives that tenant no access to the service or to other tenants.
+Only instance managers control the applications of the instance's project, which receive the managing tokens of all
+users.
 """
 
 from dataclasses import dataclass
@@ -101,7 +101,7 @@ def test_instance_application_token_omits_instance_project(world: World, type: A
 
 
 def test_stored_token_of_tenant_manages_nothing(world: World) -> None:
-    """As an earlier version did; security 7.4: judged whenever it is shown."""
+    """An earlier version issued such tokens; security 7.4: checked at every use."""
     manager, client, own_project = world.make_human_user(), world.make_web_application(), world.instance.project_id
     world.assign_manager_role(manager, "ORG_OWNER")
     token = stored_token(world, manager, client, audience=(client.client_id, own_project))
@@ -216,7 +216,7 @@ def test_shared_project_roles_are_those_of_user_and_application(
     shared: TenantScenario,
     format: TokenFormat,  # noqa: A002
 ) -> None:
-    """In the tokens themselves, to the bearer, and to whoever asks."""
+    """In the tokens, in userinfo and in introspection."""
     to_user = world.make_project_grant(shared.project, shared.of_user, roles=["reader", "writer"])
     to_client = world.make_project_grant(shared.project, shared.of_client, roles=["writer", "auditor"])
     world.make_user_grant(shared.session.user, shared.project, "reader", "writer", grant=to_user)
@@ -234,7 +234,7 @@ def test_shared_project_roles_are_those_of_user_and_application(
     assert shared.roles(members["access_token"]) == set()
 
 
-#: The same in the console: path below it, and what is typed.
+#: The same changes in the console: path and form input.
 FORMS: dict[str, tuple[str, dict[str, str]]] = {
     "register": ("/projects/{project}/applications/new?type=api", {"name": "Mine"}),
     "change": ("/applications/{client_id}/edit", {"name": "Mine"}),
@@ -244,12 +244,12 @@ FORMS: dict[str, tuple[str, dict[str, str]]] = {
     "delete": ("/applications/{client_id}/delete", {"confirm_name": "{name}"}),
 }
 
-#: Managers that reach the own project without managing the instance.
+#: Roles that reach the instance's project without managing the instance.
 NEARLY = ("ORG_OWNER", "IAM_ORG_MANAGER", "PROJECT_OWNER")
 
 
 class OwnProjectScenario:
-    """An API application of the own project, and who would like to have it."""
+    """An API application of the instance's project, and a manager who may not change it."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -267,7 +267,7 @@ class OwnProjectScenario:
         }
 
     def resource(self, role: str) -> Resource:
-        """Where a role is held that reaches the own project."""
+        """The resource of a role that reaches the instance's project."""
         if role.startswith("IAM"):
             return INSTANCE_RESOURCE
         return (
@@ -275,7 +275,7 @@ class OwnProjectScenario:
         )
 
     def state(self) -> object:
-        """What no refused change leaves a trace in."""
+        """State that refused changes must not modify."""
         with self.world.read_only_services() as services:
             applications = services.storage.applications.page(self.project.id).items
             return {application: services.applications.list_secrets(application.id) for application in applications}
@@ -331,7 +331,7 @@ def test_console_refuses_instance_application_changes(world: World, own_project:
 def test_state_file_cannot_change_instance_applications(
     world: World, own_project: OwnProjectScenario, role: str
 ) -> None:
-    """Or are refused before, as whoever may not change the organization."""
+    """Or refused earlier, if the caller may not change the organization."""
     robot = world.make_manager_program(role, resource=own_project.resource(role))
     before = own_project.state()
     described = (
@@ -357,4 +357,4 @@ def test_state_file_cannot_change_instance_applications(
     assert own_project.state() == before
 
 
-# --- what an application may be allowed beyond its organization -------------------------------------------------------
+# --- access beyond the application's organization ---------------------------------------------------------------------

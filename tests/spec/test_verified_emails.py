@@ -1,4 +1,4 @@
-"""No sequence of what managers can do makes an address of somebody else count as proved by its own link."""
+"""No sequence of manager actions verifies another user's email address as if by its own link."""
 
 from collections.abc import Callable
 
@@ -19,7 +19,7 @@ VICTIM, MANAGER_EMAIL = "victim@mailbox.example", "manager@evil.example"
 
 
 class ManagerActor:
-    """Somebody who manages a person, and reads the mail of ``OWN`` alone: what was mailed elsewhere, they never see."""
+    """A manager of a user, who reads mail to ``MANAGER_EMAIL`` only."""
 
     def __init__(self, services: Services, person: HumanUser) -> None:
         self.services, self.person = services, person
@@ -52,7 +52,7 @@ class ManagerActor:
             self.resets.append(link)
 
     def mail_link_while_the_address_changes(self) -> None:
-        """What the page read of the person is older than what the link is made of."""
+        """The address changes between the read of the user and the creation of the link."""
         link = self.services.users.issue_password_link(
             self.person.id, principal=OPERATOR_PRINCIPAL, mailed_to=MANAGER_EMAIL
         )
