@@ -1,4 +1,4 @@
-"""Pages of the account, each with the way to it."""
+"""Account pages, each with a function that opens it."""
 
 from datetime import timedelta
 
@@ -43,7 +43,7 @@ def security(scene: BrowserScenario) -> None:
 
 
 def _factor(scene: BrowserScenario) -> str:
-    """Something that the person has set up, and a browser at which it is not asked for; its id."""
+    """Enrol a factor and remember this browser; returns the factor's id."""
     user_id = scene.person.user.id
     with scene.site.world.transaction_services() as services:
         subject = services.storage.users.find_subject(user_id)
@@ -73,7 +73,7 @@ def factor_remove(scene: BrowserScenario) -> None:
 
 
 def _provider(scene: BrowserScenario) -> str:
-    """The id of an identity provider of the person's organization."""
+    """Make a provider of the user's organization; returns its id."""
     world, organization = scene.site.world, scene.organization
     with world.read_only_services() as services:
         providers = [

@@ -1,4 +1,4 @@
-"""Pages that look like their organization, and those on which that is set, each with the way to it."""
+"""Branded pages and branding pages of the console, each with a function that opens it."""
 
 import base64
 
@@ -9,7 +9,7 @@ from identity.testing.relying_party import RelyingParty
 from tests.browser.console_pages import APPLICATION, ORGANIZATION, enter, keep, sent, show_page
 from tests.browser.page_scenarios import LONG, LONG_WORD, BrowserScenario, page
 
-#: A word mark, wide and dark, of which the script is left out.
+#: A wide, dark word mark with a script that the sanitizer must remove.
 MARK = (
     '<svg xmlns="http://www.w3.org/2000/svg" width="220" height="40" onload="alert(1)"><script>alert(1)</script>'
     '<defs><linearGradient id="a"><stop offset="0" stop-color="#0b5a3c"/><stop offset="1" stop-color="#1d9a6c"/>'
@@ -31,7 +31,7 @@ BRANDING = ChangeBranding.build(
     logo=base64.b64encode(MARK.encode()).decode(),
 )
 
-#: As long as can be.
+#: The longest allowed texts.
 LONG_BRANDING = ChangeBranding.build(
     display_name=LONG,
     accent="#0b5a3c",
@@ -43,7 +43,7 @@ LONG_BRANDING = ChangeBranding.build(
 
 
 def branded(scene: BrowserScenario) -> Organization:
-    """A new organization that looks like itself."""
+    """A new organization with branding."""
     site = scene.site
     organization: Organization = site.world.make_organization()
     with site.world.transaction_services() as services:
@@ -55,7 +55,7 @@ def branded(scene: BrowserScenario) -> Organization:
 
 
 def make_branded_application(scene: BrowserScenario) -> RelyingParty:
-    """An application of such an organization."""
+    """An application of a branded organization."""
     return scene.site.make_application(LONG_WORD if scene.long else "Invoices", branded(scene))
 
 

@@ -1,13 +1,12 @@
-"""Chromium: a real browser without a window. Profile: one person's browser in it. Tab: one of that person's windows.
+"""Headless Chromium, browser profiles of users, and their tabs.
 
     profile = chromium.profile(languages="de")
     tab = profile.tab()
     tab.open(address)
-    tab.send(login_name="anna@acme.example")        # types, and presses the main button of the page's form
+    tab.send(login_name="anna@acme.example")        # types, and presses the primary button of the page's form
     assert tab.heading == "Enter your password"
 
-What the console of the browser says is kept in ``profile.console``; a profile that is closed checks that nothing there
-speaks of a broken page.
+``profile.console`` collects console messages; closing a profile asserts that there are none.
 """
 
 import itertools
@@ -26,10 +25,10 @@ from selenium.webdriver.chrome.service import Service
 
 from tests.browser.tab import PATIENCE, Tab
 
-#: Why the tests are left out; the summary at the end of a run says it again.
+#: The reason for skipping; also printed in the summary of the run.
 MISSING = "Chromium is not installed (Debian: apt-get install chromium chromium-driver)."
 
-#: What browsers ask for beside the page itself goes nowhere.
+#: Background requests of the browser are disabled.
 _FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -43,24 +42,24 @@ _FLAGS = (
     "--force-color-profile=srgb",
 )
 
-#: The browser's own remark on an answer whose status is an error, which many pages have on purpose.
+#: The browser's message about an error status, which many pages have on purpose.
 _STATUS_REMARK = "Failed to load resource: the server responded with a status of 4"
 
 
 def installed() -> tuple[str, str] | None:
-    """Where browser and driver are."""
+    """The paths of browser and driver; None if not installed."""
     browser = shutil.which("chromium") or shutil.which("chromium-browser")
     driver = shutil.which("chromedriver")
     return None if browser is None or driver is None else (browser, driver)
 
 
 class Chromium:
-    """One process of the browser, with its driver."""
+    """A browser process with its driver."""
 
     def __init__(self, folder: Path) -> None:
         found = installed()
         assert found is not None, MISSING
-        # The driver is here: nothing is to be fetched, and nobody to be told.
+        # The driver is installed: Selenium must not download one or send statistics.
         os.environ |= {"SE_OFFLINE": "true", "SE_AVOID_STATS": "true"}
         options = ChromeOptions()
         options.binary_location, driver = found
@@ -71,7 +70,7 @@ class Chromium:
         self.driver.set_script_timeout(PATIENCE)
         self._window = self._first_window = self.driver.current_window_handle
         self._numbers = itertools.count(1)
-        #: Empty browsers of people with their first window: a new one takes longer than most tests.
+        #: Idle browser contexts with their first window, reused because creating one takes longer than most tests.
         self._idle: list[tuple[str, str]] = []
         try:
             self._connection = self._connect()
@@ -80,12 +79,12 @@ class Chromium:
             raise
 
     def profile(self, *, languages: str = "en", script: bool = True) -> "ChromiumProfile":
-        """A browser of a person, without cookies; ``languages`` as in Accept-Language."""
+        """A profile without cookies; ``languages`` as in Accept-Language."""
         context, window = self._idle.pop() if self._idle else self._new_context()
         return ChromiumProfile(self, context, window, languages, script=script)
 
     def put_back(self, context: str, window: str) -> None:
-        """Empty a person's browser for the next one: no cookies, one window, no history."""
+        """Reset a profile for reuse: no cookies, one window, no history."""
         windows = self.ask("Target.getTargets")["targetInfos"]
         for item in windows:
             if item["type"] == "page" and item.get("browserContextId") == context and item["targetId"] != window:
@@ -101,7 +100,7 @@ class Chromium:
         self._idle.append((context, window))
 
     def new_window(self, context: str) -> str:
-        """One more window of a person's browser."""
+        """Open another window of a profile."""
         window: str = self.ask("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
         return window
 
@@ -110,7 +109,7 @@ class Chromium:
         return context, self.new_window(context)
 
     def at(self, window: str | None = None) -> Chrome:
-        """The driver, speaking to this window; without one given, to its own, which always stays."""
+        """The driver, switched to this window or to its permanent one."""
         window = window or self._first_window
         if window != self._window:
             self.driver.switch_to.window(window)
@@ -118,7 +117,7 @@ class Chromium:
         return self.driver
 
     def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """A command of the DevTools protocol to the browser as a whole, which the driver does not pass on."""
+        """Send a DevTools command to the browser itself, which the driver does not support."""
         number = next(self._numbers)
         self._connection.send(json.dumps({"id": number, "method": method, "params": parameters}))
         while (answer := json.loads(self._connection.recv())).get("id") != number:
@@ -128,7 +127,6 @@ class Chromium:
         return result
 
     def close(self) -> None:
-        """End the process."""
         self._connection.close()
         self.driver.quit()
 
@@ -140,7 +138,7 @@ class Chromium:
 
 
 class ChromiumProfile:
-    """A browser with cookies of its own; its tabs share them."""
+    """A browser profile; its tabs share its cookies."""
 
     def __init__(self, chromium: Chromium, context: str, window: str, languages: str, *, script: bool) -> None:
         self.chromium = chromium
@@ -153,31 +151,31 @@ class ChromiumProfile:
         self._console.clear()
 
     def tab(self) -> Tab:
-        """A new window."""
+        """Open a new window."""
         window = self.chromium.new_window(self._context) if self._opened else self._first_window
         self._opened = True
         return Tab(partial(self.chromium.at, window), languages=self.languages, script=self.script)
 
     def keep(self, cookie: dict[str, Any]) -> None:
-        """Have a cookie, as the DevTools protocol describes it."""
+        """Set a cookie in the format of the DevTools protocol."""
         self.chromium.ask("Storage.setCookies", cookies=[cookie], browserContextId=self._context)
 
     def download_to(self, folder: Path) -> None:
-        """Keep in this folder what pages give to download."""
+        """Save downloads in this folder."""
         self._ask("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
 
     def let_copy(self) -> None:
-        """Let pages write to the clipboard, and tests read it."""
+        """Allow pages to write the clipboard and tests to read it."""
         self._ask("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
 
     @property
     def console(self) -> list[str]:
-        """What the console said so far, of all tabs; not that a status is an error, which pages have on purpose."""
+        """Console messages of all tabs, without those about error statuses, which pages have on purpose."""
         self._read_console()
         return self._console
 
     def close(self) -> None:
-        """Close all tabs and forget everything. Raises AssertionError if a page was broken."""
+        """Close all tabs and delete all data. Raises AssertionError if there are console messages."""
         messages = self.console
         self.chromium.put_back(self._context, self._first_window)
         assert not messages, "the console of the browser says:\n" + "\n".join(messages)
@@ -191,5 +189,5 @@ class ChromiumProfile:
         self._console += [item for item in messages if _STATUS_REMARK not in item]
 
 
-#: Makes browsers of different people: ``make_profile(languages="de")``.
+#: Creates profiles: ``make_profile(languages="de")``.
 MakeProfile = Callable[..., ChromiumProfile]

@@ -1,4 +1,4 @@
-"""A real browser, and a service for it."""
+"""Fixtures of browser tests: a real browser and a service."""
 
 import os
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from tests.browser.tab import Tab  # noqa: E402
 
 @pytest.fixture(scope="session")
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
-    """The browser, started once a worker. Without it the tests are skipped, unless they are required."""
+    """The browser, one per worker. If it is not installed, the tests are skipped unless they are required."""
     if installed() is None:
         if os.environ.get("IDENTITY_BROWSER_TESTS") == "required":
             pytest.fail(MISSING)
@@ -29,7 +29,7 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
 
 @pytest.fixture
 def make_profile(chromium: Chromium) -> Iterator[MakeProfile]:
-    """Makes browsers of different people; at the end nothing may stand in their consoles."""
+    """Creates profiles; at the end their consoles must be empty."""
     chromium_profiles: list[ChromiumProfile] = []
 
     def make(**options: str | bool) -> ChromiumProfile:
@@ -43,33 +43,31 @@ def make_profile(chromium: Chromium) -> Iterator[MakeProfile]:
 
 @pytest.fixture
 def profile(make_profile: MakeProfile) -> ChromiumProfile:
-    """A browser without cookies."""
     return make_profile()
 
 
 @pytest.fixture
 def tab(profile: ChromiumProfile) -> Tab:
-    """A window of it."""
     return profile.tab()
 
 
 @pytest.fixture(scope="session")
 def on_memory(tmp_path_factory: pytest.TempPathFactory, key_pool: RsaKeyPool) -> dict[str, str]:
-    """Settings of a service on memory: what storages do is tested elsewhere. All people there have one address."""
+    """Settings of a service in memory, because storages have their own tests. All users share one IP address."""
     settings = DatabaseFactory(tmp_path_factory.mktemp("acme"), key_pool, None, {}).new_database_settings("memory")
     return settings | {"identity.attempts_per_address": "0"}
 
 
 @pytest.fixture(scope="session")
 def shared_site(chromium: Chromium, on_memory: dict[str, str], key_pool: RsaKeyPool) -> Iterator[ExampleCompany]:
-    """A service that cannot send mail."""
+    """A service without mail server."""
     with acme(on_memory, key_pool) as site:
         yield site
 
 
 @pytest.fixture
 def site(shared_site: ExampleCompany) -> Iterator[ExampleCompany]:
-    """The same; its clock is put back afterwards."""
+    """The shared site; its clock is reset afterwards."""
     yield shared_site
     shared_site.world.clock.reset()
     shared_site.application.received.clear()

@@ -1,4 +1,4 @@
-"""Estate: what the pages of the console show, made once for all of them."""
+"""Fixture data of console pages, created once for all of them."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -33,7 +33,7 @@ CALLBACK = "https://invoices.example/signed-in/by/the/identity/service/callback"
 
 @dataclass(frozen=True)
 class ConsoleFixtureData:
-    """An organization in which there is something of everything, and a manager of the instance."""
+    """An organization with resources of every kind, and an instance manager."""
 
     organization: Organization
     manager: CompanyUser
@@ -44,15 +44,15 @@ class ConsoleFixtureData:
     application_id: str
     project_grant: ProjectGrant
     user_grant: UserGrant
-    #: What only the address of one page names.
+    #: Ids of resources that only one page's URL contains.
     ids: dict[str, str]
-    #: An organization that has nothing yet.
+    #: An organization without resources.
     empty: Organization
 
 
 @cache
 def estate(site: ExampleCompany, long: bool) -> ConsoleFixtureData:
-    """Made once for all scenes, which only look at it or try what is not taken; ``long`` with the longest names."""
+    """Created once, because scenarios only read it or submit invalid forms; ``long`` uses the longest names."""
     world = site.world
     name, project_name, person_name = (
         (LONG, LONG_WORD, (LONG, LONG_WORD)) if long else ("Northwind Traders", "Invoices", ())
@@ -121,7 +121,7 @@ def estate(site: ExampleCompany, long: bool) -> ConsoleFixtureData:
     ids |= _a_held_person(site, organization, partner, next(user_names))
     ids["connected"] = _connected(site, person, name if long else "Parcels")
     ids |= _idle(site, organization, partner)
-    # Something that was refused.
+    # A refused action.
     robot.request_token(iat=world.clock.seconds - 7200)
     return ConsoleFixtureData(
         organization=organization,
@@ -139,7 +139,7 @@ def estate(site: ExampleCompany, long: bool) -> ConsoleFixtureData:
 
 
 def _a_locked_person(site: ExampleCompany, organization: Organization, user_name: str) -> HumanUser:
-    """Whose password a stranger guessed at until it counted no longer."""
+    """A user locked by wrong passwords."""
     person = site.make_user("Lukas", "Weber", organization=organization, user_name=user_name)
     site.try_passwords(person, MAX_ATTEMPTS)
     site.world.clock.reset()
@@ -147,7 +147,7 @@ def _a_locked_person(site: ExampleCompany, organization: Organization, user_name
 
 
 def _a_leaving_person(site: ExampleCompany, organization: Organization, user_name: str) -> HumanUser:
-    """Who has asked for the account to be deleted."""
+    """A user with pending account deletion."""
     person = site.make_user("Lea", "Weber", organization=organization, user_name=user_name)
     with site.world.transaction_services() as services:
         services.policies.change(OF_ALL, ChangePolicy(account_deletion=True))
@@ -160,7 +160,7 @@ def _a_leaving_person(site: ExampleCompany, organization: Organization, user_nam
 def _a_held_person(
     site: ExampleCompany, organization: Organization, partner: Organization, user_name: str
 ) -> dict[str, str]:
-    """Who is under a legal hold, as is the whole of another organization."""
+    """A user under legal hold, and another organization under legal hold."""
     person = site.make_user("Hanna", "Kraus", organization=organization, user_name=user_name)
     reason = "Case 12/2027 before the regional court: keep until the lawyers say otherwise."
     with site.world.transaction_services() as services:
@@ -171,7 +171,7 @@ def _a_held_person(
 
 
 def _connected(site: ExampleCompany, person: CompanyUser, name: str) -> str:
-    """The client id of an application of others, which the person lets have something."""
+    """The client id of a third-party application with the user's consent."""
     party = site.make_application(name, site.world.make_organization(), consent=ConsentRule.WHEN_FOREIGN)
     with site.world.transaction_services() as services:
         subject, client = (
@@ -185,7 +185,7 @@ def _connected(site: ExampleCompany, person: CompanyUser, name: str) -> str:
 
 
 def _idle(site: ExampleCompany, organization: Organization, partner: Organization) -> dict[str, str]:
-    """Of each kind one that is deactivated."""
+    """One deactivated resource of each kind."""
     world = site.world
     robot = world.make_service_user_program(organization, display_name="Old importer")
     person = site.make_user("Vera", "Lang", organization=organization)

@@ -1,4 +1,4 @@
-"""PAGES of the console, each with the way to it: of every kind the normal one, the empty one, an error, a question."""
+"""Console pages, each with a function that opens it: normal, empty, with errors, and confirmations."""
 
 import re
 from itertools import count
@@ -11,7 +11,7 @@ _NUMBERS = count(1)
 
 
 def enter(scene: BrowserScenario, path: str) -> None:
-    """Sign the manager in, and open the address below /console; ``{e}`` in it is the estate."""
+    """Sign in the manager and open the path below /console; ``{e}`` in it is the fixture data."""
     console_fixture_data = estate(scene.site, scene.long)
     scene.person = console_fixture_data.manager
     scene.sign_in()
@@ -19,9 +19,9 @@ def enter(scene: BrowserScenario, path: str) -> None:
 
 
 def keep(name: str, walk: Walk, path: str, **options: bool | int) -> None:
-    """Keeps the way to a page, whose address below /console is ``path``.
+    """Register a page, whose path below /console is ``path``.
 
-    What is not ``main`` is made of the same parts: German, the longest, will do.
+    Pages that are not ``main`` consist of the same parts, so German, the longest language, is enough.
     """
     languages = LANGUAGES[1:] if options.get("main") else ("de",)
     path = re.sub(r"\{[^}]*\}", "1", path).partition("?")[0]
@@ -29,7 +29,7 @@ def keep(name: str, walk: Walk, path: str, **options: bool | int) -> None:
 
 
 def show_page(name: str, path: str, /, **options: bool | int) -> None:
-    """Keeps what the address shows as the page of this name."""
+    """Register the page at this path."""
     keep(name, lambda scene: enter(scene, path), path, **options)
 
 
@@ -44,11 +44,11 @@ def sent(
     status: int = 422,
     **values: str,
 ) -> None:
-    """The same of what comes when the form there is filled in with ``values``, ``choose`` is ticked, and it is sent."""
+    """Register the response to the form at this path, submitted with ``values`` and ``choose`` checked."""
 
     def walk(scene: BrowserScenario) -> None:
         enter(scene, path)
-        # Parts that are closed hold fields, too.
+        # Collapsed sections contain fields, too.
         scene.tab.run("for (const one of document.querySelectorAll('main details')) one.open = true")
         if choose:
             scene.tab.field(choose).click()

@@ -1,4 +1,4 @@
-"""Authenticator: what lies in a tab's device, as the DevTools protocol pretends it (domain WebAuthn)."""
+"""A virtual authenticator of a tab (DevTools protocol, domain WebAuthn)."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from tests.browser.tab import Tab
 
 
 class DevToolsAuthenticator:
-    """A platform authenticator with a fingerprint reader, or whatever else the options say."""
+    """A platform authenticator with user verification by default; options override it."""
 
     def __init__(self, tab: Tab, **options: Any) -> None:
         self._tab = tab
@@ -26,28 +26,28 @@ class DevToolsAuthenticator:
 
     @property
     def credentials(self) -> list[dict[str, Any]]:
-        """What it keeps."""
+        """The stored credentials."""
         found: list[dict[str, Any]] = self._command("getCredentials")["credentials"]
         return found
 
     def add(self, credential: dict[str, Any]) -> None:
-        """Keep a credential, of another authenticator perhaps."""
+        """Store a credential, possibly from another authenticator."""
         self._command("addCredential", credential=credential)
 
     def recognise(self, whether: bool) -> None:
-        """Whether the person is recognised by fingerprint from now on."""
+        """Set whether user verification succeeds."""
         self._command("setUserVerified", isUserVerified=whether)
 
     def present(self, whether: bool) -> None:
-        """Whether somebody touches it when they are asked to."""
+        """Set whether the user confirms presence."""
         self._command("setAutomaticPresenceSimulation", enabled=whether)
 
     def clear(self) -> None:
-        """Lose all it keeps."""
+        """Delete all credentials."""
         self._command("clearCredentials")
 
     def remove(self) -> None:
-        """Take it out of the device."""
+        """Remove the authenticator from the tab."""
         self._command("removeVirtualAuthenticator")
 
     def _command(self, name: str, **parameters: Any) -> Any:

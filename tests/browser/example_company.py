@@ -1,4 +1,4 @@
-"""Acme: a service on this machine, and what people use it for: the application Invoices of the Acme GmbH."""
+"""An example company: a local service, and the application Invoices of the Acme GmbH."""
 
 import html
 import json
@@ -33,7 +33,7 @@ from tests.browser.tab import Tab
 
 @dataclass(frozen=True)
 class CompanyUser:
-    """Somebody who knows a password."""
+    """A user with a password."""
 
     user: HumanUser
     login_name: str
@@ -42,7 +42,7 @@ class CompanyUser:
 
 @dataclass(frozen=True)
 class ReceivedResponse:
-    """What the application was sent."""
+    """A request to the application."""
 
     method: str
     path: str
@@ -50,11 +50,11 @@ class ReceivedResponse:
 
 
 class InvoicesApplication:
-    """The program behind the redirect URI, on another site than the service (127.0.0.1, not localhost)."""
+    """The relying party behind the redirect URI, cross-site to the service (127.0.0.1 instead of localhost)."""
 
     def __init__(self, port: int) -> None:
         self.origin = f"http://127.0.0.1:{port}"
-        #: The same program under the name of the service: for browsers another origin of the same site, with cookies.
+        #: The same application on the service's host: another origin of the same site, so cookies are sent.
         self.other_origin = f"http://localhost:{port}"
         self.callback = f"{self.origin}/callback"
         self.onward = f"{self.origin}/onward"
@@ -62,7 +62,7 @@ class InvoicesApplication:
         self.received: list[ReceivedResponse] = []
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        """WSGI."""
+        """The WSGI entry point."""
         path, query = environ["PATH_INFO"], environ["QUERY_STRING"]
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)).decode()
         members = dict(parse_qsl(body if environ["REQUEST_METHOD"] == "POST" else query, keep_blank_values=True))
@@ -86,7 +86,7 @@ class InvoicesApplication:
         return f"{origin or self.origin}/form?{urlencode({'to': url, **fields})}"
 
     def frame_of(self, url: str) -> str:
-        """A page that shows the address within itself."""
+        """A page that embeds the address in a frame."""
         return f"{self.origin}/frame?{urlencode({'to': url})}"
 
     def _page(self, path: str, members: dict[str, str]) -> str:
@@ -124,7 +124,7 @@ class ExampleCompany:
     # --- what there is ------------------------------------------------------------------------------------------------
 
     def make_application(self, name: str, organization: Organization, **members: Any) -> RelyingParty:
-        """An application of the organization, which lets people come back to ``application``."""
+        """An application of the organization, with the redirect URIs of ``application``."""
         program = self.application
         return RelyingParty.register(
             self.world,
@@ -138,11 +138,10 @@ class ExampleCompany:
         )
 
     def make_organization(self, name: str, domain: str) -> Organization:
-        """Another organization."""
         return self.world.make_organization(name=name, primary_domain=domain)
 
     def make_email_address(self) -> str:
-        """An address that nobody was written to yet: one address gets only so many mails."""
+        """A new email address, because mails per address are rate limited."""
         return f"anna{next(self._numbers)}@acme.example"
 
     def make_user(
@@ -155,7 +154,7 @@ class ExampleCompany:
         email: str = "",
         user_name: str = "",
     ) -> CompanyUser:
-        """Somebody new, by default of the Acme GmbH, who knows PASSWORD."""
+        """A new user with PASSWORD, by default of the Acme GmbH."""
         number = next(self._numbers)
         user_name = user_name or (given_name.lower() if number == 1 else f"{given_name.lower()}{number}")
         organization = organization or self.organization
@@ -175,7 +174,7 @@ class ExampleCompany:
         family_name: str = "Berg",
         organization: Organization | None = None,
     ) -> CompanyUser:
-        """Somebody new with a manager role, by default at the instance."""
+        """A new user with a manager role, by default at the instance."""
         person = self.make_user(given_name, family_name, organization=organization)
         self.world.assign_manager_role(person.user, role, resource=resource)
         return person
@@ -183,30 +182,30 @@ class ExampleCompany:
     # --- short ways ---------------------------------------------------------------------------------------------------
 
     def ask(self, tab: Tab, party: RelyingParty | None = None, **parameters: Any) -> SentAuthorizationRequest:
-        """Open an authorization request, as an application has the browser do."""
+        """Open an authorization request."""
         authorization = (party or self.party).new_request(**parameters)
         tab.open(authorization.url)
         return authorization
 
     def sign_in(self, tab: Tab, person: CompanyUser) -> None:
-        """From the page for the login name on."""
+        """Sign in, starting at the login name page."""
         tab.send(login_name=person.login_name)
         tab.send(password=person.password)
 
     def start_session(self, profile: ChromiumProfile, person: CompanyUser) -> str:
-        """Sign the person in at the browser without a page; returns the session's id."""
+        """Create a session of the user in the profile without opening a page; returns its id."""
         session = self.world.make_browser_session(person.user)
         name, _, value = session.headers["Cookie"].partition("=")
         profile.keep({"name": name, "value": value, "url": self.url, "httpOnly": True, "sameSite": "Lax"})
         return session.id
 
     def tokens(self, tab: Tab, authorization: SentAuthorizationRequest) -> ReceivedTokens:
-        """What the application gets for the code with which the tab has come back to it, all of it checked."""
+        """Redeem the code with which the tab returned to the application; returns the checked tokens."""
         assert tab.url.startswith(f"{authorization.parameters['redirect_uri']}?"), f"{tab.url}\n{tab.text}"
         return self.redeemed(dict(parse_qsl(urlsplit(tab.url).query)), authorization)
 
     def redeemed(self, members: dict[str, str], authorization: SentAuthorizationRequest) -> ReceivedTokens:
-        """The same for the members of an answer, however they came."""
+        """Redeem the code in these response parameters."""
         assert set(members) == {"code", "state", "iss"}, members
         assert members["state"] == authorization.parameters["state"]
         assert members["iss"] == self.world.issuer
@@ -215,7 +214,7 @@ class ExampleCompany:
         return ReceivedTokens(answer.json, self.party.check_id_token(answer.json["id_token"], authorization))
 
     def try_passwords(self, person: CompanyUser, times: int) -> None:
-        """So many wrong passwords of a stranger's; then the time has come for the next one, if there is one."""
+        """Send wrong passwords, then advance the clock until the next attempt is allowed."""
         while times:
             try:
                 with self.world.transaction_services() as services:
@@ -227,24 +226,24 @@ class ExampleCompany:
                 self.world.clock.advance(held.seconds)
 
     def link_in_mail(self) -> str:
-        """The link in the one mail that went out by now."""
+        """The link in the only sent mail."""
         (link,) = re.findall(rf"{self.url}/[^\s]+/[A-Za-z0-9]{{43}}", message_text(self.mail()))
         return str(link)
 
     def mail(self) -> EmailMessage:
-        """The one mail that went out by now; it is taken out."""
+        """The only sent mail; removes it."""
         assert self.post is not None
         self._delivered(self.post)
         return self.post.pop_only_message()
 
     def drop_mail(self) -> None:
-        """Have what went out by now not be found by what comes next."""
+        """Discard all sent mails."""
         assert self.post is not None
         self._delivered(self.post)
         self.post.received_messages.clear()
 
     def _delivered(self, post: MailServer) -> None:
-        """Have the mails that wait arrive; the service's own thread may be about to send them."""
+        """Deliver waiting mails; the service's background thread may be sending them already."""
         for _ in range(100):
             self.world.identity.senders["mail"].send_due()
             if post.received_messages:
@@ -252,7 +251,7 @@ class ExampleCompany:
             sleep(0.05)
 
     def code_in_mail(self) -> str:
-        """The code in the last mail that went out by now; the mails are taken out."""
+        """The code in the last sent mail; removes all mails."""
         assert self.post is not None
         self._delivered(self.post)
         letters = [message_text(received_message) for received_message in self.post.received_messages]
@@ -263,7 +262,7 @@ class ExampleCompany:
 
 @contextmanager
 def acme(settings: dict[str, str], key_pool: RsaKeyPool, *, post: MailServer | None = None) -> Iterator[ExampleCompany]:
-    """Serve it, with development settings, at http://localhost and a port; with ``post`` it can send mail."""
+    """Serve the company with development settings at http://localhost:PORT; ``post`` enables mail."""
     bound, applications = loopback_socket(), loopback_socket()
     program = InvoicesApplication(applications.getsockname()[1])
     world = World(

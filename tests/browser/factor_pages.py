@@ -1,4 +1,4 @@
-"""Pages of second factors, each with the way to it."""
+"""Second factor pages, each with a function that opens it."""
 
 import pyotp
 
@@ -8,7 +8,7 @@ from tests.browser.page_scenarios import BrowserScenario, page
 
 
 def _required(scene: BrowserScenario) -> None:
-    """The person is of an organization that asks it of everybody."""
+    """Require a second factor in the user's organization."""
     strict = scene.site.world.make_organization()
     scene.person = scene.make_user(organization=strict)
     with scene.site.world.transaction_services() as services:
@@ -16,7 +16,7 @@ def _required(scene: BrowserScenario) -> None:
 
 
 def _with_an_app(scene: BrowserScenario) -> str:
-    """The person has an authenticator app; its secret."""
+    """Enrol an authenticator app; returns its secret."""
     secret, user_id = pyotp.random_base32(), scene.person.user.id
     with scene.site.world.transaction_services() as services:
         subject = services.storage.users.find_subject(user_id)
@@ -61,7 +61,7 @@ def code_of_an_app_wrong(scene: BrowserScenario) -> None:
 
 
 def _has_address(scene: BrowserScenario) -> None:
-    """The person has an address that they have proved."""
+    """Give the user a verified email address."""
     user_id = scene.person.user.id
     with scene.site.world.transaction_services() as services:
         link = services.users.issue_email_link(user_id, scene.site.make_email_address())

@@ -1,4 +1,4 @@
-"""Pictures of today's pages for README and documentation: ``make pictures``. Needs Chromium."""
+"""Screenshots for README and documentation: ``make pictures``. Needs Chromium."""
 
 import base64
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.browser.example_company import acme
 from tests.browser.tab import Tab
 
 PICTURES = Path(__file__).parents[2] / "docs" / "_static"
-#: In CSS pixels; each of them is two device pixels.
+#: In CSS pixels of two device pixels each.
 SIZE = (1280, 820)
 
 
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def _write(name: str, tab: Tab) -> None:
-    """What the window shows, and not the rest of the page below it."""
+    """Only the visible part of the page."""
     picture = tab.command("Page.captureScreenshot")["data"]
     (PICTURES / f"{name}.png").write_bytes(base64.b64decode(picture))
 

@@ -1,4 +1,4 @@
-"""Scene and Page: a browser and the people of one test, and the ways to pages. Each file of pages says its own."""
+"""Scenarios (a browser and its users) and the registry of pages under test."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from tests.browser.chromium import ChromiumProfile, MakeProfile
 from tests.browser.example_company import CompanyUser, ExampleCompany
 from tests.browser.tab import Tab
 
-#: The longest names that the service takes: many words, and one word.
+#: The longest allowed names: of many words, and of one word.
 LONG = ("Donaudampfschifffahrtsgesellschaftskapitän Maria-Theresia von und zu der langen Straße " * 4)[:199] + "n"
 LONG_WORD = ("Rechtsschutzversicherungsgesellschaften" * 6)[:200]
 
@@ -24,18 +24,18 @@ NEW = "an entirely new one"
 
 @dataclass
 class BrowserScenario:
-    """A browser, and the people and the application of this scene, some of them with the longest names there are."""
+    """A browser with the users and the application of one scenario; ``long`` uses the longest names."""
 
     site: ExampleCompany
     profile: ChromiumProfile
     tab: Tab
     long: bool = False
-    #: Where an interaction with the first tab needs others.
+    #: For scenarios that need another profile.
     make_profile: MakeProfile = field(default=lambda **_: None)  # type: ignore[assignment, return-value]
 
     @cached_property
     def organization(self) -> Organization:
-        """The organization of people and application."""
+        """The organization of users and application."""
         if not self.long:
             return self.site.organization
         organization = self.site.world.make_organization()
@@ -44,16 +44,16 @@ class BrowserScenario:
 
     @cached_property
     def party(self) -> RelyingParty:
-        """The application that asks."""
+        """The application that requests sign-in."""
         return self.site.make_application(LONG_WORD, self.organization) if self.long else self.site.party
 
     @cached_property
     def person(self) -> CompanyUser:
-        """Whose sign-in it is."""
+        """The user who signs in."""
         return self.make_user()
 
     def make_user(self, given_name: str = "Anna", family_name: str = "Berg", **options: object) -> CompanyUser:
-        """Somebody of the organization."""
+        """Make a user of the organization."""
         if not self.long:
             return self.site.make_user(given_name, family_name, **options)  # type: ignore[arg-type]
         options = {"organization": self.organization, "user_name": f"{LONG_WORD[:190]}{next(_NUMBERS)}"} | options
@@ -64,16 +64,16 @@ class BrowserScenario:
         self.site.ask(self.tab, self.party, **parameters)
 
     def ask_with_name(self, **parameters: object) -> None:
-        """Up to the page for the password."""
+        """Open an authorization request and submit the login name."""
         self.ask(**parameters)
         self.tab.send(login_name=self.person.login_name)
 
     def sign_in(self) -> None:
-        """Have the person signed in."""
+        """Create a session of the user."""
         self.site.start_session(self.profile, self.person)
 
     def open(self, path: str) -> None:
-        """Open one of our addresses."""
+        """Open a path of the service."""
         self.tab.open(self.site.url + path)
 
 
@@ -82,12 +82,12 @@ Walk = Callable[[BrowserScenario], None]
 
 @dataclass(frozen=True)
 class PageUnderTest:
-    """The way to a page.
+    """A page and the function that opens it.
 
-    ``path`` is where it leads, with anything in the place of what differs; ``status`` is what comes with it.
-    ``mailing``: of a service with mail. ``names``: it shows names, which may be long. ``main``: pictures are taken of
-    every variant of it. ``chinese``: of its frame the one that is looked at in Chinese. ``languages``: those besides
-    English in which it is checked.
+    ``path`` is its path, with any text in place of variables; ``status`` is its response status.
+    ``mailing``: needs a service with mail. ``names``: shows names, which may be long. ``main``: screenshots are taken
+    of every variant. ``chinese``: represents its layout in Chinese. ``languages``: those besides English in which it
+    is checked.
     """
 
     name: str
@@ -106,7 +106,7 @@ PAGES: dict[str, PageUnderTest] = {}
 
 
 def page(path: str, /, **options: bool | int) -> Callable[[Walk], Walk]:
-    """Keeps the function as the way to the page of its name."""
+    """Register the function as the one that opens the page of its name."""
 
     def keep(walk: Walk) -> Walk:
         name = walk.__name__.replace("_", "-")

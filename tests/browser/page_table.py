@@ -1,4 +1,4 @@
-"""The table of all pages, and to which routes they belong; nothing in here needs a browser."""
+"""The table of all pages and their routes. Needs no browser."""
 
 from pyramid.interfaces import IRoutesMapper
 from pyramid.request import Request
@@ -28,7 +28,7 @@ __all__ = [
     "upstream_pages",
 ]
 
-#: Routes for people of which no page is opened in a browser, and why not.
+#: Page routes that no browser test opens, with the reason.
 UNOPENED = {
     "home": "only redirects",
     "login": "only redirects",

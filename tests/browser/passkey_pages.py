@@ -1,10 +1,10 @@
-"""Pages of passkeys, each with the way to it."""
+"""Passkey pages, each with a function that opens it."""
 
 from identity.crypto import base64url
 from tests.browser.devtools_authenticator import DevToolsAuthenticator
 from tests.browser.page_scenarios import BrowserScenario, page
 
-#: A passkey that nobody can use, as it is kept.
+#: A stored passkey without private key.
 NOBODYS = {
     "id": base64url.encode(bytes(32)),
     "public_key": "",
@@ -19,7 +19,7 @@ NOBODYS = {
 
 
 def _sent_without_an_answer(scene: BrowserScenario) -> None:
-    """As a browser does that runs no script."""
+    """Submit as a browser without script."""
     with scene.tab.leaving():
         scene.tab.run("document.getElementById('page-form').submit()")
 
@@ -38,7 +38,7 @@ def add_a_passkey_errors(scene: BrowserScenario) -> None:
 
 @page("/login/1/passkeys/new")
 def add_a_passkey_that_is_there(scene: BrowserScenario) -> None:
-    """What the script says, under the form."""
+    """The script's message below the form."""
     device = DevToolsAuthenticator(scene.tab)
     add_a_passkey(scene)
     scene.tab.send()

@@ -1,4 +1,4 @@
-"""Pages of signing in and out, behind links in mails, and errors, each with the way to it."""
+"""Pages of sign-in, logout, mailed links and errors, each with a function that opens it."""
 
 from urllib.parse import urlencode
 
@@ -120,7 +120,7 @@ def consent_to_nothing(scene: BrowserScenario) -> None:
 
 @page("/login/1/consent", main=True, names=True)
 def consent_of_others(scene: BrowserScenario) -> None:
-    """An application of another organization asks for all there is."""
+    """A third-party application requests every scope."""
     scene.sign_in()
     world = scene.site.world
     owner = world.make_organization()
@@ -237,7 +237,7 @@ def link_used(scene: BrowserScenario) -> None:
 
 
 def _register_by_mail(scene: BrowserScenario) -> tuple[str, str]:
-    """User name and link of somebody who has filled in the form."""
+    """Submit the registration form; returns user name and mailed link."""
     user_name = f"grace{len(scene.site.world.audit_events())}"
     names = {"user_name": user_name, "given_name": "Grace", "family_name": "Hopper"}
     scene.ask(prompt="create")
@@ -305,7 +305,7 @@ def sign_out(scene: BrowserScenario) -> None:
 
 @page("/sign-out", names=True)
 def sign_out_asked_by_nobody(scene: BrowserScenario) -> None:
-    """Without a hint, and at a browser with two accounts."""
+    """Without id_token_hint, in a browser with two accounts."""
     scene.site.start_session(scene.profile, scene.make_user("Bert", "Sommer"))
     scene.sign_in()
     scene.open("/oauth/v2/endsession")
@@ -336,7 +336,7 @@ def error_not_found(scene: BrowserScenario) -> None:
 
 @page("/console/instance/signing-keys/rotate", main=True, names=True, status=403)
 def error_forbidden(scene: BrowserScenario) -> None:
-    """With the way out and the way to sign in as somebody else."""
+    """The page offers logout and another account."""
     viewer = scene.make_user()
     scene.site.world.assign_manager_role(viewer.user, "IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
     scene.site.start_session(scene.profile, viewer)
@@ -365,6 +365,6 @@ def error_other_site(scene: BrowserScenario) -> None:
 def login_name_and_providers(scene: BrowserScenario) -> None:
     world, organization = scene.site.world, scene.site.world.make_organization()
     for name in (LONG_WORD, LONG) if scene.long else ("Elsewhere", "GitHub"):
-        # One that is asked nothing before people are sent there: links are followed.
+        # A provider without discovery, because the test follows links.
         world.make_upstream_provider(organization, name=name, kind=UpstreamKind.GITHUB, issuer="")
     scene.site.ask(scene.tab, scene.site.make_application("Invoices", organization))

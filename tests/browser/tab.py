@@ -1,4 +1,4 @@
-"""Tab: a window of a browser, and what a person does there."""
+"""A browser window and user actions in it."""
 
 import base64
 from collections.abc import Callable, Iterator
@@ -12,10 +12,10 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
-#: How long a browser may take for anything, in seconds; only a broken page needs it.
+#: The timeout of browser actions in seconds; only broken pages reach it.
 PATIENCE = 60
 
-#: The elements of a selector that are drawn and hold these words; if there are any, those that hold nothing else.
+#: The visible elements of a selector that contain this text; exact matches take precedence.
 _VISIBLE_ELEMENTS = """
 const [selector, words] = arguments;
 const text = (one) => one.textContent.trim().replace(/\\s+/g, ' ');
@@ -25,12 +25,12 @@ const exact = found.filter(one => text(one) === words);
 return exact.length ? exact : found;
 """
 
-#: Whether another document than the one that began at that moment is there, all of it.
+#: True if a document other than the one with this time origin is loaded completely.
 _ARRIVED = "return document.readyState === 'complete' && performance.timeOrigin !== arguments[0];"
 
 
 class Tab:
-    """A window. Everything that leads to another page waits until that is there."""
+    """A window. Every action that navigates waits for the new page."""
 
     def __init__(self, driver: Callable[[], Chrome], *, languages: str, script: bool) -> None:
         self._driver = driver
@@ -46,38 +46,38 @@ class Tab:
 
     @property
     def driver(self) -> Chrome:
-        """The driver, speaking to this window."""
+        """The driver, switched to this window."""
         return self._driver()
 
     def command(self, method: str, **parameters: Any) -> Any:
-        """A command of the DevTools protocol to this window."""
+        """Send a DevTools command to this window."""
         return self.driver.execute_cdp_cmd(method, parameters)
 
     def run(self, script: str, *arguments: Any) -> Any:
-        """What a script returns that the tests bring along, which runs where the page's own may not."""
+        """Run a script of the tests, which the page's policy does not restrict; returns its result."""
         return self.driver.execute_script(script, *arguments)  # type: ignore[no-untyped-call]
 
     def run_slowly(self, script: str, *arguments: Any) -> Any:
-        """The same for a script that calls its last argument when it is done."""
+        """Run an asynchronous script, which passes its result to its last argument."""
         return self.driver.execute_async_script(script, *arguments)  # type: ignore[no-untyped-call]
 
     def languages(self, languages: str) -> None:
-        """What the browser says in Accept-Language from now on."""
+        """Set Accept-Language."""
         self.command("Network.setExtraHTTPHeaders", headers={"Accept-Language": languages})
 
     def size(self, width: int, height: int, *, zoom: float = 1) -> None:
-        """Make the window so large, in CSS pixels; ``zoom`` is how many device pixels each of them has."""
+        """Resize the window, in CSS pixels; ``zoom`` is the number of device pixels for each."""
         self._size = (width, height, zoom)
         self.command(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=zoom, mobile=False
         )
 
     def let_scripts_run(self, whether: bool) -> None:
-        """Those of pages; and what the tests bring along that has to wait for something."""
+        """Enable or disable scripts of pages, and asynchronous scripts of tests."""
         self.command("Emulation.setScriptExecutionDisabled", value=not whether)
 
     def look(self, *, dark: bool = False, forced_colors: bool = False) -> None:
-        """What the person's system asks of pages."""
+        """Emulate the preferences of the user's system."""
         self.command(
             "Emulation.setEmulatedMedia",
             features=[
@@ -89,7 +89,7 @@ class Tab:
 
     def picture(self) -> bytes:
         """The whole page as a PNG, at least as high as the window."""
-        # A scroll bar would be cut out of the page.
+        # A scroll bar would cover part of the page.
         self._hide_scroll_bars(True)
         picture = self.command("Page.captureScreenshot", captureBeyondViewport=True)["data"]
         self._hide_scroll_bars(False)
@@ -98,7 +98,7 @@ class Tab:
     def _hide_scroll_bars(self, whether: bool) -> None:
         width, height, zoom = self._size
         self.command("Emulation.setScrollbarsHidden", hidden=whether)
-        # The page is laid out again when the window changes, not before.
+        # The layout changes only when the window size does.
         for item in (height + 1, height):
             self.size(width, item, zoom=zoom)
 
@@ -106,29 +106,27 @@ class Tab:
 
     @property
     def url(self) -> str:
-        """The address."""
         return self.driver.current_url
 
     @property
     def title(self) -> str:
-        """The title of the document."""
         return self.driver.title
 
     @property
     def status(self) -> int:
-        """The status with which the page came."""
+        """The response status of the page."""
         status: int = self.run("return performance.getEntriesByType('navigation')[0].responseStatus")
         return status
 
     @property
     def heading(self) -> str:
-        """The words of the h1."""
+        """The text of the h1."""
         (element,) = self.all("h1")
         return element.text
 
     @property
     def text(self) -> str:
-        """What can be read."""
+        """The visible text."""
         return self.find("body").text
 
     def find(self, selector: str) -> WebElement:
@@ -148,12 +146,12 @@ class Tab:
         return self.find(f"#field-{name}")
 
     def text_of(self, selector: str) -> str:
-        """The words of the only element of the selector, hidden ones too, with single spaces."""
+        """The text of the only element of the selector, including hidden text, with single spaces."""
         text: str = self.find(selector).get_property("textContent")  # type: ignore[assignment]
         return " ".join(text.split())
 
     def value(self, name: str) -> str:
-        """What stands in a field."""
+        """The value of a field."""
         return self.field(name).get_property("value")  # type: ignore[return-value]
 
     @property
@@ -165,19 +163,17 @@ class Tab:
     # --- what a person does -------------------------------------------------------------------------------------------
 
     def open(self, url: str) -> None:
-        """Type an address."""
+        """Navigate to an address."""
         self.driver.get(url)
 
     def reload(self) -> None:
-        """Ask for the page again."""
         self.driver.refresh()
 
     def back(self) -> None:
-        """Go back."""
         self.driver.back()
 
     def fill(self, **values: str) -> None:
-        """Type into fields, over what stands there."""
+        """Replace the values of fields by typing."""
         for name, value in values.items():
             field = self.field(name)
             if field.tag_name == "select":
@@ -187,40 +183,40 @@ class Tab:
                 field.send_keys(value)
 
     def send(self, **values: str) -> None:
-        """Type into fields, and press the main button of the page."""
+        """Fill fields and press the primary button of the page."""
         self.fill(**values)
         with self.leaving():
             self.find(".button--primary, .button--danger").click()
 
     def press(self, text: str) -> None:
-        """Press the button that shows these words."""
+        """Press the button with this text."""
         self._act("button, summary", text)
 
     def follow(self, text: str, *, inside: str = "body") -> None:
-        """Follow the link that shows these words."""
+        """Follow the link with this text."""
         self._act(f"{inside} a[href]", text)
 
     def type(self, *keys: str) -> None:
-        """Press keys, wherever the focus is."""
+        """Press keys at the focused element."""
         ActionChains(self.driver).send_keys(*keys).perform()
 
     @contextmanager
     def leaving(self) -> Iterator[None]:
-        """What is done in the block leads to another page: wait for it."""
+        """Wait until the block's actions have loaded another page."""
         before = self.run("return performance.timeOrigin")
         yield
         self.wait(lambda: self.run(_ARRIVED, before))
 
     def wait(self, condition: Callable[[], object]) -> None:
-        """Wait until something is so."""
-        # Between two pages the driver has nothing to speak to.
+        """Wait until the condition is true."""
+        # The driver raises errors between two pages.
         waiting = WebDriverWait(self.driver, PATIENCE, poll_frequency=0.02, ignored_exceptions=[WebDriverException])
         waiting.until(lambda _: condition())
 
     def _act(self, selector: str, text: str) -> None:
         found = self.run(_VISIBLE_ELEMENTS, selector, text)
         assert len(found) == 1, f"{len(found)} of {selector} show {text!r} at {self.url}\n{self.text}"
-        # Neither a menu nor a button for script leads anywhere.
+        # Menus and script buttons do not navigate.
         if found[0].tag_name == "summary" or found[0].get_attribute("type") == "button":
             found[0].click()
             return

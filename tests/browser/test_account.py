@@ -1,4 +1,4 @@
-"""The person's own pages."""
+"""Account pages in a browser."""
 
 from selenium.webdriver.common.keys import Keys
 
@@ -13,7 +13,7 @@ def test_profile_is_saved(site: ExampleCompany, profile: ChromiumProfile, tab: T
     tab.open(f"{site.url}/account/profile")
     assert (tab.heading, tab.value("given_name"), tab.focused) == ("Profile", "Anna", "body")
     tab.send(given_name="Änne <b>", phone="+49 30 1234567", locale="de", zoneinfo="Europe/Berlin")
-    # From now on the account speaks the person's own language.
+    # The account now uses the profile language.
     assert tab.find("html").get_attribute("lang") == "de"
     assert len(tab.all(".notice--success")) == 1
     assert (tab.value("given_name"), tab.value("phone")) == ("Änne <b>", "+49 30 1234567")
@@ -138,7 +138,7 @@ def test_account_switch(site: ExampleCompany, profile: ChromiumProfile, tab: Tab
     anna, bert = site.make_user(), site.make_user("Bert", "Sommer")
     site.start_session(profile, bert)
     site.start_session(profile, anna)
-    # Times are whole seconds: who was here last is a question of at least one.
+    # Times are whole seconds, so the order of sessions needs a difference of at least one.
     site.world.clock.advance(seconds=2)
     tab.open(f"{site.url}/account/profile")
     company_user, user = (anna, bert) if tab.value("given_name") == "Anna" else (bert, anna)

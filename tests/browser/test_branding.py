@@ -1,4 +1,4 @@
-"""Looks in a browser: colours by the system's theme, a logo that does nothing, and a preview while one types."""
+"""Branding in a browser: colour schemes, inert logos, and the live preview."""
 
 import base64
 from dataclasses import fields
@@ -36,14 +36,14 @@ def test_sign_in_shows_organization_branding(scene: BrowserScenario) -> None:
     logo = tab.find(".brand__logo")
     assert tab.run("return arguments[0].complete && arguments[0].naturalWidth > 0", logo)
     assert logo.size["height"] == 40
-    # Opened by itself it is a document, in which nothing runs.
+    # Opened directly, the logo is a document whose scripts do not run.
     tab.open(str(logo.get_property("src")))
     assert tab.run("return document.documentElement.localName") == "svg"
     assert tab.run("return document.querySelectorAll('script, [onload]').length") == 0
 
 
 def test_logo_is_visible_on_dark_pages(scene: BrowserScenario) -> None:
-    """On a light ground, unless there is another logo for dark pages, which stands on the page itself."""
+    """On a light background, unless there is a logo for dark pages, which needs none."""
     site, tab = scene.site, scene.tab
     organization = branded(scene)
     party = site.make_application("Invoices", organization)
@@ -75,7 +75,7 @@ def test_logo_upload(scene: BrowserScenario, tmp_path: Path) -> None:
     with tab.leaving():
         tab.press("Upload")
     assert tab.run("return arguments[0].naturalHeight", tab.find("#looks .brand__logo")) in (48, 72, 96, 144, 192)
-    # One that is too large is refused before it is read, by a page.
+    # An oversized file is refused with a page before it is parsed.
     file.write_bytes(bytes(3_000_000))
     tab.follow("Change", inside="#looks")
     tab.follow("Logo", inside="main")
@@ -96,7 +96,7 @@ def test_branding_preview_follows_input(scene: BrowserScenario) -> None:
     tab.fill(accent="#6d1247", display_name="Southwind")
     tab.wait(lambda: tab.run(_COLOUR, button, "backgroundColor") == "rgb(109, 18, 71)")
     tab.wait(lambda: "Southwind" in tab.text_of("#preview .mail__name"))
-    # What cannot be taken changes nothing, and nothing was saved.
+    # Invalid values do not change the preview, and nothing is saved.
     tab.fill(accent="#ffcc0")
     tab.fill(accent_dark="#ffffff")
     tab.wait(lambda: tab.run(_COLOUR, ".looks--dark .looks__button", "backgroundColor") == "rgb(255, 255, 255)")

@@ -1,4 +1,4 @@
-"""What a company tries first: factors for its managers, a phone that is lost, and people of another provider."""
+"""A company's first steps: factors for managers, a lost phone, and users of an identity provider."""
 
 import os
 from collections.abc import Iterator
@@ -18,32 +18,32 @@ from tests.browser.example_company import CompanyUser, ExampleCompany, acme
 from tests.browser.tab import Tab
 
 TWO, RESISTANT = "urn:service:iam:acr:2", "urn:service:iam:acr:phr"
-#: Where pictures of the way are kept, if somebody wants to look at them.
+#: The optional folder for screenshots of these steps.
 PICTURES = os.environ.get("IDENTITY_PICTURES")
 
 
 @pytest.fixture
 def company(chromium: Chromium, on_memory: dict[str, str], key_pool: RsaKeyPool) -> Iterator[ExampleCompany]:
-    """A service whose policy is its own, and which may ask another one on this machine."""
+    """A service with its own policy and access to loopback."""
     with acme(on_memory | {"identity.outgoing_networks": "127.0.0.0/8 ::1/128"}, key_pool) as site:
         yield site
 
 
 @pytest.fixture
 def provider_site(chromium: Chromium, on_memory: dict[str, str], key_pool: RsaKeyPool) -> Iterator[ExampleCompany]:
-    """Another service, at which people have accounts."""
+    """Another service as the identity provider."""
     with acme(on_memory, key_pool) as site:
         yield site
 
 
 def save_picture(tab: Tab, name: str) -> None:
-    """Keep a picture of the page."""
+    """Save a screenshot of the page."""
     if PICTURES:
         (Path(PICTURES) / f"{name}.png").write_bytes(tab.picture())
 
 
 def set_up_an_app(tab: Tab) -> pyotp.TOTP:
-    """On the page that offers one; what the phone keeps."""
+    """Read the secret of the enrolment page into an app."""
     (link,) = tab.all("a[href^='otpauth:']")
     app = pyotp.parse_uri(str(link.get_attribute("href")))
     assert isinstance(app, pyotp.TOTP)
@@ -51,7 +51,7 @@ def set_up_an_app(tab: Tab) -> pyotp.TOTP:
 
 
 def code(site: ExampleCompany, app: pyotp.TOTP) -> str:
-    """What the app shows, one step after what it showed before."""
+    """The app's next code, after advancing the clock by one step."""
     site.world.clock.advance(30)
     return app.at(site.world.clock())
 
@@ -62,14 +62,14 @@ def sign_out(site: ExampleCompany, tab: Tab) -> None:
 
 
 def test_owner_requires_second_factor_of_managers(company: ExampleCompany, tab: Tab) -> None:
-    """And is the first who is asked: sets a passkey up, then an app, and signs in by the passkey alone."""
+    """The owner is the first to comply: adds a passkey, then an app, and signs in by passkey alone."""
     owner, device = company.make_manager(), DevToolsAuthenticator(tab)
     tab.open(f"{company.url}/console/instance/policy/edit")
     company.sign_in(tab, owner)
     tab.fill(second_factor=SecondFactorRule.REQUIRED_FOR_MANAGERS.value)
     save_picture(tab, "1-policy")
     tab.send()
-    # Theirs is the only session here that began without one.
+    # The owner's is the only session without a second factor.
     assert "These rules end 1 session. Your own session is among them. Save again to confirm." in tab.text
     tab.send()
     assert tab.heading == "Set up a second factor", tab.text
@@ -93,7 +93,7 @@ def test_owner_requires_second_factor_of_managers(company: ExampleCompany, tab: 
     device.present(True)
     tab.press("Sign in with a passkey")
     assert tab.heading == "Sign-in policy of the instance"
-    # The password alone opens nothing any more.
+    # The password alone is no longer sufficient.
     sign_out(company, tab)
     device.present(False)
     tab.open(f"{company.url}/login?target=/console")
@@ -131,7 +131,7 @@ def test_recovery_code_replaces_lost_phone(company: ExampleCompany, tab: Tab) ->
     if "/consent" in tab.url:
         tab.send()
     assert company.tokens(tab, authorization).claims["acr"] == TWO
-    # What was lost proves nothing any more, and a new one takes its place.
+    # The lost app is replaced by a new one.
     tab.open(f"{company.url}/account/security")
     assert "9 codes left" in tab.text
     tab.open(f"{company.url}/login?target=/account/security&enrol=totp")
@@ -143,7 +143,7 @@ def test_recovery_code_replaces_lost_phone(company: ExampleCompany, tab: Tab) ->
 def test_upstream_user_reaches_the_application(
     company: ExampleCompany, provider_site: ExampleCompany, tab: Tab
 ) -> None:
-    """For the first time: an account is made here, and the application gets its tokens."""
+    """The first sign-in creates an account and issues tokens."""
     provider = company.world.make_upstream_provider(
         company.organization,
         name="Elsewhere",

@@ -1,4 +1,4 @@
-"""The console in a browser: a newcomer's whole way, and what managers do with it."""
+"""The console in a browser: the whole path of a newcomer, and daily work of managers."""
 
 import json
 import re
@@ -23,7 +23,7 @@ from tests.browser.tab import Tab
 
 DOCS = Path(__file__).parents[2] / "docs"
 
-#: What the newcomer changes of the documented client: the scope, and what is done with the token.
+#: The changes to the documented client: the scope, and the use of the token.
 SCOPE = '"openid profile"'
 THEIR_END = """
 call = {"headers": {"Authorization": f"Bearer {token['access_token']}"}, "timeout": 10}
@@ -32,19 +32,19 @@ organization = requests.get(f"{issuer}/management/v1/organizations/{me['organiza
 print(json.dumps({"me": me, "organization": organization}))
 """
 
-#: More than any page has links before what is looked for.
+#: More focusable elements than any page has before the target.
 MANY = 60
 
 
 @pytest.fixture
 def organization(site: ExampleCompany) -> Organization:
-    """An organization of its own for each test."""
+    """A new organization for each test."""
     return site.world.make_organization()
 
 
 @pytest.fixture
 def manager(site: ExampleCompany, profile: ChromiumProfile) -> CompanyUser:
-    """The IAM_OWNER who is signed in at the browser."""
+    """The IAM_OWNER who is signed in."""
     person = site.make_manager()
     site.start_session(profile, person)
     return person
@@ -102,7 +102,7 @@ def test_newcomer_reaches_the_api(
 
 
 def register_a_web_application(site: ExampleCompany, tab: Tab) -> None:
-    """From the project's page on: client id and secret are shown, once, and are good for the token endpoint."""
+    """Starting at the project's page; client id and secret are shown once and work at the token endpoint."""
     tab.follow("New application")
     tab.follow("Web")
     tab.send(name="Web shop", redirect_uris="https://shop.example/callback")
@@ -119,7 +119,7 @@ def register_a_web_application(site: ExampleCompany, tab: Tab) -> None:
 
 
 def make_a_service_user(tab: Tab, user_name: str) -> str:
-    """Its id."""
+    """Returns its id."""
     tab.follow("Service users", inside=".navigation")
     tab.follow("New service user")
     tab.send(user_name=user_name, display_name="CI runner", description="Deploys the shop.")
@@ -128,7 +128,7 @@ def make_a_service_user(tab: Tab, user_name: str) -> str:
 
 
 def add_a_key(tab: Tab, user_name: str, folder: Path) -> dict[str, str]:
-    """KEYS → New → expiration date → Add; the content of the file that the browser then keeps."""
+    """KEYS → New → expiration date → Add; returns the content of the downloaded file."""
     tab.follow("New key")
     assert tab.focused == "field-expiration_date"
     tab.send()
@@ -140,7 +140,7 @@ def add_a_key(tab: Tab, user_name: str, folder: Path) -> dict[str, str]:
     assert path.read_text() == key_json
     content: dict[str, str] = json.loads(key_json)
     assert path.name == f"{user_name}-{content['keyId'][:8]}.json"
-    # The answer to the form is all that there is: the same form makes no second key.
+    # Resubmitting the form creates no second key.
     tab.reload()
     assert tab.status == 409
     assert "This was already added; its secret was shown then." in tab.text
@@ -164,7 +164,7 @@ def make_it_manager(tab: Tab, user_name: str, name: str) -> None:
 
 
 def run_their_script(site: ExampleCompany, folder: Path, scope: str) -> dict[str, Any]:
-    """What the documented client says, with the scope that the console told, and calls of the management API."""
+    """Run the documented client with the console's scope and calls of the management API; returns its output."""
     documented = (DOCS / "how-to" / "application-developers" / "examples" / "first_token.py").read_text()
     assert documented.count(SCOPE) == 1
     script = folder / "read_organization.py"
@@ -196,7 +196,7 @@ def test_ids_and_secrets_can_be_copied(
 
 
 def copied(tab: Tab) -> str:
-    """What is in the clipboard once the page has said so."""
+    """The clipboard after the page has confirmed copying."""
     tab.wait(lambda: tab.run("return document.querySelector('body > [role=status]').textContent") == "Copied")
     found: str = tab.run_slowly("navigator.clipboard.readText().then(arguments[0])")
     return found
@@ -230,7 +230,7 @@ def test_navigation_is_a_menu_on_narrow_screens(
     tab.type(Keys.ENTER)
     tab.follow("Projects", inside=".navigation")
     assert tab.heading == "Projects"
-    # Another organization, and still its projects.
+    # Switching the organization stays on the project list.
     tab.press(f"Organization: {organization.name}")
     tab.follow(site.organization.name)
     assert (tab.heading, tab.url) == ("Projects", of_organization(site, site.organization, "/projects"))
@@ -246,7 +246,7 @@ def test_tabs_of_two_organizations_are_independent(
     first.open(of_organization(site, organization, "/projects/new"))
     other.open(of_organization(site, site.organization, "/projects/new"))
     first.send(name="Rockets")
-    # What was done is told to the tab that did it.
+    # The success message appears in the tab of the action.
     assert first.text_of(".notice--success").startswith("Project created.")
     other.reload()
     assert not other.all(".notice")
@@ -330,7 +330,7 @@ def test_manager_is_added_by_keyboard(
     reach(tab, "Add")
     enter(tab)
     assert f"{robot.user.display_name} is now ORG_OWNER of {organization.name}." in tab.text
-    # What went wrong has the focus.
+    # The error summary has the focus.
     tab.open(of_organization(site, organization, f"/managers/new?user_id={robot.id}"))
     reach(tab, "Add")
     enter(tab)
@@ -339,32 +339,32 @@ def test_manager_is_added_by_keyboard(
 
 
 def enter(tab: Tab) -> None:
-    """Press Enter where it leads to another page."""
+    """Press Enter and wait for the new page."""
     with tab.leaving():
         tab.type(Keys.ENTER)
 
 
 def reach(tab: Tab, text: str) -> None:
-    """Press Tab until the focus is at what begins with these words."""
+    """Press Tab until the focused element starts with this text."""
     reach_where(tab, "return document.activeElement.textContent.trim().startsWith(arguments[0])", text)
 
 
 def reach_field(tab: Tab, name: str) -> None:
-    """Press Tab until the focus is in this field."""
+    """Press Tab until this field has the focus."""
     reach_where(tab, "return document.activeElement.id === arguments[0]", f"field-{name}")
 
 
 def reach_where(tab: Tab, condition: str, argument: str) -> None:
     for _ in range(MANY):
         tab.type(Keys.TAB)
-        # Between two rounds the whole page has the focus.
+        # After the last element the body has the focus.
         if tab.focused != "body" and tab.run(condition, argument):
             return
     raise AssertionError(f"the Tab key does not reach {argument}")
 
 
 def test_addresses_break_between_words(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
-    """At a width that many screens have, next to long names: each line of an address is whole words."""
+    """At a common screen width, next to long names, URLs wrap only between words."""
     organization = site.world.make_organization()
     with site.world.transaction_services() as services:
         for name in ("maximiliane.alexandra.schwarzenberger", "michal.walesa-kowalski"):

@@ -1,4 +1,4 @@
-"""What other sites cannot do to people who are signed in (security 11)."""
+"""Protection of signed-in users from other sites (security 11)."""
 
 from urllib.parse import urlencode
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.thorough
 
 
 def test_cross_origin_form_is_refused(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
-    """Even one of the same site, from where cookies come along, and even with the right token: it may have leaked."""
+    """Also from the same site, which sends cookies, and with a valid token, which may have leaked."""
     anna = site.make_user()
     site.start_session(profile, anna)
     tab.open(f"{site.url}/account/profile")
@@ -26,7 +26,7 @@ def test_cross_origin_form_is_refused(site: ExampleCompany, profile: ChromiumPro
     tab.open(site.application.form_to(target, changed, origin=site.application.other_origin))
     tab.press("Win a prize")
     assert (tab.status, tab.heading) == (403, "We did not take this form")
-    # Of another site no cookie comes along: it is as if nobody were signed in.
+    # Cross-site requests carry no cookies, so there is no session.
     tab.open(site.application.form_to(target, changed))
     tab.press("Win a prize")
     assert not tab.all(".notice--success")
@@ -54,7 +54,7 @@ def test_cross_site_forms_are_refused(
 
 
 def test_login_csrf_is_refused(site: ExampleCompany, tab: Tab, make_profile: MakeProfile) -> None:
-    """Login CSRF: the attacker's own sign-in, token included, sent from the browser of somebody else."""
+    """Login CSRF: a victim's browser submits the attacker's sign-in form, including its token."""
     mallory = site.make_user("Mallory", "Moor")
     attacker_tab = make_profile().tab()
     site.ask(attacker_tab)
@@ -85,7 +85,7 @@ def test_pages_cannot_be_framed(site: ExampleCompany, profile: ChromiumProfile, 
 
 
 def test_injected_script_does_not_run(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
-    """The policy is in force: what an attacker might get into a page does nothing, and the browser says so."""
+    """Content Security Policy blocks injected scripts."""
     site.ask(tab)
     tab.run(
         """const made = document.createElement('div');
@@ -124,7 +124,7 @@ def test_referrer_is_not_sent_to_application(site: ExampleCompany, tab: Tab) -> 
     assert tab.run("return document.referrer") == ""
     parameters = {"client_id": site.party.client_id, "post_logout_redirect_uri": site.application.goodbye}
     tab.open(f"{site.url}/oauth/v2/endsession?{urlencode(parameters)}")
-    # The page at the end knows of the same request that waits.
+    # The final page uses the same pending request.
     tab.open(tab.url.replace("/sign-out?", "/signed-out?"))
     tab.follow("Back to Invoices")
     assert tab.url == site.application.goodbye

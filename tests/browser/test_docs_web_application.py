@@ -1,4 +1,4 @@
-"""The web application of the documentation, in a browser."""
+"""The documentation's web application in a browser."""
 
 import socket
 import subprocess
@@ -17,7 +17,7 @@ SCRIPT = ROOT / "docs" / "how-to" / "application-developers" / "examples" / "web
 
 @dataclass(frozen=True)
 class DocsExample:
-    """The program, running."""
+    """The running program."""
 
     port: int
 
@@ -47,7 +47,7 @@ def example(site: ExampleCompany) -> Iterator[DocsExample]:
 
 def test_docs_web_application_sign_in_and_logout(site: ExampleCompany, tab: Tab, example: DocsExample) -> None:
     anna = site.make_user()
-    # Browsers open connections before they have anything to say.
+    # Browsers open idle connections in advance.
     with socket.create_connection(("localhost", example.port)):
         tab.open(example.home)
         tab.follow("Sign in")

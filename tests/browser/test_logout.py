@@ -1,4 +1,4 @@
-"""Signing out, asked by an application or by the person."""
+"""Logout by an application or by the user."""
 
 from urllib.parse import urlencode
 
@@ -17,7 +17,7 @@ def is_signed_in(site: ExampleCompany, profile: ChromiumProfile) -> bool:
 
 
 def signed_in(site: ExampleCompany, tab: Tab) -> tuple[CompanyUser, str]:
-    """Somebody who has signed in to the application, and the ID token that it got."""
+    """Sign in a new user; returns the user and the application's ID token."""
     anna = site.make_user()
     authorization = site.ask(tab)
     site.sign_in(tab, anna)

@@ -1,4 +1,4 @@
-"""Every page is complete without script (pages §1)."""
+"""Every page works without script (pages §1)."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_sign_in_without_script(site: ExampleCompany, tab: Tab) -> None:
     assert (tab.status, tab.focused) == (422, "field-password")
     tab.send(password=anna.password)
     tab.send(new_password="short", new_password_again="other")
-    # The summary of errors has the focus although it is no control.
+    # The error summary has the focus although it is not a form control.
     assert tab.focused == "errors"
     tab.send(new_password="an entirely new one", new_password_again="an entirely new one")
     site.tokens(tab, authorization)

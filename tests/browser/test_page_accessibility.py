@@ -1,6 +1,6 @@
-"""What holds of every page: sound for machines, usable by keyboard, in every width; if asked, in every language too.
+"""Checks of every page: accessibility, keyboard, widths; with options also every language.
 
-The pictures are for people to look at; they are taken with ``--pictures``.
+``--pictures`` takes screenshots for review.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ AXE = (files("axe_core_python") / "axe.min.js").read_text()
 CHECKS = Path(__file__).with_name("checks.js").read_text()
 
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag2aaa", "best-practice"]
-#: The rules of axe-core that look at colours, and take the most time; the first asks for less than the second.
+#: The slow colour rules of axe-core; the second is stricter than the first.
 COLOURS = ["color-contrast", "color-contrast-enhanced", "link-in-text-block"]
 
 
@@ -37,7 +37,7 @@ COLOURS_ALONE = {"runOnly": {"type": "rule", "values": COLOURS[1:]}}
 SIZES = ((1280, 860), (390, 844), (320, 640))
 PHONE = 640
 
-#: The addresses that links led to so far.
+#: Link targets that were checked already.
 CHECKED_LINKS: set[str] = set()
 
 MakeScene = Callable[..., BrowserScenario]
@@ -45,7 +45,7 @@ MakeScene = Callable[..., BrowserScenario]
 
 @pytest.fixture
 def make_scenario(make_profile: MakeProfile, request: pytest.FixtureRequest) -> Iterator[MakeScene]:
-    """Leads a browser to a page."""
+    """Opens a page in a browser."""
     sites: list[ExampleCompany] = []
 
     def make(
@@ -72,7 +72,7 @@ def make_scenario(make_profile: MakeProfile, request: pytest.FixtureRequest) -> 
 
 
 def in_language(scene: BrowserScenario, page: PageUnderTest, language: str, make_scenario: MakeScene) -> Tab:
-    """The same page in another language: asked for again, or where that leads elsewhere, walked to again."""
+    """The page in another language: reloaded, or opened from the start if reloading leads elsewhere."""
     tab = scene.tab
     before = (tab.url, tab.status)
     tab.languages(language)
@@ -84,17 +84,17 @@ def in_language(scene: BrowserScenario, page: PageUnderTest, language: str, make
 
 
 def looked_at(tab: Tab, check: str, *arguments: Any) -> Any:
-    """What a function of checks.js returns."""
+    """The result of a function of checks.js."""
     return tab.run(f"return ({CHECKS}).{check}(...arguments);", *arguments)
 
 
 def violations(tab: Tab, rules: dict[str, Any]) -> list[str]:
-    """What axe-core finds by these rules."""
+    """The violations of these axe-core rules."""
     if tab.run("return typeof axe === 'undefined';"):
         tab.run(AXE)
     found = tab.run_slowly(
         "const [what, options, done] = arguments; axe.run(what, options).then((found) => done(found.violations));",
-        # What is in a closed part is drawn nowhere, but axe-core judges it as if it lay on what follows.
+        # axe-core treats collapsed sections as if they overlapped the following content.
         {"exclude": ["details:not([open]) > :not(summary)"]},
         {**rules, "resultTypes": ["violations"], "preload": False},
     )
@@ -102,13 +102,13 @@ def violations(tab: Tab, rules: dict[str, Any]) -> list[str]:
         f"{item['id']}: {item['help']}: {node['html']} {node['failureSummary']}"
         for item in found
         for node in item["nodes"]
-        # It does not know yet what HTML says of passkeys (autofill detail tokens).
+        # axe-core does not know the autofill token of passkeys yet.
         if not (item["id"] == "autocomplete-valid" and 'autocomplete="username webauthn"' in node["html"])
     ]
 
 
 def layout_problems(tab: Tab) -> list[str]:
-    """What does not fit, in every width; the last one stays."""
+    """Layout overflows in every width; the window keeps the last one."""
     problems = []
     for width, height in SIZES:
         tab.size(width, height)
@@ -117,7 +117,7 @@ def layout_problems(tab: Tab) -> list[str]:
 
 
 def tab_problems(tab: Tab) -> list[str]:
-    """What the Tab key does not reach, or not in order, or without showing it."""
+    """Elements that Tab does not reach, reaches out of order or does not show."""
     focusable = looked_at(tab, "places")
     looked_at(tab, "watchFocus")
     reached: dict[int, Any] = {}
@@ -136,9 +136,9 @@ def tab_problems(tab: Tab) -> list[str]:
 
 
 def once_around(focused: list[Any]) -> tuple[dict[int, Any], bool]:
-    """Where the focus was by then, by place, and whether it came back to one of them.
+    """The focused elements by position, and whether the focus returned to one of them.
 
-    After the last element it leaves the page, and comes back to the first. A date has several parts.
+    After the last element the focus leaves the page and returns to the first. A date has several parts.
     """
     reached: dict[int, Any] = {}
     for before, found in pairwise([{"place": -1}, *focused]):
@@ -150,7 +150,7 @@ def once_around(focused: list[Any]) -> tuple[dict[int, Any], bool]:
 
 
 def link_problems(tab: Tab) -> list[str]:
-    """What leads to errors."""
+    """Links that lead to errors."""
     found = looked_at(tab, "links", sorted(CHECKED_LINKS))
     CHECKED_LINKS.update(found["asked"])
     wrong: list[str] = found["wrong"]
@@ -159,11 +159,11 @@ def link_problems(tab: Tab) -> list[str]:
 
 @pytest.fixture
 def thorough(request: pytest.FixtureRequest) -> bool:
-    """Whether everything is looked at."""
+    """True if every variant is checked."""
     return bool(request.config.getoption("--thorough"))
 
 
-#: One page of each kind; the others are made of the same parts.
+#: One page of each kind; the others consist of the same parts.
 FIRST = {
     *("login-name", "password-wrong", "choose-an-account", "register-errors", "consent-of-others", "reset-link"),
     *("sign-out", "signed-out", "error-forbidden", "profile-errors", "sessions", "console-overview", "console-menu"),
@@ -220,9 +220,9 @@ SETTING_UP = [
 @pytest.mark.parametrize("size", SIZES[1:], ids=str)
 @pytest.mark.parametrize("name", SETTING_UP)
 def test_enrolment_page_starts_at_the_top(make_scenario: MakeScene, name: str, size: tuple[int, int]) -> None:
-    """On a phone: no field further down has the focus, which would scroll a picture or a sentence away."""
+    """On a phone, focus on a lower field would scroll the QR code or the explanation away."""
     tab = make_scenario(PAGES[name], size=size).tab
-    # The focus is given before the page is drawn for the first time.
+    # The focus is set before the first rendering.
     tab.run_slowly("const [done] = arguments; requestAnimationFrame(() => requestAnimationFrame(done));")
     assert tab.run("return document.querySelector('h1').getBoundingClientRect().top;") >= 0
 
@@ -232,7 +232,7 @@ def test_enrolment_page_starts_at_the_top(make_scenario: MakeScene, name: str, s
 
 @pytest.fixture
 def keep(request: pytest.FixtureRequest) -> Callable[[Tab, str], None]:
-    """Takes a picture and keeps it."""
+    """Takes a screenshot and saves it."""
     folder = request.config.rootpath / request.config.getoption("--pictures-folder")
     folder.mkdir(parents=True, exist_ok=True)
 

@@ -1,4 +1,4 @@
-"""Passkeys, by authenticators that Chromium pretends to have."""
+"""Passkeys with virtual authenticators of Chromium."""
 
 from datetime import timedelta
 
@@ -16,7 +16,7 @@ BUTTON = "Sign in with a passkey"
 
 
 def add_passkey(site: ExampleCompany, tab: Tab, person: CompanyUser) -> None:
-    """In the account, from a browser where nobody is signed in."""
+    """Sign in and add a passkey in the account."""
     tab.open(site.url + ADD)
     site.sign_in(tab, person)
     assert tab.heading == "Add a passkey"
@@ -51,7 +51,7 @@ def test_passkey_is_added_and_signs_in(site: ExampleCompany, tab: Tab) -> None:
 
 
 def test_passkey_autofill_at_login_name(site: ExampleCompany, tab: Tab) -> None:
-    """The pretended authenticator lets the person choose the first one at once."""
+    """The virtual authenticator selects the first passkey at once."""
     anna, device = site.make_user(), DevToolsAuthenticator(tab)
     add_passkey(site, tab, anna)
     sign_out(site, tab)

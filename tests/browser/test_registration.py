@@ -1,4 +1,4 @@
-"""Accounts that people make for themselves."""
+"""Registration in a browser."""
 
 import pytest
 
@@ -17,7 +17,7 @@ GRACE = {
 
 
 def go_on(tab: Tab, login_name: str) -> None:
-    """From the page that says which login name the new account has."""
+    """Continue from the page that shows the new login name."""
     assert tab.heading == "Your account is ready", tab.text
     assert login_name in tab.text
     tab.press("Continue")
@@ -71,7 +71,7 @@ def test_language_change_keeps_registration_form(site: ExampleCompany, tab: Tab)
 
 
 def test_mailed_link_completes_registration(mailing_site: ExampleCompany, tab: Tab, make_profile: MakeProfile) -> None:
-    """In another browser, such as that of a phone: then the account is where it leads."""
+    """In another browser, such as on a phone, the link leads to the account."""
     site = mailing_site
     site.ask(tab, prompt="create")
     tab.send(**grace(5))
@@ -80,7 +80,7 @@ def test_mailed_link_completes_registration(mailing_site: ExampleCompany, tab: T
     other.open(site.link_in_mail())
     assert other.heading == "Finish your account"
     assert "grace5@navy.example" in other.text
-    # Whoever asked for the link may have been somebody else: nothing of what they typed is kept.
+    # Another person may have requested the link, so the typed values are not kept.
     other.send(**{name: value for name, value in grace(5).items() if name != "email"})
     assert (other.heading, "grace5@acme.example" in other.text) == ("Enter your password", True)
     other.send(password=GRACE["password"])

@@ -1,4 +1,4 @@
-"""Signing in with a real browser."""
+"""Sign-in in a browser."""
 
 import pytest
 from selenium.webdriver.common.keys import Keys
@@ -145,7 +145,7 @@ def test_language_change_keeps_input(site: ExampleCompany, tab: Tab) -> None:
     assert (tab.heading, tab.value("login_name")) == ("Anmelden", anna.login_name)
     assert tab.find("html").get_attribute("lang") == "de"
     tab.send()
-    # The pages that follow speak it too.
+    # The following pages use the language, too.
     assert tab.find("html").get_attribute("lang") == "de"
     tab.send(password=anna.password)
     site.tokens(tab, authorization)
@@ -161,7 +161,7 @@ def test_pages_use_browser_language(site: ExampleCompany, make_profile: MakeProf
 
 
 def test_form_post_response_mode(site: ExampleCompany, tab: Tab) -> None:
-    """Form Post Response Mode: the page sends itself on."""
+    """Form Post Response Mode: the page submits itself."""
     authorization = site.ask(tab, response_mode="form_post")
     site.sign_in(tab, site.make_user())
     tab.wait(lambda: tab.url.startswith(site.application.origin))
@@ -181,7 +181,7 @@ def test_fragment_response_mode(site: ExampleCompany, tab: Tab) -> None:
 
 
 def test_application_may_redirect_to_another_site(site: ExampleCompany, tab: Tab) -> None:
-    """Browsers apply form-action to all that follows a POST: pages of a sign-in must not carry it (pages §3.4)."""
+    """Browsers apply form-action to redirects after a POST, so sign-in pages must not set it (pages §3.4)."""
     authorization = site.ask(tab, redirect_uri=site.application.onward)
     site.sign_in(tab, site.make_user())
     assert tab.url.startswith(f"{site.application.other_origin}/welcome?")

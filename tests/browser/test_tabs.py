@@ -1,4 +1,4 @@
-"""Several tabs, the Back button, and pages that have become old."""
+"""Several tabs, the Back button, and stale pages."""
 
 import pytest
 
@@ -61,7 +61,7 @@ def test_back_to_login_name_allows_another_user(site: ExampleCompany, tab: Tab) 
 
 
 def test_stale_account_form_is_redisplayed(site: ExampleCompany, profile: ChromiumProfile) -> None:
-    """Signed out and in again meanwhile: the token belongs to a session that is over."""
+    """After signing out and in again, the token belongs to an ended session."""
     anna = site.make_user()
     site.start_session(profile, anna)
     old, tab = profile.tab(), profile.tab()

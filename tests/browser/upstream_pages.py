@@ -1,4 +1,4 @@
-"""The ways to the pages of people who come from an identity provider elsewhere."""
+"""Pages of upstream sign-in, each with a function that opens it."""
 
 from identity.domain.organizations import Organization
 from identity.domain.records import RecordNamespace
@@ -9,11 +9,10 @@ from tests.browser.page_scenarios import LONG_WORD, BrowserScenario, page
 
 
 def _came_from_elsewhere(scene: BrowserScenario) -> Organization:
-    """Back from a provider, as somebody who is nobody here: what the provider's answer leaves behind is there. Returns
-    the organization, which nobody else has."""
+    """Simulate the return of an unknown upstream identity; returns its new organization."""
     world = scene.site.world
     organization = world.make_organization()
-    # One that is asked nothing before people are sent there: links are followed.
+    # A provider without discovery, because the test follows links.
     provider = world.make_upstream_provider(
         organization, name=LONG_WORD if scene.long else "GitHub", kind=UpstreamKind.GITHUB, issuer=""
     )
