@@ -13,7 +13,7 @@ from identity.testing.browser import Browser, set_password
 from identity.testing.relying_party import ReceivedTokens, RelyingParty, SentAuthorizationRequest
 from identity.testing.world import World
 
-#: Every standard claim of the scope (OpenID Connect Core §5.4), as far as the person has it.
+#: Standard claims of each scope (OpenID Connect Core §5.4) that the user has.
 CLAIMS = {
     "profile": {
         "name", "family_name", "given_name", "middle_name", "nickname", "preferred_username", "profile", "picture",
@@ -51,7 +51,7 @@ class Suite:
         self.person = make_user_with_all_claims(world)
         self.login_name = set_password(world, self.person)
         self.browser = Browser(world)
-        #: The pages that the person saw in the last run through the authorization endpoint.
+        #: Pages shown in the last run through the authorization endpoint.
         self.pages: list[str] = []
 
     @property
@@ -96,7 +96,7 @@ class Suite:
 
 
 def make_user_with_all_claims(world: World) -> HumanUser:
-    """A person of whom every standard claim is known."""
+    """A user with every standard claim."""
     person = world.make_human_user()
     return world.operator_services.users.change_profile(person.id, PROFILE)
 

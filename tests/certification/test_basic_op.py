@@ -91,7 +91,7 @@ def test_scopes_return_claims(suite: Any, claims_of: dict[str, set[str]], scope:
 
 
 def test_prompt_login_requires_password(suite: Any) -> None:
-    """oidcc-prompt-login: the person has to sign in again, and auth_time moves."""
+    """oidcc-prompt-login: the user has to sign in again, and auth_time changes."""
     first = suite.tokens(max_age=10_000)
     suite.world.clock.advance(1)
     second = suite.tokens(prompt="login", max_age=10_000)
@@ -106,7 +106,7 @@ def test_prompt_none_without_session_is_refused(suite: Any) -> None:
 
 
 def test_prompt_none_within_session_succeeds(suite: Any) -> None:
-    """oidcc-prompt-none-logged-in: the same person, the same moment of signing in, no page."""
+    """oidcc-prompt-none-logged-in: same user, same auth_time, no page."""
     first = suite.tokens()
     suite.world.clock.advance(5)
     second = suite.tokens(prompt="none")
@@ -116,7 +116,7 @@ def test_prompt_none_within_session_succeeds(suite: Any) -> None:
 
 
 def test_max_age_1_requires_password(suite: Any) -> None:
-    """oidcc-max-age-1: after more than a second the person signs in again."""
+    """oidcc-max-age-1: after more than a second the user signs in again."""
     first = suite.tokens()
     suite.world.clock.advance(2)
     second = suite.tokens(max_age=1)
@@ -134,7 +134,7 @@ def test_max_age_10000_keeps_session(suite: Any) -> None:
 
 
 def test_id_token_hint_is_accepted(suite: Any) -> None:
-    """oidcc-id-token-hint: with prompt=none, about the same person."""
+    """oidcc-id-token-hint: with prompt=none, for the same user."""
     first = suite.tokens()
     second = suite.tokens(prompt="none", id_token_hint=first.id_token)
     assert second.claims["sub"] == first.claims["sub"]
@@ -156,7 +156,7 @@ def test_acr_values_are_accepted(suite: Any) -> None:
 
 
 def test_state_is_returned(suite: Any) -> None:
-    """Every answer is held against its state; without one there is none."""
+    """Every response is checked against its state; without a state it has none."""
     suite.tokens(state="some-state")
     suite.tokens(state=None)
 
@@ -243,7 +243,7 @@ def test_request_uri_is_refused(suite: Any) -> None:
 
 
 def test_request_object_with_redirect_uri_is_refused(suite: Any) -> None:
-    """oidcc-ensure-request-object-with-redirect-uri: the one outside is the only one that is looked at."""
+    """oidcc-ensure-request-object-with-redirect-uri: only the parameter outside the object counts."""
     inner = encode_jwt_segment(json.dumps({"redirect_uri": suite.first.redirect_uri}))
     request = suite.first.new_request(
         redirect_uri="https://evil.example", request=f"{encode_jwt_segment({'alg': 'none'})}.{inner}."
@@ -316,7 +316,7 @@ def test_wrong_access_token_is_refused(suite: Any) -> None:
 
 
 def test_second_user_in_second_browser_signs_in(suite: Any) -> None:
-    """Subjects are never the same for two people."""
+    """Two users never share a subject."""
     first = suite.tokens()
     other = type(suite)(suite.world)
     other.browser = Browser(suite.world)

@@ -1,4 +1,4 @@
-"""Profile Form Post OP: every response type, its answers posted by a page of ours to the redirect URI."""
+"""Profile Form Post OP: for every response type, a page posts the response to the redirect URI."""
 
 from dataclasses import replace
 from typing import Any
@@ -23,9 +23,9 @@ def tokens(suite: Any, response_type: str, **parameters: Any) -> Any:
 
 @every
 def test_response_is_posted(suite: Any, response_type: str) -> None:
-    """oidcc-server: one form to the redirect URI, sent by a script file of ours, with a button where scripts are off.
+    """oidcc-server: one form for the redirect URI, submitted by a script file, with a button where scripts are off.
 
-    OAuth 2.0 Form Post Response Mode §4: it holds codes and tokens, and is never kept.
+    OAuth 2.0 Form Post Response Mode §4: it contains codes and tokens, and is never cached.
     """
     assert tokens(suite, response_type).claims["sub"] == suite.person.id
     page, headers = check_page(suite.browser.page), suite.browser.page.headers
@@ -106,7 +106,7 @@ def test_request_by_post_is_accepted(suite: Any, response_type: str) -> None:
 
 @every
 def test_redirect_uri_with_query_is_accepted(suite: Any, response_type: str) -> None:
-    """oidcc-redirect-uri-query-OK: it is the form's action, letter by letter."""
+    """oidcc-redirect-uri-query-OK: it is the form's action, unmodified."""
     party = RelyingParty.register(suite.world, redirect_uri="https://app.example/cb?a=1&b=%41")
     tokens(suite, response_type, by=party)
 

@@ -53,7 +53,7 @@ def test_userinfo_returns_subject(suite: Any, how: str) -> None:
 
 @pytest.mark.parametrize("scope", ["profile", "email", "address", "phone", "profile email address phone"])
 def test_scopes_return_claims(suite: Any, claims_of: dict[str, set[str]], scope: str) -> None:
-    """oidcc-scope-*: with id_token alone the claims stand in it (OpenID Connect Core §5.4), else in userinfo."""
+    """oidcc-scope-*: with id_token alone the ID token has the claims (OpenID Connect Core §5.4), otherwise userinfo."""
     expected = set().union(*(claims_of[item] for item in scope.split()))
     every = set().union(*claims_of.values())
     assert every & set(suite.tokens(ID_TOKEN, scope=f"openid {scope}").claims) == expected
@@ -96,7 +96,7 @@ def test_prompt_login_requires_password(suite: Any, response_type: str) -> None:
 
 @both
 def test_prompt_none_follows_session(suite: Any, response_type: str) -> None:
-    """oidcc-prompt-none-not-logged-in, -logged-in: the error comes in the fragment, like everything else."""
+    """oidcc-prompt-none-not-logged-in, -logged-in: the error is in the fragment."""
     suite.first.expect_error_at_once(suite.browser, "login_required", response_type, prompt="none")
     first = suite.tokens(response_type)
     second = suite.tokens(response_type, prompt="none", id_token_hint=first.id_token)
@@ -150,6 +150,6 @@ def test_request_by_post_is_accepted(suite: Any, response_type: str) -> None:
 
 @both
 def test_client_without_implicit_grant_is_refused(suite: Any, response_type: str) -> None:
-    """Implicit is off until it is switched on."""
+    """The implicit flow is off by default."""
     party = RelyingParty.register(suite.world, response_types=["code"])
     party.expect_error_at_once(suite.browser, "unauthorized_client", response_type)

@@ -30,7 +30,7 @@ def is_signed_in(suite: Any) -> bool:
 
 
 def sign_out(suite: Any, id_token: str | None, **parameters: str | None) -> Any:
-    """The answer to the application's wish."""
+    """The response to a logout request."""
     return suite.browser.open(suite.first.logout_url(id_token, **parameters), initiator=suite.first.origin)
 
 
@@ -60,7 +60,7 @@ def test_sign_out_by_post_redirects(suite: Any, signed_in: ReceivedTokens) -> No
 
 
 def test_sign_out_without_state_redirects(suite: Any, signed_in: ReceivedTokens) -> None:
-    """oidcc-rp-initiated-logout-no-state: none comes back."""
+    """oidcc-rp-initiated-logout-no-state: no state is returned."""
     sign_out(suite, signed_in.id_token)
     assert suite.browser.external_redirect == suite.first.post_logout_redirect_uri
     assert not is_signed_in(suite)
@@ -80,7 +80,7 @@ def test_sign_out_without_parameters_needs_confirmation(suite: Any, signed_in: R
 
 
 def test_sign_out_with_state_only_needs_confirmation(suite: Any, signed_in: ReceivedTokens) -> None:
-    """oidcc-rp-initiated-logout-only-state: it goes nowhere."""
+    """oidcc-rp-initiated-logout-only-state: no redirect."""
     check_page(sign_out(suite, None, post_logout_redirect_uri=None, state="some-state"), 200, CONFIRMATION)
     check_page(suite.browser.submit(), 200, SIGNED_OUT)
     assert not is_signed_in(suite)

@@ -34,7 +34,7 @@ def served(
     world.bootstrap()
     with running_https_server(world.app, bound, certificate), requests.Session() as session:
         session.verify = str(certificate)
-        # Or a bundle that the environment names would come first.
+        # Otherwise a CA bundle from the environment would take precedence.
         session.trust_env = False
         yield world, session
     world.close()
@@ -68,7 +68,7 @@ def test_flows_work_over_tls(served: tuple[World, requests.Session]) -> None:
     assert "max-age=" in answer.headers["Strict-Transport-Security"]
     assert session.get(discovery["jwks_uri"], timeout=30).json()["keys"]
 
-    # The person signs in on the pages; cookies are for https and this host alone.
+    # The user signs in on the pages; cookies are restricted to https and this host.
     authorization = party.new_request(scope="openid profile offline_access", response_mode="query")
     page = session.get(authorization.url, timeout=30)
     assert page.url.startswith(f"{world.issuer}/login/")
@@ -83,7 +83,7 @@ def test_flows_work_over_tls(served: tuple[World, requests.Session]) -> None:
         assert cookie.has_nonstandard_attr("HttpOnly")
         assert cookie.get_nonstandard_attr("SameSite") == "Lax"
 
-    # The application redeems the code and asks about the person.
+    # The application redeems the code and fetches userinfo.
     members = {name: value for name, [value] in parse_qs(urlsplit(answer.headers["Location"]).query).items()}
     assert (members["state"], members["iss"]) == (authorization.parameters["state"], world.issuer)
     form = {

@@ -78,7 +78,7 @@ class AccountCase:
 
 @dataclass
 class AnonymousScenario:
-    """A service with an application of an organization, and its people."""
+    """A service with an organization, its users and an application."""
 
     world: World
     organization: Organization
@@ -87,7 +87,9 @@ class AnonymousScenario:
 
     @classmethod
     def create(cls, world: World, *, straight: bool) -> "AnonymousScenario":
-        """One with an identity provider, to which people are sent ``straight`` by the domain of their login names."""
+        """A scenario with an identity provider; with ``straight``, the domain of the login name redirects users
+        there.
+        """
         desk, fake_provider = world.app.registry.upstream, FakeProvider(world.clock)
         desk._http_client, desk.known = ProviderHttpClient(fake_provider), ProviderMetadataCache()
         organization = world.make_organization()
@@ -110,7 +112,7 @@ class AnonymousScenario:
         return AccountCase("nobody", f"zoe{new_id()[-8:]}", self.organization.primary_domain)
 
     def people(self) -> Iterator[AccountCase]:
-        """Accounts of each state that there is."""
+        """Accounts in each possible state."""
         for kind, make in KINDS.items():
             user = self.world.make_human_user(self.organization)
             account_case = AccountCase(

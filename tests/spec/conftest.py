@@ -35,13 +35,13 @@ def other_person(world: World) -> HumanUser:
 
 @pytest.fixture
 def login_name(world: World, person: HumanUser) -> str:
-    """The person's login name; the password is PASSWORD."""
+    """The user's login name; the password is PASSWORD."""
     return set_password(world, person)
 
 
 @pytest.fixture
 def ada(world: World) -> HumanUser:
-    """A person who can sign in with PASSWORD."""
+    """A user who can sign in with PASSWORD."""
     return make_password_user(world)
 
 
@@ -78,7 +78,7 @@ def projects(owner: ServiceUserProgram) -> str:
 
 @pytest.fixture
 def browser(world: World, person: HumanUser) -> Browser:
-    """A browser at which the person is signed in."""
+    """A browser in which the user is signed in."""
     browser = Browser(world)
     browser.start_session(person)
     return browser

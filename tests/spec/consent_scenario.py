@@ -15,7 +15,7 @@ CONSENT = "consent"
 
 
 class ConsentScenario:
-    """A person at a browser, and an application of another organization."""
+    """A user in a browser, and an application of another organization."""
 
     def __init__(self, world: World, *, organization: Organization | None = None, **members: Any) -> None:
         self.world = world

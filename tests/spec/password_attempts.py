@@ -11,7 +11,7 @@ WRONG = "wrong"
 
 
 def make_password_user(world: World, organization: Organization | None = None) -> HumanUser:
-    """A new person who can sign in with PASSWORD."""
+    """A new user who can sign in with PASSWORD."""
     person = world.make_human_user(organization)
     set_password(world, person)
     return person

@@ -49,5 +49,5 @@ def test_userinfo_follows_granted_scopes(world: World) -> None:
         return set(members)
 
     assert claim_names() == set()
-    assert claim_names("email") == set()  # this person has no address
+    assert claim_names("email") == set()  # this user has no email address
     assert claim_names("profile") == {"name", "given_name", "family_name", "preferred_username", "updated_at"}

@@ -191,7 +191,7 @@ def owner_in(claims: dict[str, object]) -> dict[str, object]:
 def test_organization_claims_are_in_userinfo_and_introspection(
     world: World, client: Credentials, session: BrowserSession, organization: Organization
 ) -> None:
-    """Userinfo and introspection; not the ID token, while an access token comes with it."""
+    """In userinfo and introspection, and in an ID token only without an access token."""
     members = world.obtain_tokens(client, session, scope=f"openid {OWNER}")
     assert members["scope"] == f"openid {OWNER}"
     token = members["access_token"]

@@ -35,7 +35,7 @@ def roles_in(claims: dict[str, Any]) -> dict[str, set[str]]:
 
 
 class RoleScopeScenario:
-    """A person with roles in two projects, at an application of the first, with the second one in the audience."""
+    """A user with roles in two projects, an application of the first, and the second in the audience."""
 
     def __init__(self, world: World, **members: Any) -> None:
         self.world = world
@@ -206,7 +206,7 @@ def test_token_roles_follow_application_setting(world: World, scene: RoleScopeSc
 
 
 def test_service_user_roles_cover_all_projects(world: World, scene: RoleScopeScenario) -> None:
-    """No application is concerned, so the fixed name stands for all of them."""
+    """No application is involved, so the fixed claim covers all projects."""
     robot = world.make_service_user_program(scene.organization)
     world.make_user_grant(robot.user, scene.project, "reader")
     world.make_user_grant(robot.user, scene.other, "auditor")
@@ -230,7 +230,7 @@ def test_service_user_roles_cover_all_projects(world: World, scene: RoleScopeSce
 def test_token_without_role_claims_runs_no_query(
     world: World, scene: RoleScopeScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor does one that is meant for the management API."""
+    """The same holds for management API tokens."""
 
     def refuse(*_: object) -> None:
         raise AssertionError("roles are looked up")

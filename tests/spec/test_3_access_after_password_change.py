@@ -19,7 +19,7 @@ pytestmark = pytest.mark.every_storage
 
 @dataclass(frozen=True)
 class OpenedAccess:
-    """All that is open as a person."""
+    """Every kind of access a user has opened."""
 
     world: World
     session: BrowserSession

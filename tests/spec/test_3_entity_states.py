@@ -51,7 +51,7 @@ class EntityStateScenario:
         }
 
     def ask(self) -> Any:
-        """The token endpoint's answer to the secret."""
+        """The token response for the secret."""
         return self.world.post_token_request(self.secret, {"grant_type": "client_credentials", "scope": self.scope})
 
 
@@ -152,7 +152,7 @@ def test_deleted_secret_ends_its_tokens(scene: EntityStateScenario) -> None:
 
 
 def test_deleted_application_ends_user_tokens(world: World) -> None:
-    """Security 7.9, for a token that an application got for a person."""
+    """Security 7.9, for a token that an application obtained for a user."""
     client = world.make_application()
     person = world.make_human_user()
     issued = world.make_authorization(person, client)

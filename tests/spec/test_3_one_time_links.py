@@ -22,7 +22,7 @@ NAMES = {"given_name": "Ada", "family_name": "L"}
 
 @dataclass(frozen=True)
 class Ada:
-    """A person with an address and a password; without one if ``invited``."""
+    """A user with an email address and a password; without a password if ``invited``."""
 
     world: World
     person: HumanUser
@@ -107,7 +107,7 @@ def _prove_another(services: Services, person: HumanUser) -> None:
 
 
 def _move_unseen(services: Services, person: HumanUser) -> None:
-    """As if it had been changed while the link was being made, where neither saw the other."""
+    """Simulates a change concurrent with the creation of the link."""
     stored = services.users.get(person.id)
     profile = replace(stored.profile, email="other@acme.example")
     services.storage.users.update(replace(stored, profile=profile, version=stored.version + 1))

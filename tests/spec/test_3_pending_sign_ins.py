@@ -43,7 +43,7 @@ def world(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
 
 @dataclass
 class PendingSignInScenario:
-    """``waiting`` is the window of a sign-in for ``person``, ``acting`` the one in which they end their sessions."""
+    """``waiting`` is the window of a pending sign-in of ``person``; ``acting`` is the one that ends their sessions."""
 
     world: World
     person: HumanUser
@@ -136,7 +136,7 @@ def _reset(scene: PendingSignInScenario) -> None:
     assert scene.acting.path == "/password/changed"
 
 
-#: By the person, at a browser.
+#: By the user, in a browser.
 ENDED_BY_USER: dict[str, Callable[[PendingSignInScenario], None]] = {
     "own password": _own_password,
     "everywhere else": _everywhere_else,

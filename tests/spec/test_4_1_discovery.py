@@ -65,7 +65,7 @@ def test_discovery_lists_only_supported_values(world: World) -> None:
 
 
 def test_discovery_ignores_host_header(world: World) -> None:
-    """Security 12.1: addresses come from the configuration."""
+    """Security 12.1: URLs come from the configuration."""
     url = world.issuer + DISCOVERY_PATH
     plain = world.client.get(url)
     for name, value in (

@@ -154,7 +154,7 @@ def test_error_response_mode_is_honored(browser: Browser, party: RelyingParty) -
 @pytest.mark.shows("4.2.17")
 @pytest.mark.parametrize("mode", ["query", "fragment", "form_post"])
 def test_state_is_returned_unmodified(browser: Browser, party: RelyingParty, mode: str) -> None:
-    """And never becomes anything else than a state: ``read`` takes a parameter that stands twice for an error."""
+    """``read`` reports a duplicate parameter, so the state cannot inject another one."""
     for state in ODD_STATES:
         sent_authorization_request = party.new_request(response_mode=mode, state=state)
         answer = browser.open(sent_authorization_request.url)
@@ -209,7 +209,7 @@ def test_disabled_response_type_is_refused(world: World, browser: Browser, respo
 
 @pytest.mark.parametrize("type_", [ApplicationType.WEB, ApplicationType.BROWSER])
 def test_no_response_type_is_enabled_by_default(world: World, browser: Browser, type_: ApplicationType) -> None:
-    """Decisions: implicit is off until it is switched on."""
+    """Decisions: the implicit flow is off by default."""
     party = RelyingParty.register(world, type=type_, response_types=())
     for response_type in (ID_TOKEN, TOKEN):
         party.expect_error_at_once(browser, "unauthorized_client", response_type)
@@ -223,7 +223,7 @@ def test_unsupported_response_type_is_refused(browser: Browser, party: RelyingPa
 
 
 def test_other_methods_have_no_effect(world: World, browser: Browser, party: RelyingParty) -> None:
-    """RFC 9110 §9.3.2: a HEAD does not hand out a code, nor begin a sign-in."""
+    """RFC 9110 §9.3.2: a HEAD issues no code and begins no sign-in."""
     for method in ("HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"):
         headers = {"Cookie": browser.cookies.header(browser.login_url, world.clock())}
         for sent_authorization_request in (party.new_request(), party.new_request(prompt="login")):
@@ -241,7 +241,7 @@ def test_method_not_allowed_lists_methods(world: World, party: RelyingParty) -> 
 
 @pytest.mark.shows("4.2.7", "5.3.1")
 def test_client_credentials_are_ignored(world: World, party: RelyingParty) -> None:
-    """Service description §5.3: client authentication needs no parameters here, and replaces no person."""
+    """Service description §5.3: client authentication does not authenticate a user."""
     sent_authorization_request = party.new_request(prompt="none", client_secret=party.secret)
     robot = world.make_service_user_program()
     for header in (party.credentials.header, f"Bearer {robot.access_token()}"):
@@ -250,7 +250,7 @@ def test_client_credentials_are_ignored(world: World, party: RelyingParty) -> No
 
 
 def test_codes_name_browser_session(world: World, party: RelyingParty, person: HumanUser) -> None:
-    """ID tokens carry ``sid``: the browser's session, not the person's."""
+    """``sid`` in ID tokens identifies the browser's session, not the user's."""
     session_ids = []
     for _ in range(2):
         browser = Browser(world)
@@ -280,7 +280,7 @@ def test_idle_session_ends(world: World, browser: Browser, party: RelyingParty) 
 def test_deactivated_user_is_not_signed_in(
     world: World, browser: Browser, party: RelyingParty, person: HumanUser
 ) -> None:
-    """Security 7.4: from the next request on, on every node. With all others, where it is their organization."""
+    """Security 7.4: from the next request on, on every node; also if the organization is deactivated."""
     party.sign_in_silently(browser, prompt="none")
     world.operator_services.organizations.deactivate(person.organization_id)
     party.expect_error_at_once(browser, "login_required", prompt="none")

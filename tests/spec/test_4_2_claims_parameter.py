@@ -18,7 +18,7 @@ RESPONSE_TYPES = ["code", "id_token", "id_token token"]
 
 @pytest.fixture
 def person(world: World) -> HumanUser:
-    """A person with an email address, a nickname and a phone number."""
+    """A user with an email address, a nickname and a phone number."""
     person = world.make_human_user()
     command = ChangeHumanUser(email="ada@example.com", nickname="Countess", phone="+4412345")
     return world.operator_services.users.change(person.id, command)
@@ -65,7 +65,7 @@ def test_id_token_has_requested_claims(browser: Browser, party: RelyingParty, re
 
 
 def test_unknown_claims_are_omitted(browser: Browser, party: RelyingParty) -> None:
-    """Core §5.5.1: an essential claim that is not there is no error."""
+    """Core §5.5.1: a missing essential claim is no error."""
     tokens = signed_in(browser, party, {"userinfo": {"birthdate": {"essential": True}}})
     assert party.fetch_userinfo(tokens).keys() == {"sub"}
 

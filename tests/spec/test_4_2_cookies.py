@@ -113,7 +113,7 @@ def test_browser_keeps_newest_sign_ins(nobody: Browser, party: RelyingParty, log
 
 
 def test_browser_keeps_newest_sessions(world: World, nobody: Browser, party: RelyingParty, login_name: str) -> None:
-    """The oldest is forgotten: it would come to light again when the others sign out."""
+    """The oldest is deleted; otherwise it would reappear when the others sign out."""
     oldest = nobody.start_session(world.make_human_user())
     for _ in range(9):
         nobody.start_session(world.make_human_user())

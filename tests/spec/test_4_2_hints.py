@@ -15,7 +15,7 @@ AGAIN = "password"
 
 @pytest.fixture
 def id_token(browser: Browser, party: RelyingParty) -> str:
-    """An ID token about the person, from the session of the browser."""
+    """The user's ID token from the browser's session."""
     return party.sign_in_silently(browser).id_token
 
 
@@ -42,7 +42,7 @@ def test_expired_or_foreign_hint_is_accepted(
 def test_hint_for_signed_out_user_requires_login(
     world: World, party: RelyingParty, id_token: str, person: HumanUser, login_name: str, other_person: HumanUser
 ) -> None:
-    """OpenID Connect Core §3.1.2.1: the one who is signed in does not answer for the other."""
+    """OpenID Connect Core §3.1.2.1: another signed-in user does not satisfy the hint."""
     browser = Browser(world)
     browser.start_session(other_person)
     party.expect_error_at_once(browser, "login_required", prompt="none", id_token_hint=id_token)

@@ -1,4 +1,4 @@
-"""Service description §4.2 and security 4.8: a request that waits for its person, in one browser, for one answer."""
+"""Service description §4.2 and security 4.8: a pending request belongs to one browser and has one response."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -27,7 +27,7 @@ EXPIRED = "This sign-in took too long"
 
 
 def test_cross_site_post_is_answered_by_following_get(browser: Browser, party: RelyingParty, person: HumanUser) -> None:
-    """Decisions: SameSite=Lax keeps our cookies from another site's POST; they come with the redirected GET."""
+    """Decisions: SameSite=Lax withholds cookies from a cross-site POST; the redirected GET has them."""
     authorization = party.new_request()
     answer = browser.post_form(authorization.endpoint, dict(authorization.parameters), initiator=party.origin)
     stored, answered = browser.answers
@@ -77,7 +77,7 @@ def test_post_response_is_bound_to_browser(
 
 
 def test_urls_come_from_settings(world: World, browser: Browser, party: RelyingParty) -> None:
-    """Security 12.1: behind a proxy that ends TLS the request knows neither scheme nor, with odd ports, host."""
+    """Security 12.1: behind a TLS-terminating proxy the request does not contain the scheme or port."""
     cookies = {"Cookie": browser.cookies.header(browser.login_url, world.clock())}
     proxied = {"wsgi.url_scheme": "http", "HTTP_HOST": "id.example.com:443", "HTTP_X_FORWARDED_HOST": "evil.example"}
     authorization = party.new_request(prompt="login")
@@ -95,7 +95,7 @@ def test_urls_come_from_settings(world: World, browser: Browser, party: RelyingP
         assert answer.headers["Location"].startswith(f"{world.issuer}/")
 
 
-# --- one browser, one answer ------------------------------------------------------------------------------------------
+# --- one browser, one response ----------------------------------------------------------------------------------------
 
 
 def test_pending_request_is_bound_to_browser(
@@ -280,7 +280,7 @@ def test_expired_and_finished_requests_are_purged(isolated_world: World) -> None
 def test_application_is_rechecked_on_resumption(
     world: World, nobody: Browser, party: RelyingParty, change: str
 ) -> None:
-    """Security 7.4: an address that is not registered any more gets nothing, however the sign-in began."""
+    """Security 7.4: a URI that is no longer registered receives nothing."""
     _, request_id = begun(nobody, party)
     title = "We do not know this application"
     if change == "deactivated":

@@ -11,14 +11,14 @@ from identity.testing.relying_party import RelyingParty
 from identity.testing.response_checks import check_page
 from identity.testing.world import World
 
-#: Stands for: no page, the answer comes at once.
+#: No page: the response is immediate.
 ANSWER = None
 NAME, REGISTER, ACCOUNTS, CONSENT, AGAIN = "", "register", "accounts", "consent", "password"
 
-# --- which page comes first -------------------------------------------------------------------------------------------
+# --- first page -------------------------------------------------------------------------------------------------------
 
 
-#: Who is signed in → prompt → the page that comes first.
+#: Signed-in users → prompt → first page.
 FIRST_PAGES: dict[str, dict[str | None, str | None]] = {
     "nobody": {
         None: NAME, "login": NAME, "consent": NAME, "select_account": NAME, "create": REGISTER, "login consent": NAME,
@@ -40,7 +40,7 @@ FIRST_PAGES: dict[str, dict[str | None, str | None]] = {
 def test_first_page_follows_prompt_and_sessions(
     world: World, party: RelyingParty, person: HumanUser, other_person: HumanUser, signed_in: str
 ) -> None:
-    """prompt=create shows the registration form even in a live session; of several people one is chosen."""
+    """prompt=create shows the registration form even with a session; several sessions show the chooser."""
     people = {"nobody": (), "one person": (person,), "several people": (person, other_person)}[signed_in]
     for prompt, step in FIRST_PAGES[signed_in].items():
         browser = Browser(world)
@@ -154,7 +154,7 @@ def test_prompt_login_cannot_be_removed(browser: Browser, party: RelyingParty, l
     for path in (resumed, f"{resumed}?prompt=none", f"{page}?prompt="):
         browser.open(path)
         assert browser.sign_in_step == AGAIN
-    # The session that stands there could answer another request; not this one.
+    # The existing session could answer another request, but not this one.
     other = browser.tab()
     party.obtain_tokens(other.open((second := party.new_request()).url), second)
     browser.open(resumed)
@@ -163,7 +163,7 @@ def test_prompt_login_cannot_be_removed(browser: Browser, party: RelyingParty, l
 
 
 def test_prompt_login_ignores_sign_in_of_other_tab(browser: Browser, party: RelyingParty, login_name: str) -> None:
-    """prompt=login: the password has to be given for this request."""
+    """prompt=login: this request needs its own password entry."""
     first = party.open_request(browser, prompt="login")
     tab = browser.tab()
     second = party.open_request(tab, prompt="login")

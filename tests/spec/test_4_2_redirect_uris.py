@@ -1,4 +1,4 @@
-"""Service description §4.2: redirect_uri must exactly match one that is registered; nothing is ever sent elsewhere."""
+"""Service description §4.2: redirect_uri must exactly match a registered URI; nothing is sent elsewhere."""
 
 import re
 import string
@@ -51,7 +51,7 @@ def test_redirect_uri_must_match_exactly(browser: Browser, party: RelyingParty) 
 
 @pytest.mark.shows("4.2.22", "7.8")
 def test_redirect_uri_error_is_shown_first(browser: Browser, party: RelyingParty) -> None:
-    """Client and redirect URI come first: until both are good nothing else is looked at."""
+    """Client and redirect URI are checked before everything else."""
     for response_type in ("code", "id_token"):
         authorization = party.new_request(
             response_type, None, redirect_uri="https://evil.example/cb", request="x", prompt="none login"

@@ -132,7 +132,7 @@ def test_request_object_refusal_uses_outer_redirect_uri(
     state: str | None,
     mode: str | None,
 ) -> None:
-    """Decisions, authorization endpoint: the client has to be able to read it, at its registered address."""
+    """Decisions, authorization endpoint: the error goes to the client's registered URI."""
     request = f"{encode_jwt_segment({'alg': 'none'})}.{encode_jwt_segment(inside)}."
     sent = party.new_request(response_type, **{"state": None, **outside, "request": request})
     authorization = replace(sent, parameters={**sent.parameters, **({} if state is None else {"state": state})})
@@ -332,7 +332,7 @@ def test_max_age_adds_auth_time(world: World, browser: Browser, party: RelyingPa
 
 
 def test_only_s256_challenges_are_accepted(browser: Browser, party: RelyingParty) -> None:
-    """Security 4.5: plain is refused, also where it is meant by leaving the method out (RFC 7636 §4.3)."""
+    """Security 4.5: plain is refused, also as the default without a method (RFC 7636 §4.3)."""
     right = pkce_challenge(VERIFIER)
     misshapen = ("x" * 42, "x" * 44, *("x" * 42 + last for last in "=+/\n"), "x" * 43 + "\n", "é" * 43)
     for challenge, method in (

@@ -28,7 +28,7 @@ GRANTS = frozenset({GRANT})
 
 
 def ask(world: World, client: CredentialsOrClientId, scope: str | None = None) -> Any:
-    """The answer to a client that asks for itself."""
+    """The response to a client credentials request."""
     form = {"grant_type": GRANT} if scope is None else {"grant_type": GRANT, "scope": scope}
     return world.post_token_request(client, form)
 
@@ -416,7 +416,7 @@ def test_service_user_uses_one_authentication_method(
 
 
 def test_service_user_name_alone_is_refused(world: World, robot: ServiceUserProgram, secret: Credentials) -> None:
-    """It is no public client."""
+    """A service user is no public client."""
     check_oauth_error(
         world.client.request_token({"grant_type": GRANT, "client_id": robot.id}), "invalid_client", status=401
     )

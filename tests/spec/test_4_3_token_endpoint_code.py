@@ -112,7 +112,7 @@ def test_lifetime_is_a_setting(make_world: WorldFactory) -> None:
 
 
 def test_code_replay_revokes_tokens(world: World, client: Credentials, session: BrowserSession) -> None:
-    """Security 5.3: committed in spite of the refusal, and noted once however often it is repeated."""
+    """Security 5.3: committed despite the refusal, and audited once."""
     code, other = world.make_code(client, session, scope=SCOPE), world.obtain_tokens(client, session)
     members = check_token_response(world.redeem(code, client))
     refreshed = check_token_response(world.refresh(members["refresh_token"], client))
@@ -185,7 +185,7 @@ def test_grant_type_code_and_redirect_uri_are_required(
 
 
 def test_verifier_must_match_challenge(world: World, client: Credentials, session: BrowserSession) -> None:
-    """Security 4.5 and 5.3: of a confidential client too, and there is no second try."""
+    """Security 4.5 and 5.3: for confidential clients, too; a failure uses the code up."""
     for verifier in (
         None,
         "x" * 43,

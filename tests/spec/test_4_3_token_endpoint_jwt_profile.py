@@ -166,7 +166,7 @@ def test_body_of_64_kilobytes_is_accepted(world: World) -> None:
 
 
 def test_error_description_repeats_no_input(world: World) -> None:
-    """RFC 6749 §5.2 restricts its characters, and nothing of a stranger's goes into an answer."""
+    """RFC 6749 §5.2 restricts its characters; responses do not repeat untrusted input."""
     for body in (b"%22%3Cscript%3E=1&%22%3Cscript%3E=2", b"a%0d%0ab=1&a%0d%0ab=1", "ü=1&ü=1".encode()):
         answer = post(world, body if body.isascii() else quote(body, safe="=&").encode())
         check_oauth_error(answer, "invalid_request")
@@ -183,7 +183,7 @@ def test_endpoint_path_must_match_exactly(world: World, robot: ServiceUserProgra
 
 
 def test_refused_request_stores_nothing(world: World, robot: ServiceUserProgram) -> None:
-    """Security 9.1: neither token nor use of the key."""
+    """Security 9.1: neither a token nor the key's last use."""
     check_oauth_error(robot.request_token("openid urn:service:iam:org:project:id:none:aud"), "invalid_scope")
     check_oauth_error(robot.request_token(jti="x", aud="elsewhere"), "invalid_grant")
     key = world.operator_services.storage.credentials.find(ServiceUserKey, robot.key_id, robot.id)

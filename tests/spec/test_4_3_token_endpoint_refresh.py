@@ -27,17 +27,17 @@ KINDS: dict[str, Kind] = {
 
 
 def rotated(world: World, refresh_token: str, client: CredentialsOrClientId, **parameters: str) -> dict[str, Any]:
-    """The members that a refresh brings."""
+    """The members of a refresh response."""
     return check_token_response(world.refresh(refresh_token, client, **parameters))
 
 
 def check_dead(world: World, members: dict[str, Any]) -> None:
-    """The access token of the answer is good for nothing."""
+    """Checks that the access token is inactive."""
     assert world.client.fetch_userinfo(members["access_token"]).status_int == 401
 
 
 def check_alive(world: World, members: dict[str, Any]) -> None:
-    """The access token of the answer is good."""
+    """Checks that the access token is active."""
     assert world.client.fetch_userinfo(members["access_token"]).status_int == 200
 
 
@@ -99,7 +99,7 @@ def test_offline_access_is_dropped_without_refresh_grant(world: World, session: 
 
 
 def test_offline_access_is_dropped_without_code(world: World, session: BrowserSession) -> None:
-    """OpenID Connect Core §11: nor does the person see an application that could come back by itself."""
+    """OpenID Connect Core §11: the consent page does not mention offline access, either."""
     client = world.make_web_application(response_types=frozenset({"code", "id_token token"}))
     parameters = {
         "response_type": "id_token token",
@@ -210,7 +210,7 @@ def test_id_token_outlives_revoked_family(make_world: WorldFactory) -> None:
 
 @pytest.fixture
 def graceful(make_world: WorldFactory) -> World:
-    """A service that bears with clients that lost an answer for half a minute."""
+    """A service with a refresh grace period of 30 seconds."""
     return make_world(**{"identity.refresh_token_grace": "30"})
 
 
@@ -309,7 +309,7 @@ def test_refresh_token_family_expires_after_ninety_days(world: World, client: Cr
 
 
 def test_revocation_of_any_generation_revokes_family(world: World, client: Credentials) -> None:
-    """Security 6.5: and nothing brings it back."""
+    """Security 6.5: the revocation is final."""
     first = world.obtain_tokens(client)
     second = rotated(world, first["refresh_token"], client)
     assert world.client.revoke(first["refresh_token"], client).status_int == 200

@@ -84,7 +84,7 @@ def test_client_outside_audience_sees_inactive_token(world: World, robot: Servic
 
 
 def test_every_audience_project_application_can_introspect(world: World, robot: ServiceUserProgram) -> None:
-    """Decisions, tokens: a client is in the audience when aud holds its client id or its project's id."""
+    """Decisions, tokens: a client is in the audience if aud contains its client id or its project's id."""
     project = world.make_project(robot.organization)
     token = robot.access_token(f"openid {world.audience_scope(project.id)}")
     for client in (world.make_application(project.id), world.make_web_application(project.id)):

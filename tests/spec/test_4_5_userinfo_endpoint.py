@@ -147,7 +147,7 @@ def test_malformed_form_is_an_invalid_request(world: World, address: str) -> Non
         check_oauth_error(answer, "invalid_request")
 
 
-# --- claims about people, by granted scopes ---------------------------------------------------------------------------
+# --- claims of human users, by granted scopes -------------------------------------------------------------------------
 
 PROFILE = Profile(
     given_name="Ada",

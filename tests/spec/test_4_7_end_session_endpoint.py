@@ -46,7 +46,7 @@ def test_hint_of_session_signs_out_and_redirects(browser: Browser, party: Relyin
 
 @pytest.mark.shows("4.7.2")
 def test_post_signs_out_and_redirects(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
-    """From another site it comes without cookies, which the GET after it brings."""
+    """A cross-site POST has no cookies; the GET after the redirect has them."""
     form = {"id_token_hint": tokens.id_token, "post_logout_redirect_uri": BYE, "state": "a b"}
     answer = browser.post_form(ENDPOINT, form, initiator=party.origin)
     assert "Cookie" not in browser.answers[0].request.headers
@@ -341,7 +341,7 @@ def test_ui_locales_and_logout_hint_are_accepted(browser: Browser, party: Relyin
 def test_long_post_is_not_put_in_url(
     browser: Browser, party: RelyingParty, tokens: ReceivedTokens, with_hint: bool
 ) -> None:
-    """It waits as a row, whether for the browser's cookies or for the person: proxies refuse long headers."""
+    """It is stored as a row until the cookies or the confirmation arrive: proxies refuse long headers."""
     state = "s" * 2000
     form = {"client_id": party.client_id, "post_logout_redirect_uri": BYE, "state": state, "unheard": "u" * 9000}
     form |= {"id_token_hint": tokens.id_token} if with_hint else {"logout_hint": "h" * 2000}

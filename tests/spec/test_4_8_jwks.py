@@ -119,7 +119,7 @@ def test_announced_key_is_not_announced_again(isolated_world: World) -> None:
 
 
 def test_emergency_rotation_skips_the_announcement(isolated_world: World) -> None:
-    """Decisions, lifetimes: it takes hold within 30 s, when every node publishes the key."""
+    """Decisions, lifetimes: it takes effect within 30 s, when every node publishes the key."""
     world = isolated_world
     robot = world.make_service_user_program(token_format=TokenFormat.JWT)
     [first] = published(world)
@@ -151,7 +151,7 @@ def test_rotation_follows_key_age(isolated_world: World) -> None:
     [first] = published(world)
     with world.read_only_services() as services:
         [key] = services.signing_keys.schedule().keys
-    # Its first key may be older than the world: databases are copied from one that was made before.
+    # The first key may be older than the world: databases are copied from a template.
     age = int((world.clock() - key.active_at).total_seconds())
     world.clock.advance(days=90, seconds=-ANNOUNCEMENT - 60 - age)
     world.identity.background_jobs.rotate_signing_key_if_due()

@@ -23,7 +23,7 @@ ENDPOINTS = ["introspection_endpoint", "revocation_endpoint"]
 
 
 def ask(world: World, header: str | None, endpoint: str = "introspection_endpoint", **parameters: str) -> Any:
-    """The answer to a client that shows this Authorization header."""
+    """The response to a client with this Authorization header."""
     headers = {} if header is None else {"Authorization": header}
     return world.client.post(world.client.discovery[endpoint], {"token": "unknown", **parameters}, headers)
 
@@ -47,7 +47,7 @@ def test_client_secret_basic_is_accepted(world: World, client: Credentials, endp
 
 
 def test_generated_credentials_are_alphanumeric(world: World, client: Credentials) -> None:
-    """Security 3.1 and 3.2: no client has to encode them."""
+    """Security 3.1 and 3.2: clients need not encode them."""
     for text in (client.client_id, client.secret):
         assert text.isascii()
         assert text.isalnum()
@@ -172,7 +172,7 @@ def test_form_failures_equal_header_failures(world: World, posting: Credentials)
 
 
 def test_public_client_sends_client_id(world: World) -> None:
-    """Where it has no need to prove who it is: it may give up tokens, and may not ask about them (RFC 7662 §2.1)."""
+    """Where no authentication is required: it can revoke tokens, but not introspect them (RFC 7662 §2.1)."""
     client = world.make_public_application()
     assert ask(world, None, "revocation_endpoint", client_id=client).status_int == 200
     check_unauthenticated(ask(world, None, client_id=client))
@@ -253,7 +253,7 @@ def test_credentials_in_query_are_refused(world: World, client: Credentials) -> 
 
 
 def test_token_endpoint_refuses_secrets_in_query(world: World) -> None:
-    """Security 3.3: neither with the right credentials in the header."""
+    """Security 3.3: even with correct credentials in the header."""
     for name in ("code", "refresh_token", "client_secret", "code_verifier", "token"):
         client = world.make_web_application()
         address = f"{world.client.discovery['token_endpoint']}?{name}=x"

@@ -19,7 +19,7 @@ KINDS: dict[str, Kind] = {
 
 @dataclass(frozen=True)
 class CrossClientScenario:
-    """All that client A has of a person: a code, and the tokens of another code."""
+    """Artifacts that client A holds for a user: a code, and the tokens of another code."""
 
     world: World
     owner: CredentialsOrClientId
@@ -27,11 +27,11 @@ class CrossClientScenario:
     members: dict[str, Any]
 
     def revoke(self, token: str, client: CredentialsOrClientId) -> Any:
-        """The revocation endpoint's answer to the client."""
+        """The response of the revocation endpoint."""
         return self._ask("revocation_endpoint", token, client)
 
     def introspect(self, token: str, client: CredentialsOrClientId) -> Any:
-        """The introspection endpoint's answer to the client."""
+        """The response of the introspection endpoint."""
         return self._ask("introspection_endpoint", token, client)
 
     def _ask(self, endpoint: str, token: str, client: CredentialsOrClientId) -> Any:
@@ -53,7 +53,7 @@ def strangers(world: World) -> list[CredentialsOrClientId]:
 
 
 def test_code_of_other_client_is_refused(scene: CrossClientScenario, strangers: list[CredentialsOrClientId]) -> None:
-    """Security 5.3: nor does B use it up, with the right verifier or a wrong one."""
+    """Security 5.3: B does not use it up, with a correct or a wrong verifier."""
     for stranger in strangers:
         check_oauth_error(scene.world.redeem(scene.code, stranger), "invalid_grant")
         check_oauth_error(scene.world.redeem(scene.code, stranger, code_verifier="x" * 43), "invalid_grant")
@@ -73,7 +73,7 @@ def test_used_code_of_other_client_keeps_tokens(
 def test_refresh_token_of_other_client_is_refused(
     scene: CrossClientScenario, strangers: list[CredentialsOrClientId]
 ) -> None:
-    """Neither while it is good nor once it was rotated."""
+    """Both before and after its rotation."""
     first = scene.members["refresh_token"]
     for stranger in strangers:
         check_oauth_error(scene.world.refresh(first, stranger), "invalid_grant")
@@ -116,7 +116,7 @@ def test_token_of_other_client_is_not_introspected(
 
 @pytest.mark.parametrize("stranger", KINDS)
 def test_client_id_of_other_client_is_refused(scene: CrossClientScenario, stranger: str) -> None:
-    """B's credentials with A's client_id are neither's."""
+    """B's credentials with A's client_id authenticate neither."""
     client = KINDS[stranger](scene.world)
     form, headers = scene.world.client_credentials(client)
     form = {**form, "grant_type": "authorization_code", **scene.code.form()}
@@ -131,7 +131,7 @@ def test_client_id_of_other_client_is_refused(scene: CrossClientScenario, strang
 
 
 def test_service_user_secret_opens_no_client_artifact(scene: CrossClientScenario) -> None:
-    """The stranger is a service user: it may use another grant alone, and asks about no tokens."""
+    """The other client is a service user: it can use the client credentials grant only, and cannot introspect."""
     stranger = scene.world.make_service_user_secret(scene.world.make_service_user_program())
     check_oauth_error(scene.world.redeem(scene.code, stranger), "unauthorized_client")
     check_oauth_error(scene.world.refresh(scene.members["refresh_token"], stranger), "unauthorized_client")

@@ -19,7 +19,7 @@ from identity.testing.world import CALLBACK_URI, CODE_CHALLENGE, CredentialsOrCl
 
 NUMBERS = count()
 TIMES = 12
-#: How many rows one kind of attempt may leave in a minute, however often it is made.
+#: Maximum rows per kind of attempt and minute.
 MOST_OF_ONE_KIND = 2
 
 

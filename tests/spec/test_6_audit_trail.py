@@ -160,7 +160,7 @@ def test_secrets_are_not_logged_or_audited(make_world: WorldFactory, caplog: pyt
 
 @pytest.fixture
 def signed_in(world: World, person: HumanUser, party: RelyingParty) -> tuple[Browser, str]:
-    """A browser at which the person signed in to the application, by password; and the id of the session."""
+    """A browser in which the user signed in to the application by password, and the session id."""
     browser = Browser(world)
     login_name = set_password(world, person)
     browser.open(party.new_request().url, initiator=party.origin)

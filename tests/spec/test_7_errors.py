@@ -180,7 +180,7 @@ def test_failed_rollback_is_503(world: World, robot: ServiceUserProgram, monkeyp
 def test_response_follows_commit(
     world: World, robot: ServiceUserProgram, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Security 7.7 and 9.1: if the change was not committed the answer is 503, not 200."""
+    """Security 7.7 and 9.1: if the commit fails, the response is 503, not 200."""
     assertion = robot.assertion(jti="kept")
     with joined_by(Objecting, world, monkeypatch):
         check_oauth_error(world.client.revoke(token, world.introspector), "temporarily_unavailable", status=503)

@@ -1,4 +1,4 @@
-"""Branding: set by API and documents, seen where people sign in, served harmlessly, gone with their owner."""
+"""Branding: set by API and state files, shown on sign-in pages, served safely, deleted with its owner."""
 
 import base64
 import io
@@ -70,7 +70,7 @@ def of_application(party: RelyingParty) -> str:
 
 
 def sign_in_page(world: World, party: RelyingParty, *, language: str = "en", **parameters: Any) -> Any:
-    """The first page of a sign-in of a stranger."""
+    """The first sign-in page without a session."""
     return Browser(world, languages=language).open(party.new_request(**parameters).url, initiator=party.origin)
 
 
@@ -235,7 +235,7 @@ def test_sign_in_pages_use_organization_branding(
     # Languages without custom texts use the default texts.
     assert sign_in_page(world, party, language="de").html.h1.text == "Willkommen"
     assert sign_in_page(world, party, language="fr").html.h1.text == "Se connecter"
-    # Nothing comes from elsewhere, and nothing is allowed that was not before.
+    # The policy allows no external sources and nothing beyond the default.
     assert page.headers["Content-Security-Policy"] == (
         "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none';"
         " frame-ancestors 'none'"

@@ -1,4 +1,4 @@
-"""Security 16.3: the clock is set back or forward. Nothing that was ended revives, and the service goes on."""
+"""Security 16.3: after the clock is set back or forward, nothing that ended revives, and the service continues."""
 
 import logging
 

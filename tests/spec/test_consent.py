@@ -1,4 +1,4 @@
-"""Decisions, consent: people agree before an application of others gets anything of them, once, and take it back."""
+"""Decisions, consent: users consent once before an application of another organization gets data, and can revoke it."""
 
 import json
 

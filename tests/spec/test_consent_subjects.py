@@ -25,15 +25,15 @@ def test_project_grant_to_user_organization_needs_no_consent(scene: ConsentScena
     grant = scene.world.make_project_grant(scene.project, scene.home)
     tokens = scene.silently("openid offline_access")
     scene.world.operator_services.project_grants.deactivate(grant.id)
-    # It is the application of others now.
+    # The application belongs to another organization now.
     check_oauth_error(scene.party.refresh(tokens.refresh_token), "invalid_grant")
     scene.agreed("openid offline_access")
     again = scene.party.refresh(tokens.refresh_token)
     assert again.status_int == 200
 
 
-#: Who grants the project to the person's organization, or gives a role from the grant: the manager roles that they hold
-#: there, beside all that one may with the project → whether that organization takes part.
+#: Manager roles, in the user's organization, of the manager who creates the project grant or uses it, in addition to
+#: full rights in the project → whether that organization accepts the grant.
 TAKING_PART: dict[tuple[str, ...], bool] = {
     (): False,
     ("ORG_OWNER_VIEWER",): False,
@@ -79,7 +79,7 @@ def test_project_grant_used_by_grantee_needs_no_consent(world: World, roles: tup
 
 
 def _with_the_project(scene: ConsentScenario, roles: tuple[str, ...]) -> ApiClient:
-    """The API for an owner of the application's organization, with these roles in the person's."""
+    """The API for an owner of the application's organization with these roles in the user's organization."""
     robot = scene.world.make_service_user_program(scene.owner)
     scene.world.assign_manager_role(robot, "ORG_OWNER")
     for role in roles:
@@ -136,7 +136,7 @@ def test_management_access_always_needs_consent(world: World, rule: ConsentRule,
     assert world.client.introspect(tokens.access_token, world.introspector).json["active"] is True
     scene.silently(scope, prompt="none")
     assert MANAGES in scene.browser.open("/account/applications").text
-    # Without the scope there is nothing of the kind to agree to, nor in the audience.
+    # Without the scope there is no management access to consent to, nor an audience.
     if at_home and rule is not ConsentRule.ALWAYS:
         scene.disconnect()
         tokens = scene.silently("openid")

@@ -22,7 +22,7 @@ from tests.plugins.management.api_fixture_data import make_fixture_data
 
 pytestmark = [pytest.mark.storages("sqlite"), pytest.mark.thorough]
 
-#: Where there is one row, which everything depends on.
+#: Single-row tables that every request depends on.
 OF_ALL = {"instance"}
 #: Tables that background jobs read.
 OF_JOBS = {
@@ -148,7 +148,7 @@ def test_damaged_row_affects_only_its_requests(make_world: WorldFactory) -> None
     with database_of(world) as database:
         for table in metadata.tables.values():
             rows = database.execute(f'SELECT max(rowid) FROM "{table.name}"').fetchone()  # noqa: S608
-            # One of each kind: all of them are in tests/storage/sql/test_damaged_rows.py.
+            # One column of each type; tests/storage/sql/test_damaged_rows.py covers all.
             for column in {type(column.type): column for column in table.columns if not column.foreign_keys}.values():
                 this = f'"{table.name}" SET "{column.name}"'
                 (before,) = database.execute(

@@ -39,7 +39,7 @@ class DenyHookScenario:
             yield f"console{path}", self.browser.open(f"/console{self._address(path)}").text
 
     def _address(self, path: str) -> str:
-        # Keys of roles may hold slashes.
+        # Role keys may contain slashes.
         return self.estate.address(path.replace(":.+", ""))
 
 

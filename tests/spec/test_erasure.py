@@ -18,7 +18,7 @@ TRAIL = "audit_events"
 
 
 def tables_that_name(world: World, text: str) -> set[str]:
-    """Tables with a row in which this stands anywhere."""
+    """Tables with a row that contains this text in any column."""
     with world.identity.backend.dump() as dump:
         return {part.table for part in dump.tables for row in part.rows if text in repr(row)}
 

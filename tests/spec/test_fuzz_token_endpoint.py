@@ -1,4 +1,4 @@
-"""Security 12.6: no input makes an endpoint answer 5xx; refusals are the protocol's, and nothing is half-written."""
+"""Security 12.6: no input causes a 5xx; refusals follow the protocol, and nothing is stored partially."""
 
 import string
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ _NOTES = {"audit", "audit_events", "attempts"}
 
 
 def row_counts(world: World) -> dict[str, int]:
-    """How many rows every table holds, notes of refusals left out."""
+    """Row counts of all tables except audited refusals."""
     backend: Any = world.identity.backend
     if backend.name == "memory":
         counts = {name: len(rows) for name, rows in backend._committed.items()}

@@ -30,7 +30,7 @@ from tests.spec.shared_project_scenario import (
     make_application,
 )
 
-#: How an organization stands to the shared project, and where else an application can belong.
+#: Relations of an organization to the shared project, and other owners of an application.
 TO_PROJECT = ("owner", "holder", "foreign")
 TO_USER = ("of the user", "of the instance")
 

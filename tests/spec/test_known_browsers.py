@@ -1,4 +1,4 @@
-"""Security 10.4: an account that strangers guess at stays open to its owner, in browsers that signed in before."""
+"""Security 10.4: an account under attack stays usable in browsers that its owner signed in from."""
 
 from base64 import urlsafe_b64decode
 from collections.abc import Callable
@@ -102,7 +102,7 @@ def _put(browser: Browser, name: str, value: str) -> None:
 
 
 def _altered(change: Callable[[str, str, HumanUser], tuple[str, str]]) -> Callable[[World, Browser, HumanUser], None]:
-    """Another cookie in place of the one that is there."""
+    """Replaces the known-browser cookie."""
 
     def forge(world: World, browser: Browser, person: HumanUser) -> None:
         for name, value in cookies_of(browser).items():

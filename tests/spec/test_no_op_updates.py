@@ -52,7 +52,7 @@ def latest(world: World) -> int | None:
 
 
 def _members(command: Any, resource: dict[str, Any]) -> dict[str, Any]:
-    """All that the command could change, as it is."""
+    """The current values of everything the command can change."""
     settings = resource.get("own", resource)
     return {name: settings[name] for name in command.model_fields if name in settings}
 

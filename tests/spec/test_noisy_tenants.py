@@ -102,7 +102,7 @@ def _waiting(world: World, organization: Organization) -> Any:
 
 
 def test_silent_name_servers_of_one_organization_do_not_block_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A look-up is given up after a while, and holds its place until the system gives it up."""
+    """A lookup times out, but occupies its slot until the system gives it up."""
     go_on = threading.Event()
 
     def look_up(host: str, seconds: float) -> list[str]:

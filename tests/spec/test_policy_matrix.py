@@ -271,7 +271,7 @@ OTHERWISE = {
 
 @dataclass(frozen=True)
 class PolicyMatrixRow:
-    """A rule at a tight value, and where that comes out otherwise; ``silent`` of all response types."""
+    """A rule with a strict value, and the outcomes it changes; ``silent`` covers all response types."""
 
     value: Any
     differs: Mapping[str, str]

@@ -112,7 +112,7 @@ def test_consent_policy_covers_own_applications(
 
 
 def attempts(world: World, login_name: str, number: int) -> list[int | None]:
-    """How long each of so many attempts has to wait, at one moment."""
+    """The wait before each of this many attempts at one moment."""
     waits: list[int | None] = []
     for _ in range(number):
         try:
@@ -166,7 +166,7 @@ REGISTERED = {"user_name": "new", "given_name": "Ada", "family_name": "Byron"}
 
 
 def registering(world: World, organization: Organization, email: str) -> str:
-    """How it goes without a mail server: at once, closed, or refused at the address."""
+    """The outcome without a mail server: immediate, closed, or refused because of the address."""
     command = RegisterUser(**REGISTERED, email=email)
     try:
         with world.transaction_services() as services:

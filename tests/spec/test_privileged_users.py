@@ -1,4 +1,4 @@
-"""Security 20.3: no organization decides over the sign-in of people who hold a role at the instance."""
+"""Security 20.3: organizations do not control the sign-in of users who hold an instance role."""
 
 from collections.abc import Callable
 from typing import Any
@@ -32,7 +32,7 @@ def organization(world: World) -> Organization:
 
 @pytest.fixture
 def ada(world: World, organization: Organization) -> LoginUser:
-    """Lives in the organization, and holds a role at the instance."""
+    """A user of the organization who holds an instance role."""
     person = LoginUser(world, organization)
     world.assign_manager_role(person.user, "IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
     return person
@@ -40,7 +40,7 @@ def ada(world: World, organization: Organization) -> LoginUser:
 
 @pytest.fixture
 def bert(world: World, organization: Organization) -> LoginUser:
-    """Lives there too, and holds none."""
+    """A user of the organization without an instance role."""
     return LoginUser(world, organization)
 
 
@@ -172,20 +172,20 @@ class TestRoleAtTheInstance:
             command = AddManager(user_id=user.id, roles=frozenset({"IAM_OWNER_VIEWER"}))
             services.managers.add(INSTANCE_RESOURCE, command, principal=OPERATOR_PRINCIPAL)
 
-    def test_is_refused_to_who_has_no_way_to_sign_in(self, world: World, organization: Organization) -> None:
+    def test_role_needs_a_permitted_sign_in_method(self, world: World, organization: Organization) -> None:
         user = world.make_human_user(organization)
         with pytest.raises(Invalid) as refused:
             self.give(world, user)
         assert "no way to sign in" in refused.value.fields["roles"]
 
-    def test_is_refused_while_somebody_else_knows_the_password(self, world: World, bert: LoginUser) -> None:
+    def test_role_is_refused_while_manager_knows_password(self, world: World, bert: LoginUser) -> None:
         with world.transaction_services() as services:
             services.users.set_one_time_password(bert.user.id, principal=OPERATOR_PRINCIPAL)
         with pytest.raises(Invalid) as refused:
             self.give(world, bert.user)
         assert "Somebody else knows the password" in refused.value.fields["roles"]
 
-    def test_ends_sessions_and_links_of_before(self, world: World, bert: LoginUser) -> None:
+    def test_role_ends_earlier_sessions_and_links(self, world: World, bert: LoginUser) -> None:
         browser = Browser(world)
         browser.start_session(bert.user)
         with world.transaction_services() as services:
@@ -200,7 +200,7 @@ class TestRoleAtTheInstance:
                 "who holds a role already loses nothing"
             )
 
-    def test_of_who_could_not_sign_in_is_named_by_the_check(self, isolated_world: World) -> None:
+    def test_check_names_role_holder_without_sign_in_method(self, isolated_world: World) -> None:
         user = isolated_world.make_human_user()
         isolated_world.assign_manager_role(user, "IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
         assert user.user_name in (isolated_world.identity.system_checks.policies() or "")

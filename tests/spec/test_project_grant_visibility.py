@@ -1,4 +1,4 @@
-"""Decisions, "Project grants, seen from the holder": neither organization learns of the other one's people."""
+"""Decisions, "Project grants, seen from the holder": neither organization sees the other one's users."""
 
 import json
 from dataclasses import dataclass

@@ -363,7 +363,7 @@ def test_ipv6_network_counts_as_one_address(make_world: WorldFactory) -> None:
 
 
 def test_proxy_without_forwarded_address_is_not_limited(make_world: WorldFactory) -> None:
-    """Otherwise one stranger's failures would hold up everybody."""
+    """Otherwise one attacker's failures would block all users."""
     world = make_world(**{"identity.attempts_per_address": "3", "identity.trusted_proxy": "10.0.0.2"})
     assert failures_until_held(world, "10.0.0.2") == ALL
     assert failures_until_held(world, "127.0.0.1") == 3

@@ -63,7 +63,7 @@ def policy(world: World, owner: str, **rules: Any) -> None:
 def test_step_up_requires_missing_factor(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp, essential: bool
 ) -> None:
-    """Not the password again; the session goes on under its id with a new secret."""
+    """Not the password again; the session keeps its id and gets a new secret."""
     session = browser.start_session(ada.user)
     began = world.clock.seconds
     world.clock.advance(minutes=5)
@@ -77,7 +77,7 @@ def test_step_up_requires_missing_factor(
     renewed = world.operator_services.storage.sessions.find(session.id)
     assert renewed is not None
     assert (renewed.digest != session.digest, renewed.ends_at) == (True, session.ends_at)
-    # From now on it is a session of two factors, without a page.
+    # The session now satisfies two factors without a page.
     authorization = party.new_request(prompt="none", **wants(TWO, essential=essential))
     assert party.obtain_tokens(browser.open(authorization.url), authorization).claims["acr"] == TWO
     refreshed = party.refresh(
@@ -146,7 +146,7 @@ def test_user_without_second_factor_enrols_or_cancels(
 def test_enrolled_factor_precedes_enrolment(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
 ) -> None:
-    """Security 19.5: who knows the password alone sets nothing up where there is a factor."""
+    """Security 19.5: the password alone does not allow enrolment beside an existing factor."""
     browser.start_session(ada.user)
     opened(browser, party, acr_values=TWO)
     request = browser.path.split("/")[2]

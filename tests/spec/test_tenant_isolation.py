@@ -87,7 +87,7 @@ def test_tenant_application_cannot_manage_service_itself(link: TenantLinkCase) -
 
 @pytest.mark.parametrize("type", [ApplicationType.WEB, ApplicationType.NATIVE, ApplicationType.BROWSER])
 def test_instance_application_token_omits_instance_project(world: World, type: ApplicationType) -> None:  # noqa: A002
-    """Nor does its project come into the audience unasked."""
+    """The instance's project is not in the audience by default, either."""
     method = "client_secret_basic" if type is ApplicationType.WEB else "none"
     party = RelyingParty.register(world, project_id=world.instance.project_id, type=type, authentication_method=method)
     session = world.make_browser_session()
@@ -112,7 +112,7 @@ def test_stored_token_of_tenant_manages_nothing(world: World) -> None:
 
 
 def stored_token(world: World, person: HumanUser, client: Credentials, *, audience: tuple[str, ...]) -> str:
-    """An access token with an audience that no request brings."""
+    """An access token with an audience that no request can obtain."""
     text, now = new_token(), world.clock()
     token = make_access_token(
         person,
@@ -131,7 +131,7 @@ def stored_token(world: World, person: HumanUser, client: Credentials, *, audien
 
 @dataclass(frozen=True)
 class TenantScenario:
-    """A project of one organization with a person of another and an application of a third; each may hold a grant."""
+    """A project of one organization, a user of another and an application of a third; each may hold a grant."""
 
     world: World
     project: Project
@@ -168,7 +168,7 @@ def shared(world: World) -> TenantScenario:
 
 
 def test_project_audience_needs_user_and_application_access(world: World, shared: TenantScenario) -> None:
-    """Held by grants; either one alone is not enough, and whichever ends takes the audience along at once."""
+    """Either grant alone is insufficient, and revoking one ends the audience at once."""
     api = world.make_application(shared.project.id)
     assert shared.error() == "invalid_scope"
     to_user = world.make_project_grant(shared.project, shared.of_user, roles=["reader", "writer"])
@@ -191,7 +191,7 @@ def test_project_audience_needs_user_and_application_access(world: World, shared
 
 
 def test_regranted_project_is_not_in_earlier_tokens(world: World, shared: TenantScenario) -> None:
-    """Security 18.3: to the user's organization, and to the application's. Tokens that come later have it."""
+    """Security 18.3: for grants to the user's and to the application's organization. Later tokens have it."""
     api = world.make_application(shared.project.id)
     holders = {shared.of_user: ["reader", "writer"], shared.of_client: ["writer", "auditor"]}
     grants = {
@@ -307,7 +307,7 @@ def test_instance_owner_changes_instance_applications(world: World, own_project:
 
 @pytest.mark.parametrize("role", NEARLY)
 def test_console_refuses_instance_application_changes(world: World, own_project: OwnProjectScenario, role: str) -> None:
-    """Neither a button leads there, nor does a form that is posted all the same."""
+    """Pages omit the button, and posting the form is refused."""
     person = world.make_human_user()
     world.assign_manager_role(person, role, resource=own_project.resource(role))
     browser, before = Browser(world), own_project.state()
