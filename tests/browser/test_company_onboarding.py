@@ -42,7 +42,7 @@ def save_picture(tab: Tab, name: str) -> None:
         (Path(PICTURES) / f"{name}.png").write_bytes(tab.picture())
 
 
-def set_up_an_app(tab: Tab) -> pyotp.TOTP:
+def enrol_app(tab: Tab) -> pyotp.TOTP:
     """Read the secret of the enrolment page into an app."""
     (link,) = tab.all("a[href^='otpauth:']")
     app = pyotp.parse_uri(str(link.get_attribute("href")))
@@ -81,7 +81,7 @@ def test_owner_requires_second_factor_of_managers(company: ExampleCompany, tab: 
     assert "All managers need one" in tab.text
     save_picture(tab, "4-policy-saved")
     tab.open(f"{company.url}/login?target=/account/security&enrol=totp")
-    app = set_up_an_app(tab)
+    app = enrol_app(tab)
     save_picture(tab, "5-app")
     tab.send(code=code(company, app))
     assert "Authenticator app" in tab.text
@@ -111,7 +111,7 @@ def test_recovery_code_replaces_lost_phone(company: ExampleCompany, tab: Tab) ->
     tab.open(f"{company.url}/login?target=/account/security")
     company.sign_in(tab, anna)
     tab.press("Authenticator app")
-    tab.send(code=code(company, set_up_an_app(tab)))
+    tab.send(code=code(company, enrol_app(tab)))
     assert tab.heading == "Security"
     tab.open(f"{company.url}/login?target=/account/security&enrol=recovery_codes")
     tab.send()
@@ -135,7 +135,7 @@ def test_recovery_code_replaces_lost_phone(company: ExampleCompany, tab: Tab) ->
     tab.open(f"{company.url}/account/security")
     assert "9 codes left" in tab.text
     tab.open(f"{company.url}/login?target=/account/security&enrol=totp")
-    tab.send(code=code(company, set_up_an_app(tab)), name="New phone")
+    tab.send(code=code(company, enrol_app(tab)), name="New phone")
     assert "New phone" in tab.text
     save_picture(tab, "11-new-phone")
 

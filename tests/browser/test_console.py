@@ -83,25 +83,25 @@ def test_newcomer_reaches_the_api(
     tab.follow("Projects", inside=".navigation")
     tab.follow("New project")
     tab.send(name="Shop")
-    register_a_web_application(site, tab)
+    register_web_application(site, tab)
     user_name = f"ci-runner-{profile.script}".lower()
-    user_id = make_a_service_user(tab, user_name)
-    key_file = add_a_key(tab, user_name, tmp_path)
+    user_id = make_service_user(tab, user_name)
+    key_file = add_key(tab, user_name, tmp_path)
     assert key_file["userId"] == user_id
 
     tab.follow("Organization", inside=".navigation")
     assert tab.url == home
-    make_it_manager(tab, user_name, name)
+    add_manager(tab, user_name, name)
     tab.follow("CI runner")
     (scope,) = set(re.findall(r"openid urn:\S+:aud", tab.text))
 
-    output = run_their_script(site, tmp_path, scope)
+    output = run_documented_client(site, tmp_path, scope)
     assert output["me"]["id"] == user_id
     assert output["me"]["roles"][0]["roles"] == ["ORG_OWNER"]
     assert (output["organization"]["name"], output["organization"]["id"]) == (name, home.rpartition("/")[2])
 
 
-def register_a_web_application(site: ExampleCompany, tab: Tab) -> None:
+def register_web_application(site: ExampleCompany, tab: Tab) -> None:
     """Starting at the project's page; client id and secret are shown once and work at the token endpoint."""
     tab.follow("New application")
     tab.follow("Web")
@@ -118,7 +118,7 @@ def register_a_web_application(site: ExampleCompany, tab: Tab) -> None:
     assert answer.json()["error"] == "invalid_grant"
 
 
-def make_a_service_user(tab: Tab, user_name: str) -> str:
+def make_service_user(tab: Tab, user_name: str) -> str:
     """Returns its id."""
     tab.follow("Service users", inside=".navigation")
     tab.follow("New service user")
@@ -127,7 +127,7 @@ def make_a_service_user(tab: Tab, user_name: str) -> str:
     return tab.all(".identifier code")[0].text
 
 
-def add_a_key(tab: Tab, user_name: str, folder: Path) -> dict[str, str]:
+def add_key(tab: Tab, user_name: str, folder: Path) -> dict[str, str]:
     """KEYS → New → expiration date → Add; returns the content of the downloaded file."""
     tab.follow("New key")
     assert tab.focused == "field-expiration_date"
@@ -150,7 +150,7 @@ def add_a_key(tab: Tab, user_name: str, folder: Path) -> dict[str, str]:
     return content
 
 
-def make_it_manager(tab: Tab, user_name: str, name: str) -> None:
+def add_manager(tab: Tab, user_name: str, name: str) -> None:
     """Managers: add → select user → choose role."""
     tab.follow("Add manager")
     tab.fill(q=user_name)
@@ -163,7 +163,7 @@ def make_it_manager(tab: Tab, user_name: str, name: str) -> None:
     assert f"CI runner is now ORG_OWNER of {name}." in tab.text
 
 
-def run_their_script(site: ExampleCompany, folder: Path, scope: str) -> dict[str, Any]:
+def run_documented_client(site: ExampleCompany, folder: Path, scope: str) -> dict[str, Any]:
     """Run the documented client with the console's scope and calls of the management API; returns its output."""
     documented = (DOCS / "how-to" / "application-developers" / "examples" / "first_token.py").read_text()
     assert documented.count(SCOPE) == 1
@@ -188,14 +188,14 @@ def test_ids_and_secrets_can_be_copied(
     profile.let_copy()
     tab.open(f"{site.url}/console/service-users/{robot.id}")
     tab.press(f"Copy {robot.id}")
-    assert copied(tab) == robot.id
+    assert clipboard_text(tab) == robot.id
     tab.open(f"{site.url}/console/service-users/{robot.id}/secrets/new")
     tab.send()
     tab.press("Copy")
-    assert copied(tab) == tab.text_of("#secret-value")
+    assert clipboard_text(tab) == tab.text_of("#secret-value")
 
 
-def copied(tab: Tab) -> str:
+def clipboard_text(tab: Tab) -> str:
     """The clipboard after the page has confirmed copying."""
     tab.wait(lambda: tab.run("return document.querySelector('body > [role=status]').textContent") == "Copied")
     found: str = tab.run_slowly("navigator.clipboard.readText().then(arguments[0])")

@@ -83,7 +83,7 @@ def in_language(scene: BrowserScenario, page: PageUnderTest, language: str, make
     return tab
 
 
-def looked_at(tab: Tab, check: str, *arguments: Any) -> Any:
+def run_check(tab: Tab, check: str, *arguments: Any) -> Any:
     """The result of a function of checks.js."""
     return tab.run(f"return ({CHECKS}).{check}(...arguments);", *arguments)
 
@@ -112,18 +112,18 @@ def layout_problems(tab: Tab) -> list[str]:
     problems = []
     for width, height in SIZES:
         tab.size(width, height)
-        problems += [f"{width}: {problem}" for problem in looked_at(tab, "layout", width <= PHONE)]
+        problems += [f"{width}: {problem}" for problem in run_check(tab, "layout", width <= PHONE)]
     return problems
 
 
 def tab_problems(tab: Tab) -> list[str]:
     """Elements that Tab does not reach, reaches out of order or does not show."""
-    focusable = looked_at(tab, "places")
-    looked_at(tab, "watchFocus")
+    focusable = run_check(tab, "places")
+    run_check(tab, "watchFocus")
     reached: dict[int, Any] = {}
     for _ in range(5):
         tab.type(*[Keys.TAB] * (len(focusable) + 2))
-        reached, around = once_around(looked_at(tab, "watched"))
+        reached, around = once_around(run_check(tab, "watched"))
         if around:
             break
     problems = [f"no ring: {item['name']}" for item in reached.values() if not item["ring"]]
@@ -151,7 +151,7 @@ def once_around(focused: list[Any]) -> tuple[dict[int, Any], bool]:
 
 def link_problems(tab: Tab) -> list[str]:
     """Links that lead to errors."""
-    found = looked_at(tab, "links", sorted(CHECKED_LINKS))
+    found = run_check(tab, "links", sorted(CHECKED_LINKS))
     CHECKED_LINKS.update(found["asked"])
     wrong: list[str] = found["wrong"]
     return wrong
@@ -183,7 +183,7 @@ def test_page_is_accessible(name: str, make_scenario: MakeScene, thorough: bool)
     assert route_of(scene.site.world, tab.url) == route_of(scene.site.world, scene.site.url + page.path)
     assert tab.status == page.status, tab.text
     tab.let_scripts_run(True)
-    problems = looked_at(tab, "structure") + violations(tab, EVERYTHING)
+    problems = run_check(tab, "structure") + violations(tab, EVERYTHING)
     problems += tab_problems(tab) + link_problems(tab) + layout_problems(tab)
     if thorough:
         problems += [f"{SIZES[-1][0]}: {violation}" for violation in violations(tab, EVERYTHING)]
@@ -196,7 +196,7 @@ def test_page_is_accessible(name: str, make_scenario: MakeScene, thorough: bool)
         tab.let_scripts_run(page.script)
         tab = in_language(scene, page, language, make_scenario)
         tab.let_scripts_run(True)
-        found = looked_at(tab, "structure") + layout_problems(tab) + violations(tab, ALL_BUT_COLOURS)
+        found = run_check(tab, "structure") + layout_problems(tab) + violations(tab, ALL_BUT_COLOURS)
         problems += [f"{language}: {item}" for item in found]
     assert not problems, "\n".join(problems)
 

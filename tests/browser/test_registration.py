@@ -16,7 +16,7 @@ GRACE = {
 }
 
 
-def go_on(tab: Tab, login_name: str) -> None:
+def continue_sign_in(tab: Tab, login_name: str) -> None:
     """Continue from the page that shows the new login name."""
     assert tab.heading == "Your account is ready", tab.text
     assert login_name in tab.text
@@ -34,7 +34,7 @@ def test_registration_creates_account(site: ExampleCompany, tab: Tab, number: in
         tab.follow("Create an account")
     assert (tab.heading, tab.focused) == ("Create your account", "field-user_name")
     tab.send(**grace(number))
-    go_on(tab, f"grace{number}@acme.example")
+    continue_sign_in(tab, f"grace{number}@acme.example")
     claims = site.tokens(tab, authorization).claims
     with site.world.read_only_services() as services:
         user = services.users.get(claims["sub"])
@@ -56,7 +56,7 @@ def test_registration_shows_all_errors(site: ExampleCompany, tab: Tab) -> None:
     assert (tab.value("password"), tab.value("password_again")) == ("", "")
     right = grace(3)
     tab.send(**{name: right[name] for name in ("email", "family_name", "password", "password_again")})
-    go_on(tab, "grace3@acme.example")
+    continue_sign_in(tab, "grace3@acme.example")
     site.tokens(tab, authorization)
 
 
@@ -97,6 +97,6 @@ def test_registration_link_continues_sign_in(mailing_site: ExampleCompany, profi
     other = profile.tab()
     other.open(site.link_in_mail())
     other.send()
-    go_on(other, "grace6@acme.example")
+    continue_sign_in(other, "grace6@acme.example")
     site.tokens(other, authorization)
     assert "grace6@acme.example" in message_text(site.mail())

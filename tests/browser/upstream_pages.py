@@ -8,7 +8,7 @@ from identity.plugins.upstream.provider_clients import ExternalUser
 from tests.browser.page_scenarios import LONG_WORD, BrowserScenario, page
 
 
-def _came_from_elsewhere(scene: BrowserScenario) -> Organization:
+def _return_unknown_identity(scene: BrowserScenario) -> Organization:
     """Simulate the return of an unknown upstream identity; returns its new organization."""
     world = scene.site.world
     organization = world.make_organization()
@@ -42,12 +42,12 @@ def sent_elsewhere(scene: BrowserScenario) -> None:
 
 @page("/login/1/upstream/unlinked", main=True, names=True)
 def unlinked_identity(scene: BrowserScenario) -> None:
-    _came_from_elsewhere(scene)
+    _return_unknown_identity(scene)
 
 
 @page("/login/1/upstream/link", main=True, names=True)
 def link_identity(scene: BrowserScenario) -> None:
-    person = scene.site.make_user(organization=_came_from_elsewhere(scene))
+    person = scene.site.make_user(organization=_return_unknown_identity(scene))
     scene.tab.send()
     scene.tab.send(login_name=person.login_name)
     scene.tab.send(password=person.password)

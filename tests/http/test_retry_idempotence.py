@@ -12,7 +12,7 @@ from identity.testing.fixtures import WorldFactory
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 from tests.http.transaction_conflicts import contend
-from tests.plugins.factors.test_factor_races import at_the_page, has
+from tests.plugins.factors.test_factor_races import at_the_page, enrol_factor
 from tests.plugins.login.conftest import LoginUser, opened
 from tests.plugins.login.test_registration_and_password_change import NEW
 from tests.plugins.management.api_fixture_data import ApiClient
@@ -43,7 +43,7 @@ def test_right_password_counts_as_one_attempt(isolated_world: World, contended: 
 
 def test_right_code_counts_as_one_attempt(isolated_world: World, contended: list[bool]) -> None:
     person, secret = LoginUser(isolated_world), pyotp.random_base32()
-    has(isolated_world, person, "totp", {"secret": secret, "step": 0})
+    enrol_factor(isolated_world, person, "totp", {"secret": secret, "step": 0})
     browser = at_the_page(isolated_world, RelyingParty.register(isolated_world), person, "totp")
     for _ in range(FREE_ATTEMPTS - 1):
         assert browser.submit({"code": "000000"}).status_int == 422

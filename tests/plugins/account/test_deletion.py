@@ -54,12 +54,12 @@ def subject_of(services: Services, person: HumanUser) -> Subject:
     return subject
 
 
-def ask(browser: Browser, name: str) -> None:
+def request_deletion(browser: Browser, name: str) -> None:
     browser.open(DELETE)
     browser.submit({"confirm_name": name}, form="page-form")
 
 
-def begin(world: World, person: HumanUser) -> Browser:
+def sign_in_with_pending_deletion(world: World, person: HumanUser) -> Browser:
     """A browser after the correct password of an account with pending deletion."""
     browser = Browser(world)
     browser.open("/account")
@@ -68,11 +68,11 @@ def begin(world: World, person: HumanUser) -> Browser:
     return browser
 
 
-def delete_what_is_due(world: World) -> None:
+def delete_due_users(world: World) -> None:
     world.identity.background_jobs.delete_due_accounts()
 
 
-def is_there(world: World, person: HumanUser) -> bool:
+def user_exists(world: World, person: HumanUser) -> bool:
     try:
         stored(world, person)
     except NotFound:
@@ -100,18 +100,18 @@ def test_deletion_ends_access_at_once_and_account_after_two_weeks(
     assert world.client.fetch_userinfo(issued_authorization.access_token).status_int == 401
     assert stored(world, ada).active
     world.clock.advance(days=13, hours=23)
-    delete_what_is_due(world)
-    assert is_there(world, ada)
+    delete_due_users(world)
+    assert user_exists(world, ada)
     world.clock.advance(hours=1)
-    delete_what_is_due(world)
-    assert not is_there(world, ada)
+    delete_due_users(world)
+    assert not user_exists(world, ada)
     events = [event for event in world.audit_events(event="user.removed") if event.object_id == ada.id]
     assert [event.actor.kind.value for event in events] == ["system"]
 
 
 def test_deletion_requires_login_name(world: World, browser: Browser, ada: HumanUser) -> None:
     for typed in ("", "somebody", ada.user_name + "x"):
-        ask(browser, typed)
+        request_deletion(browser, typed)
         assert browser.page.status_int == 422
     assert stored(world, ada).deletion_at is None
     assert len(sessions_of(world, ada)) == 1
@@ -150,21 +150,21 @@ def test_organization_cannot_allow_deletion_against_instance(world: World, brows
 
 
 def test_sign_in_offers_to_cancel_deletion(world: World, browser: Browser, ada: HumanUser) -> None:
-    ask(browser, ada.user_name)
-    again = begin(world, ada)
+    request_deletion(browser, ada.user_name)
+    again = sign_in_with_pending_deletion(world, ada)
     check_page(again.page, 200, "Keep your account?")
     assert sessions_of(world, ada) == (), "nobody is signed in by looking"
     again.submit(form="page-form")
     assert again.path == "/account/profile"
     assert stored(world, ada).deletion_at is None
     world.clock.advance(days=15)
-    delete_what_is_due(world)
-    assert is_there(world, ada)
+    delete_due_users(world)
+    assert user_exists(world, ada)
 
 
 def test_cancel_deletion_page_cannot_be_skipped(world: World, browser: Browser, ada: HumanUser) -> None:
-    ask(browser, ada.user_name)
-    again = begin(world, ada)
+    request_deletion(browser, ada.user_name)
+    again = sign_in_with_pending_deletion(world, ada)
     request_id = again.path.split("/")[2]
     for path in ("/account", "/account/profile", f"/oauth/v2/authorize/{request_id}"):
         again.open(path)
@@ -173,7 +173,7 @@ def test_cancel_deletion_page_cannot_be_skipped(world: World, browser: Browser, 
 
 
 def test_pending_deletion_issues_no_tokens(world: World, browser: Browser, ada: HumanUser) -> None:
-    ask(browser, ada.user_name)
+    request_deletion(browser, ada.user_name)
     party = RelyingParty.register(world)
     fresh = Browser(world)
     fresh.open(party.new_request().url, initiator=party.origin)
@@ -183,8 +183,8 @@ def test_pending_deletion_issues_no_tokens(world: World, browser: Browser, ada: 
 
 
 def test_cancel_deletion_is_bound_to_its_browser(world: World, browser: Browser, ada: HumanUser) -> None:
-    ask(browser, ada.user_name)
-    again = begin(world, ada)
+    request_deletion(browser, ada.user_name)
+    again = sign_in_with_pending_deletion(world, ada)
     stranger = Browser(world)
     answer = stranger.open(again.path)
     assert answer.status_int >= 400
@@ -192,7 +192,7 @@ def test_cancel_deletion_is_bound_to_its_browser(world: World, browser: Browser,
 
 
 def test_cancel_deletion_requires_authentication(world: World, browser: Browser, ada: HumanUser) -> None:
-    ask(browser, ada.user_name)
+    request_deletion(browser, ada.user_name)
     other = Browser(world)
     other.open("/account")
     request_id = other.path.split("/")[2]
@@ -218,7 +218,7 @@ def test_cancel_deletion_requires_second_factor(
     world: World, browser: Browser, ada: HumanUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(world.identity.protocol_registry.factors, "pager", FactorPager())  # type: ignore[arg-type]
-    ask(browser, ada.user_name)
+    request_deletion(browser, ada.user_name)
     with world.transaction_services() as services:
         services.factors.enrol(subject_of(services, ada), "pager", {}, name="Phone")
     other = Browser(world)
@@ -234,7 +234,7 @@ def test_cancel_deletion_requires_second_factor(
 
 
 def test_manager_cancels_deletion(world: World, browser: Browser, ada: HumanUser) -> None:
-    ask(browser, ada.user_name)
+    request_deletion(browser, ada.user_name)
     manager, desk = make_user_with_password(world), Browser(world)
     world.assign_manager_role(manager, "IAM_OWNER", resource=INSTANCE_RESOURCE)
     desk.start_session(manager)
@@ -251,7 +251,7 @@ def test_manager_cancels_deletion(world: World, browser: Browser, ada: HumanUser
 
 
 def test_user_change_keeps_deletion_date(world: World, browser: Browser, ada: HumanUser) -> None:
-    ask(browser, ada.user_name)
+    request_deletion(browser, ada.user_name)
     before = stored(world, ada).deletion_at
     with world.transaction_services() as services:
         services.users.change(ada.id, ChangeHumanUser(given_name="Augusta"), principal=OPERATOR_PRINCIPAL)
@@ -271,7 +271,7 @@ def test_last_owner_cannot_be_deleted(isolated_world: World) -> None:
     set_password(world, person, OLD)
     browser = Browser(world)
     browser.start_session(person)
-    ask(browser, person.user_name)
+    request_deletion(browser, person.user_name)
     assert browser.page.status_int == 409
     assert "This is the last active IAM_OWNER." in browser.page.text
     assert stored(world, person).deletion_at is None
@@ -280,12 +280,12 @@ def test_last_owner_cannot_be_deleted(isolated_world: World) -> None:
     # This also applies if the user became the last owner meanwhile.
     with world.transaction_services() as services:
         services.storage.managers.delete(owner.id)
-    ask(browser, person.user_name)
+    request_deletion(browser, person.user_name)
     assert browser.path == "/leaving"
     with world.transaction_services() as services:
         services.storage.managers.add(owner)
     world.clock.advance(days=14)
-    delete_what_is_due(world)
+    delete_due_users(world)
     assert stored(world, person).deletion_at is None
     with world.transaction_services() as services:
         for manager in managers:
@@ -297,25 +297,25 @@ def test_legal_hold_blocks_account_deletion(world: World, browser: Browser, ada:
     command = CreateLegalHold(kind=LegalHoldKind.USER, held_id=ada.id, reason="Case 12/2027")
     with world.transaction_services() as services:
         hold = services.legal_holds.create(command)
-    ask(browser, ada.user_name)
+    request_deletion(browser, ada.user_name)
     assert browser.page.status_int == 409
     assert "This account is under a legal hold and cannot be deleted." in browser.page.text
     assert stored(world, ada).deletion_at is None
     assert "Legal hold" not in browser.open("/account/activity").text
     with world.transaction_services() as services:
         services.legal_holds.release(hold.id)
-    ask(browser, ada.user_name)
+    request_deletion(browser, ada.user_name)
     assert browser.path == "/leaving"
     with world.transaction_services() as services:
         hold = services.legal_holds.create(command)
     world.clock.advance(days=14)
-    delete_what_is_due(world)
-    assert is_there(world, ada)
+    delete_due_users(world)
+    assert user_exists(world, ada)
     with world.transaction_services() as services:
         services.legal_holds.release(hold.id)
     world.clock.advance(days=1)
-    delete_what_is_due(world)
-    assert not is_there(world, ada)
+    delete_due_users(world)
+    assert not user_exists(world, ada)
 
 
 # --- at the same moment -----------------------------------------------------------------------------------------------
@@ -348,7 +348,7 @@ def test_concurrent_cancel_and_deletion_are_exclusive(world: World) -> None:
             future, deleted = (threads.submit(act) for act in (keep, delete))
             outcome = (future.result(timeout=60), deleted.result(timeout=60))
         assert outcome in ((True, False), (False, True)), outcome
-        assert is_there(world, user) is outcome[0]
+        assert user_exists(world, user) is outcome[0]
 
 
 @pytest.mark.storages("sqlite", "postgresql")

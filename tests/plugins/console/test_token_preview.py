@@ -40,7 +40,7 @@ FLAGS = ("id_token_userinfo_assertion", "assert_roles_in_access_token", "assert_
 CarriedClaims = dict[ClaimsCarrier, dict[str, Any]]
 
 
-def previewed(
+def preview_claims(
     world: World, user_id: str | None, client_id: str | None, scope: str, response_type: str = "code"
 ) -> TokenPreviewResult:
     # On a read-only connection.
@@ -76,7 +76,7 @@ def signed_in(found: TokenPreviewResult) -> CarriedClaims:
     )
 
 
-def really(members: Mapping[str, Any], world: World, client: CredentialsOrClientId | None) -> CarriedClaims:
+def claims_of_response(members: Mapping[str, Any], world: World, client: CredentialsOrClientId | None) -> CarriedClaims:
     """The claims of a token response, in the same form."""
     found: CarriedClaims = {}
     if "code" in members:
@@ -99,7 +99,7 @@ def really(members: Mapping[str, Any], world: World, client: CredentialsOrClient
     }
 
 
-def issued(
+def issued_claims(
     world: World, person: HumanUser, client: CredentialsOrClientId, scope: str, response_type: str
 ) -> CarriedClaims:
     """The claims that the application really gets."""
@@ -115,7 +115,7 @@ def issued(
         )
         assert redeemed.status_int == 200, redeemed
         members = {"code": members["code"], **redeemed.json}
-    return really(members, world, client)
+    return claims_of_response(members, world, client)
 
 
 def make_user_and_project(world: World, **project: bool) -> tuple[HumanUser, Project]:
@@ -147,8 +147,8 @@ def test_preview_matches_issued_tokens(world: World, response_type: str, kind: T
     for flags in ((), FLAGS[:1], FLAGS[1:], FLAGS):
         client = make_application(world, project, access_token_type=kind, **dict.fromkeys(flags, True))
         for scope in SCOPES:
-            preview = previewed(world, person.id, client.client_id, scope, response_type)
-            assert signed_in(preview) == issued(world, person, client, scope, response_type), (flags, scope)
+            preview = preview_claims(world, person.id, client.client_id, scope, response_type)
+            assert signed_in(preview) == issued_claims(world, person, client, scope, response_type), (flags, scope)
             assert all(
                 claim.reason
                 for grant_preview in preview.grant_previews
@@ -164,12 +164,14 @@ def test_preview_matches_refreshed_tokens(world: World, format: TokenFormat) -> 
     scope = f"openid email offline_access {ROLES}"
     first = world.obtain_tokens(client, world.make_browser_session(person), scope=scope, nonce="nonce")
     answer = world.post_token_request(client, {"grant_type": "refresh_token", "refresh_token": first["refresh_token"]})
-    preview = previewed(world, person.id, client.client_id, scope)
-    assert claims_by_carrier(way_of(preview, "refresh_token")) == really(check_token_response(answer), world, client)
+    preview = preview_claims(world, person.id, client.client_id, scope)
+    assert claims_by_carrier(way_of(preview, "refresh_token")) == claims_of_response(
+        check_token_response(answer), world, client
+    )
     # Without the scope there is no refresh token, so nothing to use it for.
     assert [
         grant_preview.grant_type
-        for grant_preview in previewed(world, person.id, client.client_id, "openid").grant_previews
+        for grant_preview in preview_claims(world, person.id, client.client_id, "openid").grant_previews
     ] == [
         None,
         "authorization_code",
@@ -184,13 +186,13 @@ def test_preview_matches_client_credentials_tokens(world: World, format: TokenFo
     answer = check_token_response(
         world.post_token_request(client, {"grant_type": "client_credentials", "scope": scope})
     )
-    [preview] = previewed(world, None, client.client_id, scope).grant_previews
-    real = really(answer, world, client)
+    [preview] = preview_claims(world, None, client.client_id, scope).grant_previews
+    real = claims_of_response(answer, world, client)
     # There is no user.
     real.pop(ClaimsCarrier.USERINFO)
     assert (preview.grant_type, claims_by_carrier(preview)) == ("client_credentials", real)
     credentials = world.make_application(project.id)
-    [preview] = previewed(world, None, credentials.client_id, scope).grant_previews
+    [preview] = preview_claims(world, None, credentials.client_id, scope).grant_previews
     assert preview.error is not None
     refused = world.post_token_request(credentials, {"grant_type": "client_credentials", "scope": scope})
     check_oauth_error(refused, preview.error.error, description=preview.error.description)
@@ -204,9 +206,9 @@ def test_preview_matches_service_user_tokens(world: World, format: TokenFormat) 
     both = f"profile offline_access {world.audience_scope()} {world.audience_scope(project.id)} {ROLES}"
     for rest in ("", ROLES, both):
         scope = f"openid {rest}".strip()
-        preview = previewed(world, robot.id, None, scope)
+        preview = preview_claims(world, robot.id, None, scope)
         asking = world.make_application(world.instance.project_id if "aud" in scope else None)
-        real = really(robot.request_token(scope).json, world, asking)
+        real = claims_of_response(robot.request_token(scope).json, world, asking)
         expected = claims_by_carrier(way_of(preview, JWT_BEARER))
         if "aud" not in scope:
             # No application is in the audience.
@@ -218,8 +220,8 @@ def test_preview_matches_service_user_tokens(world: World, format: TokenFormat) 
     answer = world.post_token_request(
         world.make_service_user_secret(robot), {"grant_type": "client_credentials", "scope": scope}
     )
-    grant_preview = way_of(previewed(world, robot.id, None, scope), "client_credentials")
-    assert claims_by_carrier(grant_preview) == really(check_token_response(answer), world, None)
+    grant_preview = way_of(preview_claims(world, robot.id, None, scope), "client_credentials")
+    assert claims_by_carrier(grant_preview) == claims_of_response(check_token_response(answer), world, None)
 
 
 def test_preview_reports_refusals(world: World) -> None:
@@ -233,12 +235,12 @@ def test_preview_reports_refusals(world: World) -> None:
     for scope, credentials in parameters.items():
         answer = world.make_browser_session(person).authorize(credentials, scope=scope)
         error = dict(parse_qsl(urlsplit(answer.headers["Location"]).query))
-        [preview] = previewed(world, person.id, credentials.client_id, scope).grant_previews
+        [preview] = preview_claims(world, person.id, credentials.client_id, scope).grant_previews
         assert preview.error is not None
         assert (preview.error.error, preview.error.description) == (error["error"], error["error_description"])
         assert preview.previewed_claims == ()
     foreign_scope = f"openid urn:service:iam:org:id:{foreign.organization_id}"
-    refused = way_of(previewed(world, person.id, client.client_id, foreign_scope), None).error
+    refused = way_of(preview_claims(world, person.id, client.client_id, foreign_scope), None).error
     assert refused is not None
     assert refused.error == "access_denied"
 
@@ -246,11 +248,11 @@ def test_preview_reports_refusals(world: World) -> None:
 def test_preview_reports_disabled_response_type_and_grant(world: World) -> None:
     person, project = make_user_and_project(world)
     client = world.make_web_application(project.id)
-    [preview] = previewed(world, person.id, client.client_id, "openid", "id_token").grant_previews
+    [preview] = preview_claims(world, person.id, client.client_id, "openid", "id_token").grant_previews
     assert preview.error is not None
     assert preview.error.error == "unauthorized_client"
     client = world.make_web_application(project.id, grant_types=frozenset())
-    token_preview_result = previewed(world, person.id, client.client_id, "openid")
+    token_preview_result = preview_claims(world, person.id, client.client_id, "openid")
     assert list(claims_by_carrier(way_of(token_preview_result, None))) == [ClaimsCarrier.CODE]
     refusal = way_of(token_preview_result, "authorization_code").error
     assert refusal is not None
@@ -265,8 +267,8 @@ def test_preview_of_deactivated_users_is_empty(world: World) -> None:
     robot = world.make_service_user_program()
     with world.transaction_services() as services:
         services.service_users.deactivate(robot.id, principal=OPERATOR_PRINCIPAL)
-    of_robot = previewed(world, robot.id, None, "openid").grant_previews
-    previews = [*previewed(world, person.id, client.client_id, "openid").grant_previews, *of_robot]
+    of_robot = preview_claims(world, robot.id, None, "openid").grant_previews
+    previews = [*preview_claims(world, person.id, client.client_id, "openid").grant_previews, *of_robot]
     assert [preview.grant_type for preview in previews] == [None, "client_credentials", JWT_BEARER]
     assert all(preview.error is not None and preview.previewed_claims == () for preview in previews)
 
@@ -274,7 +276,7 @@ def test_preview_of_deactivated_users_is_empty(world: World) -> None:
 def test_preview_explains_claims(world: World) -> None:
     person, project = make_user_and_project(world)
     client = make_application(world, project, assert_roles_in_id_token=True)
-    preview = previewed(world, person.id, client.client_id, f"openid email unknown {ROLES}")
+    preview = preview_claims(world, person.id, client.client_id, f"openid email unknown {ROLES}")
     carried = [
         previewed_claims
         for grant_preview in preview.grant_previews
@@ -306,7 +308,7 @@ def test_previewed_tokens_are_worthless(world: World) -> None:
     before = len(list(world.all_audit_events()))
     with world.read_only_services() as services:
         published = {key.id for key, _ in services.signing_keys.published_keys()}
-    assert all(preview.error is None for preview in previewed(world, robot.id, None, "openid").grant_previews)
+    assert all(preview.error is None for preview in preview_claims(world, robot.id, None, "openid").grant_previews)
     assert "preview" not in published
     assert len(list(world.all_audit_events())) == before
 
@@ -334,7 +336,7 @@ def test_preview_covers_plugin_grants(world: World, monkeypatch: pytest.MonkeyPa
         "protocol_registry",
         replace(world.identity.protocol_registry, grant_types={**renamed, "urn:example:silent": SilentGrant()}),
     )
-    preview = previewed(world, robot.id, None, "openid")
+    preview = preview_claims(world, robot.id, None, "openid")
     assert [
         type(renamed[grant_preview.grant_type]).__name__
         for grant_preview in preview.grant_previews

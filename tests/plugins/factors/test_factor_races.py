@@ -26,7 +26,7 @@ pytestmark = pytest.mark.every_storage
 TOGETHER = 6
 
 
-def has(world: World, person: LoginUser, factor: str, value: dict[str, Any]) -> None:
+def enrol_factor(world: World, person: LoginUser, factor: str, value: dict[str, Any]) -> None:
     with world.transaction_services() as services:
         subject = services.storage.users.find_subject(person.user.id)
         assert subject is not None
@@ -60,7 +60,7 @@ def at_once(browsers: list[Browser], send: Callable[[Browser], Any]) -> Counter[
 def test_concurrent_totp_code_is_accepted_once(isolated_world: World) -> None:
     world, secret = isolated_world, pyotp.random_base32()
     person, party = LoginUser(world), RelyingParty.register(world)
-    has(world, person, "totp", {"secret": secret, "step": 0})
+    enrol_factor(world, person, "totp", {"secret": secret, "step": 0})
     browsers = [at_the_page(world, party, person, "totp") for _ in range(4)]
     code = pyotp.TOTP(secret).at(world.clock())
     outcomes = at_once(browsers, lambda browser: browser.submit({"code": code}))
@@ -71,9 +71,9 @@ def test_concurrent_totp_code_is_accepted_once(isolated_world: World) -> None:
 def test_concurrent_recovery_code_is_accepted_once(isolated_world: World) -> None:
     world, codes = isolated_world, generate_codes()
     person, party = LoginUser(world), RelyingParty.register(world)
-    has(world, person, "totp", {"secret": pyotp.random_base32(), "step": 0})
+    enrol_factor(world, person, "totp", {"secret": pyotp.random_base32(), "step": 0})
     hasher: PasswordHasher = world.identity.process_state.hasher
-    has(
+    enrol_factor(
         world,
         person,
         "recovery_codes",
@@ -93,7 +93,7 @@ def test_concurrent_email_code_is_accepted_once(make_world: WorldFactory) -> Non
     with world.transaction_services() as services:
         link = services.users.issue_email_link(person.user.id, "ada@navy.example")
         services.users.verify_email(link.rsplit("/", 1)[1], person.user.id)
-    has(world, person, "email_code", {})
+    enrol_factor(world, person, "email_code", {})
     first = at_the_page(world, party, person, "email_code")
     with world.read_only_services() as services:
         mails = [
@@ -120,7 +120,7 @@ def test_concurrent_guesses_are_rate_limited(make_world: WorldFactory, monkeypat
     browsers: list[Browser] = []
     for _ in range(3):
         person, secret = LoginUser(world), pyotp.random_base32()
-        has(world, person, "totp", {"secret": secret, "step": 0})
+        enrol_factor(world, person, "totp", {"secret": secret, "step": 0})
         browsers += [at_the_page(world, party, person, "totp") for _ in range(TOGETHER // 3)]
     real = totp_pages.verify_code
 

@@ -29,7 +29,7 @@ def shown_codes(browser: Browser) -> list[str]:
     return str(browser.page.html.find(id="codes").get_text()).split()
 
 
-def with_codes(world: World, browser: Browser, person: LoginUser) -> list[str]:
+def enrol_recovery_codes(world: World, browser: Browser, person: LoginUser) -> list[str]:
     """Enrol an app and recovery codes; returns the codes."""
     enrol(browser, person)
     browser.open(ENROL)
@@ -52,7 +52,7 @@ def at_the_page(world: World, party: RelyingParty, person: LoginUser) -> Browser
 
 
 def test_recovery_codes_are_shown_once(world: World, browser: Browser, ada: LoginUser) -> None:
-    codes = with_codes(world, browser, ada)
+    codes = enrol_recovery_codes(world, browser, ada)
     check_page(browser.page, 200, "Your recovery codes")
     assert len(set(codes)) == CODE_COUNT
     assert all(re.fullmatch(r"[0-9A-HJKMNP-TV-Z]{4}(-[0-9A-HJKMNP-TV-Z]{4}){2}", code) for code in codes)
@@ -71,7 +71,7 @@ def test_recovery_codes_are_shown_once(world: World, browser: Browser, ada: Logi
 
 
 def test_recovery_code_replaces_totp(world: World, browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
-    codes = with_codes(world, browser, ada)
+    codes = enrol_recovery_codes(world, browser, ada)
     other = at_the_page(world, party, ada)
     check_page(other.page, 200, "Enter a recovery code")
     other.submit({"code": codes[0].lower().replace("-", " ")})
@@ -93,7 +93,7 @@ def test_recovery_code_replaces_totp(world: World, browser: Browser, party: Rely
 def test_invalid_code_is_refused(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, typed: str
 ) -> None:
-    with_codes(world, browser, ada)
+    enrol_recovery_codes(world, browser, ada)
     other = at_the_page(world, party, ada)
     other.submit({"code": typed})
     assert (other.page.status_int, other.sign_in_step) == (422, "recovery_codes")
@@ -103,7 +103,7 @@ def test_invalid_code_is_refused(
 def test_new_recovery_codes_revoke_old_ones(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser
 ) -> None:
-    old = with_codes(world, browser, ada)
+    old = enrol_recovery_codes(world, browser, ada)
     browser.click("I have saved the codes")
     browser.open(ENROL)
     assert "The codes that you have now stop working." in browser.page.text
@@ -143,7 +143,7 @@ def test_creating_recovery_codes_does_not_authenticate(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser
 ) -> None:
     """The session's methods contain only what was proved."""
-    with_codes(world, browser, ada)
+    enrol_recovery_codes(world, browser, ada)
     with world.read_only_services() as services:
         sessions = services.storage.sessions.list_for_user(ada.user.id, world.clock())
     assert {proof.factor for session in sessions for proof in session.proofs if "otp" in proof.methods} == {"totp"}

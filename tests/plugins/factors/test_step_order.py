@@ -69,7 +69,7 @@ steps = st.lists(
 )
 
 
-def posted(browser: Browser, path: str, pairs: list[tuple[str, str]], token: str) -> Any:
+def post_pairs(browser: Browser, path: str, pairs: list[tuple[str, str]], token: str) -> Any:
     """Post a same-origin form with arbitrary, possibly repeated fields."""
     login_origin = origin(browser.login_url)
     body = urlencode([*pairs, ("csrf_token", token)]).encode()
@@ -103,7 +103,7 @@ def test_factor_cannot_be_skipped(
         elif method == "GET":
             browser.open(begun + path)
         else:
-            posted(browser, begun + path, pairs, token)
+            post_pairs(browser, begun + path, pairs, token)
         assert browser.page.status_int < 500, (path, pairs)
         assert not browser.session_cookies, (path, pairs)
         assert "code=" not in (browser.external_redirect or ""), (path, pairs)

@@ -55,7 +55,7 @@ def settings_of(directory: Slapd, **changed: Any) -> LdapPluginSettings:
     return LdapPluginSettings(**usual | changed)
 
 
-def proved(search: LdapClient, login: str, password: str) -> LdapEntry | None:
+def authenticate(search: LdapClient, login: str, password: str) -> LdapEntry | None:
     """The entry with this name and password; None if there is none."""
     entry = search.find_entry(login)
     return entry if search.verify_password(entry, password) else None
@@ -112,11 +112,11 @@ def test_ldap_sign_in_works_over_tls(directory: Slapd, transport: str) -> None:
     name = make_user_name()
     directory.person(name, mail="ada@people.example")
     search = LdapClient(settings_of(directory, servers=(getattr(directory, transport),)))
-    entry = proved(search, name, PASSWORD)
+    entry = authenticate(search, name, PASSWORD)
     assert entry is not None
     assert (entry.attributes["sn"], entry.attributes["mail"]) == ("Lovelace", "ada@people.example")
-    assert proved(search, name, "wrong") is None
-    assert proved(search, "nobody", PASSWORD) is None
+    assert authenticate(search, name, "wrong") is None
+    assert authenticate(search, "nobody", PASSWORD) is None
 
 
 @pytest.mark.parametrize("transport", ["tls", "start_tls"])
@@ -125,11 +125,13 @@ def test_untrusted_or_mismatched_certificate_is_refused(directory: Slapd, transp
     directory.person(name)
     server = getattr(directory, transport)
     with pytest.raises(DirectoryUnavailable):
-        proved(LdapClient(settings_of(directory, servers=(server,), ca_file=None)), name, PASSWORD)
+        authenticate(LdapClient(settings_of(directory, servers=(server,), ca_file=None)), name, PASSWORD)
     # The same server under a name that its certificate does not contain.
     with pytest.raises(DirectoryUnavailable):
-        proved(LdapClient(settings_of(directory, servers=(server.replace("localhost", "127.1"),))), name, PASSWORD)
-    assert proved(LdapClient(settings_of(directory, servers=(server,))), name, PASSWORD) is not None
+        authenticate(
+            LdapClient(settings_of(directory, servers=(server.replace("localhost", "127.1"),))), name, PASSWORD
+        )
+    assert authenticate(LdapClient(settings_of(directory, servers=(server,))), name, PASSWORD) is not None
 
 
 @pytest.mark.parametrize("password", ["", "\0", "a\0b", "x" * 501])
@@ -139,20 +141,22 @@ def test_empty_password_is_not_sent(directory: Slapd, password: str, monkeypatch
     search = LdapClient(settings_of(directory))
     let_in = search._can_bind
     monkeypatch.setattr(search, "_can_bind", lambda server, dn, tried: tried != password and let_in(server, dn, tried))
-    assert proved(search, name, password) is None
+    assert authenticate(search, name, password) is None
 
 
 @pytest.mark.parametrize("login", ["*", "ada*", "a)(uid=*", "*)(objectClass=*", "\\2a", "a\0b", "("])
 def test_login_name_is_escaped_in_ldap_filter(directory: Slapd, login: str) -> None:
     directory.person(make_user_name())
-    assert proved(LdapClient(settings_of(directory)), login, PASSWORD) is None
+    assert authenticate(LdapClient(settings_of(directory)), login, PASSWORD) is None
 
 
 def test_ambiguous_login_name_is_refused(directory: Slapd) -> None:
     name = make_user_name()
     directory.person(name)
     directory.person(f"{name}x", cn=name)
-    assert proved(LdapClient(settings_of(directory, filter="(|(uid={login})(cn={login}))")), name, PASSWORD) is None
+    assert (
+        authenticate(LdapClient(settings_of(directory, filter="(|(uid={login})(cn={login}))")), name, PASSWORD) is None
+    )
 
 
 def test_servers_fail_over_in_order(directory: Slapd) -> None:
@@ -162,9 +166,9 @@ def test_servers_fail_over_in_order(directory: Slapd) -> None:
     port = closed_socket.getsockname()[1]
     closed_socket.close()
     search = LdapClient(settings_of(directory, servers=(f"ldaps://localhost:{port}", directory.tls)))
-    assert proved(search, name, PASSWORD) is not None
+    assert authenticate(search, name, PASSWORD) is not None
     with pytest.raises(DirectoryUnavailable):
-        proved(LdapClient(settings_of(directory, servers=(f"ldaps://localhost:{port}",))), name, PASSWORD)
+        authenticate(LdapClient(settings_of(directory, servers=(f"ldaps://localhost:{port}",))), name, PASSWORD)
 
 
 def test_silent_server_times_out(directory: Slapd, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +178,9 @@ def test_silent_server_times_out(directory: Slapd, monkeypatch: pytest.MonkeyPat
         port = silent.getsockname()[1]
         for scheme in ("ldap", "ldaps"):
             with pytest.raises(DirectoryUnavailable):
-                proved(LdapClient(settings_of(directory, servers=(f"{scheme}://localhost:{port}",))), "ada", PASSWORD)
+                authenticate(
+                    LdapClient(settings_of(directory, servers=(f"{scheme}://localhost:{port}",))), "ada", PASSWORD
+                )
 
 
 def test_directory_slots_are_limited_per_network(directory: Slapd) -> None:
@@ -183,9 +189,9 @@ def test_directory_slots_are_limited_per_network(directory: Slapd) -> None:
         for _ in range(4):
             search._slots.acquire()
         with pytest.raises(DirectoryUnavailable):
-            proved(search, "ada", PASSWORD)
+            authenticate(search, "ada", PASSWORD)
     with client_network_scope("198.51.100.0/24"):
-        proved(search, "ada", PASSWORD)
+        authenticate(search, "ada", PASSWORD)
 
 
 def test_refused_service_account_is_unavailable(directory: Slapd, tmp_path: Path) -> None:
@@ -193,7 +199,7 @@ def test_refused_service_account_is_unavailable(directory: Slapd, tmp_path: Path
     wrong.write_text("wrong")
     wrong.chmod(0o600)
     with pytest.raises(DirectoryUnavailable):
-        proved(LdapClient(settings_of(directory, password_file=wrong)), "anybody", PASSWORD)
+        authenticate(LdapClient(settings_of(directory, password_file=wrong)), "anybody", PASSWORD)
 
 
 def test_invalid_ldap_settings_are_refused(directory: Slapd, tmp_path: Path) -> None:
@@ -463,7 +469,7 @@ def test_ldap_filter_applies_to_linked_entries(scene: LdapScenario) -> None:
     assert scene.sign_in(name).status_int == 422
 
 
-def at_the_application(scene: LdapScenario, login_name: str, password: str, browser: Browser) -> Any:
+def sign_in_to_application(scene: LdapScenario, login_name: str, password: str, browser: Browser) -> Any:
     """Sign in to an application that requests the directory's organization."""
     party = RelyingParty.register(scene.world, project_id=scene.world.make_project(scene.organization).id)
     browser.open(party.new_request().url, initiator=party.origin)
@@ -473,11 +479,11 @@ def at_the_application(scene: LdapScenario, login_name: str, password: str, brow
 def test_requested_organization_does_not_select_directory(scene: LdapScenario, binds: list[str]) -> None:
     name, browser = make_user_name(), Browser(scene.world)
     dn = scene.directory.person(name)
-    assert at_the_application(scene, name, PASSWORD, browser).status_int == 422
+    assert sign_in_to_application(scene, name, PASSWORD, browser).status_int == 422
     assert dn not in binds
     assert scene.person(name) is None
     scene.sign_in(name)
-    at_the_application(scene, name, PASSWORD, browser)
+    sign_in_to_application(scene, name, PASSWORD, browser)
     assert browser.session_cookies, "an account that is linked is found by its bare name as well"
 
 

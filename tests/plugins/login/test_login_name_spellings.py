@@ -15,7 +15,7 @@ def world(make_world: WorldFactory) -> World:
     return make_world()
 
 
-def tried(world: World, typed: str) -> int:
+def attempt_statuses(world: World, typed: str) -> int:
     browser = Browser(world)
     browser.open("/login")
     return browser.sign_in(typed, "wrong").status_int
@@ -27,6 +27,6 @@ def test_login_name_spellings_do_not_disclose_accounts(world: World, ada: LoginU
     answers = []
     for name in (ada.user.user_name, "nobodyatall"):
         for _ in range(FREE_ATTEMPTS):
-            assert tried(world, f"{name}@{domain}") == 422
-        answers.append(tried(world, f"{respelt.format(name[:3], name[3:])}@{domain}"))
+            assert attempt_statuses(world, f"{name}@{domain}") == 422
+        answers.append(attempt_statuses(world, f"{respelt.format(name[:3], name[3:])}@{domain}"))
     assert len(set(answers)) == 1, answers

@@ -31,11 +31,11 @@ def verify(
         services.storage.users.update(changed)
 
 
-def at_the_service(browser: Browser, party: RelyingParty) -> None:
+def sign_in_to_service(browser: Browser, party: RelyingParty) -> None:
     browser.open("/login")
 
 
-def at_an_application(browser: Browser, party: RelyingParty) -> None:
+def sign_in_to_application(browser: Browser, party: RelyingParty) -> None:
     opened(browser, party)
 
 
@@ -45,7 +45,7 @@ def world(make_world: WorldFactory) -> World:
     return make_world()
 
 
-SIGN_IN_STARTS = pytest.mark.parametrize("arrive", [at_the_service, at_an_application])
+SIGN_IN_STARTS = pytest.mark.parametrize("arrive", [sign_in_to_service, sign_in_to_application])
 Arrive = Callable[[Browser, RelyingParty], None]
 
 
@@ -96,7 +96,7 @@ def test_email_sign_in_failures_are_indistinguishable(
 
 
 def statuses(
-    world: World, party: RelyingParty, typed: str, arrive: Arrive = at_the_service, number: int = 7
+    world: World, party: RelyingParty, typed: str, arrive: Arrive = sign_in_to_service, number: int = 7
 ) -> list[int]:
     found = []
     for _ in range(number):
@@ -119,7 +119,7 @@ def test_email_attempts_share_one_counter_across_pages(world: World, party: Rely
     verify(world, ada.user)
     for address in (ADDRESS, "nobody@post.example"):
         statuses(world, party, address, number=FREE_ATTEMPTS)
-        assert statuses(world, party, address, at_an_application, 1) == [429]
+        assert statuses(world, party, address, sign_in_to_application, 1) == [429]
 
 
 def test_account_attempts_share_one_hidden_counter(world: World, party: RelyingParty, ada: LoginUser) -> None:

@@ -40,7 +40,7 @@ def request_metrics(
 
 
 @contextmanager
-def listening(make_world: WorldFactory, folder: Path, **settings: str) -> Iterator[tuple[World, int]]:
+def metrics_listener(make_world: WorldFactory, folder: Path, **settings: str) -> Iterator[tuple[World, int]]:
     port = free_port()
     plugin_settings = {"listen": f"127.0.0.1:{port}", "directory": str(folder / "metrics"), **settings}
     world = make_world(**{f"identity.plugin.metrics.{name}": value for name, value in plugin_settings.items()})
@@ -50,7 +50,7 @@ def listening(make_world: WorldFactory, folder: Path, **settings: str) -> Iterat
 
 
 def test_metrics_listener_serves_only_metrics(make_world: WorldFactory, tmp_path: Path) -> None:
-    with listening(make_world, tmp_path) as (world, port):
+    with metrics_listener(make_world, tmp_path) as (world, port):
         status, text = request_metrics(port)
         assert status == 200
         assert ReadMetrics(text).value("identity_storage_up") == 1
@@ -62,14 +62,14 @@ def test_metrics_listener_serves_only_metrics(make_world: WorldFactory, tmp_path
 
 
 def test_metrics_listener_requires_token(make_world: WorldFactory, tmp_path: Path) -> None:
-    with listening(make_world, tmp_path, token_file=str(make_token_file(tmp_path))) as (_, port):
+    with metrics_listener(make_world, tmp_path, token_file=str(make_token_file(tmp_path))) as (_, port):
         assert request_metrics(port)[0] == 401
         assert request_metrics(port, token=f"{TOKEN}.")[0] == 401
         assert request_metrics(port, token=TOKEN)[0] == 200
 
 
 def test_silent_connection_does_not_block_metrics(make_world: WorldFactory, tmp_path: Path) -> None:
-    with listening(make_world, tmp_path) as (_, port):
+    with metrics_listener(make_world, tmp_path) as (_, port):
         silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(4)]
         assert request_metrics(port)[0] == 200
         for item in silent:
@@ -87,7 +87,7 @@ def test_occupied_listen_address_stops_startup(make_world: WorldFactory, tmp_pat
             pass
 
 
-def refusal(**settings: str) -> str:
+def setting_error(**settings: str) -> str:
     with pytest.raises(InvalidSetting) as refused:
         PluginHost.load(["metrics"], {"metrics": settings})
     assert TOKEN not in str(refused.value)
@@ -96,31 +96,31 @@ def refusal(**settings: str) -> str:
 
 @pytest.mark.parametrize("address", ["0.0.0.0:9464", "[::]:9464", "192.0.2.1:9464"])
 def test_public_listen_address_requires_token(address: str, tmp_path: Path) -> None:
-    assert refusal(listen=address).startswith("identity.plugin.metrics.listen: ")
-    assert "token_file" in refusal(listen=address)
+    assert setting_error(listen=address).startswith("identity.plugin.metrics.listen: ")
+    assert "token_file" in setting_error(listen=address)
     host = PluginHost.load(["metrics"], {"metrics": {"listen": address, "token_file": str(make_token_file(tmp_path))}})
     assert host.plugin_names == ("metrics",)
 
 
 @pytest.mark.parametrize("address", ["9464", "localhost:9464", "127.0.0.1:99999", "127.0.0.1:", "127.0.0.1:x"])
 def test_malformed_listen_address_is_refused(address: str) -> None:
-    assert "must be an address and a port" in refusal(listen=address)
+    assert "must be an address and a port" in setting_error(listen=address)
 
 
 def test_token_file_must_be_private_and_hold_one_secret(tmp_path: Path) -> None:
     path = make_token_file(tmp_path)
     path.chmod(0o640)
-    assert "chmod 600" in refusal(token_file=str(path))
+    assert "chmod 600" in setting_error(token_file=str(path))
     path.chmod(0o600)
     for text in ("", "short", "two words that are long enough together", f"{TOKEN}\n{TOKEN}", f"{TOKEN}é"):
         path.write_text(text)
-        assert "must hold one token" in refusal(token_file=str(path))
-    assert "cannot be read" in refusal(token_file=str(tmp_path / "missing"))
+        assert "must hold one token" in setting_error(token_file=str(path))
+    assert "cannot be read" in setting_error(token_file=str(tmp_path / "missing"))
 
 
 def test_missing_library_error_names_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("identity.plugins.metrics.find_spec", lambda name: None)
-    assert "the extra metrics of this package" in refusal(listen="127.0.0.1:9464")
+    assert "the extra metrics of this package" in setting_error(listen="127.0.0.1:9464")
     assert not MetricsPluginSettings().is_enabled
 
 
@@ -157,42 +157,42 @@ class Process:
         return ReadMetrics(body.decode()).value(name, **dict(zip(family.labels, labels, strict=True)))
 
 
-def begun(folder: Path, generation: str = "") -> Process:
+def begin_process(folder: Path, generation: str = "") -> Process:
     process = Process(folder, generation)
     process.shares.join()
     return process
 
 
 def test_metrics_sum_includes_ended_processes(tmp_path: Path) -> None:
-    first, second = begun(tmp_path), begun(tmp_path)
+    first, second = begin_process(tmp_path), begin_process(tmp_path)
     first.answer(2)
     second.answer(3)
     assert first.sum() == second.sum() == 5
     second.shares.leave()
     assert first.sum() == 5
     assert [process_samples.process_id for process_samples in first.shares.read_all()] == [os.getpid(), None]
-    third = begun(tmp_path)
+    third = begin_process(tmp_path)
     third.answer(1)
     assert first.sum() == third.sum() == 6
     first.shares.leave()
-    fourth = begun(tmp_path)
+    fourth = begin_process(tmp_path)
     # Samples of ended processes are compacted, so the folder does not grow.
     assert len(list(tmp_path.glob("*.json"))) == 2
     assert fourth.sum() == third.sum() == 6
 
 
 def test_first_process_resets_metrics(tmp_path: Path) -> None:
-    before = begun(tmp_path)
+    before = begin_process(tmp_path)
     before.answer(7)
     before.shares.leave()
-    after = begun(tmp_path)
+    after = begin_process(tmp_path)
     assert not list(tmp_path.glob("*.json"))
     assert after.sum() == 0
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"counted": {"identity_requests": [[["a"], [1]], [["a", "b"], []]]}}'])
 def test_unreadable_sample_files_are_ignored(tmp_path: Path, content: str) -> None:
-    process = begun(tmp_path)
+    process = begin_process(tmp_path)
     process.answer(2)
     (tmp_path / "1-other.json").write_text(content)
     assert process.sum() == 2
@@ -200,7 +200,7 @@ def test_unreadable_sample_files_are_ignored(tmp_path: Path, content: str) -> No
 
 def test_counters_do_not_decrease_when_a_process_ends(tmp_path: Path) -> None:
     """Prometheus treats a decreasing counter as reset and counts its value twice."""
-    first, second = begun(tmp_path), begun(tmp_path)
+    first, second = begin_process(tmp_path), begin_process(tmp_path)
     first.answer(2)
     first.count(3)
     assert first.sum() == 5
@@ -210,7 +210,7 @@ def test_counters_do_not_decrease_when_a_process_ends(tmp_path: Path) -> None:
 
 
 def test_compaction_of_ended_processes_blocks_readers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = begun(tmp_path), begun(tmp_path)
+    first, second = begin_process(tmp_path), begin_process(tmp_path)
     first.answer(2)
     second.answer(3)
     second.shares.leave()
@@ -227,14 +227,14 @@ def test_compaction_of_ended_processes_blocks_readers(tmp_path: Path, monkeypatc
             write(self, name, members)
 
         monkeypatch.setattr(ProcessSampleFolder, "_write", half_way)
-        third = begun(tmp_path)
+        third = begin_process(tmp_path)
     assert [future.result() for future in reading] == [5]
     assert third.sum() == 5
 
 
 def test_busy_process_publishes_pool_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("identity.plugins.metrics.process_samples._PUBLISH_SECONDS", 0.01)
-    busy, watching = Process(tmp_path), begun(tmp_path)
+    busy, watching = Process(tmp_path), begin_process(tmp_path)
     busy.telling.start()
     busy.counts.on_change = busy.telling.notify_change
     try:
@@ -259,7 +259,7 @@ def test_busy_process_publishes_pool_usage(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_replaced_workers_are_counted_once_per_generation(tmp_path: Path) -> None:
-    first, second, reloaded = (begun(tmp_path, generation) for generation in ("1", "1", "2"))
+    first, second, reloaded = (begin_process(tmp_path, generation) for generation in ("1", "1", "2"))
     assert first.total(WORKERS_REPLACED) == 0
     first.replaced, second.replaced = 2, 3
     first.shares.publish()
@@ -270,6 +270,6 @@ def test_replaced_workers_are_counted_once_per_generation(tmp_path: Path) -> Non
         process.shares.leave()
     # The previous generation has ended; its count stays.
     assert reloaded.total(WORKERS_REPLACED) == 4
-    last = begun(tmp_path, "2")
+    last = begin_process(tmp_path, "2")
     last.replaced = 2
     assert last.total(WORKERS_REPLACED) == 5

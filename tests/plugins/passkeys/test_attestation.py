@@ -83,7 +83,7 @@ def test_attested_model_is_accepted(strict: PasskeyUser, maker: Maker, model: st
     strict.add(statement=maker.attests(model))
 
 
-def refused(person: PasskeyUser, message: str, **otherwise: Any) -> None:
+def check_refused(person: PasskeyUser, message: str, **otherwise: Any) -> None:
     person.browser.submit({"answer": person.device.create(person.to_add(), **otherwise)})
     check_page(person.browser.page, 422, "Add a passkey")
     assert message in person.browser.page.text
@@ -92,17 +92,17 @@ def refused(person: PasskeyUser, message: str, **otherwise: Any) -> None:
 
 def test_other_authenticator_models_are_refused(strict: PasskeyUser, maker: Maker) -> None:
     message = f"{strict.organization.name} lets people use certain security keys alone, and this is none."
-    refused(strict, message)
-    refused(strict, message, statement=maker.attests(OTHER))
+    check_refused(strict, message)
+    check_refused(strict, message, statement=maker.attests(OTHER))
     strict.device.aaguid = raw(OTHER)
-    refused(strict, message, statement=maker.attests(OTHER))
+    check_refused(strict, message, statement=maker.attests(OTHER))
 
 
 def test_untrusted_attestation_root_is_refused(strict: PasskeyUser, maker: Maker) -> None:
     failed = "This passkey could not be added. Try again."
-    refused(strict, failed, statement=Maker().attests())
+    check_refused(strict, failed, statement=Maker().attests())
     right = maker.attests()
-    refused(strict, failed, statement=lambda data, client: right(data + b"x", client))
+    check_refused(strict, failed, statement=lambda data, client: right(data + b"x", client))
 
 
 def test_self_attestation_is_refused(strict: PasskeyUser) -> None:
@@ -113,7 +113,7 @@ def test_self_attestation_is_refused(strict: PasskeyUser) -> None:
         signature = key.sign(data + hashlib.sha256(client).digest(), ec.ECDSA(hashes.SHA256()))
         return "packed", {"alg": -7, "sig": signature}
 
-    refused(strict, "lets people use certain security keys alone", statement=by_itself)
+    check_refused(strict, "lets people use certain security keys alone", statement=by_itself)
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,12 @@ pytestmark = pytest.mark.storages("sqlite", "postgresql")
 RP_ID = "identity.plugin.passkeys.rp_id"
 
 
-def started(world: World, **settings: str) -> World:
+def restart(world: World, **settings: str) -> World:
     """The same service after a restart with other settings."""
     return World(world.settings | settings, clock=world.clock, key_pool=world.key_pool)
 
 
-def of_passkeys(world: World) -> str | None:
+def passkeys_setting_error(world: World) -> str | None:
     return world.identity.system_checks.failures().get("passkeys")
 
 
@@ -30,9 +30,9 @@ def ada(make_world: WorldFactory) -> PasskeyUser:
 
 def test_changed_rp_id_stops_startup(ada: PasskeyUser) -> None:
     ada.add()
-    assert of_passkeys(ada.world) is None
-    moved = started(ada.world, **{"identity.login_url": "https://login.example.com"})
-    error = of_passkeys(moved)
+    assert passkeys_setting_error(ada.world) is None
+    moved = restart(ada.world, **{"identity.login_url": "https://login.example.com"})
+    error = passkeys_setting_error(moved)
     assert error is not None
     assert "people have added passkeys for id.example.com" in error
     assert f"set {RP_ID} = login.example.com" in error
@@ -43,22 +43,22 @@ def test_changed_rp_id_stops_startup(ada: PasskeyUser) -> None:
 
 def test_changed_rp_id_is_allowed_without_passkeys(ada: PasskeyUser) -> None:
     ada.to_add()
-    moved = started(ada.world, **{"identity.login_url": "https://login.example.com"})
-    assert of_passkeys(moved) is None
+    moved = restart(ada.world, **{"identity.login_url": "https://login.example.com"})
+    assert passkeys_setting_error(moved) is None
     assert moved.app
     moved.close()
 
 
 def test_rp_id_setting_allows_host_change(ada: PasskeyUser) -> None:
     ada.add()
-    moved = started(ada.world, **{"identity.login_url": "https://login.example.com", RP_ID: "login.example.com"})
-    assert of_passkeys(moved) is None
+    moved = restart(ada.world, **{"identity.login_url": "https://login.example.com", RP_ID: "login.example.com"})
+    assert passkeys_setting_error(moved) is None
     bert = PasskeyUser(moved, origin="https://login.example.com")
     bert.add()
     moved.close()
     # From now on this is the relying party ID.
-    again = started(ada.world, **{"identity.login_url": "https://login.example.com"})
-    assert of_passkeys(again) is None
+    again = restart(ada.world, **{"identity.login_url": "https://login.example.com"})
+    assert passkeys_setting_error(again) is None
     again.close()
 
 
@@ -66,8 +66,8 @@ def test_parent_domain_rp_id_survives_host_change(make_world: WorldFactory) -> N
     ada = PasskeyUser(make_world(**{RP_ID: "example.com"}))
     assert ada.to_add()["rp"]["id"] == "example.com"
     ada.add()
-    moved = started(ada.world, **{"identity.login_url": "https://login.example.com", RP_ID: "example.com"})
-    assert of_passkeys(moved) is None
+    moved = restart(ada.world, **{"identity.login_url": "https://login.example.com", RP_ID: "example.com"})
+    assert passkeys_setting_error(moved) is None
     party = RelyingParty.register(moved, name="Invoices")
     ada.world, ada.device.origin = moved, "https://login.example.com"
     ada.forget_browser()
@@ -82,7 +82,7 @@ def test_parent_domain_rp_id_survives_host_change(make_world: WorldFactory) -> N
 )
 def test_invalid_rp_ids_are_refused(ada: PasskeyUser, rp_id: str) -> None:
     with pytest.raises(InvalidSetting, match=r"must be id\.example\.com, or a domain above it"):
-        started(ada.world, **{RP_ID: rp_id})
+        restart(ada.world, **{RP_ID: rp_id})
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from tests.plugins.upstream.conftest import UpstreamScenario
 from tests.plugins.upstream.fake_provider import CLIENT_ID, ISSUER, SECRET, FakeProvider, never
 
 
-def refused(scene: UpstreamScenario, answer: Any, status: int = 400) -> str:
+def refusal_reason(scene: UpstreamScenario, answer: Any, status: int = 400) -> str:
     """The audited reason, after asserting that there is no session and no account."""
     assert answer.status_int == status, answer
     assert not scene.browser.session_cookies
@@ -64,10 +64,10 @@ def test_id_token_with_wrong_claims_is_refused(scene: UpstreamScenario, claims: 
     }
     scene.fake_provider.claims = moved
     scene.ask()
-    assert refused(scene, scene.sign_in()) == reason
+    assert refusal_reason(scene, scene.sign_in()) == reason
 
 
-def of_another_key(fake_provider: FakeProvider) -> None:
+def sign_with_another_key(fake_provider: FakeProvider) -> None:
     from cryptography.hazmat.primitives.asymmetric import rsa
 
     stranger = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -102,11 +102,11 @@ def shared_secret(fake_provider: FakeProvider) -> None:
     fake_provider.id_token = forged  # type: ignore[method-assign]
 
 
-def brings_its_key(fake_provider: FakeProvider) -> None:
+def embed_key(fake_provider: FakeProvider) -> None:
     fake_provider.header = {"jwk": {"kty": "RSA"}}
 
 
-def points_to_a_key(fake_provider: FakeProvider) -> None:
+def reference_key_url(fake_provider: FakeProvider) -> None:
     fake_provider.header = {"jku": "https://evil.example/keys"}
 
 
@@ -121,12 +121,12 @@ def other_algorithm(fake_provider: FakeProvider) -> None:
 @pytest.mark.parametrize(
     "lie",
     [
-        of_another_key,
+        sign_with_another_key,
         unknown_key,
         no_algorithm,
         shared_secret,
-        brings_its_key,
-        points_to_a_key,
+        embed_key,
+        reference_key_url,
         no_id_token,
         other_algorithm,
     ],
@@ -134,7 +134,7 @@ def other_algorithm(fake_provider: FakeProvider) -> None:
 def test_id_token_with_wrong_signature_is_refused(scene: UpstreamScenario, lie: Any) -> None:
     scene.ask()
     lie(scene.fake_provider)
-    assert refused(scene, scene.sign_in())
+    assert refusal_reason(scene, scene.sign_in())
 
 
 @pytest.mark.parametrize(
@@ -156,14 +156,14 @@ def test_invalid_provider_metadata_is_refused(scene: UpstreamScenario, metadata:
     scene.fake_provider.metadata = metadata
     scene.ask()
     scene.browser.click(scene.button)
-    assert refused(scene, scene.browser.page)
+    assert refusal_reason(scene, scene.browser.page)
     assert scene.browser.external_redirect is None
 
 
 def test_userinfo_of_another_subject_is_refused(scene: UpstreamScenario) -> None:
     scene.fake_provider.userinfo = {"sub": "another"}
     scene.ask()
-    assert refused(scene, scene.sign_in()) == "user info tells of somebody else than the ID token"
+    assert refusal_reason(scene, scene.sign_in()) == "user info tells of somebody else than the ID token"
 
 
 def test_id_token_takes_precedence_over_userinfo(scene: UpstreamScenario) -> None:
@@ -179,7 +179,7 @@ def test_id_token_takes_precedence_over_userinfo(scene: UpstreamScenario) -> Non
 @pytest.mark.parametrize("issuer", ["https://evil.example", None, ""])
 def test_response_with_another_issuer_is_refused(scene: UpstreamScenario, issuer: str | None) -> None:
     scene.ask()
-    assert refused(scene, scene.sign_in(iss=issuer))
+    assert refusal_reason(scene, scene.sign_in(iss=issuer))
     assert not [path for _, path, _, _ in scene.fake_provider.requests if path == "/token"], (
         "the code was shown to somebody"
     )
@@ -189,7 +189,7 @@ def test_response_at_callback_of_another_provider_is_refused(scene: UpstreamScen
     provider = scene.world.make_upstream_provider(scene.organization, issuer=ISSUER, client_id=CLIENT_ID)
     scene.ask()
     url = scene.fake_provider.approve(scene.go())
-    assert refused(scene, scene.back(url.replace(scene.provider.id, provider.id))) == ""
+    assert refusal_reason(scene, scene.back(url.replace(scene.provider.id, provider.id))) == ""
     assert scene.party.redirect_uri in str(scene.back(url).location), "the state was burnt by a stranger"
 
 
@@ -226,7 +226,7 @@ def test_refused_response_consumes_state(scene: UpstreamScenario) -> None:
 @pytest.mark.parametrize("state", ["", "unknown", "x" * 5000])
 def test_unknown_state_is_refused(scene: UpstreamScenario, state: str) -> None:
     scene.ask()
-    assert refused(scene, scene.sign_in(state=state)) == ""
+    assert refusal_reason(scene, scene.sign_in(state=state)) == ""
 
 
 def test_state_expires(scene: UpstreamScenario) -> None:
@@ -244,7 +244,7 @@ def test_injected_code_is_refused(scene: UpstreamScenario) -> None:
         pair.split("=") for pair in scene.fake_provider.approve(scene.go(attacker)).partition("?")[2].split("&")
     )
     scene.ask()
-    assert refused(scene, scene.sign_in(code=stolen["code"])) == "the provider answered 400 (invalid_grant)"
+    assert refusal_reason(scene, scene.sign_in(code=stolen["code"])) == "the provider answered 400 (invalid_grant)"
 
 
 def test_used_code_is_refused(scene: UpstreamScenario) -> None:
@@ -253,7 +253,7 @@ def test_used_code_is_refused(scene: UpstreamScenario) -> None:
     )
     scene.ask()
     answer = scene.sign_in()
-    assert refused(scene, answer) == "the provider answered 400 (invalid_grant)"
+    assert refusal_reason(scene, answer) == "the provider answered 400 (invalid_grant)"
     assert "evil" not in answer
 
 
@@ -289,7 +289,7 @@ def test_provider_failure_affects_one_sign_in_only(scene: UpstreamScenario, path
     if scene.browser.external_redirect is not None:
         scene.back(scene.fake_provider.approve(scene.browser.external_redirect))
     assert scene.browser.page.status_int in (400, 503)
-    assert refused(scene, scene.browser.page, scene.browser.page.status_int)
+    assert refusal_reason(scene, scene.browser.page, scene.browser.page.status_int)
     assert scene.browser.click("Choose another way").status_int == 200
 
 

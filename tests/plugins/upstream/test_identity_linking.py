@@ -9,7 +9,7 @@ import pytest
 from identity.services.policies import INSTANCE_OWNER_ID
 from identity.testing.browser import PASSWORD, Browser
 from identity.testing.world import World
-from tests.plugins.factors.test_factor_races import at_once, has
+from tests.plugins.factors.test_factor_races import at_once, enrol_factor
 from tests.plugins.login.conftest import LoginUser
 from tests.plugins.upstream.conftest import UpstreamScenario
 from tests.spec.test_step_up import policy
@@ -33,11 +33,11 @@ def remembering(world: World) -> Iterator[None]:
     policy(world, INSTANCE_OWNER_ID, remember_browser=0)
 
 
-def linked(world: World, person: LoginUser) -> int:
+def is_linked(world: World, person: LoginUser) -> int:
     return len(world.audit_events(event="linked_identity.added", object_id=person.user.id))
 
 
-def asked_to_link(scene: UpstreamScenario, kim: LoginUser, browser: Browser | None = None) -> Any:
+def open_linking_question(scene: UpstreamScenario, kim: LoginUser, browser: Browser | None = None) -> Any:
     """Sign in up to the linking question; returns the authorization request."""
     browser = browser or scene.browser
     authorization = scene.ask(browser)
@@ -50,24 +50,24 @@ def asked_to_link(scene: UpstreamScenario, kim: LoginUser, browser: Browser | No
 
 
 def test_linking_is_offered_once_and_completes_the_request(scene: UpstreamScenario, kim: LoginUser) -> None:
-    auth_request = asked_to_link(scene, kim)
+    auth_request = open_linking_question(scene, kim)
     assert scene.browser.path.endswith("/upstream/link")
     assert kim.login_name in scene.browser.page
     assert scene.provider.name in scene.browser.page
-    assert not linked(scene.world, kim)
+    assert not is_linked(scene.world, kim)
     answer = scene.browser.submit(button=("decision", "link"))
     assert scene.party.obtain_tokens(answer, auth_request).claims["sub"] == kim.user.id
-    assert linked(scene.world, kim) == 1
+    assert is_linked(scene.world, kim) == 1
     scene.browser = Browser(scene.world)
     auth_request = scene.ask()
     assert scene.party.obtain_tokens(scene.sign_in(), auth_request).claims["sub"] == kim.user.id
 
 
 def test_declined_linking_signs_in_without_link(scene: UpstreamScenario, kim: LoginUser) -> None:
-    auth_request = asked_to_link(scene, kim)
+    auth_request = open_linking_question(scene, kim)
     answer = scene.browser.submit(button=("decision", "leave"))
     assert scene.party.obtain_tokens(answer, auth_request).claims["sub"] == kim.user.id
-    assert not linked(scene.world, kim)
+    assert not is_linked(scene.world, kim)
 
 
 def test_other_sign_in_method_skips_linking(scene: UpstreamScenario, kim: LoginUser) -> None:
@@ -76,7 +76,7 @@ def test_other_sign_in_method_skips_linking(scene: UpstreamScenario, kim: LoginU
     scene.browser.click("Choose another way")
     answer = scene.browser.sign_in(kim.login_name)
     assert scene.party.obtain_tokens(answer, authorization).claims["sub"] == kim.user.id
-    assert not linked(scene.world, kim)
+    assert not is_linked(scene.world, kim)
 
 
 def test_linking_requires_authentication(scene: UpstreamScenario, kim: LoginUser) -> None:
@@ -89,7 +89,7 @@ def test_linking_requires_authentication(scene: UpstreamScenario, kim: LoginUser
     scene.browser.submit(form="page-form")
     scene.browser.open(f"{root}/upstream/link")
     assert scene.browser.path == root
-    assert not linked(scene.world, kim)
+    assert not is_linked(scene.world, kim)
 
 
 def test_existing_session_does_not_suffice_for_linking(scene: UpstreamScenario, kim: LoginUser) -> None:
@@ -102,7 +102,7 @@ def test_existing_session_does_not_suffice_for_linking(scene: UpstreamScenario, 
     scene.browser.sign_in(kim.login_name)
     assert kim.login_name in scene.browser.page
     scene.browser.submit(button=("decision", "link"))
-    assert linked(scene.world, kim) == 1
+    assert is_linked(scene.world, kim) == 1
     assert not scene.world.audit_events(event="linked_identity.added", object_id=user.id)
 
 
@@ -110,7 +110,7 @@ def test_linking_requires_strongest_factor_on_remembered_browser(
     scene: UpstreamScenario, kim: LoginUser, remembering: None
 ) -> None:
     secret = pyotp.random_base32()
-    has(scene.world, kim, "totp", {"secret": secret, "step": 0})
+    enrol_factor(scene.world, kim, "totp", {"secret": secret, "step": 0})
     code = pyotp.TOTP(secret)
     scene.ask(prompt="login")
     scene.browser.sign_in(kim.login_name)
@@ -131,17 +131,17 @@ def test_linking_requires_strongest_factor_on_remembered_browser(
     assert scene.browser.path.endswith("/upstream/link")
     answer = scene.browser.submit(button=("decision", "link"))
     assert scene.party.obtain_tokens(answer, authorization).claims["sub"] == kim.user.id
-    assert linked(scene.world, kim) == 1
+    assert is_linked(scene.world, kim) == 1
 
 
 def test_identity_linked_to_another_user_meanwhile_is_refused(scene: UpstreamScenario, kim: LoginUser) -> None:
-    auth_request = asked_to_link(scene, kim)
+    auth_request = open_linking_question(scene, kim)
     user, browser = LoginUser(scene.world, scene.organization), Browser(scene.world)
-    asked_to_link(scene, user, browser)
+    open_linking_question(scene, user, browser)
     browser.submit(button=("decision", "link"))
     scene.browser.submit(button=("decision", "link"))
     assert scene.browser.page.status_int == 409
-    assert not linked(scene.world, kim)
+    assert not is_linked(scene.world, kim)
     answer = scene.browser.click("Go on")
     assert scene.party.obtain_tokens(answer, auth_request).claims["sub"] == kim.user.id
 
@@ -158,11 +158,11 @@ def test_named_provider_is_not_used_again_while_linking(scene: UpstreamScenario,
 
 def test_linking_is_refused_for_users_of_another_organization(scene: UpstreamScenario, kim: LoginUser) -> None:
     stranger = LoginUser(scene.world)
-    auth_request = asked_to_link(scene, stranger)
+    auth_request = open_linking_question(scene, stranger)
     assert "cannot be linked" in scene.browser.page
     answer = scene.browser.submit(button=("decision", "leave"))
     assert scene.party.obtain_tokens(answer, auth_request).claims["sub"] == stranger.user.id
-    assert not linked(scene.world, stranger)
+    assert not is_linked(scene.world, stranger)
 
 
 def test_linking_skips_provider_deleted_meanwhile(scene: UpstreamScenario, kim: LoginUser) -> None:
@@ -175,38 +175,38 @@ def test_linking_skips_provider_deleted_meanwhile(scene: UpstreamScenario, kim: 
 
 
 def test_linking_form_of_another_account_is_refused(scene: UpstreamScenario, kim: LoginUser) -> None:
-    asked_to_link(scene, kim)
+    open_linking_question(scene, kim)
     form = scene.browser.find_form("page-form")
     for name in ("account", "identity"):
         before = form[name].value
         form[name].force_value("0" * len(before))
         scene.browser.submit(button=("decision", "link"))
         assert scene.browser.path.endswith("/upstream/link")
-        assert not linked(scene.world, kim)
+        assert not is_linked(scene.world, kim)
         form = scene.browser.find_form("page-form")
 
 
 def test_slow_linking_decision_requires_reauthentication(scene: UpstreamScenario, kim: LoginUser) -> None:
-    auth_request = asked_to_link(scene, kim)
+    auth_request = open_linking_question(scene, kim)
     scene.world.clock.advance(minutes=11)
     scene.browser.submit(button=("decision", "link"))
     assert scene.browser.sign_in_step == ""
-    assert not linked(scene.world, kim)
+    assert not is_linked(scene.world, kim)
     scene.browser.sign_in(kim.login_name)
     answer = scene.browser.submit(button=("decision", "link"))
     assert scene.party.obtain_tokens(answer, auth_request).claims["sub"] == kim.user.id
-    assert linked(scene.world, kim) == 1
+    assert is_linked(scene.world, kim) == 1
 
 
 @pytest.mark.every_storage
 def test_linking_in_two_tabs_links_once(scene: UpstreamScenario, kim: LoginUser) -> None:
-    asked_to_link(scene, kim)
+    open_linking_question(scene, kim)
     tabs = [scene.browser.tab() for _ in range(3)]
     for tab in tabs:
         tab.open(scene.browser.path)
     outcomes = at_once(tabs, lambda tab: tab.submit(button=("decision", "link")))
     assert not [status for status in outcomes if status >= 500], outcomes
-    assert linked(scene.world, kim) == 1
+    assert is_linked(scene.world, kim) == 1
 
 
 def test_linking_requires_correct_password(scene: UpstreamScenario, kim: LoginUser) -> None:
@@ -215,4 +215,4 @@ def test_linking_requires_correct_password(scene: UpstreamScenario, kim: LoginUs
     scene.browser.submit(form="page-form")
     scene.browser.sign_in(kim.login_name, PASSWORD + "x")
     assert scene.browser.sign_in_step == "password"
-    assert not linked(scene.world, kim)
+    assert not is_linked(scene.world, kim)

@@ -21,7 +21,7 @@ def signed_in(scene: UpstreamScenario) -> tuple[HumanUser, Browser]:
     return person, browser
 
 
-def linked(scene: UpstreamScenario, browser: Browser) -> None:
+def link_identity(scene: UpstreamScenario, browser: Browser) -> None:
     """Link the upstream identity."""
     browser.open(SECURITY)
     browser.click("Link … " + scene.provider.name)
@@ -33,7 +33,7 @@ def test_linked_identity_signs_in(scene: UpstreamScenario) -> None:
     scene.change(create_accounts=False)
     person, browser = signed_in(scene)
     scene.fake_provider.claims = {"email": "kim@people.example"}
-    linked(scene, browser)
+    link_identity(scene, browser)
     assert browser.path == SECURITY
     assert "kim@people.example" in browser.page
     scene.fake_provider.claims = {}
@@ -43,9 +43,9 @@ def test_linked_identity_signs_in(scene: UpstreamScenario) -> None:
 
 def test_external_account_links_to_one_user_only(scene: UpstreamScenario) -> None:
     _, first = signed_in(scene)
-    linked(scene, first)
+    link_identity(scene, first)
     person, second = signed_in(scene)
-    linked(scene, second)
+    link_identity(scene, second)
     assert second.page.status_int == 409
     assert not scene.world.audit_events(event="linked_identity.added", object_id=person.id)
 
@@ -63,7 +63,7 @@ def test_linking_is_bound_to_the_user_who_began_it(scene: UpstreamScenario) -> N
 
 def test_linking_and_unlinking_require_recent_sign_in(scene: UpstreamScenario) -> None:
     _, browser = signed_in(scene)
-    linked(scene, browser)
+    link_identity(scene, browser)
     scene.world.clock.advance(minutes=11)
     browser.open(SECURITY)
     browser.click("Unlink … " + scene.provider.name)
@@ -88,7 +88,7 @@ def test_linking_after_long_absence_requires_sign_in(scene: UpstreamScenario) ->
 def test_unlinked_identity_cannot_sign_in(scene: UpstreamScenario) -> None:
     scene.change(create_accounts=False)
     person, browser = signed_in(scene)
-    linked(scene, browser)
+    link_identity(scene, browser)
     browser.open(SECURITY)
     browser.click("Unlink … " + scene.provider.name)
     browser.submit(form="page-form")
@@ -101,7 +101,7 @@ def test_unlinked_identity_cannot_sign_in(scene: UpstreamScenario) -> None:
 
 def test_unlinking_identity_of_another_user_is_404(scene: UpstreamScenario) -> None:
     _, browser = signed_in(scene)
-    linked(scene, browser)
+    link_identity(scene, browser)
     browser.open(SECURITY)
     href = browser.page.html.select_one("#identities a")["href"]
     _, other = signed_in(scene)

@@ -39,7 +39,7 @@ def logout_parameters(scene: UpstreamScenario, browser: Browser) -> dict[str, st
     return dict(parse_qsl(urlsplit(url).query))
 
 
-def home(scene: UpstreamScenario, browser: Browser | None = None) -> bool:
+def returns_to_application(scene: UpstreamScenario, browser: Browser | None = None) -> bool:
     """True if the browser is on its way to the application, with the state."""
     left_for = (browser or scene.browser).external_redirect
     if left_for is None:
@@ -50,7 +50,7 @@ def home(scene: UpstreamScenario, browser: Browser | None = None) -> bool:
     return True
 
 
-def back(scene: UpstreamScenario, state: str, browser: Browser | None = None) -> Any:
+def return_from_provider(scene: UpstreamScenario, state: str, browser: Browser | None = None) -> Any:
     address = "https://id.example.com/login/upstream/signed-out"
     return (browser or scene.browser).open(f"{address}?state={state}", initiator=scene.fake_provider.issuer)
 
@@ -64,18 +64,18 @@ def test_rp_initiated_logout_passes_provider_and_returns(scene: UpstreamScenario
     assert response["id_token_hint"] != id_token
     assert scene.browser.page.headers["Referrer-Policy"] == "no-referrer"
     assert STATE not in str(scene.browser.external_redirect)
-    back(scene, response["state"])
-    assert home(scene)
-    back(scene, response["state"])
-    assert not home(scene), "once"
+    return_from_provider(scene, response["state"])
+    assert returns_to_application(scene)
+    return_from_provider(scene, response["state"])
+    assert not returns_to_application(scene), "once"
     assert scene.browser.path == "/signed-out"
 
 
 def test_logout_by_form_post_passes_provider(scene: UpstreamScenario, id_token: str) -> None:
     url, _, query = scene.party.logout_url(id_token, state=STATE).partition("?")
     scene.browser.post_form(url, dict(parse_qsl(query)), initiator=scene.party.origin)
-    back(scene, logout_parameters(scene, scene.browser)["state"])
-    assert home(scene)
+    return_from_provider(scene, logout_parameters(scene, scene.browser)["state"])
+    assert returns_to_application(scene)
 
 
 def test_confirmed_logout_passes_provider_and_returns(scene: UpstreamScenario, id_token: str) -> None:
@@ -85,32 +85,32 @@ def test_confirmed_logout_passes_provider_and_returns(scene: UpstreamScenario, i
     scene.browser.submit(form="page-form")
     response = logout_parameters(scene, scene.browser)
     assert not scene.browser.session_cookies
-    back(scene, response["state"])
-    assert home(scene)
+    return_from_provider(scene, response["state"])
+    assert returns_to_application(scene)
 
 
 def test_logout_state_is_bound_to_its_browser(scene: UpstreamScenario, id_token: str) -> None:
     response = sign_out(scene, id_token)
     browser = Browser(scene.world)
-    back(scene, response["state"], browser)
+    return_from_provider(scene, response["state"], browser)
     assert (browser.external_redirect, browser.path) == (None, "/signed-out")
     browser.open(f"/login/upstream/sign-out/{response['state']}")
     assert (browser.external_redirect, browser.path) == (None, "/signed-out")
-    back(scene, response["state"])
-    assert home(scene)
+    return_from_provider(scene, response["state"])
+    assert returns_to_application(scene)
 
 
 def test_logout_return_is_single_use(scene: UpstreamScenario, id_token: str) -> None:
     response = sign_out(scene, id_token)
     scene.browser.open(f"/login/upstream/sign-out/{response['state']}")
-    assert home(scene)
+    assert returns_to_application(scene)
 
 
 @pytest.mark.every_storage
 @pytest.mark.parametrize("state", ["", "nothing", "0" * 5000, "%00", "%ff", "a&state=b", "//evil.example"])
 def test_unknown_logout_state_does_not_redirect(scene: UpstreamScenario, id_token: str, state: str) -> None:
     sign_out(scene, id_token)
-    page = back(scene, state)
+    page = return_from_provider(scene, state)
     assert page.status_int in (200, 400)
     assert scene.browser.external_redirect is None
 
@@ -130,7 +130,7 @@ def test_failing_provider_does_not_stop_logout(scene: UpstreamScenario, id_token
     else:
         scene.fake_provider.answers[at] = OutboundResponse(500, b"oops") if trouble == "error" else never
     scene.browser.open(scene.party.logout_url(id_token, state=STATE), initiator=scene.party.origin)
-    assert home(scene)
+    assert returns_to_application(scene)
     assert not scene.browser.session_cookies
 
 
@@ -143,7 +143,7 @@ def test_logout_skips_disabled_provider(scene: UpstreamScenario, id_token: str, 
     else:
         scene.world.operator_services.upstream_providers.remove(scene.provider.id)
     scene.browser.open(scene.party.logout_url(id_token, state=STATE), initiator=scene.party.origin)
-    assert home(scene)
+    assert returns_to_application(scene)
 
 
 def test_logout_with_unregistered_uri_ends_nothing(scene: UpstreamScenario, id_token: str) -> None:
@@ -160,7 +160,7 @@ def test_logout_uri_removed_meanwhile_is_not_followed(scene: UpstreamScenario, i
         assert client is not None
         command = ChangeApplication.build(post_logout_redirect_uris=())
         services.applications.change(client.application.id, command, principal=OPERATOR_PRINCIPAL)
-    assert back(scene, response["state"]).status_int == 400
+    assert return_from_provider(scene, response["state"]).status_int == 400
     assert scene.browser.external_redirect is None
 
 

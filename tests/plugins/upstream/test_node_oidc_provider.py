@@ -59,7 +59,7 @@ def running(port: int, client: dict[str, Any]) -> Iterator[None]:
         process.stdout.close()
 
 
-def approved(url: str, login: str, back: str) -> str:
+def approve(url: str, login: str, back: str) -> str:
     """Sign in and consent on the provider's pages; returns the redirect URL."""
     with requests.Session() as session:
         answer = session.get(url, allow_redirects=False, timeout=30)
@@ -113,7 +113,7 @@ def test_node_oidc_provider_sign_in(make_world: WorldFactory, method: UpstreamAu
             browser = Browser(world)
             authorization = party.open_request(browser, scope="openid profile email")
             browser.click(f"Sign in with {provider.name}")
-            url = approved(str(browser.external_redirect), login, callback)
+            url = approve(str(browser.external_redirect), login, callback)
             subjects.append(
                 party.obtain_tokens(browser.open(url, initiator=provider.issuer), authorization).claims["sub"]
             )

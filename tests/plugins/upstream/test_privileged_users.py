@@ -11,7 +11,7 @@ from identity.services.commands.upstream_providers import ChangeUpstreamProvider
 from identity.testing.browser import Browser
 from tests.plugins.login.conftest import LoginUser
 from tests.plugins.upstream.conftest import UpstreamScenario
-from tests.plugins.upstream.test_identity_linking import KIM, asked_to_link, linked
+from tests.plugins.upstream.test_identity_linking import KIM, is_linked, open_linking_question
 
 ROLE = "IAM_OWNER_VIEWER"
 
@@ -37,7 +37,7 @@ def link_in_sign_in(scene: UpstreamScenario, person: LoginUser) -> None:
     scene.browser = Browser(scene.world)
     scene.change(create_accounts=False)
     scene.fake_provider.claims = dict(KIM)
-    asked_to_link(scene, person)
+    open_linking_question(scene, person)
 
 
 def answers_as(scene: UpstreamScenario, person: LoginUser) -> bool:
@@ -58,7 +58,7 @@ def test_linking_page_hides_organization_providers_from_instance_managers(
     link_in_sign_in(scene, ada)
     assert "cannot be linked" not in scene.browser.page
     scene.browser.submit(button=("decision", "link"))
-    assert linked(scene.world, ada)
+    assert is_linked(scene.world, ada)
 
 
 def test_role_assigned_meanwhile_stops_linking(scene: UpstreamScenario, kim: LoginUser) -> None:
@@ -66,7 +66,7 @@ def test_role_assigned_meanwhile_stops_linking(scene: UpstreamScenario, kim: Log
     assert "cannot be linked" not in scene.browser.page
     scene.world.assign_manager_role(kim.user, ROLE, resource=INSTANCE_RESOURCE)
     scene.browser.submit(button=("decision", "link"))
-    assert not linked(scene.world, kim)
+    assert not is_linked(scene.world, kim)
 
 
 def test_security_page_offers_instance_managers_instance_providers_only(

@@ -63,7 +63,7 @@ def github(scene: UpstreamScenario) -> GitHub:
     return git_hub
 
 
-def answered(url: str, **parameters: str) -> str:
+def github_redirect(url: str, **parameters: str) -> str:
     """The redirect URL of GitHub."""
     auth_request = dict(parse_qsl(urlsplit(url).query))
     return f"{auth_request['redirect_uri']}?code=1234&state={auth_request['state']}"
@@ -76,7 +76,7 @@ def test_github_sign_in(scene: UpstreamScenario, github: GitHub) -> None:
         authorization = scene.ask()
         url = scene.go()
         assert url.startswith("https://github.com/login/oauth/authorize?")
-        answer = scene.browser.open(answered(url), initiator="https://github.com")
+        answer = scene.browser.open(github_redirect(url), initiator="https://github.com")
         subjects.append(scene.party.obtain_tokens(answer, authorization).claims["sub"])
     assert subjects[0] == subjects[1]
     person = scene.world.operator_services.users.get(subjects[0])
@@ -89,14 +89,14 @@ def test_github_sign_in(scene: UpstreamScenario, github: GitHub) -> None:
 def test_github_requires_user_id(scene: UpstreamScenario, github: GitHub, user: dict[str, Any]) -> None:
     github.user = user
     scene.ask()
-    assert scene.browser.open(answered(scene.go()), initiator="https://github.com").status_int == 400
+    assert scene.browser.open(github_redirect(scene.go()), initiator="https://github.com").status_int == 400
 
 
 @pytest.mark.parametrize("emails", [[], {}, [{"email": "a@x.example", "primary": True, "verified": False}], ["x"]])
 def test_unverified_github_email_is_ignored(scene: UpstreamScenario, github: GitHub, emails: Any) -> None:
     github.emails = emails
     authorization = scene.ask()
-    answer = scene.browser.open(answered(scene.go()), initiator="https://github.com")
+    answer = scene.browser.open(github_redirect(scene.go()), initiator="https://github.com")
     person = scene.world.operator_services.users.get(scene.party.obtain_tokens(answer, authorization).claims["sub"])
     assert person.profile.email == ""
 

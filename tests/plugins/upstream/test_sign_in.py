@@ -30,7 +30,7 @@ def test_first_upstream_sign_in_creates_account(
     assert linked.detail["provider_id"] == scene.provider.id
 
 
-def registered(scene: UpstreamScenario) -> int:
+def count_accounts(scene: UpstreamScenario) -> int:
     """The number of accounts that the provider created."""
     return len(scene.world.audit_events(event="user.registered", organization_id=scene.organization.id))
 
@@ -42,7 +42,7 @@ def test_repeated_upstream_sign_in_updates_profile(scene: UpstreamScenario) -> N
     scene.browser = Browser(scene.world)
     second = scene.party.obtain_tokens(scene_sign_in(scene, authorization := scene.ask()), authorization)
     assert first.claims["sub"] == second.claims["sub"]
-    assert registered(scene) == 1
+    assert count_accounts(scene) == 1
     profile = scene.world.operator_services.users.get(first.claims["sub"]).profile
     assert (profile.family_name, profile.email) == ("King", NAMES["email"])
 
@@ -59,7 +59,7 @@ def test_other_subject_is_another_user(scene: UpstreamScenario) -> None:
     scene.browser = Browser(scene.world)
     scene.ask()
     scene.sign_in()
-    assert registered(scene) == 2
+    assert count_accounts(scene) == 2
     names = {user.user_name for user in people(scene)}
     assert names == {"ada", "ada-2"}
 
@@ -90,7 +90,7 @@ def domain_of(scene: UpstreamScenario) -> str:
     return f"{scene.organization.id}.example"
 
 
-def proven(scene: UpstreamScenario, domain: str) -> None:
+def verify_domain(scene: UpstreamScenario, domain: str) -> None:
     from identity.services.commands.organizations import AddDomain
 
     with scene.world.transaction_services() as services:
@@ -100,7 +100,7 @@ def proven(scene: UpstreamScenario, domain: str) -> None:
 
 def test_trusted_provider_matches_verified_email_of_verified_domain(scene: UpstreamScenario) -> None:
     person = make_user_with_email(scene, f"kim@{domain_of(scene)}")
-    proven(scene, domain_of(scene))
+    verify_domain(scene, domain_of(scene))
     scene.change(trust_email=True)
     scene.fake_provider.claims = {"email": f"kim@{domain_of(scene)}", "email_verified": True}
     authorization = scene.ask()
@@ -111,7 +111,7 @@ def test_trusted_provider_matches_verified_email_of_verified_domain(scene: Upstr
 def test_trusted_email_match_requires_every_condition(scene: UpstreamScenario, lacks: str) -> None:
     person = make_user_with_email(scene, f"kim@{domain_of(scene)}")
     if lacks != "proof of the domain":
-        proven(scene, domain_of(scene))
+        verify_domain(scene, domain_of(scene))
     if lacks == "no manager":
         scene.world.assign_manager_role(person, "ORG_OWNER")
     if lacks == "vouched for":
@@ -129,7 +129,7 @@ def test_account_creation_requires_setting(scene: UpstreamScenario) -> None:
     scene.sign_in()
     assert scene.browser.path.endswith("/upstream/unlinked")
     assert not scene.browser.session_cookies
-    assert registered(scene) == 0
+    assert count_accounts(scene) == 0
     [refused] = scene.world.audit_events(event="authentication.refused", object_id=scene.provider.id)
     assert refused.reason == "no account is linked"
 
@@ -142,7 +142,7 @@ def test_deactivated_user_cannot_sign_in(scene: UpstreamScenario) -> None:
     scene.ask()
     answer = scene.sign_in()
     assert answer.status_int == 403
-    assert registered(scene) == 1
+    assert count_accounts(scene) == 1
 
 
 def test_amr_is_taken_from_trusted_provider(scene: UpstreamScenario) -> None:
@@ -179,7 +179,7 @@ def test_requested_provider_skips_method_choice(scene: UpstreamScenario) -> None
 
 
 def test_login_name_of_verified_domain_redirects_to_provider(scene: UpstreamScenario) -> None:
-    proven(scene, domain_of(scene))
+    verify_domain(scene, domain_of(scene))
     scene.ask()
     scene.browser.submit({"login_name": f"nobody@{domain_of(scene)}"})
     assert scene.browser.sign_in_step == "password"
@@ -275,7 +275,7 @@ def test_instance_provider_creates_accounts_where_registration_is_open(scene: Up
     scene.fake_provider.claims = {"email": "kim@acme.example", "email_verified": True}
     scene.ask()
     scene.sign_in()
-    assert registered(scene) == (1 if rule == "open" else 0)
+    assert count_accounts(scene) == (1 if rule == "open" else 0)
     assert scene.browser.path.endswith("/upstream/unlinked") is (rule != "open")
     scene.change(everywhere=False)
 
@@ -302,7 +302,7 @@ def test_closed_registration_stops_account_creation_by_provider(
         )
     scene.ask()
     scene.sign_in()
-    assert registered(scene) == created
+    assert count_accounts(scene) == created
     assert scene.browser.path.endswith("/upstream/unlinked") is (not created)
     with scene.world.transaction_services() as services:
         services.policies.change(INSTANCE_OWNER_ID, ChangePolicy.build(registration=None, registration_domains=None))
@@ -316,4 +316,4 @@ def test_registration_domains_apply_to_provider_accounts(scene: UpstreamScenario
     scene.fake_provider.claims = {"email": f"kim@{domain}", "email_verified": True}
     scene.ask()
     scene.sign_in()
-    assert registered(scene) == 1
+    assert count_accounts(scene) == 1

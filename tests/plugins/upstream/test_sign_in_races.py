@@ -10,7 +10,7 @@ from tests.http.transaction_conflicts import contend
 from tests.plugins.factors.test_factor_races import at_once
 from tests.plugins.upstream.conftest import UpstreamScenario
 from tests.plugins.upstream.fake_provider import _json
-from tests.plugins.upstream.test_sign_in import NAMES, people, registered
+from tests.plugins.upstream.test_sign_in import NAMES, count_accounts, people
 
 ROUNDS = 5
 
@@ -38,7 +38,7 @@ def test_concurrent_first_sign_ins_create_one_account(scene: UpstreamScenario, t
             scene.party.obtain_tokens(browser.page, auth_requests[id(browser)]).claims["sub"] for browser in browsers
         }
         assert len(subjects) == 1
-        assert registered(scene) == len(people(scene)) == number + 1
+        assert count_accounts(scene) == len(people(scene)) == number + 1
         assert len(scene.world.audit_events(event="linked_identity.added", object_id=subjects.pop())) == 1
 
 

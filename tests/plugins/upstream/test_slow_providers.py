@@ -25,7 +25,7 @@ from tests.plugins.upstream.fake_provider import CLIENT_ID, SECRET, FakeProvider
 pytestmark = pytest.mark.storages("memory", "sqlite", "postgresql")
 
 
-class Slow:
+class SlowProviderClient:
     """An HTTP client for which providers at https://slow-… respond only after ``release``."""
 
     def __init__(self, fake_provider: FakeProvider) -> None:
@@ -56,8 +56,8 @@ def world(isolated_world: World, monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 @pytest.fixture
-def slow(world: World, fake_provider: FakeProvider) -> Iterator[Slow]:
-    slow_client = Slow(fake_provider)
+def slow(world: World, fake_provider: FakeProvider) -> Iterator[SlowProviderClient]:
+    slow_client = SlowProviderClient(fake_provider)
     world.app.registry.upstream._http_client = ProviderHttpClient(slow_client)
     yield slow_client
     slow_client.release()
@@ -76,7 +76,7 @@ def page_threads(world: World) -> RequestThreadPool:
     return threads
 
 
-def clicks(world: World, organizations: int, providers: int, browsers: int) -> list[Callable[[], Any]]:
+def provider_choices(world: World, organizations: int, providers: int, browsers: int) -> list[Callable[[], Any]]:
     """Requests of browsers that choose a slow provider."""
     requests: list[Callable[[], Any]] = []
     for number in range(organizations):
@@ -105,9 +105,15 @@ def until(condition: Callable[[], bool]) -> None:
     ids=["of one organization", "of many organizations"],
 )
 def test_slow_providers_do_not_delay_other_pages(
-    world: World, scene: UpstreamScenario, slow: Slow, organizations: int, providers: int, browsers: int, most: int
+    world: World,
+    scene: UpstreamScenario,
+    slow: SlowProviderClient,
+    organizations: int,
+    providers: int,
+    browsers: int,
+    most: int,
 ) -> None:
-    asking = clicks(world, organizations, providers, browsers)
+    asking = provider_choices(world, organizations, providers, browsers)
     robot, threads = world.make_service_user_program(), page_threads(world)
     with ThreadPoolExecutor(len(asking)) as pool:
         running: list[Future[Any]] = [pool.submit(item) for item in asking]
