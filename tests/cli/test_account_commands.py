@@ -35,7 +35,7 @@ class TestAddManager:
             "holds IAM_OWNER at the instance" in on_data("add-manager", "--user", "example", "--role", "IAM_OWNER").out
         )
 
-    def test_says_what_is_wrong(self, on_data):
+    def test_reports_invalid_arguments(self, on_data):
         for arguments, sentence in {
             "--user nobody --role IAM_OWNER": "There is no user nobody.",
             "--user example --role KING": "There is no role KING.",
@@ -68,7 +68,7 @@ class TestRecoverAdmin:
         assert credential.must_change
         assert verify_password(credential.hash, password)
 
-    def test_gives_an_email_address_that_counts_everywhere(self, on_data, stored):
+    def test_sets_a_verified_email_address(self, on_data, stored):
         assert on_data("recover-admin", "--user", "admin", "--email", "Owner@acme.example").status == 0
         user = stored.users.find_by_login_name("admin@identity.localhost").user
         assert (user.profile.email, user.email_verified_by) == ("Owner@acme.example", EmailVerifier.OPERATOR)
@@ -91,7 +91,7 @@ class TestRecoverAdmin:
                     left.append(len(services.factors.list_enrolments(subject.user.id)))
         assert left == [1, 0]
 
-    def test_takes_back_the_policy_by_which_owners_locked_themselves_out(self, on_data, data):
+    def test_resets_a_policy_that_locks_owners_out(self, on_data, data):
         """Security 19.9: the only sign-in method is one that no user has, and the second factor cannot be set up."""
         with open_application(Namespace(ini=INI, variables=[f"data={data}"])) as identity:
             with identity.transaction() as services:
@@ -109,7 +109,7 @@ class TestRecoverAdmin:
                 assert (policy.factors, policy.second_factor) == (None, SecondFactorRule.REQUIRED)
                 assert services.policies.filter_valid_proofs(subject, (Proof("password", ("pwd",), services.now),))
 
-    def test_leaves_a_policy_under_which_one_gets_in(self, on_data, data):
+    def test_keeps_a_policy_that_allows_sign_in(self, on_data, data):
         with open_application(Namespace(ini=INI, variables=[f"data={data}"])) as identity:
             with identity.transaction() as services:
                 services.policies.change(INSTANCE_OWNER_ID, ChangePolicy.build(second_factor="required_for_managers"))
@@ -120,7 +120,7 @@ class TestRecoverAdmin:
                     is SecondFactorRule.REQUIRED_FOR_MANAGERS
                 )
 
-    def test_says_whether_the_password_stays_by_the_policy(self, on_data, stored, data):
+    def test_reports_whether_the_policy_keeps_the_password(self, on_data, stored, data):
         assert "(one-time; shown only now)" in on_data("recover-admin", "--user", "admin").out
         with (
             open_application(Namespace(ini=INI, variables=[f"data={data}"])) as identity,
@@ -136,7 +136,7 @@ class TestRecoverAdmin:
         events = {item.event for item in stored.audit.page().items}
         assert {"user.recovered", "password.set"} <= events
 
-    def test_says_who_cannot_be_recovered(self, on_data):
+    def test_reports_users_that_cannot_be_recovered(self, on_data):
         for user, sentence in (
             ("example", "is a service user. Name a person."),
             ("nobody", "There is no user nobody."),
@@ -182,7 +182,7 @@ def test_users_without_password_get_no_link(on_data):
 SECRET = re.compile(r"^secret +([A-Za-z0-9]{43})   \(shown only now\)$", re.MULTILINE)
 
 
-def test_secret_is_printed_with_the_client_id_that_goes_with_it(on_data, stored):
+def test_secret_is_printed_with_its_client_id(on_data, stored):
     ran = on_data("service-user-secret", "--user", "example@identity.localhost")
     assert ran.status == 0
     user = stored.users.find_by_login_name("example@identity.localhost").user
@@ -237,7 +237,7 @@ def test_registration_is_on_from_the_first_start_in_development_and_switched_off
         assert stored.organizations.find_by_domain("identity.localhost").registration is state
 
 
-def test_registration_that_the_policy_keeps_closed(on_data, data):
+def test_registration_stays_closed_by_policy(on_data, data):
     arguments = ("registration", "--organization", "identity.localhost", "--on")
     assert "For now nobody can" not in on_data(*arguments).out
     with (

@@ -154,7 +154,7 @@ class TestPrune:
         monkeypatch.setattr("builtins.input", lambda question: "yes")
         assert "2 removed" in applied(state, "--prune").out
 
-    def test_organizations_fall_with_all_that_is_in_them_but_never_the_own_one(self, applied):
+    def test_prune_deletes_organizations_but_never_the_own_one(self, applied):
         applied(self.FULL)
         ran = applied({"version": 1, "organizations": []}, "--prune", "--yes")
         assert re.search(r"^- organization acme.example \(Acme\)   \(users: 1, projects: 2, ", ran.out, re.MULTILINE)
@@ -165,7 +165,7 @@ class TestPrune:
         assert ran.status == 1
         assert ran.err.startswith("instance.managers: This is the last active IAM_OWNER.")
 
-    def test_another_owner_comes_before_one_goes(self, applied):
+    def test_new_owner_is_added_before_the_old_one_is_removed(self, applied):
         service_users = [{"user_name": "boss", "display_name": "Boss"}]
         managers = [{"user": "boss@acme.example", "roles": ["IAM_OWNER"]}]
         state = {**small(service_users=service_users), "instance": {"managers": managers}}

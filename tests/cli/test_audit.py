@@ -114,7 +114,7 @@ def follow(ini, data):
 
 class TestFollow:
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-    def test_tells_new_events_until_it_is_ended(self, on_data, follow, number):
+    def test_follows_new_events_until_interrupted(self, on_data, follow, number):
         last = lines(on_data("audit", "--limit", 1).out)
         following = follow("--limit", "1")
         assert [following.next()] == last

@@ -78,7 +78,7 @@ class TestDrill:
         assert run("restore", *back, "--file", tmp_path / "second").status == 0
         assert run("check", *back).status == 0
 
-    def test_database_in_use_is_left_alone(self, on_data: Run, backup: Path) -> None:
+    def test_restore_refuses_a_database_in_use(self, on_data: Run, backup: Path) -> None:
         ran = on_data("restore", "--file", backup)
         assert ran.status == 1
         assert ran.err.startswith("identity: The database is not empty: ")
@@ -151,24 +151,24 @@ class TestRefusals:
         message = self.refusal(run, other_folder, backup)
         assert message.startswith("identity: The master key development in identity.master_keys is not the one")
 
-    def test_master_key_that_is_missing(self, run: Run, backup: Path, other_folder: Path, tmp_path: Path) -> None:
+    def test_missing_master_key_is_refused(self, run: Run, backup: Path, other_folder: Path, tmp_path: Path) -> None:
         assert run("master-key", tmp_path / "new.key").status == 0
         other = f"identity.master_keys = 2:{tmp_path}/new.key"
         (tmp_path / "other.ini").write_text(Path(INI).read_text().replace("identity.master_keys =", other))
         message = self.refusal(run, other_folder, backup, tmp_path / "other.ini")
         assert "was made with the master keys development, and identity.master_keys lacks development" in message
 
-    def test_file_that_is_no_backup(self, run: Run, other_folder: Path, tmp_path: Path) -> None:
+    def test_foreign_file_is_refused(self, run: Run, other_folder: Path, tmp_path: Path) -> None:
         (tmp_path / "text").write_text("no backup")
         assert "is no backup" in self.refusal(run, other_folder, tmp_path / "text")
         assert "No such file" in self.refusal(run, other_folder, tmp_path / "none")
 
-    def test_part_of_one(self, run: Run, backup: Path, other_folder: Path) -> None:
+    def test_truncated_backup_is_refused(self, run: Run, backup: Path, other_folder: Path) -> None:
         backup.write_bytes(backup.read_bytes()[:-1000])
         assert "is no backup, or only a part of one" in self.refusal(run, other_folder, backup)
 
     @pytest.mark.parametrize("damage", ["a bit", "a row more", "a row less", "gone"])
-    def test_table_that_is_not_as_it_was(self, run: Run, backup: Path, other_folder: Path, damage: str) -> None:
+    def test_changed_table_is_refused(self, run: Run, backup: Path, other_folder: Path, damage: str) -> None:
         if damage == "a bit":
             content = bytearray(backup.read_bytes())
             at = content.index(b"tables/users.jsonl") + 150

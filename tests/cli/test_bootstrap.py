@@ -6,7 +6,7 @@ import stat
 INI_WORDS = ("--service-user", "deploy", "--role", "IAM_OWNER")
 
 
-def test_tells_the_owners_password_once(run, tmp_path, ini):
+def test_prints_the_owner_password_once(run, tmp_path, ini):
     arguments = ("bootstrap", "-c", ini)
     first, second = (run(*arguments, f"data={tmp_path}/data") for _ in range(2))
     assert (first.status, second.status) == (0, 0)
@@ -59,7 +59,7 @@ def test_foreign_file_is_not_overwritten(on_data, tmp_path):
         assert key.read_text() == content
 
 
-def test_key_file_of_another_service_user_is_left_alone(on_data, data):
+def test_key_file_of_another_service_user_is_not_overwritten(on_data, data):
     key = data / "key.json"
     before = key.read_bytes()
     ran = on_data("bootstrap", "--service-user", "deploy", "--key-out", key)

@@ -143,7 +143,7 @@ def test_conflicting_settings_are_reported(run: Run, data: Path, with_settings: 
     assert ran.out.startswith("FAILED  [server:main]: ")
 
 
-def test_words_for_another_web_server_are_its_own(run: Run, data: Path, with_settings: Any) -> None:
+def test_settings_of_another_web_server_are_ignored(run: Run, data: Path, with_settings: Any) -> None:
     ini = with_settings({})
     ini.write_text(ini.read_text().replace("use = egg:identity-iam#waitress", "use = egg:other\nx = 1"))
     ran = run("check", "-c", ini, f"data={data}")
@@ -346,7 +346,7 @@ def test_mail_server_failures_are_reported(failures: Any, tmp_path: Path, port_o
         ),
     ],
 )
-def test_server_settings_that_are_refused(
+def test_invalid_server_settings_are_refused(
     run: Run, data: Path, with_settings: Any, server: str, settings: str, message: str
 ) -> None:
     ini = with_settings({})

@@ -73,13 +73,13 @@ class TestHelp:
         assert ran.status == 2
         assert ran.err.startswith("usage: identity")
 
-    def test_of_a_command_begins_with_what_it_does(self, run):
+    def test_help_of_a_command_begins_with_its_summary(self, run):
         for command in ("bootstrap", "add-manager", "token", "demo", "recover-admin"):
             ran = run(command, "--help")
             assert ran.status == 0
             assert f"usage: identity {command}" in ran.out
 
-    def test_tells_the_version(self, run):
+    def test_prints_the_version(self, run):
         assert run("--version").out.startswith("identity 0.")
 
 
@@ -151,7 +151,7 @@ class TestPluginCommands:
         assert "greet somebody" in ran.out
         assert "greet" not in run("--help").out
 
-    def test_cannot_replace_one_of_ours(self, run, greeting_ini, data, monkeypatch):
+    def test_plugin_cannot_replace_a_core_command(self, run, greeting_ini, data, monkeypatch):
         offer = [CliCommand("check", "look the other way", GreetingPlugin.add_arguments, GreetingPlugin.run)]
         monkeypatch.setattr(GreetingPlugin, "identity_commands", hookimpl(lambda self: offer))
         ran = run("--help", "-c", greeting_ini, f"data={data}")

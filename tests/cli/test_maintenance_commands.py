@@ -23,7 +23,7 @@ class TestCheck:
         assert "ok      storage" in ran.out
         assert "ok      signing key" in ran.out
 
-    def test_fails_with_what_to_do(self, run, ini, tmp_path):
+    def test_failure_names_the_remedy(self, run, ini, tmp_path):
         assert run("migrate", "-c", ini, f"data={tmp_path}").status == 0
         ran = run("check", "-c", ini, f"data={tmp_path}")
         assert ran.status == 1
@@ -31,7 +31,7 @@ class TestCheck:
 
 
 class TestMigrate:
-    def test_dry_run_only_tells(self, run, ini, tmp_path):
+    def test_dry_run_changes_nothing(self, run, ini, tmp_path):
         arguments = ("migrate", "-c", ini, f"data={tmp_path}")
         assert "would apply  0001" in run(*arguments, "--dry-run").out
         assert "would apply  0001" in run(*arguments, "--dry-run").out
@@ -40,7 +40,7 @@ class TestMigrate:
 
 
 class TestPurge:
-    def test_says_when_there_was_nothing(self, on_data):
+    def test_reports_when_nothing_was_purged(self, on_data):
         assert on_data("purge").out == "There was nothing to delete.\n"
 
     def test_cleanup_reports_counts_and_longest_batch(self, on_data, data):
@@ -128,7 +128,7 @@ class TestPlugins:
 
 
 class TestRotateKeys:
-    def test_announces_one_key_however_often_it_is_asked(self, on_data):
+    def test_repeated_rotation_announces_one_key(self, on_data):
         first, second = on_data("rotate-keys"), on_data("rotate-keys")
         assert first.out.startswith("The new signing key ")
         assert second.out.startswith("No key was made")
@@ -140,7 +140,7 @@ class TestRotateKeys:
 
 
 class TestWithdraw:
-    def test_known_key_goes_and_a_new_one_signs(self, on_data, stored):
+    def test_withdrawn_key_is_replaced(self, on_data, stored):
         [first] = stored.signing_keys.list_all()
         ran = on_data("rotate-keys", "--withdraw", first.id)
         assert (ran.status, ran.err) == (0, "")
@@ -195,7 +195,7 @@ class TestRotateMasterKey:
         assert run("check", *options).status == 0
         assert run("rotate-master-key", *options).out == "0 values were sealed anew under the master key 2.\n"
 
-    def test_says_which_master_key_is_missing(self, run, ini, data, tmp_path):
+    def test_reports_the_missing_master_key(self, run, ini, data, tmp_path):
         run("master-key", tmp_path / "new.key")
         other = f"identity.master_keys = 2:{tmp_path}/new.key"
         (tmp_path / "other.ini").write_text(Path(ini).read_text().replace("identity.master_keys =", other))
@@ -206,7 +206,7 @@ class TestRotateMasterKey:
 
 
 class TestMasterKey:
-    def test_makes_a_file_that_only_its_owner_reads(self, run, tmp_path):
+    def test_creates_a_private_key_file(self, run, tmp_path):
         path = tmp_path / "master.key"
         ran = run("master-key", path)
         assert ran.status == 0
@@ -222,6 +222,6 @@ class TestMasterKey:
         assert (ran.status, ran.err) == (1, f"identity: {path} exists already and is left alone.\n")
         assert path.read_text() == "precious"
 
-    def test_tells_that_there_is_no_folder(self, run, tmp_path):
+    def test_reports_a_missing_folder(self, run, tmp_path):
         ran = run("master-key", tmp_path / "none" / "master.key")
         assert (ran.status, ran.err) == (1, f"identity: There is no folder {tmp_path / 'none'}.\n")

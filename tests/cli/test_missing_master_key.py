@@ -37,7 +37,7 @@ def backup(run: Run, data: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("command", ON_NOTHING)
-def test_no_command_makes_a_key_or_a_folder_on_the_side(run: Run, command: str, backup: Path, tmp_path: Path) -> None:
+def test_commands_create_neither_key_nor_folder(run: Run, command: str, backup: Path, tmp_path: Path) -> None:
     nowhere = tmp_path / "nowhere"
     arguments = (argument.format(folder=tmp_path, backup=backup) for argument in ON_NOTHING[command])
     ran = run(*command.split(), "-c", INI, f"data={nowhere}", *arguments)
@@ -46,7 +46,7 @@ def test_no_command_makes_a_key_or_a_folder_on_the_side(run: Run, command: str, 
     assert not (tmp_path / "out").exists()
 
 
-def test_restore_says_which_key_file_is_missing_and_goes_on_once_it_is_there(
+def test_restore_names_the_missing_key_file_and_works_with_it(
     run: Run, data: Path, backup: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "there"
@@ -88,7 +88,7 @@ def test_new_service_gets_a_key(run: Run, tmp_path: Path) -> None:
     assert run("check", "-c", INI, f"data={new}").status == 0
 
 
-def test_database_that_is_still_to_be_migrated_gets_no_other_key(run: Run, tmp_path: Path) -> None:
+def test_unmigrated_database_gets_no_other_key(run: Run, tmp_path: Path) -> None:
     """It holds what was sealed, though its schema is not the present one."""
     old = tmp_path / "old"
     assert run("bootstrap", "-c", INI, f"data={old}").status == 0

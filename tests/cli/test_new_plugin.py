@@ -30,7 +30,7 @@ def test_generated_plugin_works(run, tmp_path: Path) -> None:
     assert " passed" in tests.stdout
 
 
-def test_name_that_no_operator_could_list(run, tmp_path: Path) -> None:
+def test_invalid_plugin_name_is_refused(run, tmp_path: Path) -> None:
     for name in ("Billing", "1st", "a-b", "", "a" * 50):
         ran = run("new-plugin", name, "--folder", str(tmp_path / "it"))
         assert ran.status == 1

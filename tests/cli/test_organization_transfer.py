@@ -27,7 +27,7 @@ class TestExport:
         assert exported(on_data) == document
         assert on_data("audit", "--event", "organization.exported").out.count("\n") == 2
 
-    def test_writes_a_file_that_is_closed_to_others(self, on_data: Run, tmp_path: Path) -> None:
+    def test_writes_a_private_file(self, on_data: Run, tmp_path: Path) -> None:
         file = tmp_path / "own.json"
         ran = on_data("export", "--organization", OWN_ORGANIZATION, "--output", file)
         assert (ran.status, ran.out, ran.err) == (0, "", "")
@@ -114,7 +114,7 @@ class TestImport:
         assert f"organization.users[1].given_name (line {second}): This is required." in ran.err
         assert f"organization.nonsense (line {nonsense}): " in ran.err
 
-    def test_says_where_a_file_stops_being_json(self, on_data: Run, tmp_path: Path) -> None:
+    def test_reports_the_position_of_invalid_json(self, on_data: Run, tmp_path: Path) -> None:
         file = tmp_path / "cut.json"
         file.write_text(make_document("cut.localhost")[:-1])
         ran = on_data("import", "--file", file)

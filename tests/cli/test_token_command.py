@@ -34,12 +34,12 @@ class TestToken:
         monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
         assert run("token", "--issuer", service.issuer, "--key-file", service.key_file).status == 0
 
-    def test_tells_the_services_own_error(self, run, service):
+    def test_prints_the_error_of_the_service(self, run, service):
         ran = run("token", "--issuer", service.issuer, "--key-file", service.key_file, "--scope", "profile")
         assert ran.status == 1
         assert ran.err.startswith("identity: The service refused: invalid_scope, ")
 
-    def test_tells_that_the_key_is_not_accepted(self, run, service, tmp_path):
+    def test_reports_a_rejected_key(self, run, service, tmp_path):
         members = json.loads(service.key_file.read_text())
         other = tmp_path / "other.json"
         other.write_text(json.dumps({**members, "keyId": "unknown"}))
@@ -47,7 +47,7 @@ class TestToken:
         assert ran.status == 1
         assert "The service refused: invalid_grant" in ran.err
 
-    def test_tells_that_there_is_no_service(self, run, service):
+    def test_reports_an_unreachable_service(self, run, service):
         for issuer, sentence in {
             "http://localhost:1": "Nothing answers at http://localhost:1.",
             "localhost:1": "is not an address of a service",
@@ -57,12 +57,12 @@ class TestToken:
             assert (ran.status, ran.err.count("\n")) == (1, 1)
             assert sentence in ran.err
 
-    def test_tells_that_the_service_has_another_name(self, run, service):
+    def test_reports_another_issuer(self, run, service):
         ran = run("token", "--issuer", f"http://127.0.0.1:{service.port}", "--key-file", service.key_file)
         assert ran.status == 1
         assert "has another name" in ran.err
 
-    def test_tells_what_is_wrong_with_the_key_file(self, run, tmp_path):
+    def test_reports_an_invalid_key_file(self, run, tmp_path):
         path = tmp_path / "key.json"
         for content, sentence in (
             (None, "There is no file"),
@@ -93,13 +93,13 @@ class TestDemo:
         assert client["client_secret"] not in out
         assert max(map(len, out.split())) < 120
 
-    def test_says_how_to_start_the_service(self, run, ini, data):
+    def test_prints_how_to_start_the_service(self, run, ini, data):
         ran = run("demo", "-c", ini, "http_port=1", f"data={data}")
         assert ran.status == 1
         assert f"make run PORT=1 DATA={data}" in ran.err
         assert ran.err.count("\n") == 1
 
-    def test_says_which_file_is_missing(self, run, service, ini, tmp_path):
+    def test_reports_the_missing_file(self, run, service, ini, tmp_path):
         options = ("--key-file", tmp_path / "none.json")
         ran = run("demo", "-c", ini, f"http_port={service.port}", f"data={service.data}", *options)
         assert (ran.status, ran.err) == (1, f"identity: There is no file {tmp_path / 'none.json'}.\n")

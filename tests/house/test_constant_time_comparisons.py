@@ -36,7 +36,7 @@ def is_secret(side: ast.expr) -> bool:
     return bool(_SECRET.search(name)) and not _HARMLESS.search(name)
 
 
-def test_such_comparisons_are_found() -> None:
+def test_naive_comparisons_are_found() -> None:
     for source in (
         "if given == stored.digest: pass",
         "if digest(given) == known: pass",
@@ -59,7 +59,7 @@ HARMLESS = {
 LOOKING_UP = ("storage", "plugins/sql", "testing", "crypto")
 
 
-def test_secrets_are_compared_by_the_one_helper() -> None:
+def test_secrets_are_compared_in_constant_time() -> None:
     found = set()
     for path in sorted(PACKAGE.rglob("*.py")):
         if not path.relative_to(PACKAGE).as_posix().startswith(LOOKING_UP):

@@ -63,12 +63,12 @@ sys.path.insert(0, str(DOCS / "_ext"))
 reference_pages: Any = __import__("reference_pages")
 
 
-def test_no_page_speaks_of_a_command_that_does_not_exist() -> None:
+def test_documented_commands_exist() -> None:
     spoken = set(re.findall(r"(?:``|^\s+)identity ([a-z][a-z-]+)", PROSE, re.MULTILINE))
     assert spoken - set(reference_pages.list_command_names()) == set()
 
 
-def test_no_page_speaks_of_a_setting_that_does_not_exist() -> None:
+def test_documented_settings_exist() -> None:
     known = set(re.findall(r"^``(identity\.\S+)``$", reference_pages.settings(), re.MULTILINE))
     examples = tuple(f"{PLUGIN_PREFIX}{name}." for name in ("sample", "redis", "NAME"))
     for key in set(re.findall(r"``(identity\.[a-z_.A-Z]+)(?: = [^`]*)?``", PROSE)):
@@ -77,7 +77,7 @@ def test_no_page_speaks_of_a_setting_that_does_not_exist() -> None:
         assert key in known or _is_module(key), key
 
 
-def test_no_page_speaks_of_an_operation_that_does_not_exist() -> None:
+def test_documented_operations_exist() -> None:
     """In the management API, such as ``DELETE /users/{user}/sessions``; the names in braces are ignored."""
     known = {f"{operation.method} {_unnamed(operation.path)}" for operation in OPERATIONS}
     found = set(re.findall(r"``(GET|POST|PATCH|DELETE)\s+(?:/management/v1)?(/[^\s`?]+)", PROSE))
@@ -181,7 +181,7 @@ def test_each_refusal_is_explained() -> None:
         assert re.search(rf"^   [* ] - ``{re.escape(description)}``$", text, re.MULTILINE), (page, description)
 
 
-def test_pages_of_the_sample_show_real_files_alone() -> None:
+def test_sample_pages_include_only_real_files() -> None:
     """Python, TOML, templates and catalogs come from the sample that test_sample_plugin installs and runs."""
     included_files = set()
     for path in (DOCS / "tutorials" / "plugin.rst", DOCS / "how-to" / "plugin-authors" / "interactions.rst"):
@@ -194,7 +194,7 @@ def test_pages_of_the_sample_show_real_files_alone() -> None:
     assert included_files == files
 
 
-def test_steps_to_a_backend_lead_through_the_whole_contract() -> None:
+def test_backend_steps_cover_the_storage_contract() -> None:
     page = (DOCS / "how-to" / "plugin-authors" / "storage-backends.rst").read_text().partition("     - ``-k``\n")[2]
     steps = {
         step_name

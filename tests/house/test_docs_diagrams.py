@@ -68,7 +68,7 @@ def test_diagram_participants_named_as_code_exist() -> None:
         assert any(path.is_dir() or path.with_suffix(".py").is_file() for path in paths), name
 
 
-def test_addresses_of_flows_are_those_of_endpoints() -> None:
+def test_flow_addresses_match_endpoints() -> None:
     spoken = set(re.findall(r"/oauth/v2/[\w/{}]+", FLOWS))
     assert len(spoken) > 4
     assert spoken <= {endpoint.path for endpoint in ENDPOINTS}

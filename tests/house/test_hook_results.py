@@ -101,7 +101,7 @@ def test_reserved_claims_are_refused(caplog: pytest.LogCaptureFixture) -> None:
 UNUSABLE = (ValueError("down"), {"a": object()}, {"a": "x" * 5000}, ["no pairs"], {1: "a"}, 7)
 
 
-def test_failing_contribution_refuses_the_request_or_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+def test_failing_contribution_fails_the_request_or_is_omitted(caplog: pytest.LogCaptureFixture) -> None:
     for unusable in UNUSABLE:
         with pytest.raises(TemporarilyUnavailable, match="the answer could not be completed"):
             merge_plugin_claims({}, [("failing", returning(unusable))], context())

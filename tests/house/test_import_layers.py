@@ -33,7 +33,7 @@ def test_every_contract_is_kept() -> None:
     assert f"Contracts: {len(linter()['contracts'])} kept, 0 broken." in run.stdout
 
 
-def test_every_package_has_its_floor() -> None:
+def test_every_package_has_a_layer() -> None:
     """Without this, a new package would stand outside the house and import what it likes."""
     (layers,) = (item["layers"] for item in linter()["contracts"] if item["type"] == "layers")
     floors = {name.strip() for layer in layers for name in layer.split("|")}
@@ -41,7 +41,7 @@ def test_every_package_has_its_floor() -> None:
     assert packages - floors == set()
 
 
-def test_third_party_code_stays_in_its_place() -> None:
+def test_third_party_imports_stay_in_their_layer() -> None:
     protected = {
         tuple(item["protected_modules"]): set(item["allowed_importers"])
         for item in linter()["contracts"]

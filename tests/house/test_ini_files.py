@@ -96,7 +96,7 @@ class TestDevelopment:
         assert f"cannot listen on 127.0.0.1:{served.port}: Address already in use" in served.output
         assert not (tmp_path / "data").exists()
 
-    def test_data_folder_that_cannot_be_made_is_one_line(self, pserve, tmp_path):
+    def test_uncreatable_data_folder_is_reported_in_one_line(self, pserve, tmp_path):
         (tmp_path / "file").write_text("")
         served = pserve(DEVELOPMENT, data=tmp_path / "file" / "data")
         assert served.process.wait(60) == 1
@@ -176,7 +176,7 @@ class TestProduction:
     @pytest.mark.parametrize(
         ("decision", "address"), [("none", "127.0.0.1"), ("10.0.0.2", "127.0.0.1"), ("127.0.0.1", "192.0.2.7")]
     )
-    def test_believes_the_proxy_that_is_named_alone(self, serve, location, capsys, decision, address):
+    def test_trusts_only_the_configured_proxy(self, serve, location, capsys, decision, address):
         """A value that the client put into the header before the proxy appended its own is ignored."""
         location.proxy = decision
         served = serve(PRODUCTION, **location.variables)
@@ -212,7 +212,7 @@ class TestProduction:
     @pytest.mark.thorough
     @pytest.mark.parametrize("name", ["master.key", "database.password"])
     @pytest.mark.parametrize("mode", [0o640, 0o604])
-    def test_refuses_a_secret_that_others_may_read(self, serve, location, name, mode):
+    def test_refuses_a_secret_readable_by_others(self, serve, location, name, mode):
         (location.secrets / name).chmod(mode)
         self.refused(serve, location, "chmod 600")
 
@@ -227,12 +227,12 @@ class TestProduction:
         self.refused(serve, location, "does not exist")
 
     @pytest.mark.thorough
-    def test_refuses_another_master_key_than_the_database_was_sealed_with(self, serve, location):
+    def test_refuses_a_master_key_of_another_database(self, serve, location):
         (location.secrets / "master.key").unlink()
         assert identity_program(["master-key", str(location.secrets / "master.key")]) == 0
         self.refused(serve, location, "key")
 
-    def test_refuses_a_database_that_is_away(self, serve, location):
+    def test_refuses_an_unreachable_database(self, serve, location):
         location.database = "postgresql://identity@127.0.0.1:1/identity"
         self.refused(serve, location, "database")
 

@@ -86,7 +86,7 @@ class TestMakefile:
             ran = subprocess.run(command, shell=True, cwd=checkout, capture_output=True, text=True, check=False)  # noqa: S602
             assert ran.returncode == 0, ran.stderr
 
-    def test_commands_find_the_service_that_was_started_last(self, make_run, checkout, tmp_path):
+    def test_commands_use_the_last_started_service(self, make_run, checkout, tmp_path):
         def identity(*arguments: object) -> "subprocess.CompletedProcess[str]":
             program = [str(Path(sys.prefix) / "bin" / "identity"), *map(str, arguments)]
             return subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -115,7 +115,7 @@ class TestMakefile:
         assert (checkout / "var" / ".last").read_text() == noted
         assert served.status("/readyz") == 200
 
-    def test_run_that_cannot_start_is_not_noted(self, make_run, checkout):
+    def test_failed_make_run_is_not_recorded(self, make_run, checkout):
         (checkout / "file").touch()
         failed = make_run(DATA="file/data")
         assert failed.process.wait(60) != 0

@@ -266,7 +266,7 @@ def test_each_alert_is_tried_both_ways() -> None:
     [(alert, *case) for alert, cases in CASES.items() for case in cases],
     ids=[f"{alert}-{number}" for alert, cases in CASES.items() for number, _ in enumerate(cases)],
 )
-def test_alert_says_so_when_it_should_and_only_then(
+def test_alert_fires_only_when_expected(
     tmp_path: Path, alert: str, series: Mapping[str, str], minute: int, says: bool
 ) -> None:
     firing = f'count(ALERTS{{alertname="{alert}",alertstate="firing"}}) or vector(0)'
@@ -296,6 +296,6 @@ def test_each_metric_is_explained_and_no_other() -> None:
     assert explained == named
 
 
-def test_page_of_a_rule_is_there() -> None:
+def test_runbook_page_of_a_rule_exists() -> None:
     assert "\n   runbook\n" in (OPERATORS / "index.rst").read_text()
     assert "\n   metrics\n" in (ROOT / "docs" / "reference" / "index.rst").read_text()

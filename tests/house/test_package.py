@@ -97,7 +97,7 @@ def test_installed_wheel_serves_outside_the_checkout(installed: Path, tmp_path: 
     assert Path(where.strip()).is_relative_to(installed)
 
 
-def test_unit_for_systemd_is_started_again_however_often_it_ends() -> None:
+def test_systemd_unit_restarts_without_limit() -> None:
     read = ConfigParser(interpolation=None, strict=False)
     read.read(UNIT)
     assert read["Service"]["Restart"] == "always"

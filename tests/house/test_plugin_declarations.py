@@ -171,13 +171,13 @@ def test_plugins_endpoint_is_advertised(install: Install, tmp_path: Path) -> Non
     assert client.put("/oauth/v2/parking", status=405)
 
 
-def test_plugins_endpoint_that_is_not_advertised_stays_unsaid(install: Install, tmp_path: Path) -> None:
+def test_unadvertised_plugin_endpoint_is_not_in_discovery(install: Install, tmp_path: Path) -> None:
     _, client = with_endpoint(install, tmp_path, make_endpoint(discovery_member=None))
     assert "parking" not in client.get("/.well-known/openid-configuration").text
 
 
 @pytest.mark.parametrize("allows_cors", [True, False])
-def test_scripts_may_call_a_plugins_endpoint_if_it_says_so(install: Install, tmp_path: Path, allows_cors: bool) -> None:
+def test_plugin_endpoint_allows_cors_if_declared(install: Install, tmp_path: Path, allows_cors: bool) -> None:
     identity, client = with_endpoint(install, tmp_path, make_endpoint(allows_cors=allows_cors))
     register_origin(identity)
     for origin, allowed in ((ORIGIN, allows_cors), ("https://elsewhere.example", False)):
@@ -193,9 +193,7 @@ def test_scripts_may_call_a_plugins_endpoint_if_it_says_so(install: Install, tmp
 
 @pytest.mark.parametrize("path", ["/oauth/v2/parking", "/oauth/v2/parking/{place}"])
 @pytest.mark.parametrize("writing", [True, False])
-def test_plugins_endpoint_that_writes_has_a_transaction(
-    install: Install, tmp_path: Path, path: str, writing: bool
-) -> None:
+def test_writing_plugin_endpoint_has_a_transaction(install: Install, tmp_path: Path, path: str, writing: bool) -> None:
     identity, client = with_endpoint(install, tmp_path, make_endpoint(path=path, writes=writing))
     request = Request.blank(path.format(place="a7"))
     request.registry = client.app.registry
@@ -208,7 +206,7 @@ def test_plugins_endpoint_that_writes_has_a_transaction(
 @pytest.mark.parametrize("greenlets", [0, 8])
 @pytest.mark.parametrize("uses_storage", [True, False])
 @pytest.mark.parametrize("is_blocking", [True, False])
-def test_plugins_endpoint_runs_in_the_event_loop_unless_it_may_wait_there(
+def test_plugin_endpoint_runs_in_the_event_loop_unless_blocking(
     install: Install, tmp_path: Path, greenlets: int, uses_storage: bool, is_blocking: bool
 ) -> None:
     threads: list[str] = []
@@ -226,7 +224,7 @@ def test_plugins_endpoint_runs_in_the_event_loop_unless_it_may_wait_there(
     assert (name == "event-loop") is (not is_blocking and (greenlets > 0 or not uses_storage))
 
 
-def test_plugins_endpoint_lives_on_its_host_alone(install: Install, tmp_path: Path) -> None:
+def test_plugin_endpoint_is_bound_to_its_host(install: Install, tmp_path: Path) -> None:
     identity, client = with_endpoint(install, tmp_path, make_endpoint(host=EndpointHost.LOGIN))
     assert identity.endpoint_hosts["/oauth/v2/parking"] is EndpointHost.LOGIN
     assert client.get("/oauth/v2/parking").status_int == 200
@@ -302,7 +300,7 @@ def granting(install: Install, tmp_path: Path) -> IdentityApplication:
     )
 
 
-def test_grant_that_takes_refresh_tokens_needs_one_that_brings_them(granting: IdentityApplication) -> None:
+def test_refresh_grant_requires_an_issuing_grant(granting: IdentityApplication) -> None:
     valet, renewal = Valet.grant_type, Renewal.grant_type
     assert register(granting, grant_types=frozenset({valet, renewal})) == {valet, renewal}
     with pytest.raises(Invalid) as refused:
@@ -319,7 +317,7 @@ def test_confidential_grant_takes_no_public_client(granting: IdentityApplication
     assert Valet.grant_type in refused.value.fields["grant_types"]
 
 
-def test_usual_grants_are_those_that_take_codes(granting: IdentityApplication) -> None:
+def test_default_grants_accept_codes(granting: IdentityApplication) -> None:
     assert register(granting) == {Ticket.grant_type}
 
 
@@ -329,7 +327,7 @@ def test_response_type_with_tokens_is_implicit_by_what_it_issues(granting: Ident
     assert register(granting, response_types=frozenset({"ticket"})) == {Ticket.grant_type}
 
 
-def test_core_names_no_grant_that_a_plugin_offers() -> None:
+def test_core_does_not_name_plugin_grants() -> None:
     """Law 1: what an application's grant types mean, each grant says of itself."""
     text = inspect.getsource(applications)
     for name in ("refresh_token", "authorization_code", "client_credentials"):

@@ -62,7 +62,7 @@ def test_plugin_may_leave_out_arguments(install: Install) -> None:
     assert (name, hook(document={})) == ("brief", ("a",))
 
 
-def test_each_plugin_gets_the_name_space_of_its_records_before_it_offers_anything(install: Install) -> None:
+def test_plugin_gets_its_record_namespace_before_its_offers(install: Install) -> None:
     collected = []
 
     def keeping(name: str) -> type:
@@ -76,7 +76,7 @@ def test_each_plugin_gets_the_name_space_of_its_records_before_it_offers_anythin
     assert collected == [("two", RecordNamespace("two")), ("one", RecordNamespace("one"))]
 
 
-def test_no_plugin_has_the_name_space_of_the_service(install: Install) -> None:
+def test_plugin_cannot_use_the_services_namespace(install: Install) -> None:
     install(identity=Plain)
     with pytest.raises(PluginError, match='No plugin can be called "identity"'):
         load("identity")
@@ -104,7 +104,7 @@ def test_missing_plugin_error_lists_installed_plugins(install: Install) -> None:
         load("alpha", "gamma")
 
 
-def test_two_installed_plugins_of_one_name_are_both_named(install: Install) -> None:
+def test_error_names_both_plugins_of_one_name(install: Install) -> None:
     install(one="first.package:Plugin")
     install(one="second.package:Plugin")
     with pytest.raises(PluginError, match=r"one.*first\.package:Plugin and second\.package:Plugin"):
@@ -118,7 +118,7 @@ def test_plugin_found_twice_is_loaded_once(install: Install) -> None:
     assert set(installed_plugins()) == {"one"}
 
 
-def test_plugin_for_another_version_of_the_hooks(install: Install) -> None:
+def test_plugin_for_another_hook_version_is_refused(install: Install) -> None:
     for name, version in {"a": None, "b": 0, "c": 2, "d": "1"}.items():
         install(**{name: type("Old", (Plain,), {"hookspecs": version})})
         with pytest.raises(PluginError, match=f'"{name}" was written for version {version} of the hooks'):
@@ -151,7 +151,7 @@ def test_misspelt_argument(install: Install) -> None:
         load("typo")
 
 
-def test_setting_that_does_not_fit_is_named_in_full(install: Install) -> None:
+def test_invalid_setting_is_named_in_full(install: Install) -> None:
     install(sized=Sized)
     for values, name, problem in (
         ({}, "size", "is missing"),
@@ -215,7 +215,7 @@ def test_offers_are_kept_in_ini_order(install: Install) -> None:
     assert list(load("two", "one").extensions_by_name("identity_scopes", str, "scope")) == ["c", "a", "b"]
 
 
-def test_storage_that_no_listed_plugin_offers(tmp_path: Any) -> None:
+def test_storage_without_plugin_is_refused(tmp_path: Any) -> None:
     settings = {**BASE, "identity.data": str(tmp_path), "identity.plugins": "memory", "identity.storage": "redis"}
     with pytest.raises(InvalidSetting, match=r'"redis" is offered by no listed plugin; offered: memory') as refusal:
         create_application(settings)

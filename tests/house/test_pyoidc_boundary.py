@@ -95,13 +95,13 @@ def test_allowed_pyoidc_methods_reach_no_database(monkeypatch: pytest.MonkeyPatc
     identity_provider.build_jwx_def()
 
 
-def test_method_that_a_new_release_adds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_pyoidc_method_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The list names what is kept, not what is refused."""
     monkeypatch.setattr(Provider, "brand_new_endpoint", lambda self: "open to anyone", raising=False)
     assert "brand_new_endpoint" in blocked_methods()
 
 
-def test_endpoint_classes_that_pyoidc_ships_cannot_act() -> None:
+def test_pyoidc_endpoint_classes_are_disabled() -> None:
     """pyoidc's endpoint objects look the handler up by name on the provider."""
     for endpoint in Provider.endp:
         handler = getattr(provider(), f"{endpoint.etype}_endpoint")
@@ -198,7 +198,7 @@ def written(message: type[Message], members: dict[str, Any]) -> str:
 @pytest.mark.parametrize(
     "ours", [AuthorizationResponse, AccessTokenResponse, TokenIntrospectionResponse, OpenIDSchema, IdToken]
 )
-def test_answer_reads_as_pyoidc_writes_it(ours: type[Message]) -> None:
+def test_response_matches_pyoidc(ours: type[Message]) -> None:
     """Ours passes plain values by what pyoidc does with each; the order of members is part of the answer."""
     pyoidc_class = next(kind for kind in ours.__mro__ if not kind.__module__.startswith("identity"))
     answered = refused = 0
@@ -234,7 +234,7 @@ def content(**changed: Any) -> IdTokenContent:
     return IdTokenContent(**(members | changed))
 
 
-def test_id_token_is_signed_by_us(key: RsaPrivateKey, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_id_token_is_signed_by_identity(key: RsaPrivateKey, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("pyjwkest signs")
 
@@ -246,7 +246,7 @@ def test_id_token_is_signed_by_us(key: RsaPrivateKey, monkeypatch: pytest.Monkey
     assert (claims["iat"], claims["exp"]) == (1767225600, 1767225900)
 
 
-def test_claims_of_plugins_cannot_displace_those_of_the_token(key: RsaPrivateKey) -> None:
+def test_plugin_claims_cannot_replace_token_claims(key: RsaPrivateKey) -> None:
     """They were filtered before; here the last of them meet a wall."""
     _, claims = decode_jwt_unverified(
         provider().id_token(content(claims={"azp": "evil", "auth_time": 1}), key=("k", key))

@@ -20,7 +20,7 @@ def test_each_requirement_has_a_test() -> None:
     assert ROWS.keys() - TESTS_BY_REQUIREMENT.keys() == set()
 
 
-def test_no_test_shows_a_row_that_does_not_exist() -> None:
+def test_tests_name_existing_requirements() -> None:
     assert TESTS_BY_REQUIREMENT.keys() - ROWS.keys() == set()
 
 
@@ -43,7 +43,7 @@ def test_every_section_of_the_requirements_is_listed() -> None:
     assert named >= {"2.1", "4.2", "7"}
 
 
-def test_page_tells_each_row_with_its_tests() -> None:
+def test_coverage_page_lists_each_requirement_with_its_tests() -> None:
     page = requirement_coverage.coverage()
     for number, text in ROWS.items():
         entry = page.partition(f"   * - {number}\n")[2].partition("   * - ")[0]

@@ -121,7 +121,7 @@ def test_view_without_a_permission_is_closed(make_world: Callable[..., World], p
 
 
 @pytest.mark.parametrize("route", [{"route_name": "forgotten"}, {"name": "forgotten"}], ids=["route", "traversal"])
-def test_start_up_refuses_a_view_without_a_permission(database_factory: Any, route: dict[str, str]) -> None:
+def test_startup_refuses_a_view_without_a_permission(database_factory: Any, route: dict[str, str]) -> None:
     class Forgetful:
         @hookimpl
         def identity_configure(self, config: Configurator) -> None:
@@ -145,7 +145,7 @@ def test_start_up_refuses_a_view_without_a_permission(database_factory: Any, rou
 ENDPOINT_FILES = {"authorize": "authorization", "introspect": "introspection", "keys": "jwks", "revoke": "revocation"}
 
 
-def test_each_endpoint_is_one_file_named_like_it() -> None:
+def test_each_endpoint_has_its_own_module() -> None:
     for endpoint in ENDPOINTS:
         name = endpoint.name.partition(".")[0]
         assert endpoint.handle.__module__ == f"identity.provider.endpoints.{ENDPOINT_FILES.get(name, name)}"
@@ -162,9 +162,7 @@ def test_endpoints_are_complete() -> None:
 
 
 @pytest.mark.parametrize("hosts", [{}, THREE_HOST_SETTINGS], ids=["one host", "three hosts"])
-def test_discovery_names_each_endpoint_where_it_answers(
-    make_world: Callable[..., World], hosts: dict[str, str]
-) -> None:
+def test_discovery_urls_match_endpoints(make_world: Callable[..., World], hosts: dict[str, str]) -> None:
     world = make_world(**hosts)
     settings = world.identity.settings
     addresses = {

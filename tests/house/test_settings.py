@@ -112,7 +112,7 @@ def test_bad_value_is_named_in_full() -> None:
             assert (refusal.value.key, refusal.value.message) == (f"every.{name}", message)
 
 
-def test_value_that_does_not_fit_is_named_in_full() -> None:
+def test_invalid_value_is_named_in_full() -> None:
     for name, message, texts in (
         ("port", "must be between 1 and 65535", ("0", "65536", "-1")),
         ("workers", "must be at least 1", ("0",)),
@@ -141,7 +141,7 @@ def test_bounds_are_described() -> None:
     assert [meaning for *_, meaning in describe_settings(Bounded)] == descriptions
 
 
-def test_type_without_a_reader_is_a_mistake_of_ours() -> None:
+def test_type_without_a_reader_raises() -> None:
     @dataclass(frozen=True)
     class Odd:
         """A setting of a type that no ini string can hold."""
@@ -149,10 +149,10 @@ def test_type_without_a_reader_is_a_mistake_of_ours() -> None:
         odd: complex = setting("Odd.", default=0j)
 
     with pytest.raises(TypeError, match="complex"):
-        parse_settings(Odd, {"one": "1"}, "odd.")
+        parse_settings(Odd, {"odd": "1"}, "odd.")
 
 
-def test_describe_tells_name_type_default_and_meaning() -> None:
+def test_describe_settings_lists_name_type_default_and_meaning() -> None:
     assert list(describe_settings(Every)) == [
         ("text", "text", "none", "Text."),
         ("number", "number", "0", "Number."),
@@ -185,7 +185,7 @@ def test_missing_key_is_named() -> None:
         assert problem(**{name: None}) == (name, "is missing")
 
 
-def test_unknown_key_tells_the_known_ones() -> None:
+def test_unknown_key_error_lists_known_keys() -> None:
     key, message = problem(issuer="https://id.example.com")
     assert key == "issuer"
     assert message.startswith(
@@ -197,7 +197,7 @@ def test_unknown_key_tells_the_known_ones() -> None:
     )
 
 
-def test_keys_of_other_libraries_are_left_alone() -> None:
+def test_keys_of_other_libraries_are_ignored() -> None:
     assert read_settings({**SMALLEST, "pyramid.reload_templates": "true", "identityish": "1"}).core == settings()
 
 
@@ -206,7 +206,7 @@ def test_strings_of_plugins_are_sorted_out() -> None:
     assert file.plugins == {"sql": {"url": "x", "pool.size": "1"}, "jwt_bearer": {}}
 
 
-def test_setting_for_a_plugin_that_is_not_listed() -> None:
+def test_setting_of_an_unlisted_plugin_is_refused() -> None:
     assert problem(**{"plugin.redis.url": "x"}) == (
         "plugin.redis",
         "is for a plugin that identity.plugins does not list",

@@ -62,7 +62,7 @@ def words_of(tree: Element) -> list[str]:
     return " ".join(body.itertext()).split()
 
 
-def test_mail_is_text_and_html_of_the_same_words(world: World, post: MailServer, organization: Organization) -> None:
+def test_mail_has_equal_text_and_html_parts(world: World, post: MailServer, organization: Organization) -> None:
     login_name = make_user_with_password(world, organization)
     letter = letter_of_reset(world, post, login_name)
     assert letter.get_content_type() == "multipart/alternative"
@@ -78,9 +78,7 @@ def test_mail_is_text_and_html_of_the_same_words(world: World, post: MailServer,
     assert letter["From"] == "Identity <no-reply@id.example.com>"
 
 
-def test_words_and_colours_are_those_of_the_organization(
-    world: World, post: MailServer, organization: Organization
-) -> None:
+def test_mail_has_the_branding_of_the_organization(world: World, post: MailServer, organization: Organization) -> None:
     brand(
         world,
         organization,
@@ -110,7 +108,7 @@ def test_words_and_colours_are_those_of_the_organization(
     assert "Acme GmbH" in message_text(letter)
 
 
-def test_notices_have_them_too(world: World, post: MailServer, organization: Organization) -> None:
+def test_notices_have_the_branding(world: World, post: MailServer, organization: Organization) -> None:
     brand(world, organization, mail_sender={"en": "Acme"}, mail_intro={"en": "Dear customer,"})
     login_name = make_user_with_password(world, organization)
     reader = Browser(world)
@@ -142,9 +140,7 @@ def test_hostile_words_stay_words(world: World, post: MailServer, organization: 
     assert [element.attrib["href"] for element in tree.iter("a")] == [extract_one_time_link(letter)]
 
 
-def test_unknown_name_of_the_organization_takes_the_same_work(
-    world: World, post: MailServer, organization: Organization
-) -> None:
+def test_unknown_login_name_takes_the_same_work(world: World, post: MailServer, organization: Organization) -> None:
     brand(world, organization, mail_intro={"en": "Dear customer,"})
     known = make_user_with_password(world, organization)
     requested: list[list[str]] = []

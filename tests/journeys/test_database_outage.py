@@ -210,7 +210,7 @@ def _held_connections(world: World) -> int:
 
 @pytest.mark.parametrize("and_stays_away", [False, True], ids=["lost", "delivered, and the server stays away"])
 @pytest.mark.parametrize("name", ASKING)
-def test_connection_that_is_cut_at_any_moment(relayed: tuple[World, TcpProxy], name: str, and_stays_away: bool) -> None:
+def test_connection_loss_at_any_moment(relayed: tuple[World, TcpProxy], name: str, and_stays_away: bool) -> None:
     world, relay = relayed
     with heard() as log:
         for moment in range(1, 100):
@@ -244,7 +244,7 @@ def test_responses_without_database_during_an_outage(relayed: tuple[World, TcpPr
         world.clock.reset()
 
 
-def test_gone_for_a_while(relayed: tuple[World, TcpProxy]) -> None:
+def test_database_outage_and_recovery(relayed: tuple[World, TcpProxy]) -> None:
     """Not one 5xx but 503; back at once when it is back."""
     world, relay = relayed
     asks = [prepare(world) for name, prepare in (ASKING | ALWAYS).items() if name not in ONCE]
@@ -276,7 +276,9 @@ def test_gone_for_a_while(relayed: tuple[World, TcpProxy]) -> None:
     assert _held_connections(world) == 0
 
 
-def test_background_work_says_so_in_one_line(relayed: tuple[World, TcpProxy], caplog: pytest.LogCaptureFixture) -> None:
+def test_background_failure_is_logged_in_one_line(
+    relayed: tuple[World, TcpProxy], caplog: pytest.LogCaptureFixture
+) -> None:
     world, relay = relayed
     identity, jobs = world.identity, world.identity.background_jobs
     work = (jobs.purge_with_lease, jobs.rotate_signing_key_if_due, jobs.record_expiring_keys, jobs.flush_last_used)

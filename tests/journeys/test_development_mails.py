@@ -193,7 +193,7 @@ def test_absent_for_requests_from_elsewhere(start: Start, environ: dict[str, str
     assert is_absent(app, **environ)
 
 
-def test_absent_behind_headers_that_the_server_throws_away(start: Start) -> None:
+def test_mailbox_is_absent_behind_a_proxy(start: Start) -> None:
     import http.client
 
     app = start()

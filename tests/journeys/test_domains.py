@@ -88,7 +88,9 @@ def refused_proof(api: ApiClient, organization: Organization, name: str = OWN_DO
 # --- proofs -----------------------------------------------------------------------------------------------------------
 
 
-def test_record_proves_a_domain(world: World, api: ApiClient, organization: Organization, names: NameServer) -> None:
+def test_dns_record_verifies_a_domain(
+    world: World, api: ApiClient, organization: Organization, names: NameServer
+) -> None:
     domain = request_domain(api, organization)
     assert domain["record_name"] == f"_identity-challenge.{OWN_DOMAIN}"
     assert domain["file_url"] == f"https://{OWN_DOMAIN}/.well-known/identity-verification"
@@ -111,7 +113,7 @@ def test_record_proves_a_domain(world: World, api: ApiClient, organization: Orga
     assert events[:3] == ["organization.changed", "domain.verified", "domain.asked"]
 
 
-def test_file_proves_a_domain(api: ApiClient, organization: Organization, names: NameServer, web: WebServer) -> None:
+def test_file_verifies_a_domain(api: ApiClient, organization: Organization, names: NameServer, web: WebServer) -> None:
     domain = request_domain(api, organization)
     names.set(OWN_DOMAIN, "A", [LOOPBACK])
     where = OWN_DOMAIN, "/.well-known/identity-verification"
@@ -152,7 +154,7 @@ def test_dns_record_does_not_verify_another_organization(
         services.domains.remove(other.id, OWN_DOMAIN, principal=OPERATOR_PRINCIPAL)
 
 
-def test_many_wait_and_the_first_to_prove_has_it(
+def test_first_organization_to_prove_gets_the_domain(
     world: World, api: ApiClient, organization: Organization, names: NameServer
 ) -> None:
     other = world.make_organization()
@@ -166,9 +168,7 @@ def test_many_wait_and_the_first_to_prove_has_it(
 
 
 @pytest.mark.storages("memory")
-def test_answer_is_kept_under_its_key_though_it_was_asked_in_between(
-    api: ApiClient, organization: Organization, names: NameServer
-) -> None:
+def test_verification_is_idempotent(api: ApiClient, organization: Organization, names: NameServer) -> None:
     names.prove(request_domain(api, organization))
     where = f"{path_of(organization, OWN_DOMAIN)}/verify"
     answers = [api.post(where, status=200, Idempotency_Key="once") for _ in range(2)]
@@ -239,7 +239,7 @@ def test_no_check_goes_to_a_private_address(make_world: WorldFactory, names: Nam
 
 
 @pytest.mark.storages("memory")
-def test_name_that_changes_its_mind_is_not_followed(
+def test_dns_rebinding_is_not_followed(
     make_world: WorldFactory, names: NameServer, web: WebServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """DNS rebinding: public when it is looked at, private ever after."""
@@ -298,7 +298,7 @@ def test_instance_administrator_asserts_domain(world: World, api: ApiClient, org
 
 
 @pytest.mark.storages("memory")
-def test_organization_has_so_many_domains(world: World, api: ApiClient, organization: Organization) -> None:
+def test_domains_per_organization_are_limited(world: World, api: ApiClient, organization: Organization) -> None:
     for number in range(domains.MAX_DOMAINS - 1):
         request_domain(api, organization, f"d{number}.example")
     answer = api.ask("POST", path_of(organization), {"domain": "last.example"})
@@ -335,7 +335,7 @@ def test_verified_domain_stays_reserved(isolated_world: World) -> None:
         assert owner.patch(f"/organizations/{other.id}", {"primary_domain": name})["primary_domain"] == name
 
 
-def test_organization_that_comes_back_has_its_domain(isolated_world: World) -> None:
+def test_reimported_organization_has_its_domain(isolated_world: World) -> None:
     organization = isolated_world.make_organization(primary_domain=OWN_DOMAIN)
     owner = manager(isolated_world, "IAM_OWNER")
     document = owner.post(f"/organizations/{organization.id}/export", status=200)

@@ -66,7 +66,7 @@ def test_fresh_clone_serves_and_commands_find_it(clone: Path, served: ServicePro
     assert re.search(rf"http://localhost:{served.port}/\S+", listing.stdout), listing.stderr
 
 
-def test_its_documentation_is_built(clone: Path) -> None:
+def test_fresh_clone_builds_its_documentation(clone: Path) -> None:
     make(clone, "docs")
     assert (clone / "docs" / "_build" / "html" / "index.html").exists()
 
@@ -75,7 +75,7 @@ def test_fresh_clone_passes_its_checks(clone: Path) -> None:
     assert "Success: no issues found" in make(clone, "lint")
 
 
-def test_neither_tests_nor_the_service_need_the_network_any_more(clone: Path) -> None:
+def test_fresh_clone_works_offline(clone: Path) -> None:
     output = make(clone, "test", f"ARGS={QUICK} {STARTING} --thorough", before=cut_off())
     assert "Installing" not in output
     assert re.search(r"^=+ [0-9]+ passed in", output, re.MULTILINE), output

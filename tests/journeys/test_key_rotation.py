@@ -38,7 +38,7 @@ class ResourceServer:
         return True
 
 
-def test_no_token_is_refused_over_a_rotation(isolated_world: World) -> None:
+def test_tokens_stay_valid_over_a_rotation(isolated_world: World) -> None:
     """Each token verifies on the day of its making and to the last second of its life, by a cached copy of the keys."""
     world = isolated_world
     robot = world.make_service_user_program(token_format=TokenFormat.JWT)

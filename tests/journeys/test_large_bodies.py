@@ -186,7 +186,7 @@ def test_unauthorized_large_body_is_not_read(
     assert connection.is_over()
 
 
-def test_file_comes_in_by_the_consoles_form(server: World, connect: Connect) -> None:
+def test_console_form_imports_a_large_file(server: World, connect: Connect) -> None:
     """The body is read if the session is valid, and processed if the form token is."""
     person, browser = server.make_human_user(), Browser(server)
     server.assign_manager_role(person, "IAM_OWNER", resource=INSTANCE_RESOURCE)
@@ -234,7 +234,7 @@ def test_body_over_the_limit_is_refused_unread(connect: Connect, token: str) -> 
     assert connection.is_over()
 
 
-def test_chunks_that_go_beyond_the_limit_are_refused(server: World, connect: Connect, token: str) -> None:
+def test_chunked_body_over_the_limit_is_refused(server: World, connect: Connect, token: str) -> None:
     connection = connect()
     connection.ask(f"Authorization: Bearer {token}", "Transfer-Encoding: chunked")
     with suppress(OSError):

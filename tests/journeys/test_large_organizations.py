@@ -66,7 +66,7 @@ def _disturb(world: World, organization: Organization) -> None:
         services.users.change(first.id, ChangeHumanUser(user_name="u99998"), principal=OPERATOR_PRINCIPAL)
 
 
-def test_no_more_than_a_page_is_in_memory(
+def test_export_holds_one_page_in_memory(
     isolated_world: World, large: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A page is fetched after the one before it was sent."""
@@ -131,7 +131,7 @@ def _disturb_once(world: World, organization: Organization) -> None:
         _disturb(world, organization)
 
 
-def test_over_http_it_is_the_same_document(isolated_world: World, large: Organization) -> None:
+def test_export_over_http_is_the_same_document(isolated_world: World, large: Organization) -> None:
     with isolated_world.identity.snapshot() as services:
         document = json.loads(
             "".join(OrganizationTransfer(services).export_document(large.id, principal=OPERATOR_PRINCIPAL))
@@ -140,7 +140,7 @@ def test_over_http_it_is_the_same_document(isolated_world: World, large: Organiz
 
 
 @pytest.mark.storages("memory")
-def test_failure_further_on_ends_the_answer_before_its_end(
+def test_late_failure_truncates_the_response(
     isolated_world: World, large: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Part of a document is neither taken for an answer nor for a document."""
@@ -162,7 +162,7 @@ def test_failure_further_on_ends_the_answer_before_its_end(
     assert isolated_world.audit_events(event="organization.exported", object_id=large.id)
 
 
-def test_others_are_answered_meanwhile(
+def test_export_does_not_block_other_requests(
     isolated_world: World, large: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """development.ini has one thread, and a slow reader may take a minute."""

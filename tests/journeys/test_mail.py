@@ -198,7 +198,7 @@ def ask_for_address(browser: Browser, email: str) -> None:
 
 @pytest.mark.storages("memory")
 @pytest.mark.parametrize("signed_in", [False, True])
-def test_address_is_confirmed_by_the_account_alone(world: World, post: MailServer, signed_in: bool) -> None:
+def test_only_the_account_verifies_its_address(world: World, post: MailServer, signed_in: bool) -> None:
     """A stranger has a link sent to the victim, whose click is to make the address look like the stranger's."""
     stranger, login_name = make_user_with_password(world, email="mallory@evil.example")
     asking = Browser(world)
@@ -224,7 +224,7 @@ def test_address_is_confirmed_by_the_account_alone(world: World, post: MailServe
 
 
 @pytest.mark.storages("memory")
-def test_last_address_that_was_asked_for_counts(world: World, post: MailServer) -> None:
+def test_last_requested_address_counts(world: World, post: MailServer) -> None:
     person, _ = make_user_with_password(world)
     browser = Browser(world)
     browser.start_session(person)
@@ -236,7 +236,7 @@ def test_last_address_that_was_asked_for_counts(world: World, post: MailServer) 
 
 
 @pytest.mark.storages("memory")
-def test_address_that_was_never_proved_is_proved_by_a_link(world: World, post: MailServer) -> None:
+def test_unverified_address_is_verified_by_a_link(world: World, post: MailServer) -> None:
     person, _ = make_user_with_password(world)
     browser = Browser(world)
     browser.start_session(person)

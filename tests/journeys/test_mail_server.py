@@ -29,7 +29,7 @@ def queue(world: World) -> None:
 
 
 @pytest.mark.storages("memory")
-def test_server_that_is_down_gets_it_later_and_once(make_world: WorldFactory, caplog: pytest.LogCaptureFixture) -> None:
+def test_mail_is_retried_and_delivered_once(make_world: WorldFactory, caplog: pytest.LogCaptureFixture) -> None:
     post = MailServer()
     world = make_world(**post.settings)
     caplog.set_level(logging.DEBUG)

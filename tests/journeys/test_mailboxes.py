@@ -107,7 +107,7 @@ def invited(world: World, browser: Browser, organization: Organization, email: s
 # --- links ------------------------------------------------------------------------------------------------------------
 
 
-def test_mailed_invitation_confirms_the_address_once_it_is_used(world: World, post: MailServer) -> None:
+def test_used_invitation_verifies_the_address(world: World, post: MailServer) -> None:
     organization, address = world.make_organization(), make_email_address()
     browser = owner(world, organization)
     person = invited(world, browser, organization, address)
@@ -124,7 +124,7 @@ def test_mailed_invitation_confirms_the_address_once_it_is_used(world: World, po
     assert [event.event for event in world.audit_events(object_id=person.id)].count("email.verified") == 1
 
 
-def test_new_password_link_of_a_manager_is_mailed_and_confirms(world: World, post: MailServer) -> None:
+def test_mailed_password_link_of_a_manager_verifies_the_address(world: World, post: MailServer) -> None:
     organization = world.make_organization()
     person, _ = make_user_with_password(
         world, make_email_address(), email_verifier=EmailVerifier.PROVIDER, organization=organization
@@ -255,7 +255,7 @@ def test_forgotten_password_by_address_from_end_to_end(world: World, post: MailS
 
 
 @pytest.mark.storages("memory")
-def test_forgotten_at_an_organization_finds_those_verified_there_too(world: World, post: MailServer) -> None:
+def test_reset_at_an_organization_finds_addresses_verified_by_it(world: World, post: MailServer) -> None:
     organization, address = world.make_organization(), make_email_address()
     _, own_user = make_user_with_password(world, address)
     _, other_user = make_user_with_password(
@@ -271,7 +271,7 @@ def test_forgotten_at_an_organization_finds_those_verified_there_too(world: Worl
 
 
 @pytest.mark.storages("memory")
-def test_forgot_takes_a_login_name_that_exists_for_no_address(world: World, post: MailServer) -> None:
+def test_reset_prefers_login_name_to_address(world: World, post: MailServer) -> None:
     """Active or not, with an address or without."""
     for active, email in ((True, ""), (False, make_email_address())):
         named, login_name = make_user_with_password(world, email, email_verifier=None, active=active)
@@ -286,7 +286,7 @@ def test_forgot_takes_a_login_name_that_exists_for_no_address(world: World, post
 
 
 @pytest.mark.storages("memory")
-def test_forgot_says_the_same_whatever_is_found(world: World, post: MailServer) -> None:
+def test_reset_response_is_the_same_for_all_inputs(world: World, post: MailServer) -> None:
     first, shared, deleted = make_email_address(), make_email_address(), make_email_address()
     _, login_name = make_user_with_password(world, first)
     for _ in range(12):
@@ -314,7 +314,7 @@ def test_forgot_says_the_same_whatever_is_found(world: World, post: MailServer) 
 
 
 @pytest.mark.storages("memory")
-def test_mailbox_gets_three_mails_an_hour_that_tell_its_accounts(world: World, post: MailServer) -> None:
+def test_account_list_mails_are_limited_to_three_an_hour(world: World, post: MailServer) -> None:
     address = make_email_address()
     _, login_name = make_user_with_password(world, address)
     for spelling in (address, address.upper(), f" {address}", address, address):
@@ -345,7 +345,7 @@ def test_address_spelling_gets_only_links_of_its_accounts(world: World, post: Ma
 
 @pytest.mark.storages("memory")
 @pytest.mark.parametrize("of_directory", [True, False])
-def test_accounts_without_a_password_here_are_named_without_a_link(
+def test_accounts_without_password_are_listed_without_a_link(
     world: World, post: MailServer, monkeypatch: pytest.MonkeyPatch, of_directory: bool
 ) -> None:
     address = make_email_address()
@@ -372,7 +372,7 @@ def test_accounts_without_a_password_here_are_named_without_a_link(
 
 
 @pytest.mark.storages("memory")
-def test_password_page_leads_to_forgot_of_its_organization(world: World, post: MailServer) -> None:
+def test_password_page_links_to_reset_of_its_organization(world: World, post: MailServer) -> None:
     party, address = RelyingParty.register(world), make_email_address()
     browser = Browser(world)
     browser.open(party.new_request().url, initiator=party.origin)

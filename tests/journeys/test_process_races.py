@@ -179,7 +179,7 @@ def test_empty_database_is_bootstrapped_once(
     database_factory.drop(settings)
 
 
-def test_concurrent_rotation_makes_one_new_key(isolated_world: World, nodes: NodePool) -> None:
+def test_concurrent_rotation_creates_one_key(isolated_world: World, nodes: NodePool) -> None:
     """Security 8.3: the key sets are equal on every node."""
     recorded = {
         kids for outcome in nodes.run_on_all(acts.rotate_signing_keys, isolated_world.settings, 5) for kids in outcome

@@ -119,7 +119,7 @@ def test_attacker_registration_is_discarded_when_the_mailbox_owner_registers(wor
 
 
 @pytest.mark.storages("memory")
-def test_browser_of_a_registration_that_is_over_is_another_one(world: World, post: MailServer) -> None:
+def test_expired_registration_is_treated_as_another_browser(world: World, post: MailServer) -> None:
     party = RelyingParty.register(world)
     browser, _ = register(world, party, user_name="grace", email="grace@navy.example")
     link = next_link(world, post)
@@ -168,7 +168,7 @@ def test_registration_does_not_reveal_known_accounts(world: World, post: MailSer
 
 
 @pytest.mark.storages("memory")
-def test_registration_that_was_closed_meanwhile(world: World, post: MailServer) -> None:
+def test_registration_closed_before_the_link_is_opened(world: World, post: MailServer) -> None:
     party = RelyingParty.register(world)
     browser, _ = register(world, party, user_name="grace", email="grace@navy.example")
     browser.open(next_link(world, post))

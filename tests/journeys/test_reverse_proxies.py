@@ -256,7 +256,7 @@ def test_large_bodies(proxied: Proxied) -> None:
 
 
 @pytest.mark.thorough
-def test_document_larger_than_all_other_bodies_comes_in(proxied: Proxied) -> None:
+def test_proxy_accepts_large_import_documents(proxied: Proxied) -> None:
     """From an authorized client; other bodies are stored neither by the proxy nor by the service."""
     path, host = "/management/v1/organizations/import", "api.example.com"
     user = {"given_name": "A" * 100, "family_name": "B" * 100}
@@ -276,7 +276,7 @@ def test_document_larger_than_all_other_bodies_comes_in(proxied: Proxied) -> Non
     assert refused.status == 401
 
 
-def test_clients_address_is_the_proxys_word(proxied: Proxied) -> None:
+def test_client_address_comes_from_the_proxy(proxied: Proxied) -> None:
     """Not what the client says of itself."""
     world = proxied.world
     robot = world.make_service_user_program()
@@ -341,7 +341,7 @@ def test_slow_header_is_cut_off(proxied: Proxied) -> None:
 
 
 @pytest.mark.thorough
-def test_body_that_does_not_come_is_cut_off(proxied: Proxied) -> None:
+def test_stalled_body_is_cut_off(proxied: Proxied) -> None:
     with _tls(proxied.port) as connection:
         connection.sendall(b"POST /oauth/v2/token HTTP/1.1\r\nHost: id.example.com\r\nContent-Length: 9\r\n\r\n")
         connection.settimeout(3 * WAIT)

@@ -24,7 +24,7 @@ def withdrawn_elsewhere(settings: Mapping[str, str], kid: str) -> str:
         return pool.submit(withdraw_signing_keys, dict(settings), [kid]).result()
 
 
-def test_no_process_publishes_or_accepts_it_any_more(isolated_world: World) -> None:
+def test_withdrawn_key_is_neither_published_nor_accepted(isolated_world: World) -> None:
     world = isolated_world
     robot = world.make_service_user_program(token_format=TokenFormat.JWT)
     project = world.make_project(robot.organization)

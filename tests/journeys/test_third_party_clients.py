@@ -170,7 +170,7 @@ def test_authlib_signs_a_person_in_refreshes_and_signs_out(
         assert session.get(discovery["userinfo_endpoint"]).status_code == 401
 
 
-def test_authlib_as_a_public_client(served: World, person: HumanUser, visit: Callable[[str], str]) -> None:
+def test_authlib_public_client_signs_in(served: World, person: HumanUser, visit: Callable[[str], str]) -> None:
     party = RelyingParty.register(served, redirect_uri=CALLBACK, authentication_method="none")
     discovery = served.client.discovery
     verifier = generate_token(48)
@@ -222,7 +222,7 @@ def consumer(served: World, party: RelyingParty) -> oic.oic.Client:
     return client
 
 
-def test_pyoidc_s_consumer_takes_a_code(
+def test_pyoidc_consumer_redeems_a_code(
     served: World, consumer: oic.oic.Client, person: HumanUser, visit: Callable[[str], str]
 ) -> None:
     """It verifies the ID token by the keys that it found."""
@@ -249,7 +249,7 @@ def test_pyoidc_s_consumer_takes_a_code(
     assert (userinfo["sub"], userinfo["preferred_username"]) == (person.id, person.user_name)
 
 
-def test_pyoidc_s_consumer_takes_tokens_from_the_fragment(
+def test_pyoidc_consumer_reads_tokens_from_the_fragment(
     served: World, consumer: oic.oic.Client, person: HumanUser, visit: Callable[[str], str]
 ) -> None:
     request = consumer.construct_AuthorizationRequest(

@@ -105,7 +105,7 @@ CHANGES: dict[str, tuple[Callable[[TwoNodeScenario, Services], object], set[str]
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_change_by_one_node_counts_at_the_next_request_of_another(scene: TwoNodeScenario, change: str) -> None:
+def test_change_on_one_node_applies_to_the_next_request_on_another(scene: TwoNodeScenario, change: str) -> None:
     act, ends = CHANGES[change]
     with scene.other.transaction_services() as services:
         act(scene, services)

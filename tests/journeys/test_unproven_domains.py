@@ -153,7 +153,7 @@ def test_unproven_domain_appears_nowhere(isolated_world: World, door: str) -> No
             assert says(isolated_world, organization, person, FOREIGN), f"{reader} does not say it"
 
 
-def test_no_spelling_of_a_domain_counts_without_a_proof(isolated_world: World) -> None:
+def test_unproven_domain_is_refused_in_every_spelling(isolated_world: World) -> None:
     """Unicode, punycode, dots and case; addresses and single labels; the service's own hosts; foreign names."""
     acme = isolated_world.make_organization(name="Acme")
     evil = isolated_world.make_organization(name="Evil")

@@ -16,7 +16,7 @@ class TestMemory(StorageContract):
         return MemoryBackend()
 
 
-def test_writer_gives_up_on_one_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writer_times_out_behind_a_stuck_writer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("identity.storage.memory.backend.WRITE_LOCK_TIMEOUT", 0.01)
     backend, first, second = MemoryBackend(), ContractTransactionManager(), ContractTransactionManager()
     first.begin()

@@ -22,7 +22,7 @@ def world(make_world: WorldFactory) -> World:
     return make_world()
 
 
-def test_api_sets_shows_and_describes_it(world: World) -> None:
+def test_api_sets_returns_and_describes_the_field(world: World) -> None:
     manager = world.make_manager_program()
     token = manager.management_token()
     project = world.make_project(manager.organization)
@@ -43,7 +43,7 @@ def test_api_sets_shows_and_describes_it(world: World) -> None:
     assert event.detail[FIELD] == {"before": True, "after": False}
 
 
-def test_documents_carry_it(world: World) -> None:
+def test_documents_hold_the_field(world: World) -> None:
     organization = world.make_organization()
     client = world.make_application(world.make_project(organization).id, **{FIELD: True})
     with world.transaction_services() as services:
@@ -72,7 +72,7 @@ def _changed(application: dict[str, Any]) -> dict[str, Any]:
     return {"name": application["name"], "type": application["type"], FIELD: False}
 
 
-def test_form_and_page_have_it(world: World) -> None:
+def test_form_and_page_show_the_field(world: World) -> None:
     organization = world.make_organization()
     person = world.make_human_user(organization)
     world.assign_manager_role(person, "ORG_OWNER")

@@ -191,7 +191,7 @@ def test_database_of_another_revision_is_not_filled(target: SqlBackend) -> None:
 @pytest.mark.parametrize(
     "part", [TableRows("alembic_version", ["version_num"], []), TableRows("users", ["id", "x"], [])]
 )
-def test_table_that_does_not_fit_is_refused(target: SqlBackend, part: TableRows) -> None:
+def test_mismatching_table_is_refused(target: SqlBackend, part: TableRows) -> None:
     with pytest.raises(StorageUnavailable, match="does not fit its schema"):
         target.restore(StorageDump(HEAD, {}, [part]))
     assert holds_nothing(target)

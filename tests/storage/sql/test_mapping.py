@@ -101,7 +101,7 @@ def _stored(mapped: MappedTable[Any], value: object, **changes: object) -> Any:
 
 
 @pytest.mark.parametrize("later", [None, datetime(2027, 1, 1, tzinfo=UTC)])
-def test_value_of_every_type_comes_back_as_it_was(later: datetime | None) -> None:
+def test_values_of_every_type_round_trip(later: datetime | None) -> None:
     mapped = _mapped()
     item_row = replace(ITEM, later=later)
     assert mapped.from_row(_stored(mapped, item_row)) == item_row
@@ -125,7 +125,7 @@ def test_column_without_field_is_filled_from_property_or_function() -> None:
     assert "owner" not in values, "the caller gives it"
 
 
-def test_new_field_is_a_new_column_read_and_written() -> None:
+def test_new_field_maps_to_a_new_column() -> None:
     fresh = [("fresh", bool, field(default=False))]
     wider = make_dataclass("Wider", fresh, bases=(ItemRow,), frozen=True, slots=True, kw_only=True)
     value = wider(**{field.name: getattr(ITEM, field.name) for field in fields(ITEM)}, fresh=True)

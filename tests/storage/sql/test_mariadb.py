@@ -79,7 +79,7 @@ def test_connections_have_limits(backend: SqlBackend) -> None:
             assert "SIMULTANEOUS_ASSIGNMENT" in variable(storage, "sql_mode")
 
 
-def test_greeting_is_not_waited_for_as_a_statement_is(mariadb_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_greeting_has_a_shorter_timeout_than_statements(mariadb_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A frozen server takes connections and says nothing at them."""
     waited: list[float] = []
     greeted = pymysql.connections.Connection._get_server_information
@@ -178,7 +178,7 @@ def test_deadlock_rollback_is_never_committed_in_part(backend: SqlBackend) -> No
         ] == []
 
 
-def test_lock_that_is_held_for_too_long_can_be_tried_again(backend: SqlBackend, mariadb_url: str) -> None:
+def test_lock_timeout_can_be_retried(backend: SqlBackend, mariadb_url: str) -> None:
     organization = make_organization()
     save(backend, organization)
     impatient = SqlBackend(SqlPluginSettings(url=mariadb_url, lock_timeout=timedelta(seconds=1)))
@@ -249,7 +249,7 @@ def test_last_uses_are_noted(backend: SqlBackend) -> None:
         assert storage.credentials.list_secrets(robot.id)[0].last_used_at == NOW
 
 
-def test_migration_that_was_killed_is_gone_on_with(mariadb_server: MariadbServer) -> None:
+def test_killed_migration_is_resumed(mariadb_server: MariadbServer) -> None:
     url = new_database(mariadb_server)
     engine = create_engine(SqlPluginSettings(url=url).database_url())
     half = mariadb._TABLES.split(";\n")[:9]

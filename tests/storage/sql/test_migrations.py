@@ -177,9 +177,7 @@ def test_newer_schema_is_refused(opened: Callable[[], SqlBackend], connection: C
             attempt()
 
 
-def test_schema_of_a_newer_version_can_be_used_that_says_so(
-    opened: Callable[[], SqlBackend], connection: Connection
-) -> None:
+def test_newer_compatible_schema_is_accepted(opened: Callable[[], SqlBackend], connection: Connection) -> None:
     backend = opened()
     backend.migrate()
     _pretend(connection, f"{int(HEAD) + 1:04}", oldest=HEAD)

@@ -75,7 +75,7 @@ def saved(backend: SqlBackend) -> Organization:
 Opens = Callable[[SqlPluginSettings], SqlBackend]
 
 
-def test_standby_is_read_from_once_it_is_known_to_be_fresh(pair: StandbyPair, opened: Opens) -> None:
+def test_standby_is_read_once_known_to_be_fresh(pair: StandbyPair, opened: Opens) -> None:
     backend = opened(pair.settings())
     assert backend.standby_session() is None, "nothing is known of it yet"
     organization = saved(backend)
@@ -112,9 +112,7 @@ def test_standby_reads_never_exceed_the_allowed_staleness(pair: StandbyPair, ope
     assert until(lambda: lagging(backend)) == (organization,)
 
 
-def test_standby_that_is_cut_off_from_an_idle_primary_is_fresh(
-    pair: StandbyPair, opened: Opens, clock: PairClock
-) -> None:
+def test_standby_cut_off_from_an_idle_primary_is_fresh(pair: StandbyPair, opened: Opens, clock: PairClock) -> None:
     """It has all that there is."""
     backend = opened(pair.settings())
     organization = saved(backend)
@@ -147,9 +145,7 @@ def test_standby_is_read_during_primary_outage_until_stale(
     assert until(lambda: lagging(backend)) == (organization,)
 
 
-def test_standby_that_was_promoted_is_not_read_from(
-    own_pair: StandbyPair, opened: Opens, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_promoted_standby_is_not_read(own_pair: StandbyPair, opened: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
     backend = opened(own_pair.settings())
     until(lambda: lagging(backend))
     own_pair.standby.execute(sql.SQL("SELECT pg_promote()"))
@@ -180,13 +176,13 @@ def test_standby_of_another_server_is_not_read_from(pair: StandbyPair, opened: O
     assert "not a standby of the server" in str(backend.standby_problem())
 
 
-def test_another_database_of_the_standby_is_not_read_from(pair: StandbyPair, opened: Opens) -> None:
+def test_foreign_database_of_the_standby_is_not_read(pair: StandbyPair, opened: Opens) -> None:
     backend = opened(pair.settings(standby_url=pair.standby.url("postgres")))
     _never_read_from(backend)
     assert "has another database" in str(backend.standby_problem())
 
 
-def test_primary_is_not_read_from_as_a_standby(pair: StandbyPair, opened: Opens) -> None:
+def test_primary_is_not_read_as_a_standby(pair: StandbyPair, opened: Opens) -> None:
     backend = opened(pair.settings(standby_url=pair.primary.url("postgres")))
     _never_read_from(backend)
     assert "it is no standby" in str(backend.standby_problem())
@@ -208,7 +204,7 @@ def test_unreachable_standby_does_not_block_reads(pair: StandbyPair, opened: Ope
     assert "identity.plugin.sql.standby_url" in problem
 
 
-def test_standby_that_falls_silent_is_left_and_read_from_again(pair: StandbyPair, opened: Opens) -> None:
+def test_silent_standby_is_skipped_until_it_recovers(pair: StandbyPair, opened: Opens) -> None:
     backend = opened(pair.settings())
     organization = saved(backend)
     until(lambda: lagging(backend) or None)
@@ -303,7 +299,7 @@ def test_connections_to_a_standby_are_not_those_of_a_pooler(pair: StandbyPair, o
         ),
     ],
 )
-def test_settings_that_do_not_fit_are_explained(settings: dict[str, object], text: str) -> None:
+def test_conflicting_standby_settings_are_explained(settings: dict[str, object], text: str) -> None:
     with pytest.raises(InvalidSetting) as refusal:
         SqlPluginSettings(**{"url": "postgresql://a/db", **settings})  # type: ignore[arg-type]
     assert str(refusal.value).startswith(text)

@@ -53,7 +53,7 @@ def browser(world: World, party: RelyingParty, person: HumanUser, first: Browser
     return signing_in(world, party, person)
 
 
-def test_first_time_a_code_is_chosen(world: World, party: RelyingParty, first: Browser) -> None:
+def test_first_sign_in_sets_a_pin(world: World, party: RelyingParty, first: Browser) -> None:
     check_page(first.page, title="Choose a code for the door")
     first.submit({"code": "1"}, form="page-form")
     check_page(first.page, 422)
@@ -62,7 +62,7 @@ def test_first_time_a_code_is_chosen(world: World, party: RelyingParty, first: B
     assert first.external_redirect.startswith(f"{party.redirect_uri}?code=")
 
 
-def test_code_goes_with_its_person(world: World, person: HumanUser, browser: Browser) -> None:
+def test_pin_is_deleted_with_its_user(world: World, person: HumanUser, browser: Browser) -> None:
     with world.transaction_services() as services:
         assert services.record_service(RECORD_NAMESPACE).find(CODES, person.id) is not None
         services.users.remove(person.id, principal=OPERATOR_PRINCIPAL)
@@ -87,7 +87,7 @@ def test_only_managers_see_who_has_a_door_pin(
     assert browser.open(f"/console/users/{newcomer.id}").html.find("a", href=address) is not None
 
 
-def test_code_leads_to_the_application(browser: Browser, party: RelyingParty) -> None:
+def test_right_pin_leads_to_the_application(browser: Browser, party: RelyingParty) -> None:
     assert browser.sign_in_step == "door"
     check_page(browser.page, title="Enter the code of the door")
     assert not browser.session_cookies, "the password alone signs nobody in"

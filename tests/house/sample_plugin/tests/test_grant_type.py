@@ -56,7 +56,7 @@ def test_preview_matches_the_issued_token(world: World) -> None:
     assert {claim["name"]: claim["value"] for claim in userinfo["claims"]} == real
 
 
-def test_scope_opens_the_claim(make_world: WorldFactory) -> None:
+def test_scope_adds_the_claim(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.plugin.sample.department": "Logistics"})
     robot = world.make_service_user_program()
     token = check_token_response(robot.request_token("openid department"))
@@ -70,7 +70,7 @@ def test_discovery_shows_scope_and_claim(world: World) -> None:
     assert "department" in world.client.discovery["claims_supported"]
 
 
-def test_backend_is_the_one_in_use(world: World) -> None:
+def test_tests_use_the_sample_backend(world: World) -> None:
     backend = world.identity.backend
     assert isinstance(backend, SampleBackend)
     before = backend.writings
