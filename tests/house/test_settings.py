@@ -159,7 +159,7 @@ def test_describe_settings_lists_name_type_default_and_meaning() -> None:
         ("flag", "true or false", "false", "Flag."),
         ("span", "span", "1h", "Span."),
         ("file", "file", "none", "File."),
-        ("names", "names", "none", "Words."),
+        ("names", "words", "none", "Words."),
         ("colour", "red | blue", "red", "Colour."),
     ]
 
