@@ -279,7 +279,7 @@ show_page(
 show_page("console-token-preview-error", f"{ORGANIZATION}/token-preview?user_id=nobody", status=422)
 
 
-# --- more than one step -----------------------------------------------------------------------------------------------
+# --- pages after several steps ----------------------------------------------------------------------------------------
 
 
 def _application_registered(scene: BrowserScenario) -> None:

@@ -121,7 +121,7 @@ class ExampleCompany:
         self.party = self.make_application("Invoices", self.organization)
         self._numbers = count(1)
 
-    # --- what there is ------------------------------------------------------------------------------------------------
+    # --- fixture data -------------------------------------------------------------------------------------------------
 
     def make_application(self, name: str, organization: Organization, **members: Any) -> RelyingParty:
         """An application of the organization, with the redirect URIs of ``application``."""
@@ -179,7 +179,7 @@ class ExampleCompany:
         self.world.assign_manager_role(person.user, role, resource=resource)
         return person
 
-    # --- short ways ---------------------------------------------------------------------------------------------------
+    # --- shortcuts ----------------------------------------------------------------------------------------------------
 
     def ask(self, tab: Tab, party: RelyingParty | None = None, **parameters: Any) -> SentAuthorizationRequest:
         """Open an authorization request."""

@@ -12,7 +12,7 @@ from identity.services.commands.projects import ChangeProject
 from tests.browser.account_pages import profile
 from tests.browser.page_scenarios import LONG, LONG_WORD, NEW, BrowserScenario, page
 
-# --- signing in -------------------------------------------------------------------------------------------------------
+# --- sign-in ----------------------------------------------------------------------------------------------------------
 
 
 @page("/login/1", main=True, chinese=True, names=True)
@@ -186,7 +186,7 @@ def login_name_stale(scene: BrowserScenario) -> None:
     scene.tab.send(login_name="anna@acme.example")
 
 
-# --- links in mails ---------------------------------------------------------------------------------------------------
+# --- mailed links -----------------------------------------------------------------------------------------------------
 
 
 @page("/password/reset", mailing=True, main=True)
@@ -289,7 +289,7 @@ def email_ask(scene: BrowserScenario) -> None:
     scene.open("/account/profile/email")
 
 
-# --- signing out ------------------------------------------------------------------------------------------------------
+# --- logout -----------------------------------------------------------------------------------------------------------
 
 
 def _logout(scene: BrowserScenario) -> str:

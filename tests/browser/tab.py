@@ -102,7 +102,7 @@ class Tab:
         for item in (height + 1, height):
             self.size(width, item, zoom=zoom)
 
-    # --- what is shown ------------------------------------------------------------------------------------------------
+    # --- page content -------------------------------------------------------------------------------------------------
 
     @property
     def url(self) -> str:
@@ -160,7 +160,7 @@ class Tab:
         found: str = self.run("return document.activeElement.id || document.activeElement.localName")
         return found
 
-    # --- what a person does -------------------------------------------------------------------------------------------
+    # --- user actions -------------------------------------------------------------------------------------------------
 
     def open(self, url: str) -> None:
         """Navigate to an address."""

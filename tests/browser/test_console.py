@@ -54,7 +54,7 @@ def of_organization(site: ExampleCompany, organization: Organization, path: str 
     return f"{site.url}/console/organizations/{organization.id}{path}"
 
 
-# --- the newcomer -----------------------------------------------------------------------------------------------------
+# --- newcomer ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def run_documented_client(site: ExampleCompany, folder: Path, scope: str) -> dic
     return output
 
 
-# --- comfort ----------------------------------------------------------------------------------------------------------
+# --- convenience ------------------------------------------------------------------------------------------------------
 
 
 def test_ids_and_secrets_can_be_copied(
@@ -236,7 +236,7 @@ def test_navigation_is_a_menu_on_narrow_screens(
     assert (tab.heading, tab.url) == ("Projects", of_organization(site, site.organization, "/projects"))
 
 
-# --- several tabs, several managers -----------------------------------------------------------------------------------
+# --- concurrent tabs and managers -------------------------------------------------------------------------------------
 
 
 def test_tabs_of_two_organizations_are_independent(
@@ -309,7 +309,7 @@ def test_removed_role_refuses_open_form(
         assert not services.storage.projects.page(organization.id, PageRequest()).items
 
 
-# --- the keyboard alone -----------------------------------------------------------------------------------------------
+# --- keyboard ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.thorough

@@ -227,7 +227,7 @@ def test_enrolment_page_starts_at_the_top(make_scenario: MakeScene, name: str, s
     assert tab.run("return document.querySelector('h1').getBoundingClientRect().top;") >= 0
 
 
-# --- pictures ---------------------------------------------------------------------------------------------------------
+# --- screenshots ------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -141,7 +141,7 @@ def test_submission_id_survives_redisplay(browser: PageBrowser) -> None:
     assert "once" not in form_values(browser.get("/one"))
 
 
-# --- what is not a form -----------------------------------------------------------------------------------------------
+# --- malformed requests -----------------------------------------------------------------------------------------------
 
 
 def test_malformed_form_is_400(browser: PageBrowser) -> None:

@@ -38,7 +38,7 @@ def events_of(world: World, person: HumanUser, name: str) -> list[AuditEvent]:
     return [event for event in world.audit_events(event=name) if event.object_id == person.id]
 
 
-# --- the list ---------------------------------------------------------------------------------------------------------
+# --- list -------------------------------------------------------------------------------------------------------------
 
 
 def test_activity_lists_own_and_others_events_at_the_account(world: World, ada: HumanUser) -> None:
@@ -164,7 +164,7 @@ def test_activity_cursor_of_another_user_discloses_nothing(world: World, browser
     assert "User changed" not in answer.text
 
 
-# --- this was not me --------------------------------------------------------------------------------------------------
+# --- account recovery -------------------------------------------------------------------------------------------------
 
 
 def test_recover_account_ends_sessions_and_requires_new_password(

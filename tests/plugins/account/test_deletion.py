@@ -80,7 +80,7 @@ def user_exists(world: World, person: HumanUser) -> bool:
     return True
 
 
-# --- asking -----------------------------------------------------------------------------------------------------------
+# --- request ----------------------------------------------------------------------------------------------------------
 
 
 def test_deletion_ends_access_at_once_and_account_after_two_weeks(
@@ -146,7 +146,7 @@ def test_organization_cannot_allow_deletion_against_instance(world: World, brows
     assert browser.open(DELETE).status_int == 404
 
 
-# --- changing one's mind ----------------------------------------------------------------------------------------------
+# --- cancellation -----------------------------------------------------------------------------------------------------
 
 
 def test_sign_in_offers_to_cancel_deletion(world: World, browser: Browser, ada: HumanUser) -> None:
@@ -247,7 +247,7 @@ def test_manager_cancels_deletion(world: World, browser: Browser, ada: HumanUser
     assert "Keep …" not in desk.page.text
 
 
-# --- what else can happen ---------------------------------------------------------------------------------------------
+# --- other changes and restrictions -----------------------------------------------------------------------------------
 
 
 def test_user_change_keeps_deletion_date(world: World, browser: Browser, ada: HumanUser) -> None:
@@ -318,7 +318,7 @@ def test_legal_hold_blocks_account_deletion(world: World, browser: Browser, ada:
     assert not user_exists(world, ada)
 
 
-# --- at the same moment -----------------------------------------------------------------------------------------------
+# --- concurrency ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.storages("sqlite", "postgresql")

@@ -166,7 +166,7 @@ def test_remembered_browsers_are_listed_and_forgotten(world: World, browser: Bro
     assert "No remembered browsers" in browser.page.text
 
 
-# --- another address --------------------------------------------------------------------------------------------------
+# --- email change -----------------------------------------------------------------------------------------------------
 
 
 class Pager(Factor):

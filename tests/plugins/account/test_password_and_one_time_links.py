@@ -129,7 +129,7 @@ def test_busy_server_shows_retry_message(browser: Browser, monkeypatch: pytest.M
     assert "We are busy just now." in browser.page.text
 
 
-# --- links without mail -----------------------------------------------------------------------------------------------
+# --- one-time links without mail --------------------------------------------------------------------------------------
 
 
 def test_password_reset_without_mail_names_contact(world: World) -> None:

@@ -38,7 +38,7 @@ ADDRESS = {
 }
 
 
-# --- who may see them -------------------------------------------------------------------------------------------------
+# --- access -----------------------------------------------------------------------------------------------------------
 
 _SECTIONS = ("profile", "security", "password", "sessions", "applications", "activity", "data")
 ACCOUNT_PATHS = ["/account", *(f"/account/{page}" for page in _SECTIONS)]

@@ -128,7 +128,7 @@ def test_unconnected_application_is_404(world: World, browser: Browser, ada: Hum
         assert [len(services.users.list_connected_applications(user.id)) for user in (person, ada)] == [1, 1]
 
 
-# --- several accounts -------------------------------------------------------------------------------------------------
+# --- account switch ---------------------------------------------------------------------------------------------------
 
 
 def test_account_switch(world: World, browser: Browser, ada: HumanUser) -> None:
@@ -164,7 +164,7 @@ def test_accounts_of_other_browsers_cannot_be_switched_to(world: World, browser:
     assert browser.open("/account/switch").request.path == "/account/profile"
 
 
-# --- forms of others --------------------------------------------------------------------------------------------------
+# --- cross-site forms -------------------------------------------------------------------------------------------------
 
 FORMS: dict[str, dict[str, str]] = {
     "/account/profile": {"given_name": "Eve", "family_name": "Eve", "version": "1"},

@@ -62,7 +62,7 @@ def _works(world: World, client_id: str, secret: str) -> bool:
         return services.applications.authenticate(client_id, secret) is not None
 
 
-# --- register --------------------------------------------------------------------------------------------------------
+# --- registration ----------------------------------------------------------------------------------------------------
 
 
 def test_registration_asks_for_the_type_first(owner: Browser, project: Project, new: str) -> None:
@@ -226,7 +226,7 @@ def test_invalid_settings_are_refused(world: World, owner: Browser, project: Pro
         assert not services.storage.applications.page(project.id).items
 
 
-# --- what is wrong, while it is typed --------------------------------------------------------------------------------
+# --- validation while typing -----------------------------------------------------------------------------------------
 
 
 def _check(browser: Browser, url: str, **fields: str) -> dict[str, str]:
@@ -263,7 +263,7 @@ def test_uris_are_checked_while_typed(world: World, owner: Browser, project: Pro
         assert not services.storage.applications.page(project.id).items
 
 
-# --- look at ---------------------------------------------------------------------------------------------------------
+# --- detail page -----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

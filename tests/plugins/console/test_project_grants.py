@@ -98,7 +98,7 @@ def test_project_without_roles_can_be_granted(
     assert "Project granted." in owner.submit(form="page-form")
 
 
-# --- one grant, for the owner of the project -------------------------------------------------------------------------
+# --- detail page of the project owner --------------------------------------------------------------------------------
 
 
 def test_project_owner_sees_grant_details(
@@ -158,7 +158,7 @@ def test_withdraw_counts_users_who_lose_access(
     assert _stored(world, grant) is None
 
 
-# --- for others ------------------------------------------------------------------------------------------------------
+# --- grantee ---------------------------------------------------------------------------------------------------------
 
 
 def test_grantee_sees_granted_project(

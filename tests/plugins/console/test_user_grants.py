@@ -246,7 +246,7 @@ def test_grant_page_returns_to_user(
     assert _roles(world, person.id, project) == {"admin", "reader"}
 
 
-# --- one grant -------------------------------------------------------------------------------------------------------
+# --- detail page -----------------------------------------------------------------------------------------------------
 
 
 def test_grant_page_returns_to_project(owner: Browser, project: Project, user_grant: UserGrant) -> None:

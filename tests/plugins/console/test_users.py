@@ -222,7 +222,7 @@ def test_duplicate_user_name_is_refused(
     assert owner.submit({"user_name": "somebody-else"}, form="page-form").status_int == 200
 
 
-# --- one --------------------------------------------------------------------------------------------------------------
+# --- detail page ------------------------------------------------------------------------------------------------------
 
 
 def test_user_page_shows_everything(world: World, owner: Browser, organization: Organization, anna: HumanUser) -> None:
@@ -266,7 +266,7 @@ def test_user_edit(world: World, owner: Browser, anna: HumanUser) -> None:
     assert page.forms["page-form"]["nickname"].value == "Addie"
 
 
-# --- getting in again -------------------------------------------------------------------------------------------------
+# --- credentials ------------------------------------------------------------------------------------------------------
 
 
 def test_password_link_ends_nothing_until_used(world: World, owner: Browser, anna: HumanUser) -> None:

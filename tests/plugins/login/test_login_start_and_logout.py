@@ -13,7 +13,7 @@ from identity.testing.world import World
 from tests.pages.html_checks import check_page
 from tests.plugins.login.conftest import LoginUser, opened
 
-# --- own pages --------------------------------------------------------------------------------------------------------
+# --- account pages ----------------------------------------------------------------------------------------------------
 
 
 def test_account_page_sign_in(browser: Browser, ada: LoginUser) -> None:
@@ -59,7 +59,7 @@ def test_target_must_be_a_local_path() -> None:
         assert parse_target_path(bad) == "/"
 
 
-# --- where it cannot go on --------------------------------------------------------------------------------------------
+# --- errors -----------------------------------------------------------------------------------------------------------
 
 
 def test_unknown_sign_in_is_404(browser: Browser) -> None:
@@ -129,7 +129,7 @@ def test_form_post_response_page(browser: Browser, party: RelyingParty, ada: Log
     assert scripts == ["/static/identity", "/static/form_post"]
 
 
-# --- signing out ------------------------------------------------------------------------------------------------------
+# --- logout -----------------------------------------------------------------------------------------------------------
 
 
 def test_logout_asks_for_confirmation(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:

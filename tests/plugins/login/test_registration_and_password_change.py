@@ -150,7 +150,7 @@ def test_registration_by_mail_does_not_disclose_accounts(
     assert "&" not in texts["new@example.com"]
 
 
-# --- a password of one's own ------------------------------------------------------------------------------------------
+# --- required password change -----------------------------------------------------------------------------------------
 
 
 def test_one_time_password_must_be_changed(world: World, browser: Browser, party: RelyingParty) -> None:

@@ -18,7 +18,7 @@ from tests.plugins.login.conftest import LoginUser, normal, opened, token_of
 WRONG = "The login name or the password is wrong. Check both and try again."
 
 
-# --- the way through --------------------------------------------------------------------------------------------------
+# --- successful sign-ins ----------------------------------------------------------------------------------------------
 
 
 def test_password_sign_in(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
@@ -78,7 +78,7 @@ def test_sign_ins_in_two_tabs_are_independent(browser: Browser, party: RelyingPa
     party.obtain_tokens(tab.submit({"password": PASSWORD}, form="page-form"), first)
 
 
-# --- what is wrong ----------------------------------------------------------------------------------------------------
+# --- errors -----------------------------------------------------------------------------------------------------------
 
 
 def test_empty_fields_show_errors(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
@@ -175,7 +175,7 @@ def test_required_organization_restricts_accounts(world: World, browser: Browser
     party.obtain_tokens(browser.submit({"password": PASSWORD}, form="page-form"), auth_request)
 
 
-# --- the chooser ------------------------------------------------------------------------------------------------------
+# --- account chooser --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ REFUSED = "This passkey was not accepted. Try again, or use another way."
 STALE = "This page had been open for too long."
 
 
-# --- added ------------------------------------------------------------------------------------------------------------
+# --- enrolment --------------------------------------------------------------------------------------------------------
 
 
 def test_creation_options(world: World, ada: PasskeyUser) -> None:
@@ -119,7 +119,7 @@ def test_security_key_may_omit_user_handle(world: World, party: RelyingParty) ->
     party.obtain_tokens(ada.answer(user_handle=None), authorization)
 
 
-# --- alone ------------------------------------------------------------------------------------------------------------
+# --- passkey alone ----------------------------------------------------------------------------------------------------
 
 
 def test_passkey_signs_in_without_password(ada: PasskeyUser, party: RelyingParty) -> None:
@@ -207,7 +207,7 @@ def test_passkey_of_deactivated_user_is_refused_as_unknown(world: World, ada: Pa
     assert ada.browser.page.status_int == 422
 
 
-# --- what is not proved -----------------------------------------------------------------------------------------------
+# --- invalid responses ------------------------------------------------------------------------------------------------
 
 WRONG: dict[str, dict[str, Any]] = {
     "another origin": {"origin": "https://id.example.com.evil.example"},
@@ -398,7 +398,7 @@ def test_challenge_is_bound_to_ceremony_within_a_sign_in(world: World, ada: Pass
     assert is_stale(bert, hers[0], {**hers[1], "allowCredentials": []})
 
 
-# --- copies -----------------------------------------------------------------------------------------------------------
+# --- cloned authenticators --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("alone", [True, False])
@@ -470,7 +470,7 @@ def test_unknown_passkeys_are_rate_limited_by_address(isolated_world: World) -> 
     assert statuses[100] == 429
 
 
-# --- races ------------------------------------------------------------------------------------------------------------
+# --- concurrency ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("happens", ["used", "removed", "deactivated"])

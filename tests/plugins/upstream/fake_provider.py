@@ -42,7 +42,7 @@ class FakeProvider:
         self.tokens: dict[str, str] = {}
         self.elliptic = ec.generate_private_key(ec.SECP256R1())
 
-    # --- what a browser sees -----------------------------------------------------------------------------------------
+    # --- requests of browsers ----------------------------------------------------------------------------------------
 
     def approve(self, url: str, **changed: str | None) -> str:
         """Sign in at the provider; returns the redirect URL, with changed parameters."""
@@ -57,7 +57,7 @@ class FakeProvider:
         query = urlencode({name: value for name, value in response.items() if value is not None})
         return f"{request['redirect_uri']}?{query}"
 
-    # --- what the service asks ---------------------------------------------------------------------------------------
+    # --- requests of the service -------------------------------------------------------------------------------------
 
     def send(
         self,

@@ -23,7 +23,7 @@ from identity.testing.mail_server import MailServer
 from identity.testing.world import World
 from tests.plugins.webhooks.conftest import SECRET, WebhookReceiver, flush, webhook
 
-# --- what is sent -----------------------------------------------------------------------------------------------------
+# --- delivery ---------------------------------------------------------------------------------------------------------
 
 
 def test_webhook_event_is_sent_once_and_signed(world: World, sender: OutboxSender, receiver: WebhookReceiver) -> None:
@@ -130,7 +130,7 @@ def test_unserializable_event_does_not_stop_change(
     assert "has nothing to tell of organization.created" in caplog.text
 
 
-# --- what is not taken ------------------------------------------------------------------------------------------------
+# --- failed deliveries ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.storages("memory")
@@ -206,7 +206,7 @@ def test_gone_receiver_is_skipped_until_restart(
     assert len(receiver.received) == came
 
 
-# --- nothing is lost, nothing waits for others ------------------------------------------------------------------------
+# --- reliability ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.storages("sqlite", "postgresql")

@@ -137,7 +137,7 @@ def test_configured_proxy_is_used(
     assert proxy.received[0].path == receiver.url
 
 
-# --- the example of the documentation ---------------------------------------------------------------------------------
+# --- documentation example --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.storages("memory")
