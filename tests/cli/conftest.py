@@ -23,7 +23,7 @@ INI = str(ROOT / "development.ini")
 
 @dataclass(frozen=True)
 class CompletedCommand:
-    """What a command printed and how it ended."""
+    """Output and exit status of a command."""
 
     status: int
     out: str

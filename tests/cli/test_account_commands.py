@@ -1,4 +1,4 @@
-"""What an operator does with accounts: add-manager, recover-admin, password-link, service-user-secret, registration."""
+"""Operator commands for accounts: add-manager, recover-admin, password-link, service-user-secret, registration."""
 
 import re
 from argparse import Namespace

@@ -36,7 +36,7 @@ def applied(on_data, tmp_path):
 
 @pytest.fixture
 def events(on_data):
-    """How many audit events there are."""
+    """The number of audit events."""
     return lambda: on_data("audit").out.count("\n")
 
 

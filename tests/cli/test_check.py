@@ -164,7 +164,7 @@ URL, PASSWORD_FILE = "identity.plugin.sql.url", "identity.plugin.sql.password_fi
 
 @pytest.fixture
 def failures(run: Run, data: Path, with_settings: Any) -> Any:
-    """What fails with these settings: check → sentence."""
+    """The failures with these settings: check → sentence."""
 
     def failures(settings: Mapping[str, str]) -> dict[str, str]:
         ran = run("check", "-c", with_settings(settings), f"data={data}")

@@ -1,4 +1,4 @@
-"""What holds for all commands: help, errors in one line, exit status, variables, plugins' commands."""
+"""Common behaviour of all commands: help, errors in one line, exit status, variables, plugins' commands."""
 
 import subprocess
 import sys

@@ -33,7 +33,7 @@ def find_free_port() -> int:
 
 
 def submitted(browser: requests.Session, response: requests.Response, **fields: str) -> requests.Response:
-    """What follows when the page's form is filled in and sent."""
+    """The response after the page's form was filled in and sent."""
     (form,) = re.findall(r'<form class="form" .*?</form>', response.text, re.DOTALL)
     (action,) = re.findall(r'action="([^"]+)"', form)
     hidden = dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', form))

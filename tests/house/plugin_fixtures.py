@@ -14,7 +14,7 @@ Install = Callable[..., None]
 
 @dataclass(frozen=True)
 class NoSettings:
-    """Nothing to set."""
+    """No settings."""
 
 
 class Plain:

@@ -43,7 +43,7 @@ class ServiceProcess:
         return content
 
     def status(self, path: str, host: str | None = None) -> int:
-        """With which it answers."""
+        """The status code of the response."""
         try:
             self.get(path, host)
         except urllib.error.HTTPError as refusal:
@@ -89,7 +89,7 @@ def cut_off() -> list[str]:
 
 
 def free_port() -> int:
-    """One below those that the system gives to connections: nothing takes it before the service does."""
+    """A port below the ephemeral range, so that nothing takes it before the service does."""
     while True:
         port = random.randrange(10_000, 32_000)  # noqa: S311 - no secret
         with socket.socket() as free, suppress(OSError):

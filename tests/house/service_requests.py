@@ -1,4 +1,4 @@
-"""What programs and people ask of a service that runs in processes of its own."""
+"""Requests of programs and people to a service that runs in processes of its own."""
 
 import re
 import threading

@@ -1,4 +1,4 @@
-"""What plugins contribute and decide: nothing that they answer wrongly gets through."""
+"""Contributions and decisions of plugins: invalid results are refused."""
 
 import gc
 from collections.abc import Callable
@@ -156,7 +156,7 @@ def answering(hook: str, answer: object) -> type:
 
 
 def denying(install: Install, tmp_path: Any, *results: object) -> AccessControl:
-    """What an owner's rights are, with plugins that have these verdicts."""
+    """The access control of an owner, with plugins that return these results."""
     plugins = {f"plugin{number}": answering("identity_deny", item) for number, item in enumerate(results)}
     deny = assembled(install, tmp_path, **plugins).process_state.deny_hook
     assert deny is not None
@@ -165,7 +165,7 @@ def denying(install: Install, tmp_path: Any, *results: object) -> AccessControl:
 
 
 def checking(install: Install, tmp_path: Any, answer: object) -> Callable[..., object]:
-    """How a password is checked, with a plugin that knows all of them."""
+    """The password check, with a plugin that knows all passwords."""
     check = assembled(install, tmp_path, knowing=answering("identity_check_password", answer)).check_password
     assert check is not None
     return check

@@ -90,7 +90,7 @@ def steep(read: Callable[[str], Any]) -> Iterator[str]:
 
 
 def is_steep(read: Callable[[str], Any], short: str, long: str) -> bool:
-    """What is steep is so each time; what only seems so met another program, or a clock that changed its pace."""
+    """Measured several times, since another program may slow down a single run."""
     dear, cheap = (min(cost(read, text) for _ in range(3)) for text in (long, short))
     return dear > 0.002 and dear > 24 * cheap
 

@@ -36,12 +36,12 @@ def series(family: MetricFamily) -> Iterator[tuple[str, frozenset[str]]]:
 
 
 SERIES = dict(item for family in FAMILIES for item in series(family))
-#: What Prometheus itself adds.
+#: Labels that Prometheus adds.
 ITS_OWN = frozenset({"instance", "job"})
 
 
 def misfits(expression: str) -> list[str]:
-    """What in an expression is no metric, no label of it, or no whole expression."""
+    """The parts of an expression that are no metric, no label of it, or no complete expression."""
     found = [name for name in re.findall(r"\bidentity_\w+", expression) if name not in SERIES]
     for name, selected in re.findall(r"\b(identity_\w+)\{([^}]*)\}", expression):
         labels = set(re.findall(r"(\w+)\s*[!=]~?\s*\"", selected))

@@ -1,4 +1,4 @@
-"""What is built of this: installed elsewhere, without a checkout, it runs."""
+"""The built package runs outside the checkout."""
 
 import os
 import re

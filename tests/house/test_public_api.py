@@ -17,7 +17,7 @@ OF_THE_SERVICE = "sql"
 
 
 def imported(path: Path) -> Iterator[str]:
-    """What a file imports of the service, by module; private names in full."""
+    """The modules of the service that a file imports; private names in full."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
@@ -30,7 +30,7 @@ def imported(path: Path) -> Iterator[str]:
 
 
 def foreign(path: Path, own_package: str) -> set[str]:
-    """What it imports of the service beyond its own plugin."""
+    """The modules of the service that a file imports beyond its own plugin."""
     ours = {name for name in imported(path) if name.partition(".")[0] == "identity"}
     return {name for name in ours if name != own_package and not name.startswith(f"{own_package}.")}
 

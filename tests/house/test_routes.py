@@ -26,7 +26,7 @@ from identity.testing.world import World
 
 pytestmark = pytest.mark.storages("memory")
 
-#: What may be seen without any credential, and why it must be.
+#: Routes that need no credential, and why.
 PUBLIC = {
     *(PROTOCOL_ROUTE_PREFIX + endpoint.name for endpoint in ENDPOINTS),  # these authenticate by protocol rules
     "healthz",

@@ -56,7 +56,7 @@ def test_sample_plugin_works_on_every_storage(installed_sample: Path) -> None:
 
 
 def passed(installed_sample: Path, *options: str) -> int:
-    """How many of its tests pass with these options, none of which may fail."""
+    """The number of its tests that pass with these options; none may fail."""
     run = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-q", "-W", "error", "-W", "ignore::DeprecationWarning"),

@@ -1,4 +1,4 @@
-"""What a start leaves for later: a process answers before it has imported what most of its requests never need."""
+"""Deferred imports: a process answers before it has imported what most of its requests never need."""
 
 import json
 import os

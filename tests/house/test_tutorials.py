@@ -38,7 +38,7 @@ class RunningService:
         return [f"http_port={self.issuer.rpartition(':')[2]}", f"data={self.data}"]
 
     def identity(self, command: str, *arguments: object) -> str:
-        """What a command says."""
+        """The output of a command."""
         ini = [] if command == "token" else ["-c", DEVELOPMENT, *self.variables]
         return output_of([BIN / "identity", command, *arguments, *ini])
 

@@ -1,4 +1,4 @@
-"""What processes of one service see of an account that is to be deleted, and that they delete it."""
+"""How the processes of one service see an account that is to be deleted, and delete it."""
 
 import os
 from collections.abc import Mapping

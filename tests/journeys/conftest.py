@@ -1,4 +1,4 @@
-"""What the journeys share: a service behind a real HTTP server, and several processes of one service."""
+"""Fixtures of the journeys: a service behind a real HTTP server, and several processes of one service."""
 
 import re
 from collections.abc import Iterator

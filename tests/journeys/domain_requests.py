@@ -1,4 +1,4 @@
-"""Who asks for domains in the tests about them, and by which name."""
+"""Clients that request domains in tests, and their domain names."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from identity.domain.permissions import INSTANCE_RESOURCE, organization_resource
 from identity.testing.world import World
 from tests.plugins.management.api_fixture_data import ApiClient
 
-#: What its organization proves.
+#: The domain that the organization proves.
 OWN_DOMAIN = "acme.example"
 
 

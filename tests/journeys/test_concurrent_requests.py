@@ -55,7 +55,7 @@ class ConcurrentClient:
 
 
 def at_once(world: World, act: Callable[[ConcurrentClient, int], Any], times: int = CLIENTS) -> list[Any]:
-    """What so many clients get that set off at the same moment."""
+    """The results of clients that all start at the same moment."""
     port = urlsplit(world.client.discovery["issuer"]).port
     assert port is not None
     barrier = threading.Barrier(times)

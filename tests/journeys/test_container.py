@@ -40,7 +40,7 @@ class Stage:
     healthy: list[str] = field(default_factory=list)
 
     def command_line(self, command: list[str]) -> list[str]:
-        """How a program is started within."""
+        """The command line that starts a program in the container."""
         change = 'cd "$0" && exec "$@"'
         return [
             "chroot",

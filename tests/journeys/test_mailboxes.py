@@ -71,7 +71,7 @@ def verifier_of(world: World, person: HumanUser) -> EmailVerifier | None:
 
 
 def sent(world: World, post: MailServer) -> list[Any]:
-    """What has come, one after the other."""
+    """The messages received, in order."""
     world.identity.senders["mail"].send_due()
     letters = list(post.received_messages)
     post.received_messages.clear()

@@ -32,7 +32,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def killed_after(world: World, requests: list[tuple[str, str, dict[str, str], bytes]]) -> list[tuple[int, str]]:
-    """What another process of the service answered before it was killed."""
+    """The responses of another process of the service before it was killed."""
     node = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", NODE],
         input=pickle.dumps((world.settings, requests)),

@@ -108,7 +108,7 @@ def graceful(make_world: WorldFactory) -> World:
 
 
 def live(world: World, refresh_tokens: Iterable[str]) -> list[str]:
-    """Those refresh tokens that could be used now."""
+    """The refresh tokens that are still valid."""
     with world.read_only_services() as services:
         presented = [(text, services.tokens.find_refresh_token(text)) for text in refresh_tokens]
     return [

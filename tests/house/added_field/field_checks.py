@@ -1,4 +1,4 @@
-"""What is declared of a field is enough: storage, API, its document, export, audit trail, form and page have it."""
+"""The declaration of a field is enough: storage, API, document, export, audit trail, form and page have it."""
 
 import json
 from typing import Any

@@ -1,10 +1,10 @@
-"""Where greenlets wait for each other."""
+"""A barrier for greenlets."""
 
 from identity.concurrency import Event
 
 
 class GreenletBarrier:
-    """Where so many greenlets wait until all of them are connected."""
+    """Greenlets wait here until all of them are connected."""
 
     def __init__(self, number: int) -> None:
         self._number = number

@@ -91,7 +91,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class PairClock:
-    """By which the age of what a standby has is measured. It goes as any other, and can be put forward."""
+    """The clock that measures the age of the standby's data. It runs, and can be advanced."""
 
     def __init__(self) -> None:
         self._ahead = 0.0
@@ -114,7 +114,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> PairClock:
 
 
 def until(found: Callable[[], Value | None]) -> Value:
-    """What is found in the end."""
+    """Poll until a value is found, and return it."""
     while (value := found()) is None:
         time.sleep(0.02)
     return value

@@ -1,4 +1,4 @@
-"""What the SQL backend promises beyond the contract, on both databases."""
+"""Behaviour of the SQL backend beyond the contract, on both databases."""
 
 import pickle
 import subprocess

@@ -17,7 +17,7 @@ from identity.storage.errors import StorageUnavailable
 
 
 class FakeConnection:
-    """What a pool sees of a connection."""
+    """The attributes of a connection that a pool uses."""
 
     def __init__(self) -> None:
         self.is_broken = self.closed = self.ended = False

@@ -1,4 +1,4 @@
-"""What holds for MariaDB alone."""
+"""Behaviour specific to MariaDB."""
 
 import itertools
 import threading
