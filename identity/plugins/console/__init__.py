@@ -23,12 +23,14 @@ class ConsolePlugin:
 
     @hookimpl
     def identity_add_hookspecs(self, host: Any) -> None:
+        """Adds the console\'s own hooks."""
         from identity.plugins.console import hookspecs
 
         host.add_hookspecs(hookspecs)
 
     @hookimpl
     def identity_configure(self, config: "Configurator") -> None:
+        """Adds the routes and templates of the console."""
         from identity.domain.messages import gettext_lazy
         from identity.plugins.console import pages
         from identity.plugins.console.console_page import CONSOLE_PATH

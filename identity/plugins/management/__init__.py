@@ -23,6 +23,7 @@ class ManagementPlugin:
 
     @hookimpl
     def identity_configure(self, config: "Configurator") -> None:
+        """Adds the routes of the management API."""
         from identity.plugins.management import api_browser
         from identity.plugins.management.operation_table import OPERATIONS
         from identity.plugins.management.operation_views import add_operations
