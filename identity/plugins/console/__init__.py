@@ -23,7 +23,7 @@ class ConsolePlugin:
 
     @hookimpl
     def identity_add_hookspecs(self, host: Any) -> None:
-        """Adds the console\'s own hooks."""
+        """Adds the console's own hooks."""
         from identity.plugins.console import hookspecs
 
         host.add_hookspecs(hookspecs)
