@@ -88,7 +88,7 @@ class _Module:
     def _function(self, node: _Function, within: ast.ClassDef | None) -> Iterator[str]:
         decorators = {ast.unparse(item).rpartition(".")[2] for item in node.decorator_list}
         is_undocumented_override = within and not ast.get_docstring(node) and self._overrides(within.name, node.name)
-        if node.name.startswith("test_") or is_undocumented_override:
+        if node.name.startswith("test_") or is_undocumented_override or "setter" in decorators:
             return
         returns = f" -> {ast.unparse(self._qualify(node.returns))}" if node.returns else ""
         if decorators & {"property", "cached_property"}:

@@ -185,8 +185,8 @@ def test_export_does_not_block_other_requests(
         monkeypatch.setattr(OrganizationTransfer, name, watching)
 
     monkeypatch.setattr(password_hashing, "released_slot", stepping_aside)
-    watched("document")
-    watched("import_")
+    watched("export_document")
+    watched("import_document")
     api = ApiClient.for_user(isolated_world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     document = api.ask("POST", f"/organizations/{large.id}/export").json
     document["organization"]["primary_domain"] = "copy.localhost"

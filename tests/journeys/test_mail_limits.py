@@ -269,7 +269,7 @@ def test_every_mail_kind_has_a_scenario() -> None:
 @pytest.mark.storages("memory")
 @pytest.mark.parametrize("kind", [*REQUESTED_MAILS, *NOTICES])
 def test_address_gets_five_mails_an_hour_from_all_causes(world: World, post: MailServer, kind: str) -> None:
-    scene = MailLimitScenario.of(world)
+    scene = MailLimitScenario.create(world)
     for _ in range(MOST + 2):
         (REQUESTED_MAILS | NOTICES)[kind](scene)
     assert received(world, post) == MOST
@@ -283,7 +283,7 @@ TOGETHER = [{"invitation", "new_credential"}, {*NOTICES}]
 @pytest.mark.parametrize("used_up", [*REQUESTED_MAILS, *NOTICES])
 def test_mail_limits_are_independent(world: World, post: MailServer, used_up: str) -> None:
     """Requests of strangers do not use up the owner's requests and notices."""
-    scene = MailLimitScenario.of(world)
+    scene = MailLimitScenario.create(world)
     for _ in range(MOST + 1):
         (REQUESTED_MAILS | NOTICES)[used_up](scene)
     assert received(world, post) == MOST
@@ -298,12 +298,12 @@ def test_mail_limits_are_independent(world: World, post: MailServer, used_up: st
 
 
 def test_mail_limit_resets_after_an_hour(world: World, post: MailServer) -> None:
-    scene = MailLimitScenario.of(world)
+    scene = MailLimitScenario.create(world)
     for _ in range(MOST + 1):
         _reset(scene)
     assert received(world, post) == MOST
     world.clock.advance(hours=1)
-    _reset(MailLimitScenario.of(world))
+    _reset(MailLimitScenario.create(world))
     assert received(world, post) == MOST + 1
 
 
@@ -312,16 +312,16 @@ def test_mail_limit_resets_after_an_hour(world: World, post: MailServer) -> None
 def test_unverified_account_does_not_use_up_the_verified_owners_limit(
     world: World, post: MailServer, causes: Callable[[MailLimitScenario], None]
 ) -> None:
-    mail_limit_scenario, scene = MailLimitScenario.of(world), MailLimitScenario.of(world, verified=True)
+    unverified, verified = MailLimitScenario.create(world), MailLimitScenario.create(world, verified=True)
     for _ in range(MOST + 2):
-        causes(mail_limit_scenario)
-    causes(scene)
+        causes(unverified)
+    causes(verified)
     assert received(world, post) == MOST + 1
 
 
 @pytest.mark.storages("memory")
 def test_notices_of_one_kind_do_not_suppress_another_kind(world: World, post: MailServer) -> None:
-    scene = MailLimitScenario.of(world, verified=True)
+    scene = MailLimitScenario.create(world, verified=True)
     for _ in range(MOST + 2):
         _new_password(scene)
     assert received(world, post) == MOST
@@ -345,7 +345,7 @@ def _login_name(world: World, person: HumanUser) -> str:
 
 @pytest.mark.storages("memory")
 def test_address_typed_as_login_name_uses_up_no_limit(world: World, post: MailServer) -> None:
-    scene = MailLimitScenario.of(world)
+    scene = MailLimitScenario.create(world)
     for _ in range(MOST):
         _reset(scene, VICTIM)
     _reset(scene)

@@ -23,6 +23,8 @@ _MEANT = "shown only now)"
 _DEBUG_LOGGING = Path(__file__).with_name("debug_logging")
 #: What the command of a server holds.
 _SERVERS = frozenset({"serve", "pyramid.scripts.pserve"})
+#: Servers of relying parties, which log the codes that browsers bring them.
+_RELYING_PARTIES = frozenset({"uvicorn", "flask", "manage.py"})
 
 
 class _CapturedProcess:
@@ -53,10 +55,11 @@ def wrap(search: SecretSearch) -> None:
     )
 
     def started(process: Any, *arguments: Any, **named: Any) -> None:
+        command = {*map(str, arguments[0] if arguments else named["args"])}
         paths = {_file(named.get("stdout")), _file(named.get("stderr"))} - {None}
-        files = [_CapturedProcess(str(path)) for path in paths]
+        files = [_CapturedProcess(str(path)) for path in paths if not command & _RELYING_PARTIES]
         followed.extend(files)
-        if _SERVERS.intersection(map(str, arguments[0] if arguments else named["args"])):
+        if command & _SERVERS:
             named["env"] = _with_debug_logging(named.get("env"))
         start(process, *arguments, **named)
         for captured_process in files:

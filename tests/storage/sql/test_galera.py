@@ -151,7 +151,7 @@ def test_forbidden_operation_is_refused_on_every_node(backends: list[SqlBackend]
     for _ in range(6):
         record, other = make_record(value={}), make_record()
         save(backends[0], record, other)
-        outcomes = race(backends, partial(drop_unless_forbidden, record=record, thing=other), NODE_COUNT)
+        outcomes = race(backends, partial(drop_unless_forbidden, record=record, other=other), NODE_COUNT)
         assert set(outcomes.errors) <= {"TransactionConflict", "RowNotFound", "StaleRow"}
         with backends[1].read_session() as storage:
             stored = storage.records.find(record.plugin, record.kind, record.key)
