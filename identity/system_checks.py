@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 STORAGE_CHECK = "storage"
 #: A check names at most this many users.
 _MAX_LISTED_USERS = 5
-_SKIPPED = f"Not looked at: mend first what stands at {STORAGE_CHECK}."
+_SKIPPED = f"Not checked: fix {STORAGE_CHECK} first."
 
 
 class SystemChecks:

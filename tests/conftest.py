@@ -89,7 +89,7 @@ def no_secret_in_any_line(request: pytest.FixtureRequest) -> Iterator[None]:
         for _, kind, text in request.node._report_sections:
             SEARCH.lines += text.splitlines() if kind == "stderr" else ()
         if found := SEARCH.found():
-            pytest.fail("\n".join(item[:LONGEST_SHOWN] for item in ["secrets were told", *found]), pytrace=False)
+            pytest.fail("\n".join(item[:LONGEST_SHOWN] for item in ["secrets were logged", *found]), pytrace=False)
 
 
 def pytest_configure(config: pytest.Config) -> None:

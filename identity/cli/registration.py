@@ -32,7 +32,7 @@ def run(arguments: Namespace) -> int:
     may = "may" if organization.registration else "may not"
     print(f"People {may} register with {organization.name} ({organization.primary_domain}).")
     if kept_closed:
-        print("For now nobody can: see its sign-in policy, whether mail can be sent, and whether it is active.")
+        print("Registration is closed for now: check its sign-in policy, the mail settings, and whether it is active.")
     return 0
 
 

@@ -14,9 +14,9 @@ def run(arguments: Namespace) -> int:
         from identity.services.rekeying import count_remaining, rekey
 
         sealer = identity.process_state.sealer
-        done = rekey(identity.transaction, sealer, lambda more: progress.add(more, "{:,} values sealed anew"))
+        done = rekey(identity.transaction, sealer, lambda more: progress.add(more, "{:,} values resealed"))
         remaining = count_remaining(identity.read_session, sealer)
-    print(f"{done.count:,} values were sealed anew under the master key {sealer.active_id}.")
+    print(f"{done.count:,} values were resealed under the master key {sealer.active_id}.")
     if done.unreadable:
         signing_keys = f" Signing keys among it: {', '.join(done.signing_keys)}." if done.signing_keys else ""
         raise CommandError(

@@ -118,7 +118,7 @@ class Sealer:
         return _value_prefix(self.active_id)
 
     def is_current(self, sealed: bytes) -> bool:
-        """True if the value names the active master key; otherwise it is due to be sealed anew.
+        """True if the value names the active master key; otherwise it is due to be resealed.
 
         Raises UnsealingError if it is no sealed value at all.
         """

@@ -239,13 +239,13 @@ def test_registration_is_on_from_the_first_start_in_development_and_switched_off
 
 def test_registration_stays_closed_by_policy(on_data, data):
     arguments = ("registration", "--organization", "identity.localhost", "--on")
-    assert "For now nobody can" not in on_data(*arguments).out
+    assert "Registration is closed for now" not in on_data(*arguments).out
     with (
         open_application(Namespace(ini=INI, variables=[f"data={data}"])) as identity,
         identity.transaction() as services,
     ):
         services.policies.change(INSTANCE_OWNER_ID, ChangePolicy.build(registration="off"))
-    assert "For now nobody can: see its sign-in policy" in on_data(*arguments).out
+    assert "Registration is closed for now: check its sign-in policy" in on_data(*arguments).out
 
 
 def test_registration_is_switched_by_id_too(on_data, stored):

@@ -233,7 +233,7 @@ def assert_reported(failures: dict[str, str], text: str, *settings: str) -> None
     assert all(setting in failures["storage"] for setting in settings), failures
     other_failures = {name: sentence for name, sentence in failures.items() if name != "storage"}
     assert other_failures
-    assert set(other_failures.values()) == {"Not looked at: mend first what stands at storage."}
+    assert set(other_failures.values()) == {"Not checked: fix storage first."}
     assert not any(
         secret in failures["storage"] for secret in ("127.0.0.1", "asker", "barred", "no-such-host", "nowhere")
     )

@@ -187,13 +187,13 @@ class TestRotateMasterKey:
         ran = run("rotate-master-key", *options)
         assert (ran.status, ran.out) == (
             0,
-            "1 values were sealed anew under the master key 2.\n"
+            "1 values were resealed under the master key 2.\n"
             "Nothing is sealed under development any more: take it out of identity.master_keys.\n",
         )
         assert run("rotate-master-key", *options).out.startswith("0 values")
         (tmp_path / "two.ini").write_text(text.replace("identity.master_keys =", f"identity.master_keys = 2:{new}"))
         assert run("check", *options).status == 0
-        assert run("rotate-master-key", *options).out == "0 values were sealed anew under the master key 2.\n"
+        assert run("rotate-master-key", *options).out == "0 values were resealed under the master key 2.\n"
 
     def test_reports_the_missing_master_key(self, run, ini, data, tmp_path):
         run("master-key", tmp_path / "new.key")

@@ -85,7 +85,7 @@ def browser(world: World, person: HumanUser) -> Browser:
 
 
 @pytest.fixture
-def nobody(world: World) -> Browser:
+def anonymous_browser(world: World) -> Browser:
     """A browser without a session."""
     return Browser(world)
 

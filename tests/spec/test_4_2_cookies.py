@@ -12,7 +12,7 @@ from tests.spec.pending_requests import FOREIGN, attributes, begun
 
 
 def test_sign_in_sets_cookies(
-    world: World, nobody: Browser, party: RelyingParty, person: HumanUser, login_name: str
+    world: World, anonymous_browser: Browser, party: RelyingParty, person: HumanUser, login_name: str
 ) -> None:
     """Security 10.6: ``__Host-``, Secure, HttpOnly, SameSite=Lax, Path=/, no Domain; the values are random.
 
@@ -20,14 +20,14 @@ def test_sign_in_sets_cookies(
 
     The sign-in cookie outlives its sign-in while the sign-in is stored, so that it can be restarted.
     """
-    authorization, request_id = begun(nobody, party)
-    (header,) = nobody.answers[0].headers.getall("Set-Cookie")
+    authorization, request_id = begun(anonymous_browser, party)
+    (header,) = anonymous_browser.answers[0].headers.getall("Set-Cookie")
     name, secret, cookie_attributes = attributes(header)
     assert name == f"__Host-sign-in-{request_id}"
     assert secret.isalnum()
     assert len(secret) >= 43
     assert cookie_attributes == {"Path=/", f"Max-Age={1800 + 86400}", "HttpOnly", "SameSite=Lax", "Secure"}
-    answer = nobody.sign_in(login_name)
+    answer = anonymous_browser.sign_in(login_name)
     session_id = party.obtain_tokens(answer, authorization).claims["sid"]
     set_here = {attributes(item)[0]: attributes(item)[1:] for item in answer.headers.getall("Set-Cookie")}
     [known] = [name for name in set_here if name.startswith("__Host-known-")]
@@ -39,7 +39,7 @@ def test_sign_in_sets_cookies(
     value, cookie_attributes = set_here[f"__Host-session-{session_id}"]
     assert len(value) >= 43
     assert cookie_attributes == {"Path=/", f"Max-Age={7 * 86400}", "HttpOnly", "SameSite=Lax", "Secure"}
-    assert person.id not in str(nobody.cookies.names)
+    assert person.id not in str(anonymous_browser.cookies.names)
 
 
 def test_over_plain_http_the_cookies_have_no_prefix(make_world: WorldFactory) -> None:
@@ -69,16 +69,18 @@ def test_cookies_are_bound_to_login_host(three_host_world: World) -> None:
 
 
 def test_planted_session_cookie_is_not_adopted(
-    world: World, nobody: Browser, party: RelyingParty, login_name: str
+    world: World, anonymous_browser: Browser, party: RelyingParty, login_name: str
 ) -> None:
     """Security 10.5: pre-set ids are ignored, and sessions begin with a secret of ours."""
     planted = "a" * 43
     forged = "01a1fd25-1c8c-754f-b83a-b6dca1f4762c"
-    nobody.cookies.store(nobody.login_url, f"__Host-session-{forged}={planted}; Path=/; Secure", world.clock())
-    authorization, _ = begun(nobody, party)
-    session_id = party.obtain_tokens(nobody.sign_in(login_name), authorization).claims["sid"]
+    anonymous_browser.cookies.store(
+        anonymous_browser.login_url, f"__Host-session-{forged}={planted}; Path=/; Secure", world.clock()
+    )
+    authorization, _ = begun(anonymous_browser, party)
+    session_id = party.obtain_tokens(anonymous_browser.sign_in(login_name), authorization).claims["sid"]
     assert session_id != forged
-    assert planted not in {cookie.value for cookie in nobody.cookies if cookie.name.endswith(session_id)}
+    assert planted not in {cookie.value for cookie in anonymous_browser.cookies if cookie.name.endswith(session_id)}
 
 
 @pytest.mark.parametrize(
@@ -103,26 +105,28 @@ def test_malformed_cookies_are_ignored(world: World, party: RelyingParty, header
     party.check_error_response(answer, authorization, "login_required")
 
 
-def test_browser_keeps_newest_sign_ins(nobody: Browser, party: RelyingParty, login_name: str) -> None:
+def test_browser_keeps_newest_sign_ins(anonymous_browser: Browser, party: RelyingParty, login_name: str) -> None:
     """The Cookie header must not exceed what servers accept; the current tab continues."""
-    tabs = [nobody.tab() for _ in range(15)]
+    tabs = [anonymous_browser.tab() for _ in range(15)]
     authorizations = [begun(tab, party)[0] for tab in tabs]
-    assert len([name for name in nobody.cookies.names if "sign-in" in name]) == 10
+    assert len([name for name in anonymous_browser.cookies.names if "sign-in" in name]) == 10
     party.obtain_tokens(tabs[-1].sign_in(login_name), authorizations[-1])
     check_page(tabs[0].reload(), 400, FOREIGN)
 
 
-def test_browser_keeps_newest_sessions(world: World, nobody: Browser, party: RelyingParty, login_name: str) -> None:
+def test_browser_keeps_newest_sessions(
+    world: World, anonymous_browser: Browser, party: RelyingParty, login_name: str
+) -> None:
     """The oldest is deleted; otherwise it would reappear when the others sign out."""
-    oldest = nobody.start_session(world.make_human_user())
+    oldest = anonymous_browser.start_session(world.make_human_user())
     for _ in range(9):
-        nobody.start_session(world.make_human_user())
-    authorization, _ = begun(nobody, party, prompt="select_account")
-    nobody.select_account("Use another account")
-    party.obtain_tokens(nobody.sign_in(login_name), authorization)
-    assert len(nobody.session_cookies) == 10
-    assert f"__Host-session-{oldest.id}" not in nobody.session_cookies
+        anonymous_browser.start_session(world.make_human_user())
+    authorization, _ = begun(anonymous_browser, party, prompt="select_account")
+    anonymous_browser.select_account("Use another account")
+    party.obtain_tokens(anonymous_browser.sign_in(login_name), authorization)
+    assert len(anonymous_browser.session_cookies) == 10
+    assert f"__Host-session-{oldest.id}" not in anonymous_browser.session_cookies
     # The password given again makes no session more.
-    authorization, _ = begun(nobody, party, prompt="login", login_hint=login_name)
-    party.obtain_tokens(nobody.sign_in(login_name), authorization)
-    assert len(nobody.session_cookies) == 10
+    authorization, _ = begun(anonymous_browser, party, prompt="login", login_hint=login_name)
+    party.obtain_tokens(anonymous_browser.sign_in(login_name), authorization)
+    assert len(anonymous_browser.session_cookies) == 10

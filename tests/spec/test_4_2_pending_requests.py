@@ -50,11 +50,13 @@ def test_post_is_answered_in_every_mode(
     )
 
 
-def test_post_leads_to_login_pages(nobody: Browser, party: RelyingParty, person: HumanUser, login_name: str) -> None:
+def test_post_leads_to_login_pages(
+    anonymous_browser: Browser, party: RelyingParty, person: HumanUser, login_name: str
+) -> None:
     authorization = party.new_request(prompt="login", state="a b&c=d")
-    nobody.post_form(authorization.endpoint, dict(authorization.parameters), initiator=party.origin)
-    assert nobody.sign_in_step == ""
-    assert party.obtain_tokens(nobody.sign_in(login_name), authorization).claims["sub"] == person.id
+    anonymous_browser.post_form(authorization.endpoint, dict(authorization.parameters), initiator=party.origin)
+    assert anonymous_browser.sign_in_step == ""
+    assert party.obtain_tokens(anonymous_browser.sign_in(login_name), authorization).claims["sub"] == person.id
 
 
 def test_post_leaves_no_cookie(browser: Browser, party: RelyingParty) -> None:
@@ -99,69 +101,75 @@ def test_urls_come_from_settings(world: World, browser: Browser, party: RelyingP
 
 
 def test_pending_request_is_bound_to_browser(
-    world: World, nobody: Browser, party: RelyingParty, login_name: str, browser: Browser
+    world: World, anonymous_browser: Browser, party: RelyingParty, login_name: str, browser: Browser
 ) -> None:
     """Security 4.8: another browser cannot open any URL of the sign-in, with or without a session."""
-    authorization, request_id = begun(nobody, party)
-    nobody.submit({"login_name": login_name})
+    authorization, request_id = begun(anonymous_browser, party)
+    anonymous_browser.submit({"login_name": login_name})
     steps = ("", "/password", "/accounts", "/register", "/consent", "/password/change")
     for other in (Browser(world), browser):
         for path in (f"/oauth/v2/authorize/{request_id}", *(f"/login/{request_id}{step}" for step in steps)):
             check_page(other.open(path), 400, FOREIGN)
             assert not any(request_id in name for name in other.cookies.names)
-    party.obtain_tokens(nobody.submit({"password": PASSWORD}), authorization)
+    party.obtain_tokens(anonymous_browser.submit({"password": PASSWORD}), authorization)
 
 
 def test_pending_request_forms_are_bound_to_browser(
-    world: World, nobody: Browser, party: RelyingParty, login_name: str
+    world: World, anonymous_browser: Browser, party: RelyingParty, login_name: str
 ) -> None:
-    authorization, _ = begun(nobody, party)
-    nobody.submit({"login_name": login_name})
-    fields = dict(nobody.find_form().submit_fields()) | {"password": PASSWORD}
+    authorization, _ = begun(anonymous_browser, party)
+    anonymous_browser.submit({"login_name": login_name})
+    fields = dict(anonymous_browser.find_form().submit_fields()) | {"password": PASSWORD}
     browser = Browser(world)
-    check_page(browser.post_form(nobody.url, fields, initiator=browser.login_url), 400, FOREIGN)
-    party.obtain_tokens(nobody.submit({"password": PASSWORD}), authorization)
+    check_page(browser.post_form(anonymous_browser.url, fields, initiator=browser.login_url), 400, FOREIGN)
+    party.obtain_tokens(anonymous_browser.submit({"password": PASSWORD}), authorization)
 
 
-def test_cookie_of_other_sign_in_is_refused(nobody: Browser, party: RelyingParty, world: World) -> None:
+def test_cookie_of_other_sign_in_is_refused(anonymous_browser: Browser, party: RelyingParty, world: World) -> None:
     """The secret belongs to one request."""
-    _, first = begun(nobody, party)
-    _, second = begun(nobody.tab(), party)
-    (secret,) = (cookie.value for cookie in nobody.cookies if cookie.name.endswith(first))
-    nobody.cookies.store(nobody.login_url, f"__Host-sign-in-{second}={secret}; Path=/; Secure", world.clock())
-    check_page(nobody.open(f"/oauth/v2/authorize/{second}"), 400, FOREIGN)
+    _, first = begun(anonymous_browser, party)
+    _, second = begun(anonymous_browser.tab(), party)
+    (secret,) = (cookie.value for cookie in anonymous_browser.cookies if cookie.name.endswith(first))
+    anonymous_browser.cookies.store(
+        anonymous_browser.login_url, f"__Host-sign-in-{second}={secret}; Path=/; Secure", world.clock()
+    )
+    check_page(anonymous_browser.open(f"/oauth/v2/authorize/{second}"), 400, FOREIGN)
 
 
 @pytest.mark.parametrize("request_id", ["01a1fd25-1c8c-754f-b83a-b6dca1f4762c", "x", "%00", "%2e%2e", "%ff", "a" * 300])
-def test_unknown_sign_in_is_refused(nobody: Browser, request_id: str) -> None:
+def test_unknown_sign_in_is_refused(anonymous_browser: Browser, request_id: str) -> None:
     for path in (f"/oauth/v2/authorize/{request_id}", f"/login/{request_id}"):
-        assert nobody.open(path).status_int in (400, 404)
-        check_page(nobody.page, nobody.page.status_int)
+        assert anonymous_browser.open(path).status_int in (400, 404)
+        check_page(anonymous_browser.page, anonymous_browser.page.status_int)
 
 
-def test_finished_request_answers_once(nobody: Browser, party: RelyingParty, login_name: str) -> None:
+def test_finished_request_answers_once(anonymous_browser: Browser, party: RelyingParty, login_name: str) -> None:
     """Pages §4.2: back, reload or another tab shows a page, never a second code."""
-    authorization, request_id = begun(nobody, party)
-    secret = next(cookie for cookie in nobody.cookies if cookie.name.endswith(request_id))
-    code = party.extract_code(nobody.sign_in(login_name), authorization)
+    authorization, request_id = begun(anonymous_browser, party)
+    secret = next(cookie for cookie in anonymous_browser.cookies if cookie.name.endswith(request_id))
+    code = party.extract_code(anonymous_browser.sign_in(login_name), authorization)
     # Without the cookie, which ended with it, and with it, as a restored tab could send it.
     for header in (f"{secret.name}=; Max-Age=0", f"{secret.name}={secret.value}"):
-        nobody.cookies.store(nobody.login_url, f"{header}; Path=/; Secure", nobody.world.clock())
+        anonymous_browser.cookies.store(
+            anonymous_browser.login_url, f"{header}; Path=/; Secure", anonymous_browser.world.clock()
+        )
         for path in (f"/oauth/v2/authorize/{request_id}", f"/login/{request_id}", f"/login/{request_id}/password"):
-            page = check_page(nobody.open(path), 200, DONE)
+            page = check_page(anonymous_browser.open(path), 200, DONE)
             assert code not in page.get_text()
     assert party.redeem(code, authorization).status_int == 200
 
 
-def test_failed_request_answers_once(nobody: Browser, party: RelyingParty) -> None:
+def test_failed_request_answers_once(anonymous_browser: Browser, party: RelyingParty) -> None:
     authorization = party.new_request(prompt="none")
-    nobody.post_form(authorization.endpoint, dict(authorization.parameters), initiator=party.origin)
-    stored, answered = nobody.answers
+    anonymous_browser.post_form(authorization.endpoint, dict(authorization.parameters), initiator=party.origin)
+    stored, answered = anonymous_browser.answers
     party.check_error_response(answered, authorization, "login_required")
-    check_page(nobody.open(stored.location), 200, DONE)
+    check_page(anonymous_browser.open(stored.location), 200, DONE)
     name, secret, _ = attributes(stored.headers["Set-Cookie"])
-    nobody.cookies.store(nobody.login_url, f"{name}={secret}; Path=/; Secure", nobody.world.clock())
-    check_page(nobody.open(stored.location), 200, DONE)
+    anonymous_browser.cookies.store(
+        anonymous_browser.login_url, f"{name}={secret}; Path=/; Secure", anonymous_browser.world.clock()
+    )
+    check_page(anonymous_browser.open(stored.location), 200, DONE)
 
 
 def test_concurrent_resumptions_answer_once(
@@ -193,25 +201,27 @@ def test_concurrent_resumptions_answer_once(
     check_page(answer, 200, DONE)
 
 
-def test_tabs_are_independent(nobody: Browser, party: RelyingParty, login_name: str, person: HumanUser) -> None:
+def test_tabs_are_independent(
+    anonymous_browser: Browser, party: RelyingParty, login_name: str, person: HumanUser
+) -> None:
     """Decisions: the request's id is in the address."""
-    browser = nobody.tab()
-    (first, _), (second, _) = begun(nobody, party), begun(browser, party, scope="openid email")
-    nobody.submit({"login_name": login_name})
+    browser = anonymous_browser.tab()
+    (first, _), (second, _) = begun(anonymous_browser, party), begun(browser, party, scope="openid email")
+    anonymous_browser.submit({"login_name": login_name})
     assert party.obtain_tokens(browser.sign_in(login_name), second).scope == ["openid", "email"]
-    tokens = party.obtain_tokens(nobody.submit({"password": PASSWORD}), first)
+    tokens = party.obtain_tokens(anonymous_browser.submit({"password": PASSWORD}), first)
     assert (tokens.claims["sub"], tokens.scope) == (person.id, ["openid"])
-    assert len(nobody.session_cookies) == 1
+    assert len(anonymous_browser.session_cookies) == 1
 
 
 def test_concurrent_sign_in_in_other_tab_is_offered(
-    nobody: Browser, party: RelyingParty, login_name: str, person: HumanUser
+    anonymous_browser: Browser, party: RelyingParty, login_name: str, person: HumanUser
 ) -> None:
-    browser = nobody.tab()
-    (first, request_id), (second, _) = begun(nobody, party), begun(browser, party)
+    browser = anonymous_browser.tab()
+    (first, request_id), (second, _) = begun(anonymous_browser, party), begun(browser, party)
     party.obtain_tokens(browser.sign_in(login_name), second)
-    nobody.open(f"/oauth/v2/authorize/{request_id}")
-    assert party.obtain_tokens(nobody.page, first).claims["sub"] == person.id
+    anonymous_browser.open(f"/oauth/v2/authorize/{request_id}")
+    assert party.obtain_tokens(anonymous_browser.page, first).claims["sub"] == person.id
 
 
 @pytest.mark.parametrize("method", ["HEAD", "POST", "PUT"])
@@ -232,26 +242,26 @@ def test_request_is_resumed_by_get_only(world: World, browser: Browser, party: R
 
 
 def test_pending_request_expires_after_half_an_hour(
-    world: World, nobody: Browser, party: RelyingParty, login_name: str
+    world: World, anonymous_browser: Browser, party: RelyingParty, login_name: str
 ) -> None:
     """Security 4.8: a setting."""
-    authorization, _ = begun(nobody, party)
+    authorization, _ = begun(anonymous_browser, party)
     world.clock.advance(minutes=29, seconds=59)
-    party.obtain_tokens(nobody.sign_in(login_name), authorization)
+    party.obtain_tokens(anonymous_browser.sign_in(login_name), authorization)
 
 
 def test_expired_request_can_be_started_again(
-    world: World, nobody: Browser, party: RelyingParty, login_name: str, person: HumanUser
+    world: World, anonymous_browser: Browser, party: RelyingParty, login_name: str, person: HumanUser
 ) -> None:
     """Pages §4.2: 410; a new request with the same parameters, in the browser that began it."""
-    authorization, request_id = begun(nobody, party, scope="openid email", prompt="login")
+    authorization, request_id = begun(anonymous_browser, party, scope="openid email", prompt="login")
     world.clock.advance(minutes=30)
     for path in (f"/login/{request_id}", f"/oauth/v2/authorize/{request_id}"):
-        check_page(nobody.open(path), 410, EXPIRED)
-    nobody.submit()
-    assert nobody.sign_in_step == ""
-    assert nobody.path.split("/")[2] != request_id
-    tokens = party.obtain_tokens(nobody.sign_in(login_name), authorization)
+        check_page(anonymous_browser.open(path), 410, EXPIRED)
+    anonymous_browser.submit()
+    assert anonymous_browser.sign_in_step == ""
+    assert anonymous_browser.path.split("/")[2] != request_id
+    tokens = party.obtain_tokens(anonymous_browser.sign_in(login_name), authorization)
     assert (tokens.claims["sub"], tokens.scope) == (person.id, ["openid", "email"])
 
 
@@ -278,10 +288,10 @@ def test_expired_and_finished_requests_are_purged(isolated_world: World) -> None
 
 @pytest.mark.parametrize("change", ["deactivated", "removed", "sent elsewhere"])
 def test_application_is_rechecked_on_resumption(
-    world: World, nobody: Browser, party: RelyingParty, change: str
+    world: World, anonymous_browser: Browser, party: RelyingParty, change: str
 ) -> None:
     """Security 7.4: a URI that is no longer registered receives nothing."""
-    _, request_id = begun(nobody, party)
+    _, request_id = begun(anonymous_browser, party)
     title = "We do not know this application"
     if change == "deactivated":
         world.operator_services.applications.deactivate(party.client_id)
@@ -291,19 +301,19 @@ def test_application_is_rechecked_on_resumption(
         moved = ChangeApplication(redirect_uris=("https://app.example/new",))
         world.operator_services.applications.change(party.client_id, moved)
         title = "We cannot send you back to this application"
-    check_page(nobody.open(f"/oauth/v2/authorize/{request_id}"), 400, title)
-    check_page(nobody.open(f"/login/{request_id}"), 400, title)
-    assert not nobody.session_cookies
+    check_page(anonymous_browser.open(f"/oauth/v2/authorize/{request_id}"), 400, title)
+    check_page(anonymous_browser.open(f"/login/{request_id}"), 400, title)
+    assert not anonymous_browser.session_cookies
 
 
 def test_response_type_is_rechecked_on_resumption(
-    world: World, nobody: Browser, party: RelyingParty, login_name: str
+    world: World, anonymous_browser: Browser, party: RelyingParty, login_name: str
 ) -> None:
     authorization = party.new_request("id_token token")
-    nobody.open(authorization.url)
+    anonymous_browser.open(authorization.url)
     world.operator_services.applications.change(party.client_id, ChangeApplication(response_types=frozenset({"code"})))
-    party.check_error_response(nobody.reload(), authorization, "unauthorized_client")
-    assert "access_token" not in (nobody.external_redirect or "")
+    party.check_error_response(anonymous_browser.reload(), authorization, "unauthorized_client")
+    assert "access_token" not in (anonymous_browser.external_redirect or "")
 
 
 def test_user_deactivation_is_rechecked_on_resumption(
@@ -331,14 +341,16 @@ def test_session_end_is_rechecked_on_resumption(
 # --- sign-in for the service's pages ----------------------------------------------------------------------------------
 
 
-def test_service_pages_sign_in_without_application(nobody: Browser, login_name: str, person: HumanUser) -> None:
+def test_service_pages_sign_in_without_application(
+    anonymous_browser: Browser, login_name: str, person: HumanUser
+) -> None:
     """Pages §4.1: /login alone creates its own request."""
-    nobody.open("/login")
-    assert nobody.sign_in_step == ""
-    nobody.sign_in(login_name)
-    by_location = {answer.headers.get("Location"): answer for answer in nobody.answers}
-    assert by_location[f"{nobody.login_url}/account"].headers["Cache-Control"] == "no-store"
-    assert len(nobody.session_cookies) == 1
+    anonymous_browser.open("/login")
+    assert anonymous_browser.sign_in_step == ""
+    anonymous_browser.sign_in(login_name)
+    by_location = {answer.headers.get("Location"): answer for answer in anonymous_browser.answers}
+    assert by_location[f"{anonymous_browser.login_url}/account"].headers["Cache-Control"] == "no-store"
+    assert len(anonymous_browser.session_cookies) == 1
 
 
 def test_service_pages_do_not_redirect_elsewhere(browser: Browser) -> None:

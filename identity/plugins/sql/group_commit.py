@@ -168,8 +168,8 @@ class GroupCommitWriter(Writer):
         while not group.is_finished:
             connection = self.pool.acquire_idle()
             if connection is None:
-                # Whoever has the connection now came later: a thread, which commits when it begins, or another writer
-                # of the group, which gets here in the end.
+                # The connection's present user came later: a thread, which commits the group when it begins, or
+                # another writer of the group, which reaches this loop, too.
                 group.wait()
             else:
                 self._commit_group(connection)

@@ -179,7 +179,7 @@ class OpenIdProviderClient(ProviderClient):
             return {}
         claims = self._asking.get_object(metadata.userinfo_endpoint, token=access_token)
         if claims.get("sub") != subject:
-            raise ProviderResponseError("user info tells of somebody else than the ID token")
+            raise ProviderResponseError("user info is about another user than the ID token")
         return claims
 
     def _authenticate_form(

@@ -19,7 +19,7 @@ from tests.plugins.metrics.conftest import TOKEN, MakeWatched, MetricsService
 
 
 @pytest.fixture
-def anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def uncached_gauges(monkeypatch: pytest.MonkeyPatch) -> None:
     """Storage gauges are read for each response."""
     monkeypatch.setattr(storage_gauges, "_CACHE_SECONDS", 0)
 
@@ -160,7 +160,7 @@ def test_each_wrong_password_is_counted(watched: MetricsService) -> None:
 
 
 @pytest.mark.every_storage
-def test_storage_gauges_match_stored_records(watched: MetricsService, anew: None) -> None:
+def test_storage_gauges_match_stored_records(watched: MetricsService, uncached_gauges: None) -> None:
     world = watched.world
     robot = world.make_service_user_program()
     for _ in range(3):
@@ -184,7 +184,9 @@ def test_storage_gauges_match_stored_records(watched: MetricsService, anew: None
     assert metrics.value("identity_purge_batch_seconds_count", what="access tokens") == 1
 
 
-def test_unavailable_storage_is_reported(watched: MetricsService, monkeypatch: pytest.MonkeyPatch, anew: None) -> None:
+def test_unavailable_storage_is_reported(
+    watched: MetricsService, monkeypatch: pytest.MonkeyPatch, uncached_gauges: None
+) -> None:
     def away() -> Any:
         raise StorageUnavailable("away")
 

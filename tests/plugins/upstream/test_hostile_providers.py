@@ -163,7 +163,7 @@ def test_invalid_provider_metadata_is_refused(scene: UpstreamScenario, metadata:
 def test_userinfo_of_another_subject_is_refused(scene: UpstreamScenario) -> None:
     scene.fake_provider.userinfo = {"sub": "another"}
     scene.ask()
-    assert refusal_reason(scene, scene.sign_in()) == "user info tells of somebody else than the ID token"
+    assert refusal_reason(scene, scene.sign_in()) == "user info is about another user than the ID token"
 
 
 def test_id_token_takes_precedence_over_userinfo(scene: UpstreamScenario) -> None:
