@@ -1,10 +1,13 @@
 """Endpoint: a protocol endpoint as data, from which routes, discovery and tests are derived."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
+from identity.domain.tokens import PresentedAccessToken
 from identity.provider.cacheable_document import CachedDocumentFinder
+from identity.provider.claim_reasons import ClaimsCarrier
 from identity.provider.context import Context
 from identity.provider.protocol_request import ProtocolRequest, ProtocolResponse
 
@@ -17,6 +20,16 @@ class EndpointHost(StrEnum):
     LOGIN = "login"
 
 
+@dataclass(frozen=True, slots=True)
+class ClaimsPreview:
+    """Claims that the endpoint returns to the bearer of an access token, for the token preview; ``carrier`` is what it
+    shows them as. ``claims`` writes nothing, and raises InsufficientScope if the token opens nothing here.
+    """
+
+    carrier: ClaimsCarrier
+    claims: Callable[[PresentedAccessToken, Context], Mapping[str, Any]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
     """One protocol endpoint.
@@ -27,6 +40,7 @@ class Endpoint:
     never waits for the storage and is answered at once, whatever storage and threads are doing. ``is_blocking`` says
     that it waits for something other than the storage, outside of ``identity.concurrency``, and runs in a thread.
     ``cached_document`` finds the document that a GET returns to all clients, without reading the storage.
+    ``claims_preview`` is for an endpoint that answers what an access token stands for.
     """
 
     name: str
@@ -40,4 +54,5 @@ class Endpoint:
     uses_storage: bool = True
     is_blocking: bool = False
     cached_document: CachedDocumentFinder | None = None
+    claims_preview: ClaimsPreview | None = None
     handle: Callable[[ProtocolRequest, Context], ProtocolResponse]

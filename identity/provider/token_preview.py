@@ -29,7 +29,7 @@ from identity.provider.claims import scope_claims
 from identity.provider.claims_request import ClaimsRequest
 from identity.provider.consent import lacks_consent
 from identity.provider.context import Context
-from identity.provider.endpoints import introspection, userinfo
+from identity.provider.endpoint import ClaimsPreview
 from identity.provider.endpoints.token import require_grant_type
 from identity.provider.errors import (
     AccessDenied,
@@ -300,7 +300,9 @@ class _GrantPreviewBuilder:
                 acr=authorization.acr,
                 authenticated_at=authorization.authenticated_at,
             )
-            self._carry_answers(issued)
+            for endpoint in self.context.protocol.endpoints:
+                if endpoint.claims_preview is not None:
+                    self._carry_answer(endpoint.claims_preview, issued)
         return minted
 
     def _carry_access_token(self, minted: MintedTokens) -> None:
@@ -341,25 +343,19 @@ class _GrantPreviewBuilder:
                 asks_itself if self._client is None else switched_off,
             )
 
-    def _carry_answers(self, issued: PresentedAccessToken) -> None:
-        """Add the responses that the access token gives access to."""
+    def _carry_answer(self, preview: ClaimsPreview, issued: PresentedAccessToken) -> None:
+        """Add the response that the access token gives access to."""
         try:
-            members = userinfo.userinfo_claims(issued, self.context)
-            self.carried.append(
-                PreviewedClaims(
-                    carrier=ClaimsCarrier.USERINFO, claims=self._reasons.explain(ClaimsCarrier.USERINFO, members)
-                )
-            )
+            members = preview.claims(issued, self.context)
         except InsufficientScope:
             about_nobody = gettext_lazy("The token is about no user.")
             self.omit(
-                "userinfo", about_nobody if issued.subject is None else gettext_lazy("The scope openid is missing.")
+                preview.carrier,
+                about_nobody if issued.subject is None else gettext_lazy("The scope openid is missing."),
             )
-        members = introspection.introspection_members(issued, self.context)
+            return
         self.carried.append(
-            PreviewedClaims(
-                carrier=ClaimsCarrier.INTROSPECTION, claims=self._reasons.explain(ClaimsCarrier.INTROSPECTION, members)
-            )
+            PreviewedClaims(carrier=preview.carrier, claims=self._reasons.explain(preview.carrier, members))
         )
 
     def explain_scopes(self, requested: Iterable[str]) -> None:

@@ -160,7 +160,8 @@ def test_every_attribute_of_an_endpoint_is_tested_here() -> None:
         "allows_stale_reads",
         "handle",
     }
-    assert {field.name for field in fields(Endpoint)} == tested | {"uses_storage", "is_blocking", "cached_document"}
+    tested |= {"uses_storage", "is_blocking", "cached_document", "claims_preview"}
+    assert {field.name for field in fields(Endpoint)} == tested
 
 
 def test_plugins_endpoint_is_advertised(install: Install, tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def test_each_endpoint_has_its_own_module() -> None:
 def test_endpoints_are_complete() -> None:
     for endpoint in ENDPOINTS:
         missing = {field.name for field in fields(Endpoint) if getattr(endpoint, field.name) is None}
-        assert missing <= {"discovery_member", "cached_document"}
+        assert missing <= {"discovery_member", "cached_document", "claims_preview"}
         assert endpoint.path.startswith("/")
         assert endpoint.methods
 

@@ -7,10 +7,11 @@ from identity.domain.expirations import NEVER
 from identity.domain.tokens import PresentedAccessToken
 from identity.domain.users import ServiceUser, Subject
 from identity.provider.access_token_formats import actor_claim, authentication_claims
+from identity.provider.claim_reasons import ClaimsCarrier
 from identity.provider.claims import scope_claims
 from identity.provider.client_authentication import require_application
 from identity.provider.context import Context
-from identity.provider.endpoint import Endpoint, EndpointHost
+from identity.provider.endpoint import ClaimsPreview, Endpoint, EndpointHost
 from identity.provider.parameters import refuse_secrets
 from identity.provider.protocol_request import ProtocolRequest, ProtocolResponse
 from identity.provider.responses import json_response
@@ -80,5 +81,6 @@ ENDPOINT = Endpoint(
     discovery_member="introspection_endpoint",
     writes=False,
     allows_stale_reads=True,
+    claims_preview=ClaimsPreview(ClaimsCarrier.INTROSPECTION, introspection_members),
     handle=handle,
 )

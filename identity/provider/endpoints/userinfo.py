@@ -4,9 +4,10 @@ from typing import Any
 
 from identity.domain.tokens import PresentedAccessToken
 from identity.provider.bearer_token import read_bearer_token
+from identity.provider.claim_reasons import ClaimsCarrier
 from identity.provider.claims import requested_claims, scope_claims
 from identity.provider.context import Context
-from identity.provider.endpoint import Endpoint, EndpointHost
+from identity.provider.endpoint import ClaimsPreview, Endpoint, EndpointHost
 from identity.provider.errors import InsufficientScope, InvalidToken
 from identity.provider.protocol_request import ProtocolRequest, ProtocolResponse
 from identity.provider.responses import json_response
@@ -46,5 +47,6 @@ ENDPOINT = Endpoint(
     writes=False,
     allows_cors=True,
     allows_stale_reads=True,
+    claims_preview=ClaimsPreview(ClaimsCarrier.USERINFO, userinfo_claims),
     handle=handle,
 )
