@@ -164,9 +164,7 @@ class LdapDirectory(Directory[LdapEntry]):
     def _sync_manager_roles(self, person: Subject, table: Mapping[str, bool], services: Services) -> None:
         resource = organization_resource(person.organization.id)
         managers = [
-            manager
-            for manager in services.storage.managers.list_for_user(person.user.id)
-            if manager.resource == resource.key
+            item for item in services.storage.managers.list_for_user(person.user.id) if item.resource == resource.key
         ]
         before = managers[0].roles if managers else frozenset[str]()
         after = _apply_mapping(before, table)

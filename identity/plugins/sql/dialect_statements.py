@@ -90,11 +90,7 @@ class UpdateWithInserts(DialectStatement):
     """
 
     def __init__(
-        self,
-        change: "Update | Upsert | None",
-        *tables: Table,
-        key: str,
-        returning: Sequence[ColumnElement[Any]] = (),
+        self, change: "Update | Upsert | None", *tables: Table, key: str, returning: Sequence[ColumnElement[Any]] = ()
     ) -> None:
         self._change = change
         self._tables = tables

@@ -104,10 +104,7 @@ def _matches_search(table: Table, query: str) -> ColumnElement[bool]:
     """Condition for rows that a search matches, equivalent to ``identity.domain.search.matches_query``."""
     text = table.c.search_text
     found = and_(
-        *(
-            or_(text.contains(search_term, autoescape=True), *_matches_login_name(table, search_term))
-            for search_term in search_terms(query)
-        )
+        *(or_(text.contains(term, autoescape=True), *_matches_login_name(table, term)) for term in search_terms(query))
     )
     start = id_prefix(query)
     return found if start is None else or_(found, starts_with(table.c.id, start))

@@ -184,15 +184,11 @@ def _create_row_reader(
 ) -> Callable[[Row], Any]:
     """A function that creates a value of this class from a row."""
     converted = [
-        (positions[mapped_column.name], mapped_column.codec.read, mapped_column.nullable)
-        for mapped_column in stored
-        if mapped_column.codec.read is not None
+        (positions[item.name], item.codec.read, item.nullable) for item in stored if item.codec.read is not None
     ]
     required = [(at, convert) for at, convert, nullable in converted if not nullable]
     optional = [(at, convert) for at, convert, nullable in converted if nullable]
-    member_columns = [
-        (mapped_column.path, positions[mapped_column.name]) for mapped_column in stored if "." not in mapped_column.path
-    ]
+    member_columns = [(column.path, positions[column.name]) for column in stored if "." not in column.path]
     pick = itemgetter(*(at for _, at in member_columns))
     types = {field.name: field.type for field in fields(kind)}
     spread: list[tuple[Any, list[tuple[str, int]]]] = [

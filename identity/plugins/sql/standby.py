@@ -89,9 +89,7 @@ class StandbyConnection(DatabaseConnection):
         if tuple(server) != positions[0].server:
             raise NotAStandby("it is not a standby of the server of identity.plugin.sql.url, or has another database.")
         reached = (
-            replication_position.read_at
-            for replication_position in positions
-            if replication_position.position <= int(position or 0) and replication_position.timeline <= timeline
+            item.read_at for item in positions if item.position <= int(position or 0) and item.timeline <= timeline
         )
         self.caught_up_at = max(self.caught_up_at, next(reached, _NEVER))
 

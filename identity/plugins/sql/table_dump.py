@@ -53,11 +53,7 @@ def dump_tables(connection: DatabaseConnection) -> StorageDump:
             if table.name in existing
         }
     parts = (
-        TableRows(
-            table.name,
-            [column.name for column in chosen],
-            _read_rows(core, table, chosen),
-        )
+        TableRows(table.name, [column.name for column in chosen], _read_rows(core, table, chosen))
         for table, chosen in columns.items()
     )
     return StorageDump(revision, {_SEQUENCE_TABLE: last or 0}, parts)

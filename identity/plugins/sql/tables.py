@@ -249,11 +249,7 @@ user_grants = _create_table(
     Index(None, "project_grant_id", "created_at", "id", **_partial_index("project_grant_id IS NOT NULL")),
 )
 
-passwords = _create_table(
-    "passwords",
-    PasswordHash,
-    _foreign_key_column("user_id", "users", primary_key=True),
-)
+passwords = _create_table("passwords", PasswordHash, _foreign_key_column("user_id", "users", primary_key=True))
 
 service_user_keys = _create_table(
     "service_user_keys",
@@ -413,11 +409,7 @@ refresh_tokens = _create_table(
     value_lists=("scope",),
 )
 
-signing_keys = _create_table(
-    "signing_keys",
-    SigningKey,
-    UniqueConstraint("generation", info={"field": "generation"}),
-)
+signing_keys = _create_table("signing_keys", SigningKey, UniqueConstraint("generation", info={"field": "generation"}))
 
 outgoing_messages = _create_table(
     "outgoing_messages",
@@ -450,9 +442,7 @@ audit_events = _create_table(
     Index(None, "at"),
     # SQLite never reuses a number, even after its highest row was deleted.
     sqlite_autoincrement=True,
-    flattened={
-        "actor": ("actor_kind", "actor_id", "client_id", "session_id", "client_address", "request_id"),
-    },
+    flattened={"actor": ("actor_kind", "actor_id", "client_id", "session_id", "client_address", "request_id")},
 )
 
 # Events from this moment on cannot be deleted; without a row none can.

@@ -181,11 +181,9 @@ def has_instance_linked_identity(subject: Subject, services: Services, name_spac
     links = LinkedIdentities(services.record_service(name_space), services.now).list_user_identities(subject.user.id)
     providers = (services.upstream_providers.find(linked_identity.provider_id) for linked_identity in links)
     return any(
-        provider.is_usable
-        and provider.instance_managed
-        and services.upstream_providers.serves_subject(provider, subject)
-        for provider in providers
-        if provider is not None
+        item.is_usable and item.instance_managed and services.upstream_providers.serves_subject(item, subject)
+        for item in providers
+        if item is not None
     )
 
 

@@ -138,9 +138,7 @@ def _find_active_provider(provider_id: str, services: Services) -> UpstreamProvi
 
 
 def _record_keys(account: SignedInAccount) -> list[str]:
-    return [
-        _key(account.subject.user.id, proof.at) for proof in account.session.proofs if proof.factor == SIGN_IN_METHOD
-    ]
+    return [_key(account.subject.user.id, item.at) for item in account.session.proofs if item.factor == SIGN_IN_METHOD]
 
 
 def _key(user_id: str, at: datetime) -> str:

@@ -41,9 +41,7 @@ def available_providers(sign_in: SignIn, services: Services) -> tuple[UpstreamPr
         return providers
     # Whether the user may use them is shown only after authentication.
     of_instance = (
-        provider
-        for provider in services.upstream_providers.list_available(organization.id)
-        if provider.instance_managed
+        item for item in services.upstream_providers.list_available(organization.id) if item.instance_managed
     )
     return tuple(dict.fromkeys((*providers, *of_instance)))
 
@@ -92,9 +90,7 @@ def _organization_default_provider(organization: Organization, context: Context)
     allowed = context.services.policies.organization_policy(organization.id).factors
     if allowed is not None and not any(_allows_other_methods(item, context) for item in allowed):
         return _single_provider(providers)
-    return _single_provider(
-        provider for provider in providers if provider.by_domain and provider.organization_id == organization.id
-    )
+    return _single_provider(item for item in providers if item.by_domain and item.organization_id == organization.id)
 
 
 def _allowed_providers(organization: Organization, services: Services) -> tuple[UpstreamProvider, ...]:

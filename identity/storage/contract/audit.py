@@ -293,8 +293,7 @@ class AuditContract(ContractBase):
         for audit_filter in (AuditFilter(object_id=ada), AuditFilter(involved_id=ada)):
             for limit in (1, 10):
                 assert [
-                    walk_page.id
-                    for walk_page in walk_pages(partial(on.read.audit.page, filter=audit_filter), limit=limit)
+                    page.id for page in walk_pages(partial(on.read.audit.page, filter=audit_filter), limit=limit)
                 ] == expected
         granted = on.read.audit.page(filter=AuditFilter(object_id=ada, event="user_grant"))
         assert [item.id for item in granted.items] == [events[3].id, events[0].id]

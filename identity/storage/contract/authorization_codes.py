@@ -35,10 +35,8 @@ class AuthorizationCodeContract(ContractBase):
         return on.store_value(make_authorization_code(on.family))
 
     def test_codes_find_returns_everything_around_the_code_and_redeems_nothing(self, on: StorageHarness) -> None:
-        code, used = (
-            make_authorization_code(on.family, session_id=on.session.id),
-            make_authorization_code(on.family, redeemed_at=NOW),
-        )
+        code = make_authorization_code(on.family, session_id=on.session.id)
+        used = make_authorization_code(on.family, redeemed_at=NOW)
         expired = make_authorization_code(on.family, expires_at=NOW - SECOND)
         on.store(code, used, expired)
         subject = Subject(on.human_user, on.organization)
@@ -59,15 +57,10 @@ class AuthorizationCodeContract(ContractBase):
 
     @pytest.mark.parametrize("last", [False, True])
     def test_codes_come_with_their_family_or_not_at_all(self, on: StorageHarness, last: bool) -> None:
-        family, stray = (
-            make_token_family(on.human_user, on.application),
-            make_token_family(on.human_user, make_application()),
-        )
-        code, authorization_code, added = (
-            make_authorization_code(family),
-            make_authorization_code(stray),
-            make_organization(),
-        )
+        family = make_token_family(on.human_user, on.application)
+        stray = make_token_family(on.human_user, make_application())
+        code, authorization_code = make_authorization_code(family), make_authorization_code(stray)
+        added = make_organization()
         with on.transaction() as storage:
             storage.tokens.add_family(family, code, is_last_write=last)
         assert on.unchanged(family, code) == [family, code]
@@ -78,9 +71,7 @@ class AuthorizationCodeContract(ContractBase):
         assert on.unchanged(stray, authorization_code, added) == [added]
 
     def test_codes_find_tells_that_the_session_has_ended_while_it_is_known(self, on: StorageHarness) -> None:
-        codes = [
-            make_authorization_code(on.family, session_id=session_id) for session_id in (on.session.id, None, make_id())
-        ]
+        codes = [make_authorization_code(on.family, session_id=item) for item in (on.session.id, None, make_id())]
         on.store(*codes)
         on.write.sessions.end(on.session.id, NOW)
         presented_codes = [on.read.tokens.find_authorization_code(code.digest) for code in codes]
@@ -89,9 +80,7 @@ class AuthorizationCodeContract(ContractBase):
             False,
             False,
         ]
-        assert not any(
-            presented_code is not None and presented_code.family.revoked_at for presented_code in presented_codes
-        )
+        assert not any(code is not None and code.family.revoked_at for code in presented_codes)
         assert on.purge(PurgeKind.SESSIONS, on.session.ends_at + SECOND, 10) == 1
         presented_codes = [on.read.tokens.find_authorization_code(code.digest) for code in codes]
         assert [presented_code is not None and presented_code.session_ended for presented_code in presented_codes] == [

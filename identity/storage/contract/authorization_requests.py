@@ -93,10 +93,8 @@ class AuthorizationRequestContract(ContractBase):
         }
         first, second = (make_pending_authorization(user_id=human_user.id, version=3, **proof) for _ in range(2))
         finished = make_pending_authorization(user_id=human_user.id, finished_at=NOW, **proof)
-        foreign, nobody_s = (
-            make_pending_authorization(user_id=user.id, **proof),
-            make_pending_authorization(session_id=make_id()),
-        )
+        foreign = make_pending_authorization(user_id=user.id, **proof)
+        nobody_s = make_pending_authorization(session_id=make_id())
         on.store(first, second, finished, foreign, nobody_s)
         assert on.write.authorization_requests.reset_for_user(human_user.id, except_id=first.id) == 1
         anew = on.read.authorization_requests.find(second.id)

@@ -30,10 +30,8 @@ class ManagerContract(ContractBase):
 
     def test_managers_of_user_holds_everything_of_the_user_alone(self, on: StorageHarness, manager: Manager) -> None:
         stranger = make_human_user(on.organization)
-        on_project, on_instance = (
-            make_manager(on.human_user, ResourceKey(ManagerLevel.PROJECT, make_id())),
-            make_manager(on.human_user),
-        )
+        on_project = make_manager(on.human_user, ResourceKey(ManagerLevel.PROJECT, make_id()))
+        on_instance = make_manager(on.human_user)
         on.store(stranger, on_project, on_instance, make_manager(stranger))
         managers = on.read.managers.list_for_user(on.human_user.id)
         assert on.read.managers.list_for_user(make_id()) == ()
@@ -76,14 +74,9 @@ class ManagerContract(ContractBase):
 
     def test_managers_lock_holders_returns_active_users_who_hold_the_role_there(self, on: StorageHarness) -> None:
         closed = make_organization(active=False)
-        owner, other_owner, idle, locked_out, viewer, other_organization = (
-            make_human_user(on.organization),
-            make_service_user(on.organization),
-            make_human_user(on.organization, active=False),
-            make_human_user(closed),
-            make_human_user(on.organization),
-            make_human_user(on.organization),
-        )
+        owner, other_owner = make_human_user(on.organization), make_service_user(on.organization)
+        idle, locked_out = make_human_user(on.organization, active=False), make_human_user(closed)
+        viewer, other_organization = make_human_user(on.organization), make_human_user(on.organization)
         both = frozenset({"IAM_OWNER", "IAM_OWNER_VIEWER"})
         holders = [make_manager(owner), make_manager(other_owner, roles=both)]
         on.store(closed, owner, other_owner, idle, locked_out, viewer, other_organization, *holders)

@@ -33,9 +33,5 @@ class ProjectGrantContract(ContractBase):
         fetch_received = partial(on.read.project_grants.page, "organization_id", on.other_organization.id)
         check_query(grants, "societe", [lent])
         check_query(grants, "zzz", [])
-        check_query(
-            fetch_received,
-            on.project.name[1:],
-            [grant],
-        )
+        check_query(fetch_received, on.project.name[1:], [grant])
         check_query(fetch_received, "zzz", [])

@@ -34,11 +34,8 @@ class ProjectContract(ContractBase):
         check_query(partial(on.read.projects.page, on.organization.id), straight.id, [straight])
 
     def test_projects_audience_holds_what_the_organization_owns_or_was_granted(self, on: StorageHarness) -> None:
-        project, granted, foreign = (
-            make_project(on.organization),
-            make_project(on.other_organization),
-            make_project(on.other_organization),
-        )
+        project, granted = make_project(on.organization), make_project(on.other_organization)
+        foreign = make_project(on.other_organization)
         on.store(project, granted, foreign, make_project_grant(granted, on.organization))
         project_ids = frozenset({project.id, granted.id, foreign.id, make_id()})
         assert on.read.projects.list_audience(project_ids, on.organization.id) == {project.id, granted.id}

@@ -54,10 +54,8 @@ class RaceContract(ContractBase):
     """Exactly one of several racing callers wins, over threads and processes, and the others get an error."""
 
     def test_races_a_code_is_redeemed_once(self, on: StorageHarness) -> None:
-        code, brought = (
-            on.store_value(make_authorization_code(on.family)),
-            [make_refresh_token(on.family) for _ in range(100)],
-        )
+        code = on.store_value(make_authorization_code(on.family))
+        brought = [make_refresh_token(on.family) for _ in range(100)]
         winner = on.race(
             partial(redeem, digest=code.digest, client_id=code.client_id, brought=brought, at=NOW), 100
         ).single_winner(losers="AlreadyUsed")
@@ -89,10 +87,8 @@ class RaceContract(ContractBase):
         assert on.unchanged(*tokens) == [access_token for number, access_token in enumerate(tokens) if number % 10 != 7]
 
     def test_races_each_of_several_codes_is_redeemed_once(self, on: StorageHarness) -> None:
-        codes, brought = (
-            [make_authorization_code(on.family) for _ in range(SEVERAL)],
-            [make_refresh_token(on.family) for _ in range(120)],
-        )
+        codes = [make_authorization_code(on.family) for _ in range(SEVERAL)]
+        brought = [make_refresh_token(on.family) for _ in range(120)]
         on.store(*codes)
         outcomes = on.race(partial(redeem_one_of, codes=codes, brought=brought, at=NOW), len(brought))
         assert one_winner_each(outcomes) == on.unchanged(*brought), "the winners' tokens alone are stored"
@@ -211,10 +207,7 @@ class RaceContract(ContractBase):
             issued = [on.read.tokens.find_access_token(pair[1]) for pair in outcomes.values if pair]
             assert stored is not None
             assert stored.revoked_at == NOW
-            assert all(
-                presented_access_token is not None and not presented_access_token.is_live(NOW)
-                for presented_access_token in issued
-            )
+            assert all(token is not None and not token.is_live(NOW) for token in issued)
             for refresh in [pair[0] for pair in outcomes.values if pair]:
                 with pytest.raises(RowNotFound):
                     on.write.tokens.rotate_refresh_token(refresh, make_refresh_token(family), NOW)

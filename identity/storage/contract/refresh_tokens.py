@@ -72,10 +72,8 @@ class RefreshTokenContract(ContractBase):
         self, on: StorageHarness, refresh: RefreshToken, last: bool
     ) -> None:
         token_family = make_token_family(on.human_user, on.application)
-        successor, access = (
-            make_refresh_token(on.family),
-            make_access_token(on.human_user, on.application, token_family),
-        )
+        successor = make_refresh_token(on.family)
+        access = make_access_token(on.human_user, on.application, token_family)
         for new, beside in ((make_refresh_token(token_family), None), (successor, access)):
             with pytest.raises(RowNotFound), on.transaction() as storage:
                 storage.tokens.rotate_refresh_token(refresh.digest, new, NOW, access=beside, is_last_write=last)
@@ -138,26 +136,18 @@ class RefreshTokenContract(ContractBase):
     def test_refresh_tokens_find_presented_tells_that_the_session_has_ended_while_it_is_known(
         self, on: StorageHarness
     ) -> None:
-        tokens = [
-            make_refresh_token(on.family, session_id=session_id) for session_id in (on.session.id, None, make_id())
-        ]
+        tokens = [make_refresh_token(on.family, session_id=item) for item in (on.session.id, None, make_id())]
         on.store(*tokens)
         on.write.sessions.end(on.session.id, NOW)
         presented_refresh_tokens = [on.read.tokens.find_refresh_token(token.digest) for token in tokens]
-        assert [
-            presented_refresh_token is not None and presented_refresh_token.session_ended
-            for presented_refresh_token in presented_refresh_tokens
-        ] == [True, False, False]
+        assert [token is not None and token.session_ended for token in presented_refresh_tokens] == [True, False, False]
         assert on.purge(PurgeKind.SESSIONS, on.session.ends_at + SECOND, 10) == 1
         presented_refresh_tokens = [on.read.tokens.find_refresh_token(token.digest) for token in tokens]
         assert [
             presented_refresh_token is not None and presented_refresh_token.session_ended
             for presented_refresh_token in presented_refresh_tokens
         ] == [False, False, False]
-        assert [
-            presented_refresh_token and presented_refresh_token.token
-            for presented_refresh_token in presented_refresh_tokens
-        ] == tokens
+        assert [token and token.token for token in presented_refresh_tokens] == tokens
 
     def test_refresh_tokens_a_successor_is_replaced_by_another(self, on: StorageHarness, refresh: RefreshToken) -> None:
         first, second, third = (make_refresh_token(on.family, predecessor_id=refresh.id) for _ in range(3))
@@ -233,11 +223,7 @@ class RefreshTokenContract(ContractBase):
             outcomes = on.race(attempt, 24)
             assert set(outcomes.errors) <= {"AlreadyUsed", "RowNotFound"}, outcomes.errors
             stored = [on.find_stored(refresh_token) for refresh_token in (*successors, *following)]
-            live = [
-                refresh_token
-                for refresh_token in stored
-                if refresh_token and refresh_token.revoked_at is None and refresh_token.rotated_at is None
-            ]
+            live = [token for token in stored if token and token.revoked_at is None and token.rotated_at is None]
             assert len(live) == 1, "there is one live chain"
 
 

@@ -35,9 +35,7 @@ class SealedValueContract(ContractBase):
         return kind
 
     def test_sealed_values_are_found_by_how_they_do_not_begin(self, on: StorageHarness, kind: SealedValueKind) -> None:
-        rows = [
-            _store_sealed(on, kind, sealed) for sealed in (OLD + b"\x00\xff1", NEW + b"2", b"", OLD + b"3", NEW[:-1])
-        ]
+        rows = [_store_sealed(on, kind, item) for item in (OLD + b"\x00\xff1", NEW + b"2", b"", OLD + b"3", NEW[:-1])]
         sealed_value_batches = [on.read.sealed_values.list_with_other_prefix(kind, NEW, 2)]
         while sealed_value_batches[-1].cursor is not None:
             sealed_value_batches.append(

@@ -40,10 +40,8 @@ class TokenContract(ContractBase):
     def test_families_a_revoked_family_keeps_its_moment_and_all_its_tokens_are_dead(self, on: StorageHarness) -> None:
         token_family = make_token_family(on.human_user, on.application)
         access, refresh = make_access_token(on.human_user, on.application, on.family), make_refresh_token(on.family)
-        other_access, other_refresh = (
-            make_access_token(on.human_user, on.application, token_family),
-            make_refresh_token(token_family),
-        )
+        other_access = make_access_token(on.human_user, on.application, token_family)
+        other_refresh = make_refresh_token(token_family)
         late_access, late_refresh = replace(access, digest=make_digest(), id=make_id()), make_refresh_token(on.family)
         on.store(token_family, access, refresh, other_access, other_refresh)
         for at in (NOW, NOW + SECOND):
@@ -73,21 +71,15 @@ class TokenContract(ContractBase):
     def test_access_tokens_are_found_with_everything_around_them(self, on: StorageHarness, token: AccessToken) -> None:
         stranger = make_human_user(on.other_organization)
         foreign, of_program = make_access_token(stranger, on.application), make_access_token(on.service_user)
-        of_application, claiming = (
-            make_access_token(None, on.application),
-            make_token_family(on.human_user, on.application),
-        )
+        of_application = make_access_token(None, on.application)
+        claiming = make_token_family(on.human_user, on.application)
         claiming = replace(claiming, userinfo_claims=("email", "name"), authenticated_at=NOW)
         of_claiming = make_access_token(on.human_user, on.application, claiming)
         on.store(stranger, foreign, of_program, of_application, claiming, of_claiming)
         client = ApplicationClient(on.application, (), on.project, on.organization)
         expected = [
             PresentedAccessToken(
-                token,
-                Subject(on.human_user, on.organization),
-                client,
-                methods=on.family.methods,
-                acr=on.family.acr,
+                token, Subject(on.human_user, on.organization), client, methods=on.family.methods, acr=on.family.acr
             ),
             PresentedAccessToken(foreign, Subject(stranger, on.other_organization), client),
             PresentedAccessToken(of_program, Subject(on.service_user, on.organization), None),
@@ -117,9 +109,7 @@ class TokenContract(ContractBase):
         self, on: StorageHarness
     ) -> None:
         sessions = (on.session.id, make_id(), None)
-        tokens = [
-            make_access_token(on.human_user, on.application, on.family, session_id=session) for session in sessions
-        ]
+        tokens = [make_access_token(on.human_user, on.application, on.family, session_id=item) for item in sessions]
         on.store(*tokens)
         assert all(self.issued(on, token).is_live(NOW) for token in tokens)
         on.write.sessions.end(on.session.id, NOW)

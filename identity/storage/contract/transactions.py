@@ -245,11 +245,8 @@ class TransactionContract(ContractBase):
 
     def test_transactions_refusal_by_another_participant_undoes_last_changes(self, on: StorageHarness) -> None:
         """They may commit early only if no other participant votes, whether it joined before or after."""
-        refresh, access, used = (
-            make_refresh_token(on.family),
-            make_access_token(on.service_user),
-            make_record(on.human_user),
-        )
+        refresh, access = make_refresh_token(on.family), make_access_token(on.service_user)
+        used = make_record(on.human_user)
         code = make_authorization_code(on.family)
         on.store(refresh, code)
         changes: list[Callable[[Storage], object]] = [

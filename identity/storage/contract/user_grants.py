@@ -48,22 +48,15 @@ class UserGrantContract(ContractBase):
         zoe = make_human_user(on.organization, user_name="zoe", profile=Profile(given_name="Zoë", family_name="Hopper"))
         saturn = make_project(on.organization, name="Saturn")
         lent = make_project_grant(on.project, on.other_organization)
-        mine, hers, on_loan = (
-            make_user_grant(on.human_user, saturn),
-            make_user_grant(zoe, on.project),
-            make_user_grant(zoe, on.project, project_grant_id=lent.id),
-        )
+        mine, hers = make_user_grant(on.human_user, saturn), make_user_grant(zoe, on.project)
+        on_loan = make_user_grant(zoe, on.project, project_grant_id=lent.id)
         on.store(zoe, saturn, lent, make_user_grant(on.human_user, on.project), mine, hers, on_loan)
         of_user = partial(on.read.user_grants.page, "user_id", on.human_user.id)
         of_project = partial(on.read.user_grants.page, "project_id", on.project.id)
         derived = partial(on.read.user_grants.page, "project_grant_id", lent.id)
         check_query(of_user, "atur", [mine])
         check_query(of_project, "hopper", [hers, on_loan])
-        check_query(
-            of_project,
-            f"zoe@{on.organization.primary_domain}",
-            [hers, on_loan],
-        )
+        check_query(of_project, f"zoe@{on.organization.primary_domain}", [hers, on_loan])
         check_query(derived, "ZOE", [on_loan])
         check_query(derived, "ada", [])
 

@@ -109,10 +109,8 @@ class UserContract(ContractBase):
 
     def test_users_find_by_email_stays_in_the_organization(self, on: StorageHarness) -> None:
         profile = Profile(email="ada@acme.example")
-        user, human_user = (
-            make_human_user(on.organization, profile=profile),
-            make_human_user(on.other_organization, profile=profile),
-        )
+        user = make_human_user(on.organization, profile=profile)
+        human_user = make_human_user(on.other_organization, profile=profile)
         on.store(user, human_user)
         assert on.read.users.find_by_email(on.organization.id, profile.email) == (Subject(user, on.organization),)
         assert on.read.users.find_by_email(make_id(), profile.email) == ()
@@ -150,9 +148,7 @@ class UserContract(ContractBase):
 
     def test_users_are_found_by_their_verified_address_alone(self, on: StorageHarness) -> None:
         verified = Profile(email="Ada@BÜCHER.example", email_verified=True)
-        ada, foreign = (
-            make_human_user(organization, profile=verified) for organization in (on.organization, on.other_organization)
-        )
+        ada, foreign = (make_human_user(item, profile=verified) for item in (on.organization, on.other_organization))
         on.store(ada, make_human_user(on.organization, profile=Profile(email="ada@bücher.example")))
         key = "ada@xn--bcher-kva.example"
         assert on.read.users.find_by_verified_email(key) == (Subject(ada, on.organization),)

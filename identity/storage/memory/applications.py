@@ -25,9 +25,7 @@ class MemoryApplicationStore(MemoryEntityStore[Application], ApplicationStore):
         return ApplicationClient(application, self.list_secrets(client_id), project, organization)
 
     def is_registered_origin(self, origin: str) -> bool:
-        return any(
-            application.active and origin in application.web_origins for application in self._tables.applications
-        )
+        return any(row.active and origin in row.web_origins for row in self._tables.applications)
 
     def page(self, project_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[Application]:
         rows = (

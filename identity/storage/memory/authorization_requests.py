@@ -23,11 +23,7 @@ class MemoryAuthorizationRequestStore(MemoryStore, AuthorizationRequestStore):
 
     def reset_for_user(self, user_id: str, *, except_id: str | None = None) -> int:
         table = self._tables.authorization_requests
-        proved = [
-            pending
-            for pending in table
-            if pending.user_id == user_id and pending.finished_at is None and pending.id != except_id
-        ]
+        proved = [row for row in table if row.user_id == user_id and row.finished_at is None and row.id != except_id]
         for pending in proved:
             table.replace_unchecked(pending.id, replace(pending.restarted(), version=pending.version + 1))
         return len(proved)

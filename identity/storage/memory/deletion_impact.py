@@ -50,9 +50,7 @@ class MemoryDeletionImpactStore(MemoryStore, DeletionImpactStore):
 
     def count_role_grants(self, project_id: str, key: str) -> DeletionImpact:
         return DeletionImpact(
-            user_grants=sum(
-                grant.project_id == project_id and key in grant.roles for grant in self._tables.user_grants
-            ),
+            user_grants=sum(row.project_id == project_id and key in row.roles for row in self._tables.user_grants),
             project_grants=sum(
                 grant.project_id == project_id and key in grant.roles for grant in self._tables.project_grants
             ),

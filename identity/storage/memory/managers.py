@@ -15,11 +15,7 @@ class MemoryManagerStore(MemoryEntityStore[Manager], ManagerStore):
 
     def list_for_users_of_organization(self, organization_id: str) -> tuple[Manager, ...]:
         users = self._tables.users
-        return tuple(
-            manager
-            for manager in self._tables.managers
-            if users.get(manager.user_id).organization_id == organization_id
-        )
+        return tuple(row for row in self._tables.managers if users.get(row.user_id).organization_id == organization_id)
 
     def page(
         self,

@@ -17,19 +17,10 @@ class MemoryOrganizationStore(MemoryEntityStore[Organization], OrganizationStore
     table = "organizations"
 
     def find_by_domain(self, primary_domain: str) -> Organization | None:
-        return next(
-            (
-                organization
-                for organization in self._tables.organizations
-                if organization.primary_domain == primary_domain
-            ),
-            None,
-        )
+        return next((row for row in self._tables.organizations if row.primary_domain == primary_domain), None)
 
     def page(self, request: PageRequest = FIRST_PAGE) -> ResultPage[Organization]:
-        rows = (
-            organization for organization in self._tables.organizations if matches_query(request.query, organization)
-        )
+        rows = (row for row in self._tables.organizations if matches_query(request.query, row))
         return page_in_memory(rows, request, ORGANIZATION_SORT_KEYS)
 
     def add_domain(self, domain: OrganizationDomain) -> None:

@@ -30,9 +30,7 @@ class MemoryOutboxStore(MemoryStore, OutboxStore):
 
     def get_backlog(self, kind: str, now: datetime) -> OutboxBacklog:
         failing = [message for message in self._waiting(kind, now) if message.attempts]
-        given_up = [
-            message for message in self._tables.outgoing_messages if message.kind == kind and message.expires_at <= now
-        ]
+        given_up = [row for row in self._tables.outgoing_messages if row.kind == kind and row.expires_at <= now]
         since = min((message.created_at for message in failing + given_up), default=None)
         return OutboxBacklog(failing=len(failing), abandoned=len(given_up), oldest_at=since)
 

@@ -29,13 +29,7 @@ _EXPIRY_RULES: Mapping[PurgeKind, tuple[str, Callable[[Any], datetime | None]]] 
 
 class MemoryPurgeStore(MemoryStore, PurgeStore):
     def find_candidates(
-        self,
-        kind: PurgeKind,
-        before: datetime,
-        limit: int,
-        *,
-        legal_holds: Collection[str] = (),
-        cursor: Any = None,
+        self, kind: PurgeKind, before: datetime, limit: int, *, legal_holds: Collection[str] = (), cursor: Any = None
     ) -> PurgeCandidates:
         name, over_at = _EXPIRY_RULES[kind]
         is_over = self._is_expired(kind, before, legal_holds)

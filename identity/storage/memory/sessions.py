@@ -21,9 +21,7 @@ class MemorySessionStore(MemoryStore, SessionStore):
         return self._tables.sessions.find(session_id)
 
     def list_for_browser(self, digests: Collection[bytes]) -> tuple[SignedInAccount, ...]:
-        sessions = [
-            session for session in self._tables.sessions if session.digest in digests and session.ended_at is None
-        ]
+        sessions = [row for row in self._tables.sessions if row.digest in digests and row.ended_at is None]
         sessions.sort(key=lambda session: session.id)
         sessions.sort(key=lambda session: session.selected_at, reverse=True)
         users = MemoryUserStore(self._tables)

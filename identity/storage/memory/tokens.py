@@ -140,9 +140,7 @@ class MemoryTokenStore(MemoryStore, TokenStore):
             if family.user_id == user_id and family.revoked_at is None and now < family.ends_at
         ]
         live.sort(key=lambda family: (family.started_at, family.id))
-        return connected_applications(
-            (family, self._client(family.client_id), self._last_used_at(family)) for family in live
-        )
+        return connected_applications((row, self._client(row.client_id), self._last_used_at(row)) for row in live)
 
     def _client(self, client_id: str) -> ApplicationClient:
         client = MemoryApplicationStore(self._tables).find_client(client_id)

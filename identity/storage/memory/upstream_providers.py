@@ -11,15 +11,11 @@ class MemoryUpstreamProviderStore(MemoryEntityStore[UpstreamProvider], UpstreamP
     table = "upstream_providers"
 
     def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[UpstreamProvider]:
-        providers = (
-            provider for provider in self._tables.upstream_providers if provider.organization_id == organization_id
-        )
+        providers = (row for row in self._tables.upstream_providers if row.organization_id == organization_id)
         return page_newest_first(
             (provider for provider in providers if matches_query(request.query, provider)), request
         )
 
     def list_available(self, organization_id: str | None) -> tuple[UpstreamProvider, ...]:
         active = (provider for provider in self._tables.upstream_providers if provider.active)
-        return sort_oldest_first(
-            provider for provider in active if provider.everywhere or provider.organization_id == organization_id
-        )
+        return sort_oldest_first(row for row in active if row.everywhere or row.organization_id == organization_id)

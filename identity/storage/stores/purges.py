@@ -53,13 +53,7 @@ class PurgeStore(ABC):
 
     @abstractmethod
     def find_candidates(
-        self,
-        kind: PurgeKind,
-        before: datetime,
-        limit: int,
-        *,
-        legal_holds: Collection[str] = (),
-        cursor: Any = None,
+        self, kind: PurgeKind, before: datetime, limit: int, *, legal_holds: Collection[str] = (), cursor: Any = None
     ) -> PurgeCandidates:
         """The candidates among ``limit`` rows that expired before the moment, oldest first; ``cursor`` is that of
         the previous search.

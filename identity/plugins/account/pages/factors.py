@@ -63,11 +63,7 @@ class RemoveFactorPage(_EnrolmentPage):
 
     def template_variables(self) -> Mapping[str, object]:
         services, is_required = self.request.services, False
-        rest = [
-            enrolment
-            for enrolment in services.factors.list_enrolments(self.subject.user.id)
-            if enrolment.id != self.enrolment.id
-        ]
+        rest = [item for item in services.factors.list_enrolments(self.subject.user.id) if item.id != self.enrolment.id]
         if not any(_is_usable(self, item) for item in rest):
             is_required = services.policies.requires_second_factor(self.subject)
         return {**super().template_variables(), "last_and_needed": is_required}
@@ -127,9 +123,7 @@ class FactorSection:
         had = {item.factor for item in self._enrolled}
         if not any(_is_usable(self._page, item) for item in self._enrolled):
             return ""
-        spare = [
-            factor for factor in allowed_factors(request_context(self._page.request), self._policy) if factor.is_backup
-        ]
+        spare = [item for item in allowed_factors(request_context(self._page.request), self._policy) if item.is_backup]
         if not spare or any(factor.name in had for factor in spare):
             return ""
         return next(

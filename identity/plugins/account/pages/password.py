@@ -52,10 +52,7 @@ class ChangePasswordPage(AccountPage, FormPage):
             problems["current_password"] = gettext_lazy("Enter your present password.")
         try:
             self.request.services.passwords.require_acceptable(
-                new,
-                form.repeated_text("new_password"),
-                owner=self.subject,
-                names=forbidden_passwords(self.subject),
+                new, form.repeated_text("new_password"), owner=self.subject, names=forbidden_passwords(self.subject)
             )
         except Invalid as refused:
             problems |= refused.fields

@@ -23,10 +23,7 @@ class ForcedPasswordChangePage(SignInPage):
         proved = self.sign_in.authenticated_subject
         if proved is None or not self.is_next_interaction(ChangePasswordInteraction.name):
             return self.redirect_to_next()
-        return {
-            "login_name": proved.login_name,
-            "min_length": self.request.services.passwords.min_length(proved),
-        }
+        return {"login_name": proved.login_name, "min_length": self.request.services.passwords.min_length(proved)}
 
     def submit(self, form: Form) -> Response:
         """Store the new password and keep this sign-in; all other sessions and tokens of the user end."""

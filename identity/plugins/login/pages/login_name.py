@@ -15,10 +15,8 @@ from identity.services.sign_ins import OTHER_METHOD_STEP
 _MAX_LOGIN_NAME_LENGTH = 500
 #: The button that shows the instance's sign-in methods.
 _OTHER_METHOD_FIELD = "another"
-_MISSING, _MISSING_BY_EMAIL = (
-    gettext_lazy("Enter your login name."),
-    gettext_lazy("Enter your login name or email address."),
-)
+_MISSING = gettext_lazy("Enter your login name.")
+_MISSING_BY_EMAIL = gettext_lazy("Enter your login name or email address.")
 
 
 class LoginNamePage(SignInPage):

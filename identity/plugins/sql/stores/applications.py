@@ -57,10 +57,7 @@ _UPDATE_SECRET_LAST_USED = advance_timestamp(client_secrets.c.last_used_at)
 _LIST_SECRETS = _SECRET_TABLE.select.where(client_secrets.c.application_id == bindparam("application")).order_by(
     *_OLDEST_SECRET_FIRST
 )
-_SORT_COLUMNS = {
-    "name": table.c.name_key,
-    "created_at": table.c.created_at,
-}
+_SORT_COLUMNS = {"name": table.c.name_key, "created_at": table.c.created_at}
 
 
 class SqlApplicationStore(SqlEntityStore[Application], ApplicationStore):

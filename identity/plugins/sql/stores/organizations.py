@@ -18,11 +18,7 @@ from identity.storage.stores.organizations import OrganizationStore
 ENTITY_TABLE = EntityTable[Organization](table)
 
 _FIND_BY_DOMAIN = ENTITY_TABLE.select.where(table.c.primary_domain == bindparam("domain"))
-_SORT_COLUMNS = {
-    "name": table.c.name_key,
-    "primary_domain": table.c.primary_domain,
-    "created_at": table.c.created_at,
-}
+_SORT_COLUMNS = {"name": table.c.name_key, "primary_domain": table.c.primary_domain, "created_at": table.c.created_at}
 
 _DOMAIN_TABLE = MappedTable[OrganizationDomain](domains)
 _DOMAIN_CONDITION = (domains.c.organization_id == bindparam("organization"), domains.c.name == bindparam("domain"))
@@ -33,8 +29,7 @@ _LIST_DOMAINS = _DOMAIN_TABLE.select.where(domains.c.organization_id == bindpara
 )
 _LIST_UNPROVEN_DOMAINS = (
     _DOMAIN_TABLE.select.where(
-        domains.c.proof == DomainProof.UNPROVEN.value,
-        not_(domains.c.name.endswith(bindparam("name_space"))),
+        domains.c.proof == DomainProof.UNPROVEN.value, not_(domains.c.name.endswith(bindparam("name_space")))
     )
     .order_by(domains.c.name, domains.c.organization_id)
     .limit(bindparam("limit"))

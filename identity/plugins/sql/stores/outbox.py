@@ -42,9 +42,7 @@ _LIST_ORGANIZATION_LANE = _LIST_LANE.where(table.c.organization_id == bindparam(
 _LIST_LANE_WITHOUT_ORGANIZATION = _LIST_LANE.where(table.c.organization_id.is_(None))
 _IS_EXPIRED = table.c.expires_at <= bindparam("at")
 _BACKLOG = select(
-    func.count(case((_IS_EXPIRED, None), else_=1)),
-    func.count(case((_IS_EXPIRED, 1))),
-    func.min(table.c.created_at),
+    func.count(case((_IS_EXPIRED, None), else_=1)), func.count(case((_IS_EXPIRED, 1))), func.min(table.c.created_at)
 ).where(_KIND_CONDITION, or_(_IS_EXPIRED, table.c.attempts > 0))
 _FIRST_MESSAGES = (
     select(table.c.created_at)

@@ -51,10 +51,7 @@ _UPDATE_ROLE = update(project_roles).where(*_ROLE_CONDITION, project_roles.c.ver
 _FIND_ROLE = select(project_roles.c.version).where(*_ROLE_CONDITION)
 _DELETE_ROLE = delete(project_roles).where(*_ROLE_CONDITION)
 _LIST_ROLES = _ROLE_TABLE.select.where(project_roles.c.project_id == bindparam("project")).order_by(project_roles.c.key)
-_SORT_COLUMNS = {
-    "name": table.c.name_key,
-    "created_at": table.c.created_at,
-}
+_SORT_COLUMNS = {"name": table.c.name_key, "created_at": table.c.created_at}
 
 
 class SqlProjectStore(SqlEntityStore[Project], ProjectStore):

@@ -100,10 +100,8 @@ class _PurgeRule:
     def candidates_select(self, *, whole_index: bool) -> Select[Any]:
         """For each scanned row: expiry, its key, and the key of the row to delete or else NULL."""
         scanned = self.scanned_rows(whole_index=whole_index)
-        at, position = (
-            scanned.c[self.expiry_column.key],
-            [scanned.c[column.key] for column in self.expiry_column.table.primary_key],
-        )
+        at = scanned.c[self.expiry_column.key]
+        position = [scanned.c[column.key] for column in self.expiry_column.table.primary_key]
         if self.is_joined:
             # Unordered: sorting would read all of them first.
             joined = select(at, *position, *self.key).outerjoin_from(scanned, self.table, self._join_condition(scanned))
@@ -228,13 +226,7 @@ class SqlPurgeStore(SqlStore, PurgeStore):
     """A search for each kind, and a deletion by key; dependent rows are deleted by foreign keys."""
 
     def find_candidates(
-        self,
-        kind: PurgeKind,
-        before: datetime,
-        limit: int,
-        *,
-        legal_holds: Collection[str] = (),
-        cursor: Any = None,
+        self, kind: PurgeKind, before: datetime, limit: int, *, legal_holds: Collection[str] = (), cursor: Any = None
     ) -> PurgeCandidates:
         statements, values = self._bind(kind, before, legal_holds)
         position = statements.first_cursor if cursor is None else cursor

@@ -50,10 +50,8 @@ _CONSUME = CompiledStatement(
         *RECORD_TABLE.columns,
     )
 )
-_USER_CONDITION, _APPLICATION_CONDITION = (
-    table.c.user_id == bindparam("user"),
-    table.c.application_id == bindparam("application"),
-)
+_USER_CONDITION = table.c.user_id == bindparam("user")
+_APPLICATION_CONDITION = table.c.application_id == bindparam("application")
 #: Conditions by owners given.
 _OWNER_CONDITIONS = {
     ("user",): (_USER_CONDITION,),

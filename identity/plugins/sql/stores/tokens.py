@@ -86,9 +86,7 @@ _CONNECTED_APPLICATIONS = (
     .join(projects_table, projects_table.c.id == applications_table.c.project_id)
     .join(organizations_table, organizations_table.c.id == projects_table.c.organization_id)
     .where(
-        families.c.user_id == bindparam("user"),
-        families.c.revoked_at.is_(None),
-        families.c.ends_at > bindparam("at"),
+        families.c.user_id == bindparam("user"), families.c.revoked_at.is_(None), families.c.ends_at > bindparam("at")
     )
     .order_by(families.c.started_at, families.c.id)
 )

@@ -192,11 +192,7 @@ class SqlUserStore(SqlEntityStore[User], UserStore):
             query = query.where(_IS_ACTIVE)
         found = map(read_subject, self._fetch_all(query, values))
         # Releases before 0011 change only the profile.
-        return tuple(
-            subject
-            for subject in found
-            if isinstance(subject.user, HumanUser) and subject.user.verified_email_key == key
-        )
+        return tuple(item for item in found if isinstance(item.user, HumanUser) and item.user.verified_email_key == key)
 
     def has_email_used_as_login_name(self, organization_id: str, domain: str) -> bool:
         values = {"organization": organization_id, "of_domain": f"@{domain}"}

@@ -63,13 +63,8 @@ def security_sections(page: SignedInPage) -> Iterable[SecuritySection]:
 def export_linked_identities(request: Request, subject: Subject) -> object:
     """The user's linked identities for the data export."""
     return [
-        {
-            "issuer": linked_identity.issuer,
-            "subject": linked_identity.subject,
-            "name": linked_identity.name,
-            "linked_at": linked_identity.linked_at.isoformat(),
-        }
-        for linked_identity in load_linked_identities(request).list_user_identities(subject.user.id)
+        {"issuer": item.issuer, "subject": item.subject, "name": item.name, "linked_at": item.linked_at.isoformat()}
+        for item in load_linked_identities(request).list_user_identities(subject.user.id)
     ]
 
 
