@@ -23,6 +23,8 @@ A page that changes something::
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
 from typing import Any, ClassVar
 from urllib.parse import urlencode
 
@@ -88,7 +90,7 @@ class FormRedisplay(Exception):
 class Page:
     """A page without a form. One object serves one request."""
 
-    template: ClassVar[str]
+    template: str
     #: The status of the page, unless its form had errors.
     status: ClassVar[int] = 200
 
@@ -177,19 +179,19 @@ class FormPage(Page):
     """A page with one form, which posts to the page itself."""
 
     #: The rendered fields, in page order: they keep their values and order the error summary.
-    fields: ClassVar[tuple[str, ...]] = ()
+    fields: tuple[str, ...] = ()
     #: Fields whose values are never sent back, such as passwords.
     secret_fields: ClassVar[frozenset[str]] = frozenset()
     #: Fields that may occur many times, such as checkboxes.
-    repeated_fields: ClassVar[frozenset[str]] = frozenset()
+    repeated_fields: frozenset[str] = frozenset()
     #: Fields without text input: a single text field beside them shows its own error.
     non_text_fields: ClassVar[frozenset[str]] = frozenset()
     #: Maximum length of a field, in characters.
     max_length: ClassVar[int] = MAX_BODY_LENGTH
     #: Names of form fields by the command's names.
-    field_aliases: ClassVar[Mapping[str, str]] = {}
+    field_aliases: Mapping[str, str] = MappingProxyType({})
     #: True for creation forms: they carry a single-use id in the field ``once``.
-    is_creation: ClassVar[bool] = False
+    is_creation: bool = False
     #: The field with a document whose members can have errors.
     document_field: ClassVar[str] = ""
 
@@ -365,9 +367,13 @@ def _error_message(refused: Exception) -> str:
     return message if isinstance(message, str) else str(refused)
 
 
-def _page_view(kind: type[Page]) -> Callable[[Any, Request], Response]:
+#: A page class, or one with further arguments: ``partial(EditPage, resource_type=PROJECT)``.
+PageFactory = Callable[..., Page]
+
+
+def _page_view(make_page: PageFactory) -> Callable[[Any, Request], Response]:
     def view(context: Any, request: Request) -> Response:
-        page = kind(context, request)
+        page = make_page(context, request)
         early = page.early_response()
         if early is not None:
             return early
@@ -380,7 +386,7 @@ def add_page(
     config: Configurator,
     name: str,
     path: str,
-    page: type[Page],
+    page: PageFactory,
     *,
     permission: str,
     authenticate: str | None = None,
@@ -389,7 +395,8 @@ def add_page(
 ) -> None:
     """Directive: add the route and view of a page, on the login host."""
     options = predicates if authenticate is None else {"authenticate": authenticate, **predicates}
-    methods = ("GET", "POST") if issubclass(page, FormPage) else ("GET",)
+    page_class = page.func if isinstance(page, partial) else page
+    methods = ("GET", "POST") if isinstance(page_class, type) and issubclass(page_class, FormPage) else ("GET",)
     config.add_route(name, path, host="login", factory=factory, request_method=methods, **options)
     config.add_view(_page_view(page), route_name=name, permission=permission, checks_form=True)
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+EntityT = TypeVar("EntityT")
 RenderedT = TypeVar("RenderedT")
 
 CONSOLE_PATH = "/console"
@@ -85,12 +86,26 @@ class ConsolePage(SignedInPage):
 
     context: RouteContext
     home_path = CONSOLE_PATH
-    section: ClassVar[str] = ""
+    flash_messages = FLASH_MESSAGES
     #: The label of the section's list in breadcrumbs.
     section_label: ClassVar[str] = ""
-    flash_messages = FLASH_MESSAGES
-    #: True for instance pages: their section is one of INSTANCE_SECTIONS.
-    is_instance_page: ClassVar[bool] = False
+
+    @property
+    def section(self) -> str:
+        """The name of the page's navigation section."""
+        return ""
+
+    @property
+    def is_instance_page(self) -> bool:
+        """True for instance pages: their section is one of INSTANCE_SECTIONS."""
+        return False
+
+    def entity_of(self, model: type[EntityT]) -> EntityT:
+        """The entity that the route's context factory found, which is a ``model``."""
+        entity = self.context.entity
+        if not isinstance(entity, model):
+            raise TypeError(f"{self.request.path} is not about a {model.__name__}")
+        return entity
 
     @property
     def principal(self) -> Principal:

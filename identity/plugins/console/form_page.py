@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from pyramid.request import Request
 from pyramid.response import Response
 
 from identity.domain.errors import Invalid
 from identity.domain.messages import gettext_lazy
+from identity.http.route_contexts import RouteContext
 from identity.pages.forms import VERSION_FIELD, FieldValue, Form
 from identity.pages.page import FormPage
 from identity.pages.signed_in_page import parse_version
@@ -20,21 +22,16 @@ from identity.services.commands import Command, Decoded, decode
 class ConsoleFormPage(ConsolePage, FormPage):
     template = "console/form.html"
     #: In the order of the page. Custom templates may render a part of them.
-    form_fields: ClassVar[tuple[FormField, ...]] = ()
+    form_fields: tuple[FormField, ...] = ()
 
-    def __init_subclass__(cls) -> None:
-        if "form_fields" in cls.__dict__:
-            first, *form_fields = cls.form_fields
-            cls.form_fields = (replace(first, autofocus=True), *form_fields)
-            cls.fields = tuple(form_field.name for form_field in cls.form_fields)
-            cls.repeated_fields = frozenset(
-                form_field.name for form_field in cls.form_fields if form_field.is_multi_valued
-            )
-            cls.field_aliases = {
-                form_field.command_member: form_field.name
-                for form_field in cls.form_fields
-                if form_field.command_member != form_field.name
-            }
+    def __init__(self, context: RouteContext, request: Request, **arguments: Any) -> None:
+        super().__init__(context, request, **arguments)
+        if self.form_fields:
+            first, *others = self.form_fields
+            self.form_fields = (replace(first, autofocus=True), *others)
+            self.fields = tuple(field.name for field in self.form_fields)
+            self.repeated_fields = frozenset(field.name for field in self.form_fields if field.is_multi_valued)
+            self.field_aliases = {field.command_member: field.name for field in self.form_fields}
 
     #: The field and value with which all collapsible groups are open.
     disclosure_condition: ClassVar[tuple[str, str]] = ("", "")

@@ -18,6 +18,7 @@ from identity.domain.users import HumanUser, ServiceUser, Subject
 from identity.http import route_contexts
 from identity.http.route_contexts import RouteContext
 from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs, ConsolePage
+from identity.plugins.console.routes import ConsoleRoute
 
 ORGANIZATIONS_PATH = f"{CONSOLE_PATH}/organizations"
 ORGANIZATIONS_BREADCRUMBS: Breadcrumbs = ((gettext_lazy("Organizations"), ORGANIZATIONS_PATH),)
@@ -160,7 +161,7 @@ class ProjectGrantResourcePage(ResourcePage[ProjectGrant]):
     permission_subject, service_name = "project_grant", "project_grants"
 
     @property
-    def section(self) -> str:  # type: ignore[override]
+    def section(self) -> str:
         return "granted-projects" if is_holder_page(self, self.entity) else "projects"
 
     @property
@@ -216,3 +217,9 @@ def project_breadcrumbs(page: ConsolePage, project: Project) -> Breadcrumbs:
         (gettext_lazy("Projects"), f"{page.base_path}/projects"),
         (project.name, f"{CONSOLE_PATH}/projects/{project.id}"),
     ]
+
+
+def resource_routes(*pages: type[ResourcePage[Any]]) -> tuple[ConsoleRoute, ...]:
+    return tuple(
+        ConsoleRoute(f"{page.path}{page.path_suffix}", page, page.permission(), page.context_factory) for page in pages
+    )

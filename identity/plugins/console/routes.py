@@ -2,15 +2,13 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from pyramid.config import Configurator
 from pyramid.request import Request
 
 from identity.http.route_contexts import RouteContext
-from identity.pages.page import Page
+from identity.pages.page import PageFactory
 from identity.plugins.console.console_page import CONSOLE_PATH
-from identity.plugins.console.resource_page import ResourcePage
 
 
 @dataclass(frozen=True)
@@ -20,15 +18,9 @@ class ConsoleRoute:
     """
 
     path: str
-    page: type[Page]
+    page: PageFactory
     permission: str
     context_factory: Callable[[Request], RouteContext]
-
-
-def resource_routes(*pages: type[ResourcePage[Any]]) -> tuple[ConsoleRoute, ...]:
-    return tuple(
-        ConsoleRoute(f"{page.path}{page.path_suffix}", page, page.permission(), page.context_factory) for page in pages
-    )
 
 
 def add_console_routes(config: Configurator, console_routes: Iterable[ConsoleRoute]) -> None:

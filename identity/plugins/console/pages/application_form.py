@@ -27,8 +27,8 @@ from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs
 from identity.plugins.console.expiring_credentials import ALREADY_CREATED_MESSAGE
 from identity.plugins.console.form_fields import FormField, form_fields, format_minutes, split_lines
 from identity.plugins.console.form_page import ConsoleFormPage, EditPage
-from identity.plugins.console.resource_page import ApplicationResourcePage, ProjectResourcePage
-from identity.plugins.console.routes import ConsoleRoute, resource_routes
+from identity.plugins.console.resource_page import ApplicationResourcePage, ProjectResourcePage, resource_routes
+from identity.plugins.console.routes import ConsoleRoute
 from identity.services.commands import Decoded
 from identity.services.commands.applications import ChangeApplication, RegisterApplication
 

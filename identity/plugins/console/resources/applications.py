@@ -24,9 +24,9 @@ from identity.plugins.console.page_sections import (
     PageSection,
     TableSection,
 )
-from identity.plugins.console.resource_page import ApplicationResourcePage, ProjectResourcePage
+from identity.plugins.console.resource_page import ApplicationResourcePage, ProjectResourcePage, resource_routes
 from identity.plugins.console.resources.branding import branding_section
-from identity.plugins.console.routes import ConsoleRoute, resource_routes
+from identity.plugins.console.routes import ConsoleRoute
 from identity.provider.endpoints import metadata
 from identity.storage.paging import PageRequest, ResultPage
 

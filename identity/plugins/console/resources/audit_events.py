@@ -196,7 +196,7 @@ class AuditEventDetailPage(ConsolePage):
         return event
 
     @property
-    def is_instance_page(self) -> bool:  # type: ignore[override]
+    def is_instance_page(self) -> bool:
         return self.event.organization_id is None
 
     @property

@@ -28,8 +28,12 @@ from identity.pages.translation import LANGUAGE_NAMES
 from identity.plugins.console.form_fields import FormField, TextArea, editable_fields, form_field
 from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.page_sections import ActionSection, DescriptionListSection, Descriptions, PageSection
-from identity.plugins.console.resource_page import ApplicationResourcePage, OrganizationResourcePage, ResourcePage
-from identity.plugins.console.routes import resource_routes
+from identity.plugins.console.resource_page import (
+    ApplicationResourcePage,
+    OrganizationResourcePage,
+    ResourcePage,
+    resource_routes,
+)
 from identity.plugins.console.upload_page import UploadFormPage
 from identity.services.commands import decode
 from identity.services.commands.branding import ChangeBranding

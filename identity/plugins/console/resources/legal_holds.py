@@ -24,8 +24,9 @@ from identity.plugins.console.resource_page import (
     OrganizationResourcePage,
     ResourcePage,
     UserResourcePage,
+    resource_routes,
 )
-from identity.plugins.console.routes import ConsoleRoute, resource_routes
+from identity.plugins.console.routes import ConsoleRoute
 from identity.services.commands.legal_holds import CreateLegalHold
 from identity.storage.paging import PageRequest, ResultPage
 

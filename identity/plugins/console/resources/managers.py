@@ -18,9 +18,9 @@ from identity.plugins.console.form_page import EditPage
 from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.memberships import load_resource_links
 from identity.plugins.console.page_sections import Descriptions
-from identity.plugins.console.resource_page import ResourcePage
+from identity.plugins.console.resource_page import ResourcePage, resource_routes
 from identity.plugins.console.role_selection import RoleOptions, RolesFormPage, SelectUserThenRolesPage
-from identity.plugins.console.routes import ConsoleRoute, resource_routes
+from identity.plugins.console.routes import ConsoleRoute
 from identity.plugins.console.user_display import display_user, display_users
 from identity.services.commands.managers import AddManager, ChangeManager
 from identity.storage.paging import PageRequest, ResultPage
@@ -28,11 +28,11 @@ from identity.storage.paging import PageRequest, ResultPage
 
 class ResourceManagersPage(ConsolePage):
     @property
-    def is_instance_page(self) -> bool:  # type: ignore[override]
+    def is_instance_page(self) -> bool:
         return self.level is ManagerLevel.INSTANCE
 
     @property
-    def section(self) -> str:  # type: ignore[override]
+    def section(self) -> str:
         return {ManagerLevel.INSTANCE: "instance", ManagerLevel.ORGANIZATION: ""}.get(self.level, "projects")
 
     @property

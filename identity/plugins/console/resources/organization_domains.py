@@ -23,8 +23,8 @@ from identity.plugins.console.detail_page import ResourceDetailPage
 from identity.plugins.console.form_fields import LITERAL_INPUT_ATTRIBUTES, FormField
 from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.page_sections import Descriptions, TableSection
-from identity.plugins.console.resource_page import ORGANIZATIONS_BREADCRUMBS, OrganizationResourcePage
-from identity.plugins.console.routes import ConsoleRoute, resource_routes
+from identity.plugins.console.resource_page import ORGANIZATIONS_BREADCRUMBS, OrganizationResourcePage, resource_routes
+from identity.plugins.console.routes import ConsoleRoute
 from identity.services.commands.organizations import AddDomain, ChangeOrganization
 from identity.services.domains import ASSERT_PERMISSION
 

@@ -25,12 +25,13 @@ from identity.plugins.console.resource_page import (
     ORGANIZATIONS_BREADCRUMBS,
     ORGANIZATIONS_PATH,
     OrganizationResourcePage,
+    resource_routes,
 )
 from identity.plugins.console.resources.branding import branding_section
 from identity.plugins.console.resources.legal_holds import legal_hold_badges, legal_hold_section
 from identity.plugins.console.resources.managers import ManagerListPage
 from identity.plugins.console.resources.organization_domains import domains_section
-from identity.plugins.console.routes import ConsoleRoute, resource_routes
+from identity.plugins.console.routes import ConsoleRoute
 from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
 from identity.services.organization_transfer import OrganizationTransfer
 from identity.storage.paging import PageRequest, ResultPage

@@ -19,7 +19,12 @@ from identity.plugins.console.detail_page import ResourceDetailPage
 from identity.plugins.console.form_page import EditPage
 from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.page_sections import Descriptions, NoteSection, PageSection
-from identity.plugins.console.resource_page import ProjectGrantResourcePage, ProjectResourcePage, project_grant_path
+from identity.plugins.console.resource_page import (
+    ProjectGrantResourcePage,
+    ProjectResourcePage,
+    project_grant_path,
+    resource_routes,
+)
 from identity.plugins.console.resources.managers import ManagerListPage
 from identity.plugins.console.resources.organizations import fetch_visible_organizations
 from identity.plugins.console.resources.user_grants import USER_GRANTS
@@ -30,7 +35,7 @@ from identity.plugins.console.role_selection import (
     SelectThenRolesPage,
     role_options,
 )
-from identity.plugins.console.routes import ConsoleRoute, resource_routes
+from identity.plugins.console.routes import ConsoleRoute
 from identity.services.commands.projects import AddProjectGrant, ChangeProjectGrant
 from identity.storage.paging import PageRequest, ResultPage
 

@@ -16,7 +16,7 @@ from identity.plugins.console.form_page import CreatePage, EditPage
 from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.memberships import manager_roles_section
 from identity.plugins.console.page_sections import Descriptions, NoteSection, PageSection
-from identity.plugins.console.resource_page import ServiceUserResourcePage
+from identity.plugins.console.resource_page import ServiceUserResourcePage, resource_routes
 from identity.plugins.console.resources.audit_events import user_events_section
 from identity.plugins.console.resources.held_grants import HELD_GRANTS
 from identity.plugins.console.resources.service_user_keys import ServiceUserKeyListPage
@@ -24,7 +24,7 @@ from identity.plugins.console.resources.service_user_secrets import (
     PersonalAccessTokenListPage,
     service_user_secret_section,
 )
-from identity.plugins.console.routes import ConsoleRoute, resource_routes
+from identity.plugins.console.routes import ConsoleRoute
 from identity.services.commands.service_users import ChangeServiceUser, CreateServiceUser
 from identity.storage.paging import PageRequest, ResultPage
 from identity.storage.stores.users import UserKind

@@ -24,8 +24,8 @@ from identity.plugins.console.form_fields import FormField, TextArea, form_field
 from identity.plugins.console.form_page import ConsoleFormPage, CreatePage, EditPage
 from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.page_sections import Descriptions
-from identity.plugins.console.resource_page import UpstreamProviderResourcePage
-from identity.plugins.console.routes import ConsoleRoute, resource_routes
+from identity.plugins.console.resource_page import UpstreamProviderResourcePage, resource_routes
+from identity.plugins.console.routes import ConsoleRoute
 from identity.services.commands.upstream_providers import ChangeUpstreamProvider, CreateUpstreamProvider
 from identity.services.upstream_providers import INSTANCE_WRITE
 from identity.storage.paging import PageRequest, ResultPage

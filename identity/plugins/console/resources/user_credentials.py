@@ -15,8 +15,8 @@ from identity.plugins.console.action_page import ResourceActionPage
 from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
 from identity.plugins.console.form_fields import FormField, RadioField, form_fields
 from identity.plugins.console.form_page import ConsoleFormPage
-from identity.plugins.console.resource_page import UserResourcePage
-from identity.plugins.console.routes import ConsoleRoute, resource_routes
+from identity.plugins.console.resource_page import UserResourcePage, resource_routes
+from identity.plugins.console.routes import ConsoleRoute
 from identity.services.commands.users import InviteHumanUser
 from identity.services.users import InitialCredential
 

@@ -9,8 +9,7 @@ from identity.domain.messages import gettext_lazy
 from identity.http.endpoint_routes import request_context
 from identity.plugins.console.action_page import ActionPage
 from identity.plugins.console.page_sections import TableSection
-from identity.plugins.console.resource_page import UserResourcePage
-from identity.plugins.console.routes import resource_routes
+from identity.plugins.console.resource_page import UserResourcePage, resource_routes
 
 _SECTION_ID = "second-factors"
 

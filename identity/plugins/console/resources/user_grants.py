@@ -26,9 +26,10 @@ from identity.plugins.console.resource_page import (
     ResourcePage,
     ServiceUserResourcePage,
     UserResourcePage,
+    resource_routes,
 )
 from identity.plugins.console.role_selection import RoleOptions, RolesFormPage, SelectUserThenRolesPage, role_options
-from identity.plugins.console.routes import ConsoleRoute, resource_routes
+from identity.plugins.console.routes import ConsoleRoute
 from identity.plugins.console.user_display import display_user, display_users
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
 from identity.storage.paging import PageRequest, ResultPage
@@ -193,7 +194,7 @@ class UserGrantResourcePage(ResourcePage[UserGrant]):
         return page
 
     @property
-    def section(self) -> str:  # type: ignore[override]
+    def section(self) -> str:
         return self.origin_entity.section
 
     @property

@@ -28,7 +28,7 @@ from identity.plugins.console.form_page import EditPage
 from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.memberships import manager_roles_section
 from identity.plugins.console.page_sections import ActionSection, Descriptions, NoteSection, PageSection
-from identity.plugins.console.resource_page import UserResourcePage
+from identity.plugins.console.resource_page import UserResourcePage, resource_routes
 from identity.plugins.console.resources.audit_events import user_events_section
 from identity.plugins.console.resources.connected_applications import connected_applications_section
 from identity.plugins.console.resources.held_grants import HELD_GRANTS
@@ -40,7 +40,7 @@ from identity.plugins.console.resources.user_credentials import (
     SetOneTimePasswordPage,
 )
 from identity.plugins.console.resources.user_factors import factors_section
-from identity.plugins.console.routes import ConsoleRoute, resource_routes
+from identity.plugins.console.routes import ConsoleRoute
 from identity.services.commands.users import ChangeHumanUser
 from identity.services.users import UserState
 from identity.storage.paging import PageRequest, ResultPage

@@ -1,0 +1,202 @@
+"""Action: a change that a page asks to confirm, such as deactivating or deleting. ActionPage is that page."""
+
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, Protocol, TypeVar
+
+from pyramid.request import Request
+from pyramid.response import Response
+
+from identity.cached_property import cached_property
+from identity.domain.deletion_impact import DeletionTarget
+from identity.domain.errors import Invalid
+from identity.domain.messages import gettext_lazy
+from identity.http.route_contexts import RouteContext
+from identity.pages.forms import Form
+from identity.plugins.console.console_page import Breadcrumbs
+from identity.plugins.console.form_page import ConsoleFormPage
+from identity.plugins.console.impact_labels import impact_labels
+from identity.plugins.console.resource_types import EntityT, ResourcePage, ResourceType
+from identity.plugins.console.routes import ConsoleRoute
+
+#: Shared by several actions.
+REACTIVATION_HINT = gettext_lazy("You can reactivate it later.")
+
+#: Sentences, or what makes them of the page and the entity.
+Sentences = Sequence[str] | Callable[[ResourcePage[EntityT], EntityT], Sequence[str]]
+Text = str | Callable[[ResourcePage[EntityT], EntityT], str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Action(Generic[EntityT]):
+    """``path`` is relative to the entity's, ``permission`` the last part of its name or, with a dot, all of it.
+
+    ``run`` makes the change and may return a response to show instead of the page that ``done`` leads to, by default
+    that of ``back``: a suffix of the entity's path to which Cancel leads. ``label`` and ``button`` are the heading and
+    the button of the link on the entity's page, with ``description``. ``impact`` has one sentence for each kind of
+    affected data. ``confirm`` is the text to type to confirm. ``message_values`` fill the places in all texts.
+    ``parents`` are added to the breadcrumbs. ``page`` is the class of a page that shows more.
+    """
+
+    path: str
+    permission: str = "write"
+    run: Callable[[ResourcePage[EntityT], EntityT], object]
+    title: str
+    submit_label: Text[EntityT]
+    label: str = ""
+    button: str = ""
+    description: Text[EntityT] = ""
+    impact: Sentences[EntityT] = ()
+    cancel_label: Text[EntityT] = gettext_lazy("Keep it")
+    back: str = ""
+    done: Callable[[ResourcePage[EntityT], EntityT], str] | None = None
+    confirm: Callable[[ResourcePage[EntityT], EntityT], str] | None = None
+    is_destructive: bool = True
+    is_available: Callable[[ResourcePage[EntityT], EntityT], bool] = lambda page, entity: True
+    message_values: Callable[[ResourcePage[EntityT], EntityT], Mapping[str, object]] | None = None
+    parents: Callable[[ResourcePage[EntityT], EntityT], Breadcrumbs] | None = None
+    #: For actions that make something: the message if the form is sent twice.
+    already_done: str = ""
+    page: "type[ActionPage[EntityT]] | None" = None
+
+    def sentences(self, page: ResourcePage[EntityT], entity: EntityT) -> Sequence[str]:
+        """The impact on this entity."""
+        return self.impact(page, entity) if callable(self.impact) else self.impact
+
+
+def text_of(text: Text[EntityT], page: ResourcePage[EntityT]) -> str:
+    return text if isinstance(text, str) else text(page, page.entity)
+
+
+class ActionPage(ResourcePage[EntityT], ConsoleFormPage):
+    """Asks for confirmation and lists the impact. The title is a question that names the entity."""
+
+    template = "console/action.html"
+    action: Action[EntityT]
+
+    def __init__(
+        self,
+        context: RouteContext,
+        request: Request,
+        *,
+        resource_type: ResourceType[EntityT],
+        action: Action[EntityT],
+    ) -> None:
+        super().__init__(context, request, resource_type=resource_type)
+        self.action, self.is_creation, self.back_path_suffix = action, bool(action.already_done), action.back
+        if action.confirm is not None:
+            self.fields = ("confirm_name",)
+
+    @property
+    def title(self) -> str:
+        return self.action.title
+
+    @property
+    def submit_label(self) -> str:
+        return text_of(self.action.submit_label, self)
+
+    @property
+    def breadcrumbs(self) -> Breadcrumbs:
+        parents = self.action.parents
+        return [*super().breadcrumbs, *(() if parents is None else parents(self, self.entity))]
+
+    @property
+    def message_values(self) -> Mapping[str, object]:
+        values = self.action.message_values
+        return super().message_values if values is None else values(self, self.entity)
+
+    @cached_property
+    def confirmation_text(self) -> str:
+        """The text to type to confirm; empty if none is needed."""
+        return "" if self.action.confirm is None else self.action.confirm(self, self.entity)
+
+    def template_variables(self) -> Mapping[str, object]:
+        return {
+            **super().template_variables(),
+            "effects": [self.translate(sentence) for sentence in self.action.sentences(self, self.entity) if sentence],
+            "keep": self.translate(text_of(self.action.cancel_label, self)),
+            "danger": self.action.is_destructive,
+            "name_to_type": self.confirmation_text,
+        }
+
+    def submit(self, form: Form) -> Response:
+        expected = self.confirmation_text
+        if expected and _comparable(form.text("confirm_name")) != _comparable(expected):
+            raise Invalid({"confirm_name": gettext_lazy("Type {name} to confirm.", name=expected)})
+        if self.action.already_done:
+            self.redeem_submission_id(form, self.action.already_done)
+        done = self.cancel_path if self.action.done is None else self.action.done(self, self.entity)
+        answer = self.action.run(self, self.entity)
+        return answer if isinstance(answer, Response) else self.redirect(self.path_with_flash(done))
+
+
+def _comparable(name: str) -> str:
+    return unicodedata.normalize("NFC", name).strip()
+
+
+def action_routes(kind: ResourceType[EntityT], *actions: Action[EntityT]) -> tuple[ConsoleRoute, ...]:
+    return tuple(
+        kind.route(
+            action.path, partial(action.page or ActionPage, resource_type=kind, action=action), action.permission
+        )
+        for action in actions
+    )
+
+
+class _Deactivatable(Protocol):
+    @property
+    def active(self) -> bool: ...
+
+
+class _Identified(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+DeactivatableT = TypeVar("DeactivatableT", bound=_Deactivatable)
+IdentifiedT = TypeVar("IdentifiedT", bound=_Identified)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deactivation(Action[DeactivatableT]):
+    path: str = "/deactivate"
+    label: str = gettext_lazy("Deactivate")
+    button: str = gettext_lazy("Deactivate …")
+    cancel_label: Text[DeactivatableT] = gettext_lazy("Keep it active")
+    is_destructive: bool = False
+    is_available: Callable[[ResourcePage[DeactivatableT], DeactivatableT], bool] = lambda page, entity: entity.active
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reactivation(Action[DeactivatableT]):
+    path: str = "/reactivate"
+    label: str = gettext_lazy("Reactivate")
+    button: str = gettext_lazy("Reactivate …")
+    cancel_label: Text[DeactivatableT] = gettext_lazy("Keep it deactivated")
+    is_destructive: bool = False
+    is_available: Callable[[ResourcePage[DeactivatableT], DeactivatableT], bool] = lambda page, entity: (
+        not entity.active
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deletion(Action[IdentifiedT]):
+    """Deletes for good, after the name is typed, and leads to the page above. ``impact`` comes before the numbers of
+    what is deleted along with the ``target``.
+    """
+
+    target: DeletionTarget
+    path: str = "/delete"
+    permission: str = "delete"
+    label: str = gettext_lazy("Delete")
+    button: str = gettext_lazy("Delete …")
+    confirm: Callable[[ResourcePage[IdentifiedT], IdentifiedT], str] | None = lambda page, entity: page.entity_name
+    done: Callable[[ResourcePage[IdentifiedT], IdentifiedT], str] | None = lambda page, entity: page.parent_breadcrumbs[
+        -1
+    ][1]
+
+    def sentences(self, page: ResourcePage[IdentifiedT], entity: IdentifiedT) -> Sequence[str]:
+        impact = page.services.deletion_impact(self.target, entity.id)
+        return [*super().sentences(page, entity), *impact_labels(impact)]

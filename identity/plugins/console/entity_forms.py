@@ -1,0 +1,145 @@
+"""CreateForm and EditForm: what the forms of an entity change, and the pages that show them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from pyramid.request import Request
+from pyramid.response import Response
+
+from identity.domain.messages import gettext_lazy
+from identity.http.route_contexts import RouteContext
+from identity.pages.forms import VERSION_FIELD, FieldValue, Form
+from identity.pages.signed_in_page import parse_version
+from identity.plugins.console.console_page import Breadcrumbs, ConsolePage
+from identity.plugins.console.form_fields import FormField, SelectField
+from identity.plugins.console.form_page import ConsoleFormPage
+from identity.plugins.console.lists import ResourceList
+from identity.plugins.console.resource_types import EntityT, ResourcePage, ResourceType
+from identity.plugins.console.routes import ConsoleRoute
+from identity.services.commands import Command
+
+CommandT = TypeVar("CommandT", bound=Command)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateForm(Generic[CommandT]):
+    """``create`` returns the path of the page that shows the new entity."""
+
+    title: str
+    fields: tuple[FormField, ...]
+    command: type[CommandT]
+    create: Callable[[ConsolePage, CommandT], str]
+    submit_label: str = gettext_lazy("Create")
+    lead: str = ""
+
+
+class CreatePage(ConsoleFormPage):
+    """Creates an entity and redirects to its page. The list to which it is added stands above, below the entity of the
+    type ``parent``.
+    """
+
+    is_creation = True
+
+    def __init__(
+        self,
+        context: RouteContext,
+        request: Request,
+        *,
+        form: CreateForm[Any],
+        resource_list: ResourceList[Any],
+        parent: ResourceType[Any] | None = None,
+    ) -> None:
+        self.form, self.resource_list, self.parent, self.form_fields = form, resource_list, parent, form.fields
+        super().__init__(context, request)
+
+    @property
+    def title(self) -> str:
+        return self.form.title
+
+    @property
+    def lead(self) -> str:
+        return self.form.lead
+
+    @property
+    def submit_label(self) -> str:
+        return self.form.submit_label
+
+    @property
+    def section(self) -> str:
+        return self.resource_list.section_of(self, self.parent)
+
+    @property
+    def is_instance_page(self) -> bool:
+        return self.resource_list.is_instance_page
+
+    @property
+    def breadcrumbs(self) -> Breadcrumbs:
+        path = self.request.path.removesuffix("/new")
+        return [*self.resource_list.parents(self, self.parent), (self.resource_list.title, path)]
+
+    def initial_values(self) -> Mapping[str, FieldValue]:
+        """The command's defaults for fields with options."""
+        usual = {name: item.default for name, item in self.form.command.model_fields.items()}
+        return {
+            field.name: field.format_value(usual[field.command_member])
+            for field in self.form_fields
+            if isinstance(field, SelectField)
+        }
+
+    def submit(self, form: Form) -> Response:
+        command = self.build_command(self.form.command, form)
+        self.redeem_submission_id(form)
+        return self.redirect(self.path_with_flash(self.form.create(self, command)))
+
+
+def create_route(
+    form: CreateForm[CommandT], resource_list: ResourceList[Any], parent: ResourceType[Any]
+) -> ConsoleRoute:
+    page = partial(CreatePage, form=form, resource_list=resource_list, parent=parent)
+    return parent.route(f"{resource_list.path}/new", page, resource_list.create)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EditForm(Generic[EntityT, CommandT]):
+    """``change`` applies the command to the entity, if its version is still the one that the form showed."""
+
+    fields: tuple[FormField, ...] = ()
+    command: type[CommandT]
+    change: Callable[[ConsolePage, EntityT, CommandT, int], object]
+    title: str = gettext_lazy("Change {name}")
+
+
+class EditPage(ResourcePage[EntityT], ConsoleFormPage):
+    """Changes an entity and redirects to its page."""
+
+    def __init__(
+        self,
+        context: RouteContext,
+        request: Request,
+        *,
+        resource_type: ResourceType[EntityT],
+        form: EditForm[EntityT, Any],
+    ) -> None:
+        self.form, self.form_fields = form, form.fields
+        super().__init__(context, request, resource_type=resource_type)
+
+    @property
+    def title(self) -> str:
+        return self.form.title
+
+    def initial_values(self) -> Mapping[str, FieldValue]:
+        return self.entity_values(self.entity)
+
+    def submit(self, form: Form) -> Response:
+        command = self.build_command(self.form.command, form)
+        version = parse_version(form.text(VERSION_FIELD))
+        self.form.change(self, self.entity, command, version)
+        return self.redirect(self.path_with_flash(self.success_path))
+
+
+def edit_route(
+    kind: ResourceType[EntityT], form: EditForm[EntityT, Any], page: type[EditPage[EntityT]] = EditPage
+) -> ConsoleRoute:
+    return kind.route("/edit", partial(page, resource_type=kind, form=form), "write")

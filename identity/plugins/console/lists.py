@@ -1,0 +1,236 @@
+"""ResourceList: what a list of entities shows. ListPage shows it as a page with search, sorting and paging;
+``list_section`` shows its beginning as a section of another page.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, TypeVar
+from urllib.parse import urlencode
+
+from markupsafe import Markup
+from pyramid.request import Request
+
+from identity.domain.messages import gettext_lazy
+from identity.http.list_parameters import (
+    CURSOR_PARAM,
+    DESCENDING_PREFIX,
+    SORT_PARAM,
+    STATE_PARAM,
+    encode_next_cursor,
+    list_total,
+    read_page_request,
+)
+from identity.http.route_contexts import RouteContext
+from identity.plugins.console.console_page import Breadcrumbs, ConsolePage
+from identity.plugins.console.page_sections import PREVIEW_ROWS, TableSection
+from identity.plugins.console.resource_types import ResourceType
+from identity.plugins.console.routes import ConsoleRoute
+from identity.storage.paging import PageRequest, ResultPage, SortOrder
+
+#: Cells in the order of the columns; the first one names the row, the last one holds the buttons, if there are any.
+Cells = Sequence[object]
+RowT = TypeVar("RowT")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceList(Generic[RowT]):
+    """``path`` is relative to that of the entity to which the rows belong. ``sort_orders`` are sort key and column,
+    the default first. Callers with the permission ``create`` get a button with ``create_label``; ``entity_label`` is
+    the hidden end of its label. ``action`` is a button that the page has besides.
+    """
+
+    path: str
+    permission: str
+    title: str
+    columns: tuple[str, ...]
+    fetch: Callable[[ConsolePage, PageRequest], ResultPage[RowT]]
+    rows: Callable[[ConsolePage, Sequence[RowT]], Sequence[Cells]]
+    empty_title: str
+    empty_text: str
+    lead: str = ""
+    sort_orders: tuple[tuple[str, str], ...] = ()
+    has_row_buttons: bool = False
+    is_searchable: bool = True
+    has_state_filter: bool = True
+    create: str = ""
+    create_label: str = gettext_lazy("New")
+    entity_label: str = ""
+    can_create: Callable[[ConsolePage], bool] = lambda page: True
+    action: Callable[[ConsolePage], Markup] = lambda page: Markup()
+    #: The navigation section, of lists that are one.
+    section: str = ""
+    is_instance_page: bool = False
+    #: As a section of another page: its HTML id, the link to the whole list, and texts where they differ.
+    section_id: str = ""
+    all_label: str = ""
+    section_lead: str = ""
+    section_empty: str = ""
+    #: True if entities are created from the section only.
+    is_created_from_section: bool = False
+    #: True to link to the list even if the section shows all rows.
+    always_links_to_list: bool = False
+    #: True if creating an entity is the primary action of the section's page.
+    is_primary_task: bool = False
+
+    def section_of(self, page: ConsolePage, parent: ResourceType[Any] | None) -> str:
+        return self.section if self.section or parent is None else parent.section_of(page, page.context.entity)
+
+    def parents(self, page: ConsolePage, parent: ResourceType[Any] | None) -> Breadcrumbs:
+        """The pages above the list; none above a section of the navigation."""
+        return () if self.section or parent is None else parent.breadcrumbs(page, page.context.entity)
+
+    def create_button(self, page: ConsolePage, path: str, kind: str = "primary") -> Markup:
+        """The button for callers who may create an entity, else empty. ``path`` is that of the list."""
+        if not self.create or not page.has_permission(self.create) or not self.can_create(page):
+            return Markup()
+        return page.button_link(
+            self.create_label, f"{path}/new", hidden_label=self.entity_label, kind=kind, symbol="plus"
+        )
+
+
+@dataclass(frozen=True)
+class ListColumn:
+    """A column heading, with the link that sorts by it and the current sort direction. ``sort_options`` are value
+    and label of both directions.
+    """
+
+    text: str
+    href: str = ""
+    direction: str = ""
+    sort_options: tuple[tuple[str, str], ...] = ()
+
+
+class ListPage(ConsolePage):
+    """``parent`` is the type of the entity to which the rows belong, unless the list is a section of its own."""
+
+    template = "console/list.html"
+
+    def __init__(
+        self,
+        context: RouteContext,
+        request: Request,
+        *,
+        resource_list: ResourceList[Any],
+        parent: ResourceType[Any] | None = None,
+    ) -> None:
+        super().__init__(context, request)
+        self.resource_list, self.parent = resource_list, parent
+
+    @property
+    def title(self) -> str:
+        return self.resource_list.title
+
+    @property
+    def section(self) -> str:
+        return self.resource_list.section_of(self, self.parent)
+
+    @property
+    def is_instance_page(self) -> bool:
+        return self.resource_list.is_instance_page
+
+    @property
+    def breadcrumbs(self) -> Breadcrumbs:
+        return self.resource_list.parents(self, self.parent)
+
+    def filter_variables(self) -> Mapping[str, object]:
+        """Template variables of further filters."""
+        return {}
+
+    def template_variables(self) -> Mapping[str, object]:
+        """Raises Invalid for a malformed search."""
+        shown = self.resource_list
+        page_request = read_page_request(self.request, orders=dict(shown.sort_orders))
+        page = shown.fetch(self, page_request)
+        parameters = {name: value for name, value in self.request.GET.items() if name != CURSOR_PARAM}
+        columns = list(self._columns(page_request.sort, parameters))
+        cursor = encode_next_cursor(self.request, page.next_cursor)
+        return {
+            "lead": self.translate(shown.lead),
+            "columns": columns,
+            "sorts": [(value, label) for column in columns for value, label in column.sort_options],
+            # Always sent with a search; defaults to the first order.
+            "sort": self.request.GET.get(SORT_PARAM, "") or next((key for key, _ in shown.sort_orders), ""),
+            "actions": shown.has_row_buttons,
+            "rows": shown.rows(self, page.items),
+            "total": list_total(self.request, page),
+            "q": page_request.query,
+            "state": self.request.GET.get(STATE_PARAM, ""),
+            "searchable": shown.is_searchable,
+            "has_state": shown.has_state_filter,
+            "searched": bool(page_request.query or page_request.active is not None or self.is_filtered()),
+            "nothing_found": self.translate(self.empty_search_message(page_request)),
+            "show_all": self.request.path,
+            "empty_title": self.translate(shown.empty_title),
+            "empty_text": self.translate(shown.empty_text),
+            "new": "" if shown.is_created_from_section else shown.create_button(self, self.request.path),
+            "beside": shown.action(self),
+            "first": self._path_with(parameters) if page_request.cursor is not None else "",
+            "next": "" if cursor is None else self._path_with({**parameters, CURSOR_PARAM: cursor}),
+            **self.filter_variables(),
+        }
+
+    def is_filtered(self) -> bool:
+        """True if a filter besides search and state is set."""
+        return False
+
+    def empty_search_message(self, page_request: PageRequest) -> str:
+        if page_request.query:
+            return gettext_lazy("Nothing here has “{q}” in it.", q=page_request.query)
+        return gettext_lazy("Nothing fits this search.")
+
+    def _columns(self, sort: SortOrder | None, parameters: Mapping[str, str]) -> Iterator[ListColumn]:
+        orders = {label: key for key, label in self.resource_list.sort_orders}
+        sort = sort or SortOrder(next(iter(orders.values()), ""))
+        for label in self.resource_list.columns:
+            text, key = self.translator.gettext(label), orders.get(label)
+            if key is None:
+                yield ListColumn(text)
+                continue
+            chosen = key == sort.key
+            other = f"{DESCENDING_PREFIX}{key}" if chosen and not sort.descending else key
+            direction = ("descending" if sort.descending else "ascending") if chosen else ""
+            directions = (
+                (key, gettext_lazy("{column}, ascending", column=text)),
+                (f"{DESCENDING_PREFIX}{key}", gettext_lazy("{column}, descending", column=text)),
+            )
+            yield ListColumn(
+                text,
+                href=self._path_with({**parameters, SORT_PARAM: other}),
+                direction=direction,
+                sort_options=tuple((value, self.translator.gettext(message)) for value, message in directions),
+            )
+
+    def _path_with(self, parameters: Mapping[str, str]) -> str:
+        path: str = self.request.path
+        return f"{path}?{urlencode(parameters)}" if parameters else path
+
+
+def list_section(
+    page: ConsolePage, resource_list: ResourceList[RowT], parent_path: str, *, lead: str = ""
+) -> TableSection | None:
+    """The first rows on the page of the entity to which they belong; None if the caller may not see them."""
+    if not page.has_permission(resource_list.permission):
+        return None
+    path = f"{parent_path}{resource_list.path}"
+    found = resource_list.fetch(page, PageRequest(limit=PREVIEW_ROWS))
+    rows = resource_list.rows(page, found.items[:PREVIEW_ROWS])
+    more = resource_list.always_links_to_list or found.next_cursor is not None or len(found) > PREVIEW_ROWS
+    kind = "primary" if resource_list.is_primary_task and not rows else ""
+    return TableSection(
+        resource_list.section_id,
+        resource_list.title,
+        lead or resource_list.section_lead or resource_list.lead,
+        columns=resource_list.columns,
+        rows=rows,
+        has_row_buttons=resource_list.has_row_buttons,
+        empty=resource_list.section_empty or resource_list.empty_title,
+        action=resource_list.create_button(page, path, kind) or resource_list.action(page),
+        all_link=(resource_list.all_label, path) if more else None,
+    )
+
+
+def list_route(resource_list: ResourceList[RowT], parent: ResourceType[Any]) -> ConsoleRoute:
+    """The route of a list below the entity to which its rows belong."""
+    page = partial(ListPage, resource_list=resource_list, parent=parent)
+    return parent.route(resource_list.path, page, resource_list.permission)

@@ -1,0 +1,238 @@
+"""ResourceType: where the pages about one kind of entity lie, who may open them, and how they name it. ResourcePage is
+the base of these pages.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from pyramid.request import Request
+
+from identity.cached_property import cached_property
+from identity.domain.applications import Application
+from identity.domain.messages import gettext_lazy
+from identity.domain.organizations import Organization
+from identity.domain.permissions import organization_resource
+from identity.domain.projects import Project, ProjectGrant
+from identity.domain.upstream_providers import UpstreamProvider
+from identity.domain.users import HumanUser, ServiceUser
+from identity.http import route_contexts
+from identity.http.route_contexts import RouteContext
+from identity.pages.page import PageFactory
+from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs, ConsolePage
+from identity.plugins.console.routes import ConsoleRoute
+
+ORGANIZATIONS_PATH = f"{CONSOLE_PATH}/organizations"
+ORGANIZATIONS_BREADCRUMBS: Breadcrumbs = ((gettext_lazy("Organizations"), ORGANIZATIONS_PATH),)
+
+EntityT = TypeVar("EntityT")
+
+
+def display_name(page: ConsolePage, entity: Any) -> str:
+    """The display name of users, the name of other entities."""
+    return str(entity.display_name if isinstance(entity, HumanUser | ServiceUser) else entity.name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceType(Generic[EntityT]):
+    """``path`` is relative to /console and ends with the entity's id; ``context`` loads what the path names.
+
+    ``section`` is the navigation link that is current, ``label`` that of its list in breadcrumbs. ``parents`` are the
+    pages above the entity's own, by default that list; ``has_page`` is false for entities without a page of their own.
+    ``find`` loads the entity if the path names it by more than its id.
+    """
+
+    model: type[EntityT]
+    path: str
+    context: Callable[[Request], RouteContext]
+    permission_prefix: str
+    section: str | Callable[[ConsolePage, EntityT], str] = ""
+    label: str = ""
+    name: Callable[[ConsolePage, EntityT], str] = display_name
+    message_values: Callable[[ConsolePage, EntityT], Mapping[str, object]] | None = None
+    parents: Callable[[ConsolePage, EntityT], Breadcrumbs] | None = None
+    has_page: bool = True
+    find: Callable[[ConsolePage], EntityT] | None = None
+
+    def path_of(self, entity: Any) -> str:
+        """The path of the entity's page."""
+        return f"{CONSOLE_PATH}{self.path.partition('{')[0]}{entity.id}"
+
+    def section_of(self, page: ConsolePage, entity: EntityT) -> str:
+        return self.section if isinstance(self.section, str) else self.section(page, entity)
+
+    def parents_of(self, page: ConsolePage, entity: EntityT) -> Breadcrumbs:
+        if self.parents is not None:
+            return self.parents(page, entity)
+        return [(self.label, f"{page.base_path}/{self.section_of(page, entity)}")]
+
+    def breadcrumbs(self, page: ConsolePage, entity: EntityT) -> Breadcrumbs:
+        """The pages above those about the entity; its own page is the last."""
+        own = [(self.name(page, entity), self.path_of(entity))] if self.has_page else []
+        return [*self.parents_of(page, entity), *own]
+
+    def route(self, path: str, page: PageFactory, permission: str) -> ConsoleRoute:
+        """The route of a page below the entity's; see ``permission``."""
+        return ConsoleRoute(f"{self.path}{path}", page, self.permission(permission), self.context)
+
+    def page_route(self, path: str, page: "type[ResourcePage[EntityT]]", permission: str) -> ConsoleRoute:
+        """The same for a page class that needs nothing else."""
+        return self.route(path, partial(page, resource_type=self), permission)
+
+    def permission(self, name: str) -> str:
+        """The name with the prefix of this type, unless it has one."""
+        return name if "." in name else f"{self.permission_prefix}.{name}"
+
+
+class ResourcePage(ConsolePage, Generic[EntityT]):
+    """A page about one entity."""
+
+    #: Appended to the entity's path for the list or section to return to.
+    back_path_suffix: str = ""
+
+    def __init__(self, context: RouteContext, request: Request, *, resource_type: ResourceType[EntityT]) -> None:
+        super().__init__(context, request)
+        self.resource_type = resource_type
+
+    @cached_property
+    def entity(self) -> EntityT:
+        """Raises NotFound."""
+        find = self.resource_type.find
+        return self.entity_of(self.resource_type.model) if find is None else find(self)
+
+    @property
+    def entity_name(self) -> str:
+        return self.resource_type.name(self, self.entity)
+
+    @property
+    def section(self) -> str:
+        return self.resource_type.section_of(self, self.entity)
+
+    @property
+    def message_values(self) -> Mapping[str, object]:
+        values = self.resource_type.message_values
+        return {"name": self.entity_name} if values is None else values(self, self.entity)
+
+    @property
+    def resource_path(self) -> str:
+        return self.resource_type.path_of(self.entity)
+
+    @cached_property
+    def parent_breadcrumbs(self) -> Breadcrumbs:
+        return self.resource_type.parents_of(self, self.entity)
+
+    @cached_property
+    def _trail(self) -> Breadcrumbs:
+        return self.resource_type.breadcrumbs(self, self.entity)
+
+    @property
+    def breadcrumbs(self) -> Breadcrumbs:
+        return self._trail
+
+    @property
+    def cancel_path(self) -> str:
+        return f"{self.resource_path}{self.back_path_suffix}"
+
+
+# --- types that several files need ------------------------------------------------------------------------------------
+
+
+def project_breadcrumbs(page: ConsolePage, project: Project) -> Breadcrumbs:
+    return PROJECT.breadcrumbs(page, project)
+
+
+def _project_of(page: ConsolePage, entity: Application | ProjectGrant) -> Project:
+    return page.services.projects.get(entity.project_id)
+
+
+def holder_organization(page: ConsolePage, grant: ProjectGrant) -> Organization:
+    """The organization to which the project is granted."""
+    return page.services.organizations.get(grant.organization_id)
+
+
+def is_holder_page(page: ConsolePage, grant: ProjectGrant) -> bool:
+    """True if the page is shown to the grantee, not to the granting organization."""
+    return page.organization is not None and page.organization.id == grant.organization_id
+
+
+def project_grant_name(project: Project, holder: Organization) -> str:
+    return gettext_lazy("{project} for {organization}", project=project.name, organization=holder.name)
+
+
+def _project_grant_values(page: ConsolePage, grant: ProjectGrant) -> Mapping[str, object]:
+    holder = holder_organization(page, grant).name
+    return {"project": _project_of(page, grant).name, "organization": holder, "name": holder}
+
+
+def _project_grant_parents(page: ConsolePage, grant: ProjectGrant) -> Breadcrumbs:
+    """The list in which the caller finds the grant; empty for managers of the grant alone."""
+    if is_holder_page(page, grant):
+        resource = organization_resource(grant.organization_id)
+        if page.services.access_control.is_permitted(page.principal, "project_grant.read", resource):
+            return [(gettext_lazy("Granted projects"), f"{page.base_path}/granted-projects")]
+    elif page.has_permission("project.read"):
+        project = _project_of(page, grant)
+        grants = (gettext_lazy("Project grants"), f"{PROJECT.path_of(project)}/grants")
+        return [*project_breadcrumbs(page, project), grants]
+    return []
+
+
+ORGANIZATION = ResourceType(
+    model=Organization,
+    path="/organizations/{organization}",
+    context=route_contexts.organization_context,
+    permission_prefix="organization",
+    parents=lambda page, organization: ORGANIZATIONS_BREADCRUMBS,
+)
+USER = ResourceType(
+    model=HumanUser,
+    path="/users/{user}",
+    context=route_contexts.user_context,
+    permission_prefix="user",
+    section="users",
+    label=gettext_lazy("Users"),
+)
+SERVICE_USER = ResourceType(
+    model=ServiceUser,
+    path="/service-users/{service_user}",
+    context=route_contexts.service_user_context,
+    permission_prefix="service_user",
+    section="service-users",
+    label=gettext_lazy("Service users"),
+)
+UPSTREAM_PROVIDER = ResourceType(
+    model=UpstreamProvider,
+    path="/upstream-providers/{upstream_provider}",
+    context=route_contexts.upstream_provider_context,
+    permission_prefix="upstream_provider",
+    section="upstream-providers",
+    label=gettext_lazy("Identity providers"),
+)
+PROJECT = ResourceType(
+    model=Project,
+    path="/projects/{project}",
+    context=route_contexts.project_context,
+    permission_prefix="project",
+    section="projects",
+    label=gettext_lazy("Projects"),
+)
+APPLICATION = ResourceType(
+    model=Application,
+    path="/applications/{application}",
+    context=route_contexts.application_context,
+    permission_prefix="application",
+    section="projects",
+    parents=lambda page, application: project_breadcrumbs(page, _project_of(page, application)),
+)
+#: For managers of both organizations, the granting and the grantee.
+PROJECT_GRANT = ResourceType(
+    model=ProjectGrant,
+    path="/project-grants/{project_grant}",
+    context=route_contexts.project_grant_context,
+    permission_prefix="project_grant",
+    section=lambda page, grant: "granted-projects" if is_holder_page(page, grant) else "projects",
+    name=lambda page, grant: project_grant_name(_project_of(page, grant), holder_organization(page, grant)),
+    message_values=_project_grant_values,
+    parents=_project_grant_parents,
+)
